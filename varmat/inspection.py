@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import numpy as np
 
-from varmat.core.indexing import Assignment
+from varmat.core.indexing import AssignmentBatch
 from varmat.core.tape import Tape, current_tape, nested
 from varmat.core.variables import VARIABLES, Outputs, Var, View
 
@@ -222,7 +222,7 @@ class Profile:
             cost = self._recorded.pop(id(entry))
             for item in result if isinstance(result, Outputs) else (result,):
                 cost.hold(item)
-            if type(y) is Assignment:
+            if type(y) is AssignmentBatch:
                 cost.values += sum(_bytes(overwritten) for _, _, overwritten in y)
         for leaf in tape.leaves:
             cost = self._cost("leaf", "")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
 import numpy as np
 
+from varmat.core.dispatch import Function as Function
 from varmat.core.tape import Rule
 from varmat.core.variables import Var, VarMat
 
@@ -40,7 +41,6 @@ Axes: TypeAlias = int | Sequence[int] | None  # SciPy's, which may also be lists
 Shape: TypeAlias = tuple[int, ...]
 Setting: TypeAlias = Any  # an argument that is no operand: a keyword, or what a value saved
 Settings: TypeAlias = dict[str, Setting]
-Function: TypeAlias = Callable[..., Any]
 Thunk: TypeAlias = Callable[[], Any]  # a computation that waits: called only if it is wanted
 Linear: TypeAlias = Callable[[Any], Any]  # a linear map, from the tangent of an operand
 Entry: TypeAlias = tuple[Rule, Any, Any, Any]  # of a tape: rule, result, and what the rule wants

@@ -19,7 +19,7 @@ from varmat.programs.build.builder import Builder, is_partition
 from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import FLOAT, OBJECT, ElsewhereError, Value
 from varmat.programs.kernels import elementwise, guards, matrices, places, python_calls, reductions
-from varmat.programs.kernels.elementwise import SELECT, Function, ufunc_kernel
+from varmat.programs.kernels.elementwise import SELECT, PythonFunction, ufunc_kernel
 from varmat.programs.kernels.guards import GUARD, GuardBetween
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.kernels.matrices import CHOLESKY, MATMUL, Gufunc, SolveTriangular
@@ -61,7 +61,7 @@ def of_truths(ufunc: Any) -> Case:
 def function(o: Operands) -> tuple[Any, Any]:
     whole = shape(o.rng)
     values = [o.number(smaller(o.rng, whole)) for _ in range(2)]
-    return o.builder.call(Function("polynomial", lambda x, y: x * y + y), *values), o.arrays[
+    return o.builder.call(PythonFunction("polynomial", lambda x, y: x * y + y), *values), o.arrays[
         0
     ] * o.arrays[1] + o.arrays[1]
 

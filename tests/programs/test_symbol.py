@@ -16,7 +16,7 @@ from varmat.core.elementwise import ROWS
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.expressions import apply_row
 from varmat.programs.build.symbol import Symbol, UntraceableError, lift
-from varmat.programs.kernels.elementwise import Function
+from varmat.programs.kernels.elementwise import PythonFunction
 
 X, Y = np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]), np.array([1.5, 0.2, -0.4])
 
@@ -210,9 +210,9 @@ def test_every_row_and_its_partials_are_traced(name: str) -> None:
     program = returning(builder, apply_row(builder, row, values))
     for found in run_all(program, *arrays).values():
         np.testing.assert_allclose(found[0], expected, rtol=1e-13, equal_nan=True)
-    assert not [step for step in program.steps if isinstance(step.kernel, Function)] or not hasattr(
-        row.ufunc, "types"
-    )
+    assert not [
+        step for step in program.steps if isinstance(step.kernel, PythonFunction)
+    ] or not hasattr(row.ufunc, "types")
 
 
 def test_functions_of_python_that_are_no_formulas_are_called() -> None:
@@ -220,6 +220,6 @@ def test_functions_of_python_that_are_no_formulas_are_called() -> None:
     row = vm.elementwise("half_of", half, "g * where(x > 0, 0.5, 1.0)", scalar=half)
     builder = Builder()
     made = apply_row(builder, row, [builder.argument((3,))])
-    assert isinstance(made.step.kernel, Function)
+    assert isinstance(made.step.kernel, PythonFunction)
     for found in run_all(returning(builder, made), Y).values():
         np.testing.assert_array_equal(found[0], np.where(Y > 0, Y / 2, Y))

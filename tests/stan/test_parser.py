@@ -59,12 +59,13 @@ def test_precedence(text, same):
 
 def test_expressions():
     assert expression("x[:, 2:, :n, i, ]") == (
-        "Index(base=Variable(name='x'), indices=[Range(lower=None, upper=None), "
-        "Range(lower=Number(value=2), upper=None), Range(lower=None, upper=Variable(name='n')), "
-        "Variable(name='i'), Range(lower=None, upper=None)])"
+        "Indexed(base=VariableName(name='x'), indices=[Range(lower=None, upper=None), "
+        "Range(lower=Number(value=2), upper=None), "
+        "Range(lower=None, upper=VariableName(name='n')), "
+        "VariableName(name='i'), Range(lower=None, upper=None)])"
     )
     assert expression("normal_lpdf(y | {1}, [2.5e-1, .5])") == (
-        "Call(name='normal_lpdf', arguments=[Variable(name='y'), "
+        "Call(name='normal_lpdf', arguments=[VariableName(name='y'), "
         "ArrayExpression(elements=[Number(value=1)]), RowVectorExpression(elements="
         "[Number(value=0.25), Number(value=0.5)])], bar=True)"
     )

@@ -103,17 +103,10 @@ def complex_log_det_push(r: Plain, a: Plain) -> Linear:
     return lambda t: np.trace(_inverse(a) @ t, axis1=-2, axis2=-1)
 
 
-class SlogdetResult(NamedTuple):
-    """As NumPy's."""
-
-    sign: Result
-    logabsdet: Result
-
-
 @answers_for(np.linalg.slogdet)
-def slogdet(a: Operand) -> SlogdetResult:
+def slogdet(a: Operand) -> Result:
     size, angle = parts(complex_log_det(a), "slogdet: a")
-    return SlogdetResult(joined(np.cos(angle), np.sin(angle)), size)
+    return determinants.SlogdetResult(joined(np.cos(angle), np.sin(angle)), size)
 
 
 @complex_operation()

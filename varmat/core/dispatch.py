@@ -45,9 +45,9 @@ MAKERS: list[Function] = []
 ADVICE: dict[str, Function] = {}
 # The owner of an attribute, its name, what it had, and what it has in a block of
 # `varmat.numpy.patched`.
-Place = tuple[Any, str, object, object]
+PatchedPlace = tuple[Any, str, object, object]
 # Id of a module that is patched now -> in how many blocks, and the places.
-PATCHED: dict[int, tuple[int, list[Place]]] = {}
+PATCHED: dict[int, tuple[int, list[PatchedPlace]]] = {}
 # Functions by ``module.name``, whose modules need not be imported.
 BY_NAME: dict[str, Function] = {}
 # What answers if an operand is complex, filled by the modules of `varmat.complexes`. The keys are

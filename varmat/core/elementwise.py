@@ -109,12 +109,12 @@ class Elementwise:
             dispatch.SUPPORTED[self._given] = self.call
 
     def _scalar_function(self, text: str) -> Function:
-        return function_of(
-            ", ".join(OPERANDS[: self.arity]),
-            [f"return {text}"],
-            vars(math),
-            f"scalar function of {self.name}",
-        )
+        return self._function("{}", text, vars(math), "scalar function")
+
+    def _function(self, parameters: str, text: str, namespace: Settings, kind: str) -> Function:
+        operands = ", ".join(OPERANDS[: self.arity])
+        title = f"{kind} of {self.name}"
+        return function_of(parameters.format(operands), [f"return {text}"], namespace, title)
 
     @cached_property
     def operators(self) -> tuple[dict[type, Function], dict[type, Function]]:
@@ -212,12 +212,8 @@ class Elementwise:
     @cached_property
     def pushes(self) -> list[Function]:
         """The expressions as functions of ``(g, x, ..., r)``, one per operand."""
-        parameters = f"g, {', '.join(OPERANDS[: self.arity])}, r"
-        title = f"derivative of {self.name}"
-        return [
-            function_of(parameters, [f"return {p}"], self.namespace(plain=False), title)
-            for p in self.partials
-        ]
+        namespace = self.namespace(plain=False)
+        return [self._function("g, {}, r", p, namespace, "derivative") for p in self.partials]
 
     def push(self, r: Plain, values: Sequence[Plain], settings: Settings) -> list[Linear]:
         """The linear maps of the tangent rule, one per operand."""

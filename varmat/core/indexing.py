@@ -59,7 +59,7 @@ ELEMENT = Rule("getitem", _element_reverse, None, _read_again)
 GATHER = Rule("getitem", lambda result, x, index: x._scatter(index, result._adj), None, _read_again)
 
 
-class Assignment(list[Any]):
+class AssignmentBatch(list[Any]):
     """Assignments into one variable with nothing recorded in between, each as ``(index, source,
     overwritten values)``.
     """
@@ -134,8 +134,8 @@ def setitem(self: Operand, index: Index, source: Operand) -> None:
         setitem(self, index, source)
         return
     last = tape[-1][3] if tape else None
-    if type(last) is not Assignment or last.target is not self:
-        last = Assignment(self)
+    if type(last) is not AssignmentBatch or last.target is not self:
+        last = AssignmentBatch(self)
         tape.append((ASSIGN, ALWAYS, self, last))
         tape.assignments.append(last)
     last.append((index, source, overwritten))
@@ -156,7 +156,7 @@ def frozen(index: Index) -> Index:
     return np.array(index, np.intp if isinstance(index, list) and not np.size(index) else None)
 
 
-def _assign_reverse(_: Any, target: VarMat, assignment: Assignment) -> None:
+def _assign_reverse(_: Any, target: VarMat, assignment: AssignmentBatch) -> None:
     if target._adj is None:
         assignment.undo()
         return

@@ -24,7 +24,7 @@ from varmat.core.errors import TapeError, raise_hidden
 
 if TYPE_CHECKING:
     from varmat.core.dual import Level
-    from varmat.core.indexing import Assignment
+    from varmat.core.indexing import AssignmentBatch
     from varmat.core.operation import Operation
     from varmat.typing import Entry, Function, Operand, Settings, Thunk
 
@@ -80,7 +80,7 @@ class Tape(list["Entry"]):
         self.parent = parent
         self.leaves: list[Operand] = []
         self.kept: list[Operand] = []
-        self.assignments: list[Assignment] = []
+        self.assignments: list[AssignmentBatch] = []
         self.beside: dict[int, np.ndarray] = {}
         self.swept = self.sweeping = False
         self.watch: Function | None = None if parent is None else parent.watch

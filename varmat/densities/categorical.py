@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import Kept, density, integer_to, not_nan
+from varmat.densities.density import KeptTerms, density, integer_to, not_nan
 from varmat.densities.domains import ZERO, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.arrays.exponentials import log_softmax, softmax
@@ -59,7 +59,7 @@ def count(places: Operand, shape: tuple[int, ...]) -> Result:
 
 
 @density("n", n=("Number of categories", not_nan), theta=("Probabilities parameter", simplex))
-def categorical_lpmf(n: Operand, theta: Operand, keep: Kept) -> Result:
+def categorical_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     """Log mass of the categorical distribution, summed over the observations.
 
     Parameters
@@ -114,7 +114,7 @@ categorical_lpmf.data_domain = lambda n, theta: integer_to(theta.shape[-1])
 
 
 @categorical_lpmf.straight
-def categorical_straight(n: Operand, theta: Operand, keep: Kept) -> Result:
+def categorical_straight(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
     places = refuse() if counts is None else np.flatnonzero(counts)
     some, times = np.reshape(theta, (-1,))[places], counts.ravel()[places]
@@ -126,13 +126,13 @@ def categorical_straight(n: Operand, theta: Operand, keep: Kept) -> Result:
 
 @categorical_lpmf.reverse
 def categorical_reverse(
-    g: Adjoint, r: Operand, n: Operand, theta: Operand, keep: Kept, counts: Operand
+    g: Adjoint, r: Operand, n: Operand, theta: Operand, keep: KeptTerms, counts: Operand
 ) -> Result:
     return None, lambda: ZERO if counts is None else g * ratios(counts, theta)
 
 
 @categorical_lpmf.tangent
-def categorical_tangent(r: Operand, n: Operand, theta: Operand, keep: Kept) -> Result:
+def categorical_tangent(r: Operand, n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
     return None, lambda t: 0.0 if counts is None else np.sum(ratios(counts, theta) * t)
 
@@ -142,7 +142,7 @@ def categorical_tangent(r: Operand, n: Operand, theta: Operand, keep: Kept) -> R
     n=("categorical outcome out of support", not_nan),
     beta=("log odds parameter", finite_vector),
 )
-def categorical_logit_lpmf(n: Operand, beta: Operand, keep: Kept) -> Result:
+def categorical_logit_lpmf(n: Operand, beta: Operand, keep: KeptTerms) -> Result:
     """Log mass of the categorical distribution with given log odds, summed over the observations.
 
     Parameters
@@ -199,7 +199,13 @@ categorical_logit_lpmf.data_domain = lambda n, beta: integer_to(beta.shape[-1])
 
 @categorical_logit_lpmf.reverse
 def categorical_logit_reverse(
-    g: Adjoint, r: Operand, n: Operand, beta: Operand, keep: Kept, counts: Operand, logs: Operand
+    g: Adjoint,
+    r: Operand,
+    n: Operand,
+    beta: Operand,
+    keep: KeptTerms,
+    counts: Operand,
+    logs: Operand,
 ) -> Result:
     def of_beta() -> Result:
         c = np.exp(logs)
@@ -212,7 +218,7 @@ def categorical_logit_reverse(
 
 
 @categorical_logit_lpmf.tangent
-def categorical_logit_tangent(r: Operand, n: Operand, beta: Operand, keep: Kept) -> Result:
+def categorical_logit_tangent(r: Operand, n: Operand, beta: Operand, keep: KeptTerms) -> Result:
     counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
     if counts is None:
         return None, lambda t: 0.0

@@ -80,9 +80,9 @@ def is_count(n: Operand) -> Operand:
     return (n >= 0.0) & (n <= LARGEST) & (np.floor(n) == n)
 
 
-Arguments = dict[str, tuple[str, Domain]]
+NamedDomains = dict[str, tuple[str, Domain]]
 # The arguments whose terms are kept, and "constants".
-Kept = frozenset[str]
+KeptTerms = frozenset[str]
 
 
 def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
@@ -136,7 +136,7 @@ class Density:
     # for a mass; None if what is possible depends on the parameters.
     data_domain: Function | None = None
 
-    def __init__(self, name: str, arguments: Arguments, discrete: Iterable[str] = ()) -> None:
+    def __init__(self, name: str, arguments: NamedDomains, discrete: Iterable[str] = ()) -> None:
         self.__name__ = self.__qualname__ = self.name = name
         self.arguments = arguments
         self.discrete = frozenset(discrete)
@@ -175,7 +175,7 @@ class Density:
                 raise DataError(str(error)) from None
 
     def made_of(
-        self, function: Any, domains: Arguments | None = None, **settings: Setting
+        self, function: Any, domains: NamedDomains | None = None, **settings: Setting
     ) -> Operation:
         """Make the operation of the density from a function of its arguments and of settings with
         defaults.
@@ -273,11 +273,13 @@ class Proportional:
 class StructuredDensity(Density):
     """A density given as a structured operation; made by `density`."""
 
-    def __init__(self, function: Function, arguments: Arguments, discrete: Iterable[str]) -> None:
+    def __init__(
+        self, function: Function, arguments: NamedDomains, discrete: Iterable[str]
+    ) -> None:
         super().__init__(function.__name__, arguments, discrete)
         update_wrapper(self, function)
 
-        def value(*values: Operand, keep: Kept | None = None, **workspace: Setting) -> Result:
+        def value(*values: Operand, keep: KeptTerms | None = None, **workspace: Setting) -> Result:
             # A density of data alone has no terms left, but bad arguments are refused all the same.
             result = function(*values, keep=self.all_terms if keep is None else keep, **workspace)
             return 0.0 if keep is not None and not keep else result

@@ -38,7 +38,7 @@ def possible_value(value: Operand) -> Result:
     return -math.inf if value != value else float(value)
 
 
-class Scalar(Domain):
+class ScalarDomain(Domain):
     """A domain of single numbers: an array is refused."""
 
     __slots__ = ()

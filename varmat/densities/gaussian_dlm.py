@@ -15,7 +15,7 @@ import numpy as np
 from varmat.core.domains import Domain, finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, density, not_nan
 from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix
 from varmat.functions.checks import TOLERANCE, check_values
 from varmat.functions.linalg.lapack import MatrixError, cholesky_factor
@@ -221,7 +221,14 @@ def _covariance(v: Operand) -> Result:
     C0=("C0", symmetric_matrix),
 )
 def gaussian_dlm_obs_lpdf(
-    y: Operand, f: Plain, g: Adjoint, v: Operand, w: Operand, m0: Operand, c0: Operand, keep: Kept
+    y: Operand,
+    f: Plain,
+    g: Adjoint,
+    v: Operand,
+    w: Operand,
+    m0: Operand,
+    c0: Operand,
+    keep: KeptTerms,
 ) -> Result:
     """Log density of the observations of a Gaussian dynamic linear model, the states integrated
     out.
@@ -299,7 +306,7 @@ def gaussian_dlm_obs_reverse(
     W: Operand,
     m0: Operand,
     C0: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     moments: Operand,
 ) -> Result:
     if moments is None:
@@ -329,7 +336,7 @@ def gaussian_dlm_obs_tangent(
     W: Operand,
     m0: Operand,
     C0: Operand,
-    keep: Kept,
+    keep: KeptTerms,
 ) -> Result:
     if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
         return (lambda t: 0.0,) * 7
@@ -348,7 +355,14 @@ def gaussian_dlm_obs_tangent(
 
 @gaussian_dlm_obs_lpdf.straight
 def gaussian_dlm_obs_straight(
-    y: Operand, F: Operand, G: Operand, V: Operand, W: Operand, m0: Operand, C0: Operand, keep: Kept
+    y: Operand,
+    F: Operand,
+    G: Operand,
+    V: Operand,
+    W: Operand,
+    m0: Operand,
+    C0: Operand,
+    keep: KeptTerms,
 ) -> Result:
     _check_shapes(y, F, G, V, W, m0, C0)
     n, r = np.shape(F)

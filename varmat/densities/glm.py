@@ -24,14 +24,14 @@ from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import (
     HALF_LOG_TWO_PI,
-    Arguments,
     Density,
+    NamedDomains,
     not_nan,
     typed,
     zero_or_one,
 )
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
-from varmat.densities.row_pass import Pass, Sums, part
+from varmat.densities.row_pass import Pass, PassSums, part
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from varmat.core.tape import Tape
-    from varmat.densities.density import Kept
+    from varmat.densities.density import KeptTerms
     from varmat.typing import Adjoint, Function, Operand, Plain, Result, Settings
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
@@ -54,8 +54,8 @@ class Glm(Density):
 
     def __init__(
         self,
-        family: Callable[..., Sums],
-        arguments: Arguments,
+        family: Callable[..., PassSums],
+        arguments: NamedDomains,
         support: Operand,
         partials: Operand,
         discrete: Operand,
@@ -137,7 +137,7 @@ class Glm(Density):
 
     def _evaluate(
         self, values: Operand, keep: frozenset[str] | None, workspace: Function
-    ) -> tuple[float, Sums | None]:
+    ) -> tuple[float, PassSums | None]:
         """The value, and what the reverse rule wants back: None if there are no rows, or an
         observation is impossible.
         """
@@ -197,7 +197,7 @@ class Glm(Density):
 
     # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):
     # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
-    def _contribution(self, i: int, g: float, values: Operand, sums: Sums | None) -> Result:
+    def _contribution(self, i: int, g: float, values: Operand, sums: PassSums | None) -> Result:
         """To the adjoint of an argument, a new array or a float."""
         if sums is None:
             return np.zeros(np.shape(values[i]))
@@ -219,7 +219,12 @@ class Glm(Density):
         )
 
     def _reverse(
-        self, g: Adjoint, r: Operand, *values: Operand, keep: Kept | None, sums: Sums | None
+        self,
+        g: Adjoint,
+        r: Operand,
+        *values: Operand,
+        keep: KeptTerms | None,
+        sums: PassSums | None,
     ) -> tuple[Result, ...]:
         return tuple(partial(self._contribution, i, g, values, sums) for i in range(len(values)))
 
@@ -233,7 +238,7 @@ class Glm(Density):
             if type(x) in VARIABLES:
                 x._take(self._contribution(i, g, values, sums))
 
-    def _tangent(self, r: Operand, *values: Operand, keep: Kept | None) -> tuple[Result, ...]:
+    def _tangent(self, r: Operand, *values: Operand, keep: KeptTerms | None) -> tuple[Result, ...]:
         y, x, alpha, beta, *others = values
         if not self._size(values) or (self.support is not None and not self.support(y, *others)):
             return (_no_tangent,) * len(values)
@@ -276,7 +281,7 @@ def _no_tangent(t: Operand) -> float:
 
 def glm(
     partials: Operand, support: Operand = None, kind: Any = Glm, **arguments: Operand
-) -> Callable[[Callable[..., Sums]], Glm]:
+) -> Callable[[Callable[..., PassSums]], Glm]:
     """Make a density of a family.
 
     Parameters
@@ -304,7 +309,7 @@ def glm(
     )
 
 
-def titles(y: Operand, **others: Operand) -> Arguments:
+def titles(y: Operand, **others: Operand) -> NamedDomains:
     """Titles and domains of the arguments, in Stan's words."""
     return {
         "y": ("Vector of dependent variables", y),
@@ -326,7 +331,7 @@ def normal_partials(y: Operand, eta: Operand, sigma: Operand) -> dict[str, Resul
 @glm(normal_partials, **titles(finite, sigma=("Scale vector", positive_finite)))
 def normal_id_glm_lpdf(
     one_pass: Pass, y: Operand, alpha: Operand, sigma: Operand, keep: frozenset[str]
-) -> Sums:
+) -> PassSums:
     """Log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)`` in one pass
     through `X`.
 
@@ -404,7 +409,7 @@ def normal_id_glm_lpdf(
         if several
         else (lambda w: (squares - n) / (scale * sigma))
     )
-    return Sums(
+    return PassSums(
         value, one_pass.weights, one_pass.product, scale, {"y": np.negative, "sigma": in_sigma}
     )
 
@@ -419,7 +424,7 @@ def bernoulli_partials(y: Operand, eta: Operand) -> dict[str, Result]:
 @glm(bernoulli_partials, lambda y: np.all((y == 0.0) | (y == 1.0)), **titles(not_nan))
 def bernoulli_logit_glm_lpmf(
     one_pass: Pass, y: Operand, alpha: Operand, keep: frozenset[str]
-) -> Sums:
+) -> PassSums:
     """Log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)`` in one pass
     through `X`.
 
@@ -494,7 +499,7 @@ def bernoulli_logit_glm_lpmf(
 
     one_pass.beta = 2.0 * one_pass.beta
     one_pass.run(weigh)
-    return Sums(value, one_pass.weights, one_pass.product, -2.0)
+    return PassSums(value, one_pass.weights, one_pass.product, -2.0)
 
 
 bernoulli_logit_glm_lpmf.data_domain = lambda *_: zero_or_one
@@ -510,7 +515,9 @@ def poisson_partials(y: Operand, eta: Operand) -> dict[str, Result]:
     lambda y: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),
     **titles(not_nan),
 )
-def poisson_log_glm_lpmf(one_pass: Pass, y: Operand, alpha: Operand, keep: frozenset[str]) -> Sums:
+def poisson_log_glm_lpmf(
+    one_pass: Pass, y: Operand, alpha: Operand, keep: frozenset[str]
+) -> PassSums:
     """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @
     beta)`` in one pass through `X`.
 
@@ -575,4 +582,4 @@ def poisson_log_glm_lpmf(one_pass: Pass, y: Operand, alpha: Operand, keep: froze
         value -= (
             one_pass.size * math.lgamma(y + 1.0) if type(y) is float else float(log_factorials(y))
         )
-    return Sums(value, one_pass.weights, one_pass.product)
+    return PassSums(value, one_pass.weights, one_pass.product)

@@ -24,7 +24,7 @@ from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build.symbol import refuse, require
 
 if TYPE_CHECKING:
-    from varmat.densities.density import Kept
+    from varmat.densities.density import KeptTerms
     from varmat.typing import Adjoint, Function, Operand, Plain, Result, Setting
 
 __all__ = ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"]
@@ -115,7 +115,7 @@ def categorical_logit_glm_lpmf(
     x: Operand,
     alpha: Operand,
     beta: Operand,
-    keep: Kept | None,
+    keep: KeptTerms | None,
     workspace: Function = np.empty,
 ) -> Result:
     """Log mass of a multinomial logistic regression: ``categorical_logit_lpmf(y, alpha + X @
@@ -247,7 +247,7 @@ def categorical_logit_glm_reverse(
     x: Operand,
     alpha: Operand,
     beta: Operand,
-    keep: Kept | None,
+    keep: KeptTerms | None,
     sums: Operand,
 ) -> Result:
     if sums is None:
@@ -266,7 +266,7 @@ def categorical_logit_glm_reverse(
 
 @categorical_logit_glm_lpmf.tangent
 def categorical_logit_glm_tangent(
-    r: Operand, y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: Kept | None
+    r: Operand, y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: KeptTerms | None
 ) -> Result:
     size, k = _shapes_of_logits(y, x, alpha, beta)
     which = categories(y, k)
@@ -289,7 +289,7 @@ def _indicators(which: Plain, k: int) -> Result:
 
 @categorical_logit_glm_lpmf.straight
 def categorical_logit_glm_straight(
-    y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: Kept | None
+    y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: KeptTerms | None
 ) -> Result:
     size, k = _shapes_of_logits(y, x, alpha, beta)
     which = categories(y, k)
@@ -343,7 +343,7 @@ def ordered_logistic_glm_lpmf(
     x: Operand,
     beta: Operand,
     cutpoints: Operand,
-    keep: Kept | None,
+    keep: KeptTerms | None,
     workspace: Function = np.empty,
 ) -> Result:
     """Log mass of an ordered logistic regression: ``ordered_logistic_lpmf(y, X @ beta, cutpoints)``
@@ -490,7 +490,7 @@ def ordered_logistic_glm_reverse(
     x: Operand,
     beta: Operand,
     cutpoints: Operand,
-    keep: Kept | None,
+    keep: KeptTerms | None,
     sums: Operand,
 ) -> Result:
     if sums is None:
@@ -507,7 +507,7 @@ def ordered_logistic_glm_reverse(
 
 @ordered_logistic_glm_lpmf.tangent
 def ordered_logistic_glm_tangent(
-    r: Operand, y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: Kept | None
+    r: Operand, y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: KeptTerms | None
 ) -> Result:
     size = _shapes_of_order(y, x, beta)
     which = categories(y, np.shape(cutpoints)[0] + 1)
@@ -521,7 +521,7 @@ def ordered_logistic_glm_tangent(
 
 @ordered_logistic_glm_lpmf.straight
 def ordered_logistic_glm_straight(
-    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: Kept | None
+    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: KeptTerms | None
 ) -> Result:
     size, k = _shapes_of_order(y, x, beta), np.shape(cutpoints)[0]
     which = categories(y, k + 1)

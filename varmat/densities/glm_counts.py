@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.domains import finite, nonnegative, positive_finite
-from varmat.densities.density import Arguments, not_nan, positional, typed
+from varmat.densities.density import NamedDomains, not_nan, positional, typed
 from varmat.densities.glm import Glm, glm, titles
-from varmat.densities.row_pass import Pass, Sums, part
+from varmat.densities.row_pass import Pass, PassSums, part
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.gamma_functions import lchoose
 from varmat.functions.special.logistic_functions import expit
@@ -107,7 +107,7 @@ class Trials(Glm):
     def __init__(
         self,
         family: Setting,
-        arguments: Arguments,
+        arguments: NamedDomains,
         support: Operand,
         partials: Operand,
         discrete: Operand,
@@ -160,7 +160,7 @@ def _are_successes(n: Operand, trials: Operand) -> Result:
 )
 def binomial_logit_glm_lpmf(
     one_pass: Pass, n: Operand, alpha: Operand, trials: Operand, keep: frozenset[str]
-) -> Sums:
+) -> PassSums:
     """Log mass of a binomial regression: ``binomial_logit_lpmf(n, N, alpha + X @ beta)`` in one
     pass through `X`.
 
@@ -220,7 +220,7 @@ def binomial_logit_glm_lpmf(
         value += (
             one_pass.size * float(lchoose(trials, n)) if single else float(_log_choices(trials, n))
         )
-    return Sums(value, one_pass.weights, one_pass.product)
+    return PassSums(value, one_pass.weights, one_pass.product)
 
 
 def _log_choices(trials: Operand, n: Operand) -> Result:
@@ -246,7 +246,7 @@ def neg_binomial_partials(y: Operand, eta: Operand, phi: Operand) -> dict[str, A
 )
 def neg_binomial_2_log_glm_lpmf(
     one_pass: Pass, y: Operand, alpha: Operand, phi: Operand, keep: frozenset[str]
-) -> Sums:
+) -> PassSums:
     """Log mass of a negative binomial regression: ``neg_binomial_2_log_lpmf(y, alpha + X @ beta,
     phi)`` in one pass through `X`.
 
@@ -324,7 +324,7 @@ def neg_binomial_2_log_glm_lpmf(
         counted = float(digamma_less_lines(shared, counts, tallied))
         return float(add_reduce(each)) + dotted(y, odds.p) / phi + times * counted
 
-    return Sums(value, one_pass.weights, one_pass.product, 1.0, {"phi": slope})
+    return PassSums(value, one_pass.weights, one_pass.product, 1.0, {"phi": slope})
 
 
 def _of_one_shape(phi: Operand, y: Operand) -> Result:

@@ -61,7 +61,7 @@ class Filtered(NamedTuple):
     rest: Plain
 
 
-class Level(NamedTuple):
+class TreeLevel(NamedTuple):
     """A level of the tree above the matrices of single times."""
 
     # (matrices, states, states)
@@ -72,13 +72,13 @@ class Level(NamedTuple):
     scratch: Floats
 
 
-class Tree(NamedTuple):
+class FilterTree(NamedTuple):
     """The results that the tree keeps for the posterior."""
 
     # (states, times), scaled to a largest one of 1
     emissions: Floats
     # the lowest one first
-    levels: list[Level]
+    levels: list[TreeLevel]
     # the matrices at the root, then, from the top level down, those without a neighbour
     root: Floats
     # the probabilities of states before each of these and after the last, up to factors
@@ -89,7 +89,7 @@ class Tree(NamedTuple):
 
 def log_marginal(
     log_omegas: Floats, gamma: Floats, rho: Floats, space: Space = np.empty
-) -> tuple[float, Filtered | Tree | None]:
+) -> tuple[float, Filtered | FilterTree | None]:
     """The log marginal, and intermediate results for the posterior: None if that needs
     logarithms.
     """
@@ -147,12 +147,12 @@ def _underflow(least: float, enough: float) -> Literal["ignore", "raise"]:
 # The tree: all matrices are indexed [time, from, to], however they are stored; vectors are columns.
 def _tree(
     emissions: Floats, gamma: Floats, rho: Floats, least: float, space: Space
-) -> tuple[float, Tree]:
+) -> tuple[float, FilterTree]:
     """The log marginal of scaled emissions, by the product of all matrices."""
     states, count, x = len(rho), emissions.shape[1] - 1, emissions[:, 1:]
     log_least = math.log(least) if least >= CONNECTED_IN_TREE else -math.inf
     value, bound = 0.0, log_least
-    levels: list[Level] = []
+    levels: list[TreeLevel] = []
     alone: list[Floats] = []
     if count <= ROOT_MATRICES:
         root = gamma * x.T[:, None]
@@ -174,14 +174,14 @@ def _tree(
             matrices /= scales[:, None, None]
             value += float(np.add.reduce(np.log(scales)))
             bound = 0.0
-        levels.append(Level(matrices, bound, scratch))
+        levels.append(TreeLevel(matrices, bound, scratch))
     if levels:
         root = np.empty((count + len(alone), states, states))
         root[:count] = levels[-1].matrices
         for i, matrix in enumerate(reversed(alone), count):
             root[i] = matrix
     rows, logs = _steps(_start(rho, emissions[:, 0]), root, log_least)
-    return value + logs, Tree(emissions, levels, root, rows, log_least)
+    return value + logs, FilterTree(emissions, levels, root, rows, log_least)
 
 
 def _matrices(count: int, states: int, space: Space, log_least: float) -> Floats:
@@ -234,7 +234,7 @@ def _steps(a: Floats, matrices: Floats, log_least: float) -> tuple[Floats, float
     return rows, logs + math.log(scale) if scale > 0.0 else -math.inf
 
 
-def _tree_posterior(tree: Tree, gamma: Floats, rho: Floats) -> tuple[Floats, Floats, Floats]:
+def _tree_posterior(tree: FilterTree, gamma: Floats, rho: Floats) -> tuple[Floats, Floats, Floats]:
     """The gradient of the log marginal, by going down the tree."""
     emissions, levels, root, rows, log_least = tree
     ends = _steps(np.ones(len(rho)), root[::-1].swapaxes(1, 2), log_least)[0][::-1]
@@ -376,13 +376,17 @@ def _backward(b: Floats, emissions: Floats, gamma: Floats) -> tuple[Floats, Floa
 
 
 def posterior_gradient(
-    value: float, log_omegas: Floats, gamma: Floats, rho: Floats, filtered: Filtered | Tree | None
+    value: float,
+    log_omegas: Floats,
+    gamma: Floats,
+    rho: Floats,
+    filtered: Filtered | FilterTree | None,
 ) -> tuple[Floats, Floats, Floats]:
     """The gradient of the log marginal."""
     if value == -math.inf or not log_omegas.shape[1]:
         return np.zeros(log_omegas.shape), np.zeros(gamma.shape), np.zeros(rho.shape)
     least = float(np.minimum.reduce(gamma, axis=None))
-    if isinstance(filtered, Tree):
+    if isinstance(filtered, FilterTree):
         try:
             with np.errstate(all="ignore", under=_underflow(least, CONNECTED_IN_TREE)):
                 return _tree_posterior(filtered, gamma, rho)
@@ -390,7 +394,7 @@ def posterior_gradient(
             pass
     try:
         with np.errstate(all="ignore", under=_underflow(least, CONNECTED)):
-            if isinstance(filtered, Tree):
+            if isinstance(filtered, FilterTree):
                 filtered = _filter(filtered.emissions.T.copy(), gamma, rho)[1]
             if filtered is not None:
                 return _filter_posterior(filtered, gamma, rho)

@@ -11,10 +11,10 @@ import numpy as np
 from varmat.core.domains import finite, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, possible
+from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, density, possible
 from varmat.densities.domains import (
     ZERO,
-    Scalar,
+    ScalarDomain,
     definite_matrix,
     factor_or_none,
     lower_matrix,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "lkj_cov_lpdf"]
 
 
-SHAPE = ("Shape parameter", Scalar(positive_finite))
+SHAPE = ("Shape parameter", ScalarDomain(positive_finite))
 
 
 # Lewandowski, Kurowicka and Joe (2009), Journal of Multivariate Analysis 100, 1989-2001: the sum
@@ -67,7 +67,7 @@ def _lkj_constant_slope(eta: Operand, k: int) -> Result:
 
 
 @density(L=("Random variable", square_matrix), eta=SHAPE)
-def lkj_corr_cholesky_lpdf(factor: Operand, eta: Operand, keep: Kept) -> Result:
+def lkj_corr_cholesky_lpdf(factor: Operand, eta: Operand, keep: KeptTerms) -> Result:
     """Log density of the LKJ distribution of the Cholesky factor of a correlation matrix.
 
     Parameters
@@ -144,7 +144,7 @@ lkj_corr_cholesky_lpdf.data_domain = lambda *_: with_ones(
 
 @lkj_corr_cholesky_lpdf.reverse
 def lkj_corr_cholesky_reverse(
-    g: Adjoint, r: Operand, factor: Operand, eta: Operand, keep: Kept
+    g: Adjoint, r: Operand, factor: Operand, eta: Operand, keep: KeptTerms
 ) -> Result:
     if type(r) is not Symbol and r == -math.inf:
         return (lambda: ZERO,) * 2
@@ -161,7 +161,7 @@ def _eta_slope(factor: Operand, eta: Operand) -> Result:
 
 
 @lkj_corr_cholesky_lpdf.tangent
-def lkj_corr_cholesky_tangent(r: Operand, factor: Operand, eta: Operand, keep: Kept) -> Result:
+def lkj_corr_cholesky_tangent(r: Operand, factor: Operand, eta: Operand, keep: KeptTerms) -> Result:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 2
     slopes = _powers(len(factor), eta) / np.diagonal(factor)
@@ -169,7 +169,7 @@ def lkj_corr_cholesky_tangent(r: Operand, factor: Operand, eta: Operand, keep: K
 
 
 @density(Sigma=("Correlation matrix", square_matrix), eta=SHAPE)
-def lkj_corr_lpdf(sigma: Operand, eta: Operand, keep: Kept) -> Result:
+def lkj_corr_lpdf(sigma: Operand, eta: Operand, keep: KeptTerms) -> Result:
     """Log density of the LKJ distribution of a correlation matrix.
 
     Parameters
@@ -225,7 +225,7 @@ lkj_corr_lpdf.data_domain = lambda *_: with_ones(definite_matrix, np.diagonal, "
 
 @lkj_corr_lpdf.reverse
 def lkj_corr_reverse(
-    g: Adjoint, r: Operand, sigma: Operand, eta: Operand, keep: Kept, factor: Operand
+    g: Adjoint, r: Operand, sigma: Operand, eta: Operand, keep: KeptTerms, factor: Operand
 ) -> Result:
     if factor is None:
         return (lambda: ZERO,) * 2
@@ -237,7 +237,7 @@ def lkj_corr_reverse(
 
 @lkj_corr_lpdf.tangent
 def lkj_corr_tangent(
-    r: Operand, sigma: Operand, eta: Operand, keep: Kept, factor: Operand
+    r: Operand, sigma: Operand, eta: Operand, keep: KeptTerms, factor: Operand
 ) -> Result:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 2
@@ -259,7 +259,9 @@ def lkj_corr_tangent(
     sigma=("Scale parameter", positive_finite),
     eta=SHAPE,
 )
-def lkj_cov_lpdf(matrix: Operand, mu: Operand, sigma: Operand, eta: Operand, keep: Kept) -> Result:
+def lkj_cov_lpdf(
+    matrix: Operand, mu: Operand, sigma: Operand, eta: Operand, keep: KeptTerms
+) -> Result:
     """Log density of a covariance matrix with lognormal standard deviations and an LKJ distribution
     of the correlations.
 
@@ -340,7 +342,7 @@ def lkj_cov_reverse(
     mu: Operand,
     sigma: Operand,
     eta: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     factor: Operand,
 ) -> Result:
     if factor is None:
@@ -383,7 +385,7 @@ def lkj_cov_tangent(
     mu: Operand,
     sigma: Operand,
     eta: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     factor: Operand,
 ) -> Result:
     if not is_held(possible, r):

@@ -11,7 +11,7 @@ import numpy as np
 from varmat.core.domains import finite, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, Kept, StructuredDensity, density, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, StructuredDensity, density, not_nan
 from varmat.densities.domains import ZERO, possible_value, symmetric_matrix
 from varmat.densities.multi_normal import is_empty, whitened
 from varmat.densities.scale_matrices import Cholesky, Covariance
@@ -44,7 +44,7 @@ _Y = ("Random variable", not_nan)
     D=("Column precision matrix", symmetric_matrix),
 )
 def matrix_normal_prec_lpdf(
-    y: Operand, mu: Operand, sigma: Operand, d: Operand, keep: Kept
+    y: Operand, mu: Operand, sigma: Operand, d: Operand, keep: KeptTerms
 ) -> Result:
     """Log density of the matrix normal distribution with given precisions of rows and columns.
 
@@ -133,7 +133,7 @@ def matrix_normal_prec_reverse(
     mu: Operand,
     sigma: Operand,
     d: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     factors: Operand,
     z: Operand,
 ) -> Result:
@@ -158,7 +158,13 @@ def matrix_normal_prec_reverse(
 
 @matrix_normal_prec_lpdf.tangent
 def matrix_normal_prec_tangent(
-    r: Operand, y: Operand, mu: Operand, sigma: Operand, d: Operand, keep: Kept, factors: Operand
+    r: Operand,
+    y: Operand,
+    mu: Operand,
+    sigma: Operand,
+    d: Operand,
+    keep: KeptTerms,
+    factors: Operand,
 ) -> Result:
     residuals = y - mu
     if is_empty(r, residuals):
@@ -182,7 +188,7 @@ def _gp(
     y: Operand,
     matrix: Operand,
     w: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     kind: type[Covariance],
     function: str,
     name: str,
@@ -224,7 +230,7 @@ def _gp_reverse(
     y: Operand,
     matrix: Operand,
     w: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     scale: Operand,
     z: Operand,
     q: Operand,
@@ -244,7 +250,7 @@ def _gp_tangent(
     y: Operand,
     matrix: Operand,
     w: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     scale: Operand,
     kind: type[Covariance],
 ) -> Result:
@@ -311,7 +317,7 @@ _DOC = """Log density of Gaussian processes that share {given}, each with a scal
 def _gp_density(
     function: str, kind: type[Covariance], name: str, given: str, example: str, result: str
 ) -> StructuredDensity:
-    def value(y: Operand, matrix: Operand, w: Operand, keep: Kept) -> Result:
+    def value(y: Operand, matrix: Operand, w: Operand, keep: KeptTerms) -> Result:
         return _gp(y, matrix, w, keep, kind, function, name)
 
     value.__name__ = value.__qualname__ = function

@@ -20,8 +20,8 @@ from varmat.core.dispatch import plain
 from varmat.core.domains import Domain, finite, positive
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, Density, Kept, density, not_nan, possible
-from varmat.densities.domains import ZERO, Scalar, lower_factor, possible_value
+from varmat.densities.density import HALF_LOG_TWO_PI, Density, KeptTerms, density, not_nan, possible
+from varmat.densities.domains import ZERO, ScalarDomain, lower_factor, possible_value
 from varmat.densities.scale_matrices import Cholesky, Covariance, Precision, Scale, weighted
 from varmat.densities.sources import references
 from varmat.functions.arrays.reductions import add_reduce
@@ -130,7 +130,7 @@ def _is_one(y: Operand, mu: Operand, matrix: Operand) -> bool:
 
 # A single observation stays a vector, and its arguments are checked only if the value is not
 # finite: that saves 10 us for a short vector.
-def _normal(y: Operand, mu: Operand, matrix: Operand, keep: Kept, form: Form) -> Result:
+def _normal(y: Operand, mu: Operand, matrix: Operand, keep: KeptTerms, form: Form) -> Result:
     kind = form.kind
     if one := _is_one(y, mu, matrix):
         n, k = 1, len(y)
@@ -170,7 +170,7 @@ def _normal_reverse(
     y: Operand,
     mu: Operand,
     matrix: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     scale: Operand,
     z: Operand,
     d: Operand,
@@ -187,7 +187,7 @@ def _normal_tangent(
     y: Operand,
     mu: Operand,
     matrix: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     scale: Operand,
     kind: type[Covariance],
 ) -> Result:
@@ -204,7 +204,9 @@ def _normal_tangent(
     )
 
 
-def _student(y: Operand, nu: float, mu: Operand, matrix: Operand, keep: Kept, form: Form) -> Result:
+def _student(
+    y: Operand, nu: float, mu: Operand, matrix: Operand, keep: KeptTerms, form: Form
+) -> Result:
     form.check(y, nu, mu, matrix)
     k = len(matrix)
     d = residuals(form.function, y, mu, form.kind.title, k)
@@ -236,7 +238,7 @@ def _student_reverse(
     nu: Operand,
     mu: Operand,
     matrix: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     scale: Operand,
     z: Operand,
     d: Operand,
@@ -266,7 +268,7 @@ def _student_tangent(
     nu: Operand,
     mu: Operand,
     matrix: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     scale: Operand,
     kind: type[Covariance],
 ) -> Result:
@@ -365,7 +367,7 @@ NORMAL = Family(
 )
 STUDENT = Family(
     "Student t",
-    {"y": _Y, "nu": ("Degrees of freedom parameter", Scalar(positive)), "mu": _MU},
+    {"y": _Y, "nu": ("Degrees of freedom parameter", ScalarDomain(positive)), "mu": _MU},
     _student,
     _student_reverse,
     _student_tangent,
@@ -389,7 +391,7 @@ def multivariate(
     arguments = {**family.arguments, name: (kind.title, kind.domain)}
     form = Form(full, kind, name, arguments)
 
-    def function(*values: Operand, keep: Kept) -> Result:
+    def function(*values: Operand, keep: KeptTerms) -> Result:
         return family.value(*values, keep, form)
 
     function.__name__ = function.__qualname__ = full

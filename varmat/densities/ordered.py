@@ -12,7 +12,7 @@ from varmat.core.domains import finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
-from varmat.densities.density import HALF_LOG_TWO_PI, Kept, density, integer_to, not_nan
+from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, density, integer_to, not_nan
 from varmat.densities.domains import ZERO, ordered
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.numpy_kernels import softplus
@@ -99,7 +99,7 @@ def _check_shapes(
     eta=("Location parameter", finite),
     cutpoints=("Cut-points", ordered),
 )
-def ordered_logistic_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept) -> Result:
+def ordered_logistic_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms) -> Result:
     """Log mass of the ordered logistic distribution, summed over the observations.
 
     Parameters
@@ -163,7 +163,9 @@ ordered_logistic_lpmf.data_domain = lambda n, eta, cutpoints: integer_to(cutpoin
 
 
 @ordered_logistic_lpmf.straight
-def ordered_logistic_straight(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept) -> Result:
+def ordered_logistic_straight(
+    n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms
+) -> Result:
     shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints)
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
@@ -202,7 +204,13 @@ def ordered_logistic_straight(n: Operand, eta: Operand, cutpoints: Operand, keep
 # eta, -F(low - eta) - odds to the lower cutpoint, and F(eta - high) + odds to the upper one.
 @ordered_logistic_lpmf.reverse
 def ordered_logistic_reverse(
-    g: Adjoint, r: Operand, n: Operand, eta: Operand, cutpoints: Operand, keep: Kept, cells: Operand
+    g: Adjoint,
+    r: Operand,
+    n: Operand,
+    eta: Operand,
+    cutpoints: Operand,
+    keep: KeptTerms,
+    cells: Operand,
 ) -> Result:
     if cells is None:
         return None, lambda: ZERO, lambda: ZERO
@@ -221,7 +229,7 @@ def ordered_logistic_reverse(
 
 @ordered_logistic_lpmf.tangent
 def ordered_logistic_tangent(
-    r: Operand, n: Operand, eta: Operand, cutpoints: Operand, keep: Kept
+    r: Operand, n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms
 ) -> Result:
     shape = np.shape(cutpoints)
     which = categories(n, shape[-1] + 1)
@@ -389,7 +397,7 @@ def _slopes(r: Operand, low: Operand, high: Operand, has_low: Operand, has_high:
     eta=("Location parameter", finite),
     cutpoints=("Cut-points", ordered),
 )
-def ordered_probit_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept) -> Result:
+def ordered_probit_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms) -> Result:
     """Log mass of the ordered probit distribution, summed over the observations.
 
     Parameters
@@ -458,7 +466,7 @@ def ordered_probit_reverse(
     n: Operand,
     eta: Operand,
     cutpoints: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     slopes: Operand,
 ) -> Result:
     if slopes is None:
@@ -477,7 +485,7 @@ def ordered_probit_reverse(
 
 @ordered_probit_lpmf.tangent
 def ordered_probit_tangent(
-    r: Operand, n: Operand, eta: Operand, cutpoints: Operand, keep: Kept
+    r: Operand, n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms
 ) -> Result:
     shape = np.shape(cutpoints)
     which = categories(n, shape[-1] + 1)
@@ -498,7 +506,9 @@ def ordered_probit_tangent(
 
 
 @ordered_probit_lpmf.straight
-def ordered_probit_straight(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept) -> Result:
+def ordered_probit_straight(
+    n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms
+) -> Result:
     shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf")
     which = categories(n, shape[-1] + 1)
     if (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.operation import Saved
-from varmat.densities.density import Density, Kept, ieee
+from varmat.densities.density import Density, KeptTerms, ieee
 from varmat.densities.traced import Replay, cone
 from varmat.programs.build.expressions import apply_row
 from varmat.programs.build.symbol import Symbol, builder_of, lift, require
@@ -36,7 +36,7 @@ class Pointwise(Density):
         # computed already; both in the careful and in the quick form.
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
 
-        def function(*values: Operand, keep: Kept | None = None) -> Result:
+        def function(*values: Operand, keep: KeptTerms | None = None) -> Result:
             return self._evaluate(values, keep)
 
         function.__name__ = self.name
@@ -68,11 +68,11 @@ class Pointwise(Density):
             and self.summed.outline(True).parts.when is None
         )
 
-    def _value(self, parts: LogDensity, keep: Kept | None) -> Operand:
+    def _value(self, parts: LogDensity, keep: KeptTerms | None) -> Operand:
         terms = self.summed.kept(parts, keep)
         return reduce(operator.add, terms) if terms else 0.0
 
-    def _terms_of(self, keep: Kept | None, short: bool) -> tuple[Function, list[Value]]:
+    def _terms_of(self, keep: KeptTerms | None, short: bool) -> tuple[Function, list[Value]]:
         """A function of the arguments to the value and to what the partials share with it, and
         which values these are.
         """
@@ -89,7 +89,7 @@ class Pointwise(Density):
         results = [value, *(Symbol(outline.builder, v) for v in shared)]
         return outline.function(results), shared
 
-    def _partials_of(self, keep: Kept | None, short: bool) -> dict[str, Function]:
+    def _partials_of(self, keep: KeptTerms | None, short: bool) -> dict[str, Function]:
         """The partials as functions of the arguments and of what the value shares with them."""
         outline, shared = self.summed.outline(short), self._terms(keep, short)[1]
         return {name: outline.function([p], shared) for name, p in outline.parts.partials.items()}
@@ -100,7 +100,7 @@ class Pointwise(Density):
         inside = True if of_support is None else of_support(*values)[0]
         return None if np.all(inside) else np.logical_not(inside)
 
-    def _evaluate(self, values: Operand, keep: Kept | None) -> Result:
+    def _evaluate(self, values: Operand, keep: KeptTerms | None) -> Result:
         for i, title, domain in self._early:
             domain.check(self.name, title, values[i])
         exact = ieee(values)
@@ -133,7 +133,7 @@ class Pointwise(Density):
             value = np.array(np.broadcast_to(value, shape))
         return Saved(value, outside=outside, shared=shared, short=short)
 
-    def _straight(self, *values: Operand, keep: Kept | None) -> Result:
+    def _straight(self, *values: Operand, keep: KeptTerms | None) -> Result:
         """Write the density into a program, whose run ends at an element that is not finite."""
         row, builder = self.summed, builder_of(*values)
         arguments = {name: lift(builder, x) for name, x in zip(self.arguments, values, strict=True)}
@@ -160,7 +160,7 @@ class Pointwise(Density):
         g: Adjoint,
         r: Operand,
         *values: Operand,
-        keep: Kept | None,
+        keep: KeptTerms | None,
         outside: Operand,
         shared: Operand,
         short: bool,
@@ -175,7 +175,9 @@ class Pointwise(Density):
         # Discrete arguments are never variables, so their entries are not called.
         return tuple(partial(contribution, name) for name in self.arguments)
 
-    def _tangent(self, r: Operand, *values: Operand, keep: Kept | None, outside: Operand) -> Result:
+    def _tangent(
+        self, r: Operand, *values: Operand, keep: KeptTerms | None, outside: Operand
+    ) -> Result:
         def push(name: str, t: Operand) -> Result:
             rate = self.summed.slopes[name](*ieee(values))[0] * t
             return rate if outside is None else np.where(outside, 0.0, rate)

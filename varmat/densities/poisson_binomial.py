@@ -16,7 +16,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.densities.density import Kept, density, integer_to, not_nan, probability
+from varmat.densities.density import KeptTerms, density, integer_to, not_nan, probability
 from varmat.functions.arrays.reductions import add_reduce
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ __all__ = ["poisson_binomial_lpmf"]
 BISECTIONS = 24
 
 
-class Trials(NamedTuple):
+class TiltedTrials(NamedTuple):
     """Tilted trials; the arrays have the shape of the observations and one more axis.
 
     Attributes
@@ -128,7 +128,7 @@ def _tilt(log_odds: Operand, n: Operand) -> Result:
     return 0.5 * (low + high)
 
 
-def _trials(n: Operand, theta: Operand, limit: int) -> tuple[Plain, Trials]:
+def _trials(n: Operand, theta: Operand, limit: int) -> tuple[Plain, TiltedTrials]:
     """The log masses without those of the tilted trials, and the tilted trials."""
     with np.errstate(divide="ignore", over="ignore"):
         log_theta, log_rest = np.log(theta), np.log1p(-theta)
@@ -149,7 +149,9 @@ def _trials(n: Operand, theta: Operand, limit: int) -> tuple[Plain, Trials]:
         behind[k] = losses[..., k, None] * behind[k + 1] + wins[..., k, None] * _unshifted(
             behind[k + 1]
         )
-    return add_reduce(log_sum, -1) - s[..., 0] * n, Trials(wins, losses, up, down, before, behind)
+    return add_reduce(log_sum, -1) - s[..., 0] * n, TiltedTrials(
+        wins, losses, up, down, before, behind
+    )
 
 
 def _observed(y: Operand, theta: Operand) -> tuple[Result, Result]:
@@ -171,7 +173,7 @@ def _observed(y: Operand, theta: Operand) -> tuple[Result, Result]:
     return (n if inside else None), np.broadcast_to(theta, (*shape, count))
 
 
-def _solved(y: Operand, theta: Operand) -> tuple[float, Trials | None]:
+def _solved(y: Operand, theta: Operand) -> tuple[float, TiltedTrials | None]:
     """The sum of the log masses, and the trials: None if there are none or an observation is
     impossible.
     """
@@ -197,7 +199,7 @@ def _collected(x: Operand, shape: tuple[int, ...]) -> Result:
 
 
 @density("y", y=("Successes variable", not_nan), theta=("Probability parameters", probability))
-def poisson_binomial_lpmf(y: Operand, theta: Operand, keep: Kept) -> Result:
+def poisson_binomial_lpmf(y: Operand, theta: Operand, keep: KeptTerms) -> Result:
     """Log mass of the Poisson binomial distribution, summed over the observations.
 
     Parameters
@@ -255,7 +257,7 @@ poisson_binomial_lpmf.data_domain = lambda y, theta: integer_to(theta.shape[-1],
 
 @poisson_binomial_lpmf.reverse
 def poisson_binomial_reverse(
-    g: Adjoint, r: Operand, y: Operand, theta: Operand, keep: Kept, trials: Operand
+    g: Adjoint, r: Operand, y: Operand, theta: Operand, keep: KeptTerms, trials: Operand
 ) -> Result:
     return (
         None,
@@ -268,7 +270,7 @@ def poisson_binomial_reverse(
 
 
 @poisson_binomial_lpmf.tangent
-def poisson_binomial_tangent(r: Operand, y: Operand, theta: Operand, keep: Kept) -> Result:
+def poisson_binomial_tangent(r: Operand, y: Operand, theta: Operand, keep: KeptTerms) -> Result:
     return None, lambda t: np.sum(poisson_binomial_slopes(theta, y=y) * t)
 
 
@@ -282,7 +284,7 @@ def poisson_binomial_slopes(theta: Operand, y: Operand = None) -> Result:
     )
 
 
-def _product(trials: Trials | None, v: Operand) -> Result:
+def _product(trials: TiltedTrials | None, v: Operand) -> Result:
     if trials is None:
         return np.zeros(v.shape)
     return _collected(trials.curvature(np.broadcast_to(v, trials.wins.shape)), v.shape)

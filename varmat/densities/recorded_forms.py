@@ -32,14 +32,14 @@ from varmat.programs.record.entries import structured
 from varmat.programs.record.tape_programs import WRITERS, Operands, TapeProgram, writes
 
 if TYPE_CHECKING:
-    from varmat.densities.density import Kept
+    from varmat.densities.density import KeptTerms
     from varmat.typing import Function, Operand, Result, Settings
 
 # Functions of counts, the last operand, that are long and often wanted in sums.
 COUNTED = (log_rising_factorial, zeta_difference, digamma_less_line)
 
 # From an outline and what is kept to the terms.
-Terms = Callable[[Outline, Any], list[Any]]
+TermsFunction = Callable[[Outline, Any], list[Any]]
 
 
 def is_refuted(condition: Value) -> bool:
@@ -82,8 +82,8 @@ class Traced:
         values: Mapping[str, Value],
         variables: Operand,
         shape: Shape,
-        keep: Kept | None,
-        terms: Terms | None = None,
+        keep: KeptTerms | None,
+        terms: TermsFunction | None = None,
     ) -> None:
         builder = self.builder = program.builder
         self.shape, self._values = shape, values
@@ -258,7 +258,7 @@ def _predictor_contributions(
         program.contribute(beta_node, product, beta_node.shape)
 
 
-def _glm(density: Univariate, predictor: str, terms: Terms | None = None) -> Function:
+def _glm(density: Univariate, predictor: str, terms: TermsFunction | None = None) -> Function:
     """How a generalised linear model is written: its density of the linear predictor, and two
     products with the matrix.
 
@@ -324,7 +324,7 @@ def _glm(density: Univariate, predictor: str, terms: Terms | None = None) -> Fun
     return write
 
 
-def _without_factorials(outline: Outline, keep: Kept | None) -> list[Operand]:
+def _without_factorials(outline: Outline, keep: KeptTerms | None) -> list[Operand]:
     row, parts = neg_binomial_2_log_lpmf, outline.parts
     if keep is None or not keep & {"n", "phi"}:
         return [*row.kept(parts, keep)]

@@ -23,7 +23,7 @@ Weigh = Callable[[Any, slice], Any]
 ALL = slice(None)
 
 
-class Sums(NamedTuple):
+class PassSums(NamedTuple):
     """What a family makes of a pass. The derivatives with respect to the linear predictors are
     `scale` times `weights`.
     """

@@ -11,7 +11,7 @@ from varmat.core.dispatch import plain
 from varmat.core.domains import positive, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import Kept, density, not_nan
+from varmat.densities.density import KeptTerms, density, not_nan
 from varmat.densities.domains import ZERO, Vector, finite_vector, simplex
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
@@ -78,7 +78,7 @@ def ratios(n: Operand, theta: Operand) -> Result:
 
 
 @density(theta=("probabilities", not_nan), alpha=("prior sample sizes", positive))
-def dirichlet_lpdf(theta: Operand, alpha: Operand, keep: Kept) -> Result:
+def dirichlet_lpdf(theta: Operand, alpha: Operand, keep: KeptTerms) -> Result:
     """Log density of the Dirichlet distribution, summed over the observations.
 
     Parameters
@@ -146,7 +146,7 @@ dirichlet_lpdf.data_domain = lambda theta, alpha: simplex
 
 @dirichlet_lpdf.reverse
 def dirichlet_reverse(
-    g: Adjoint, r: Operand, theta: Operand, alpha: Operand, keep: Kept, logs: Operand
+    g: Adjoint, r: Operand, theta: Operand, alpha: Operand, keep: KeptTerms, logs: Operand
 ) -> Result:
     if logs is None:
         return (lambda: ZERO,) * 2
@@ -160,7 +160,7 @@ def _alpha_slopes(alpha: Operand) -> Result:
 
 
 @dirichlet_lpdf.tangent
-def dirichlet_tangent(r: Operand, theta: Operand, alpha: Operand, keep: Kept) -> Result:
+def dirichlet_tangent(r: Operand, theta: Operand, alpha: Operand, keep: KeptTerms) -> Result:
     if not check_values(simplex.holds, theta):
         return (lambda t: 0.0,) * 2
     return lambda t: np.sum(ratios(alpha - 1.0, theta) * t), lambda t: np.sum(
@@ -169,7 +169,7 @@ def dirichlet_tangent(r: Operand, theta: Operand, alpha: Operand, keep: Kept) ->
 
 
 @density("n", n=TRIALS, theta=("Probabilities parameter", simplex))
-def multinomial_lpmf(n: Operand, theta: Operand, keep: Kept) -> Result:
+def multinomial_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     """Log mass of the multinomial distribution, summed over the observations.
 
     Parameters
@@ -236,18 +236,20 @@ def _are_counts(n: Operand) -> bool:
 
 
 @multinomial_lpmf.reverse
-def multinomial_reverse(g: Adjoint, r: Operand, n: Operand, theta: Operand, keep: Kept) -> Result:
+def multinomial_reverse(
+    g: Adjoint, r: Operand, n: Operand, theta: Operand, keep: KeptTerms
+) -> Result:
     return None, lambda: g * ratios(n, theta) if _are_counts(n) else ZERO
 
 
 @multinomial_lpmf.tangent
-def multinomial_tangent(r: Operand, n: Operand, theta: Operand, keep: Kept) -> Result:
+def multinomial_tangent(r: Operand, n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     slopes = ratios(n, theta) if _are_counts(plain(n)) else 0.0
     return None, lambda t: np.sum(slopes * t)
 
 
 @density("n", n=TRIALS, gamma=("log-probabilities parameter", finite_vector))
-def multinomial_logit_lpmf(n: Operand, gamma: Operand, keep: Kept) -> Result:
+def multinomial_logit_lpmf(n: Operand, gamma: Operand, keep: KeptTerms) -> Result:
     """Log mass of the multinomial distribution with given log odds, summed over the observations.
 
     Parameters
@@ -308,7 +310,7 @@ def multinomial_logit_lpmf(n: Operand, gamma: Operand, keep: Kept) -> Result:
 
 @multinomial_logit_lpmf.reverse
 def multinomial_logit_reverse(
-    g: Adjoint, r: Operand, n: Operand, gamma: Operand, keep: Kept, logs: Operand
+    g: Adjoint, r: Operand, n: Operand, gamma: Operand, keep: KeptTerms, logs: Operand
 ) -> Result:
     return (
         None,
@@ -319,7 +321,7 @@ def multinomial_logit_reverse(
 
 
 @multinomial_logit_lpmf.tangent
-def multinomial_logit_tangent(r: Operand, n: Operand, gamma: Operand, keep: Kept) -> Result:
+def multinomial_logit_tangent(r: Operand, n: Operand, gamma: Operand, keep: KeptTerms) -> Result:
     if not _are_counts(plain(n)):
         return None, lambda t: 0.0
     slopes = n - add_reduce(n, axis=-1, keepdims=True) * softmax(gamma, axis=-1)
@@ -327,7 +329,7 @@ def multinomial_logit_tangent(r: Operand, n: Operand, gamma: Operand, keep: Kept
 
 
 @multinomial_logit_lpmf.straight
-def multinomial_logit_straight(n: Operand, gamma: Operand, keep: Kept) -> Result:
+def multinomial_logit_straight(n: Operand, gamma: Operand, keep: KeptTerms) -> Result:
     shape = check_shapes(
         "multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma
     )
@@ -350,7 +352,7 @@ def multinomial_logit_straight(n: Operand, gamma: Operand, keep: Kept) -> Result
 #     log p = log(N B(A, N)) - sum(log(n B(alpha, n)) where n > 0).
 # Written with gamma functions, the terms would cancel.
 @density("n", n=TRIALS, alpha=("Prior size parameter", positive_finite_vector))
-def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: Kept) -> Result:
+def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: KeptTerms) -> Result:
     """Log mass of the Dirichlet-multinomial distribution, summed over the observations.
 
     Parameters
@@ -427,12 +429,14 @@ def _count_slopes(n: Operand, alpha: Operand) -> Result:
 
 @dirichlet_multinomial_lpmf.reverse
 def dirichlet_multinomial_reverse(
-    g: Adjoint, r: Operand, n: Operand, alpha: Operand, keep: Kept
+    g: Adjoint, r: Operand, n: Operand, alpha: Operand, keep: KeptTerms
 ) -> Result:
     return None, lambda: g * _count_slopes(n, alpha) if _are_counts(n) else ZERO
 
 
 @dirichlet_multinomial_lpmf.tangent
-def dirichlet_multinomial_tangent(r: Operand, n: Operand, alpha: Operand, keep: Kept) -> Result:
+def dirichlet_multinomial_tangent(
+    r: Operand, n: Operand, alpha: Operand, keep: KeptTerms
+) -> Result:
     slopes = _count_slopes(n, alpha) if _are_counts(plain(n)) else 0.0
     return None, lambda t: np.sum(slopes * t)

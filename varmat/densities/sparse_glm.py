@@ -20,7 +20,7 @@ from varmat.functions.sparse.variable import as_sparse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from varmat.densities.density import Kept
+    from varmat.densities.density import KeptTerms
     from varmat.densities.glm import Glm
     from varmat.typing import Adjoint, Function, Operand, Result
 
@@ -40,7 +40,7 @@ class SparseGlm(Operation):
         def function(
             *values: Operand,
             matrix: Operand,
-            keep: Kept | None = None,
+            keep: KeptTerms | None = None,
             workspace: Function = np.empty,
         ) -> Result:
             return value(values[0], matrix, *values[1:], keep=keep, workspace=workspace)
@@ -64,7 +64,7 @@ class SparseGlm(Operation):
         y: Operand,
         *values: Operand,
         matrix: Operand,
-        keep: Kept | None,
+        keep: KeptTerms | None,
         sums: Operand,
     ) -> Result:
         of_y, _, *others = self.model.operation.reverse_rule(
@@ -73,7 +73,7 @@ class SparseGlm(Operation):
         return of_y, *others
 
     def _tangent_of_model(
-        self, r: Operand, y: Operand, *values: Operand, matrix: Operand, keep: Kept | None
+        self, r: Operand, y: Operand, *values: Operand, matrix: Operand, keep: KeptTerms | None
     ) -> Result:
         of_y, _, *others = self.model.operation.push(
             r, (y, as_sparse(matrix), *values), {"keep": keep}

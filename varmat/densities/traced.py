@@ -178,13 +178,13 @@ def single_step(builder: Builder, row: Elementwise, operands: list[Value]) -> Va
 
 
 @cache
-def _function(row: Elementwise) -> elementwise.Function:
-    return elementwise.Function(row.name, row.ufunc)
+def _function(row: Elementwise) -> elementwise.PythonFunction:
+    return elementwise.PythonFunction(row.name, row.ufunc)
 
 
 @cache
-def _slope(name: str, slope: Operand) -> elementwise.Function:
-    return elementwise.Function(f"{name}_of_value", slope)
+def _slope(name: str, slope: Operand) -> elementwise.PythonFunction:
+    return elementwise.PythonFunction(f"{name}_of_value", slope)
 
 
 class Sums(Builder):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["truncated"]
 
 
-class Truncated:
+class TruncatedDensity:
     """A density restricted to an interval; made by `truncated`.
 
     Attributes
@@ -86,7 +86,9 @@ class Truncated:
         return log_diff_exp(np.where(left, pairs[0], pairs[2]), np.where(left, pairs[1], pairs[3]))
 
 
-def truncated(density: Operand, *, lower: Operand = None, upper: Operand = None) -> Truncated:
+def truncated(
+    density: Operand, *, lower: Operand = None, upper: Operand = None
+) -> TruncatedDensity:
     """Restrict a density or mass to an interval.
 
     Parameters
@@ -154,4 +156,4 @@ def truncated(density: Operand, *, lower: Operand = None, upper: Operand = None)
                 f"truncated: lower is {lower!r} and upper is {upper!r}, but lower must be below "
                 "upper!"
             )
-    return Truncated(density, lower, upper)
+    return TruncatedDensity(density, lower, upper)

@@ -33,7 +33,7 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,7 +45,15 @@ from varmat.core.domains import Domain
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.tape import join
 from varmat.core.variables import Var, VarMat, new
-from varmat.densities.density import Arguments, Density, ieee, not_nan, positional, possible, typed
+from varmat.densities.density import (
+    Density,
+    NamedDomains,
+    ieee,
+    not_nan,
+    positional,
+    possible,
+    typed,
+)
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section
@@ -153,7 +161,7 @@ class Univariate(Density, Operation):
         self,
         name: str,
         form: Callable[..., LogDensity],
-        arguments: Arguments,
+        arguments: NamedDomains,
         discrete: Collection[str],
         shown: Collection[str],
         demand: Demand | None,
@@ -428,10 +436,9 @@ class Univariate(Density, Operation):
         kinds += ["up to constants"] * (keep is not None) + ["careful"] * (
             quick is not self.quick_for(arrays)
         )
-        given = program, [*self.operands, "size"], f"{self.name}: {', '.join(kinds)}"
-        return function_of_program(*given), cache(
-            lambda: function_of_program(*given, by_blocks=True)
-        )
+        title = f"{self.name}: {', '.join(kinds)}"
+        compiled = partial(function_of_program, program, [*self.operands, "size"], title)
+        return compiled(), cache(lambda: compiled(by_blocks=True))
 
     def chain(self, result: Operand, active: Operand, saved: Operand) -> None:
         """Add the partials times the adjoint of the result to the operands' adjoints."""
@@ -557,7 +564,7 @@ def univariate(
     return row
 
 
-def argument_lines(arguments: Arguments) -> str:
+def argument_lines(arguments: NamedDomains) -> str:
     """The arguments in a docstring."""
     return "\n".join(
         f"    {each} : array_like\n        {words}: {domain.phrase}."

@@ -15,10 +15,10 @@ import numpy as np
 from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import Kept, density, not_nan, possible
+from varmat.densities.density import KeptTerms, density, not_nan, possible
 from varmat.densities.domains import (
     ZERO,
-    Scalar,
+    ScalarDomain,
     definite_matrix,
     factor_or_none,
     square_matrix,
@@ -49,14 +49,16 @@ __all__ = ["inv_wishart_lpdf", "wishart_lpdf"]
 QUARTER_LOG_PI = 0.25 * math.log(math.pi)
 HALF_LOG_TWO = 0.5 * math.log(2.0)
 
-DEGREES = ("Degrees of freedom parameter", Scalar(not_nan))
+DEGREES = ("Degrees of freedom parameter", ScalarDomain(not_nan))
 
 
 # Both log densities in W are, with the sign s = +1 for Wishart and -1 for inverse Wishart,
 #     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2
 #         - nu K / 2 log 2 - log gamma_K(nu / 2),
 # where (M, P) = (W, S) for Wishart and (S, W) for inverse Wishart.
-def _wishart(w: Operand, nu: float, s: Operand, keep: Kept, function: str, sign: float) -> Result:
+def _wishart(
+    w: Operand, nu: float, s: Operand, keep: KeptTerms, function: str, sign: float
+) -> Result:
     k = len(s)
     if w.shape != s.shape:
         raise ShapeError(
@@ -91,7 +93,7 @@ def _wishart_reverse(
     w: Operand,
     nu: Operand,
     s: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     factors: Operand,
     root: Operand,
     sign: float,
@@ -141,7 +143,7 @@ def nu_slope(log_ratio: Operand, nu: Operand, k: int) -> Result:
 
 
 def _wishart_tangent(
-    r: Operand, w: Operand, nu: Operand, s: Operand, keep: Kept, factors: Operand, sign: float
+    r: Operand, w: Operand, nu: Operand, s: Operand, keep: KeptTerms, factors: Operand, sign: float
 ) -> Result:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
@@ -163,7 +165,7 @@ def _wishart_tangent(
 
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
-def wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: Kept) -> Result:
+def wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: KeptTerms) -> Result:
     """Log density of the Wishart distribution.
 
     Parameters
@@ -213,7 +215,7 @@ def wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: Kept) -> Result:
 
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
-def inv_wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: Kept) -> Result:
+def inv_wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: KeptTerms) -> Result:
     """Log density of the inverse Wishart distribution.
 
     Parameters

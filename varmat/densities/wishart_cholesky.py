@@ -15,7 +15,7 @@ import numpy as np
 from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import Kept, StructuredDensity, density, possible
+from varmat.densities.density import KeptTerms, StructuredDensity, density, possible
 from varmat.densities.domains import ZERO, lower_factor, lower_matrix, possible_value, square_matrix
 from varmat.densities.sources import references
 from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, log_multigamma, nu_slope
@@ -58,7 +58,7 @@ def _check(function: str, y: Operand, nu: Operand, s: Operand) -> int:
 
 
 def _log_density(
-    k: int, nu: Operand, squares: Operand, logs: Operand, keep: Kept, sign: float
+    k: int, nu: Operand, squares: Operand, logs: Operand, keep: KeptTerms, sign: float
 ) -> Result:
     """The log density, from the sum of squares and the log diagonals of Y and S."""
     value = (
@@ -74,7 +74,9 @@ def _log_density(
     return value
 
 
-def _value(y: Operand, nu: float, s: Operand, keep: Kept, function: str, sign: float) -> Result:
+def _value(
+    y: Operand, nu: float, s: Operand, keep: KeptTerms, function: str, sign: float
+) -> Result:
     k = _check(function, y, nu, s)
     if not (holds(y.diagonal() > 0) and holds(tril(y) == y) and holds(np.isfinite(y))):
         return Saved(-math.inf, root=None)
@@ -91,7 +93,7 @@ def _reverse(
     y: Operand,
     nu: Operand,
     s: Operand,
-    keep: Kept,
+    keep: KeptTerms,
     root: Operand,
     sign: float,
 ) -> Result:
@@ -115,7 +117,9 @@ def _reverse(
     return (of_m, of_nu, of_p) if sign > 0 else (of_p, of_nu, of_m)
 
 
-def _tangent(r: Operand, y: Operand, nu: Operand, s: Operand, keep: Kept, sign: float) -> Result:
+def _tangent(
+    r: Operand, y: Operand, nu: Operand, s: Operand, keep: KeptTerms, sign: float
+) -> Result:
     if not is_held(possible, r):
         return (lambda t: 0.0,) * 3
     k = np.shape(s)[0]
@@ -193,7 +197,7 @@ _DOC = """Log density of the Cholesky factor of a matrix that has the {family} d
 def _cholesky_density(
     name: str, sign: float, family: str, formula: str, first: str, second: str
 ) -> StructuredDensity:
-    def function(y: Operand, nu: Operand, s: Operand, keep: Kept) -> Result:
+    def function(y: Operand, nu: Operand, s: Operand, keep: KeptTerms) -> Result:
         return _value(y, nu, s, keep, name, sign)
 
     function.__name__ = function.__qualname__ = name

@@ -25,7 +25,7 @@ from varmat.derivatives.nested import (
     passed_by,
     refuse_finished,
 )
-from varmat.derivatives.reverse import ABSENT, Derived, named
+from varmat.derivatives.reverse import ABSENT, DerivedFunction, named
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:
@@ -153,12 +153,12 @@ def forward_scope() -> AbstractContextManager[Tape]:
 
 
 @overload
-def jvp(f: Function) -> Derived[tuple[Operand, Operand]]: ...
+def jvp(f: Function) -> DerivedFunction[tuple[Operand, Operand]]: ...
 @overload
 def jvp(f: Function, primals: object, tangents: object) -> tuple[Operand, Operand]: ...
 def jvp(
     f: Function, primals: object = ABSENT, tangents: object = ABSENT
-) -> Derived[tuple[Result, Result]] | tuple[Result, Result]:
+) -> DerivedFunction[tuple[Result, Result]] | tuple[Result, Result]:
     """The value of a function and its derivative in a direction: the Jacobian times a vector.
 
     Parameters
@@ -202,7 +202,7 @@ def jvp(
     (0.0, 2.0)
     """
     if primals is ABSENT and tangents is ABSENT:
-        return named(Derived(_jvp, f), f, "jvp", like=partial(_jvp, f))
+        return named(DerivedFunction(_jvp, f), f, "jvp", like=partial(_jvp, f))
     if primals is ABSENT or tangents is ABSENT:
         raise TypeError("jvp: there is a point without a direction, or a direction without a point")
     return _jvp(f, primals, tangents)

@@ -12,7 +12,7 @@ from varmat.core.tape import Tape, sweep
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_result
 from varmat.derivatives.nested import Finish, bottom, gradients_of, is_outer_result, stand_in
-from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
+from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, named
 from varmat.derivatives.structure import (
     derivative_block,
     leaves_of,
@@ -101,7 +101,10 @@ def hessian_times_vector(
     if x is ABSENT:
         check_alone("hessian_times_vector", kwargs)
         return named(
-            Derived(_times_vector, f), f, "hessian_times_vector", like=partial(_times_vector, f)
+            DerivedFunction(_times_vector, f),
+            f,
+            "hessian_times_vector",
+            like=partial(_times_vector, f),
         )
     if v is ABSENT:
         raise TypeError("hessian_times_vector: there is a point, but no vector")
@@ -112,7 +115,7 @@ def _times_vector(f: Function, x: object, v: object, /, *args: object, **kwargs:
     return _product("hessian_times_vector", f, x, v, args, kwargs)
 
 
-def hessp(f: Function) -> Derived[np.ndarray]:
+def hessp(f: Function) -> DerivedFunction[np.ndarray]:
     """The Hessian product of a scalar function in the form that `scipy.optimize.minimize` takes as
     its argument ``hessp``.
 
@@ -150,7 +153,9 @@ def hessp(f: Function) -> Derived[np.ndarray]:
     >>> np.round(r.x, 8)
     array([1., 1.])
     """
-    function: Derived[np.ndarray] = named(Derived(_hessp, f), f, "hessp", like=partial(_hessp, f))
+    function: DerivedFunction[np.ndarray] = named(
+        DerivedFunction(_hessp, f), f, "hessp", like=partial(_hessp, f)
+    )
     return function
 
 
@@ -213,7 +218,7 @@ def hessian(f: Function, x: object = ABSENT, /, *args: object, **kwargs: object)
     """
     if x is ABSENT:
         check_alone("hessian", kwargs)
-        return named(Derived(_hessian, f), f, "hessian")
+        return named(DerivedFunction(_hessian, f), f, "hessian")
     return _hessian(f, x, *args, **kwargs)
 
 

@@ -13,7 +13,7 @@ from varmat.core.variables import VARIABLES
 from varmat.derivatives.forward import call_with_tangents, forward_scope, plain_parts
 from varmat.derivatives.inputs_and_outputs import adjoint_of, leaf_tree, output, outputs, recording
 from varmat.derivatives.nested import bottom, gradients_of, is_outer_result
-from varmat.derivatives.reverse import ABSENT, Derived, check_alone, named
+from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, named
 from varmat.derivatives.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _JOINS = ("concatenate", "stack")
 
 
 @overload
-def jacobian(f: Function, /) -> Derived[Any]: ...
+def jacobian(f: Function, /) -> DerivedFunction[Any]: ...
 @overload
 def jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Result: ...
 def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: object) -> Result:
@@ -79,7 +79,7 @@ def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: objec
     """
     if x is ABSENT:
         check_alone("jacobian", kwargs)
-        return named(Derived(_jacobian, f), f, "jacobian")
+        return named(DerivedFunction(_jacobian, f), f, "jacobian")
     return _jacobian(f, x, *args, **kwargs)
 
 

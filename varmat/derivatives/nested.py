@@ -131,7 +131,7 @@ def _sources(entry: Entry) -> list[Operand]:
     )
 
 
-class Kept:
+class KeptFunction:
     """A scalar of a tape, or several results, as a function of some of its variables, to be
     computed again.
 
@@ -268,7 +268,7 @@ class Gradients(Operation):
 
     twin_of: Operation | None = None
 
-    def __init__(self, name: str, kept: Kept) -> None:
+    def __init__(self, name: str, kept: KeptFunction) -> None:
         def value_and_gradients(*values: Operand) -> tuple[Plain, ...]:
             with nested() as tape:
                 y, wrt = kept.again(values)
@@ -330,12 +330,12 @@ class Gradients(Operation):
             slope = y.tan if isinstance(y, Dual) else 0.0
             if type(slope) is not Var:
                 return tuple(np.zeros(np.shape(x))[()] for x in (0.0, *wrt))
-            made = Gradients(self.name, Kept(slope, [bottom(x) for x in wrt], tape, leaves))
+            made = Gradients(self.name, KeptFunction(slope, [bottom(x) for x in wrt], tape, leaves))
         return made(*given)
 
 
 def _contributions(
-    name: str, kept: Kept, g: Adjoint, r: Plain, *values: Operand
+    name: str, kept: KeptFunction, g: Adjoint, r: Plain, *values: Operand
 ) -> tuple[Operand, ...]:
     """The reverse rule: for adjoints `c` of the value and `w` of the gradients, the gradient of ``c
     y`` plus the derivative of `y` along `w`."""
@@ -428,7 +428,7 @@ def _operation_of(function: str, y: Var, wrt: Sequence[Operand], tape: Tape) -> 
             x._adj = adjoint
     if not outside:
         return lambda: results
-    made = Gradients(function, Kept(y, wrt, tape))
+    made = Gradients(function, KeptFunction(y, wrt, tape))
     return lambda: made.known(results, *made.kept.operands)
 
 
@@ -540,7 +540,7 @@ def set_aside(function: str, tree: object, tape: Tape) -> Finish:
         return map_leaves(fill, tree)
 
     if outsiders(tape) or any(x._tape is not tape for x in variables):
-        kept = Kept(tuple(variables), (), tape)
+        kept = KeptFunction(tuple(variables), (), tape)
         for x in kept.operands:
             _ = x._tape.top.arena  # stale?
         if kept.operands:

@@ -15,7 +15,7 @@ from varmat.core.variables import Variable, make_leaf
 from varmat.derivatives.inputs_and_outputs import held, output, outputs, plain_copy, recording
 from varmat.derivatives.nested import holds_outer, is_outer_result
 from varmat.derivatives.nested import own as own_copy
-from varmat.derivatives.reverse import Derived, _of_structures, named
+from varmat.derivatives.reverse import DerivedFunction, _of_structures, named
 from varmat.derivatives.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ __all__ = ["vjp"]
 
 
 @overload
-def vjp(f: Function, /) -> Derived[tuple[Result, Callable[[Result], tuple[Result, ...]]]]: ...
+def vjp(
+    f: Function, /
+) -> DerivedFunction[tuple[Result, Callable[[Result], tuple[Result, ...]]]]: ...
 
 
 @overload
@@ -81,7 +83,9 @@ def vjp(f: Function, /, *primals: object) -> object:
     >>> pullback(np.array([0.0, 0.0, 1.0]))
     (array([1., 1., 1.]),)
     """
-    return _pulled_back(f, *primals) if primals else named(Derived(_pulled_back, f), f, "vjp")
+    return (
+        _pulled_back(f, *primals) if primals else named(DerivedFunction(_pulled_back, f), f, "vjp")
+    )
 
 
 def _pulled_back(f: Function, /, *primals: object) -> tuple[Operand, Operand]:

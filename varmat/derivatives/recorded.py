@@ -23,9 +23,9 @@ from varmat.derivatives.recorded_base import (
 )
 from varmat.derivatives.recorded_derivatives import DERIVATIVES, RecordedFunctional
 from varmat.derivatives.recorded_programs import with_leaves
-from varmat.derivatives.recorded_rows import Mapped, Rows
+from varmat.derivatives.recorded_rows import ArgumentRows, Mapped
 from varmat.derivatives.reverse import (
-    Derived,
+    DerivedFunction,
     fixed_positions,
     gradients_with_aux,
     is_plain,
@@ -41,7 +41,7 @@ from varmat.programs.record.tape_programs import program_of
 from varmat.programs.run import runner_for
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Argnums, Tree
+    from varmat.derivatives.structure import Argnums, ArgumentTree
     from varmat.typing import Function, Operand, Settings, ValueAndGrad
 
 
@@ -53,7 +53,7 @@ T = TypeVar("T")
 class Recorded(Recordings):
     """A function recorded once; made by `recorded`."""
 
-    _eager: Callable[..., tuple[float, Tree]]
+    _eager: Callable[..., tuple[float, ArgumentTree]]
 
     def __init__(self, function: Function, argnums: Argnums, runner: str = "auto") -> None:
         super().__init__(function, runner)
@@ -67,7 +67,7 @@ class Recorded(Recordings):
         # Programs are not pickled: the function is recorded anew.
         return type(self), (self.function, self.argnums, self.runner)
 
-    def __call__(self, *args: object, **named: Any) -> tuple[float, Tree]:
+    def __call__(self, *args: object, **named: Any) -> tuple[float, ArgumentTree]:
         x, others = (args[0], args[1:]) if args else (None, ())
         if (
             type(x) is np.ndarray
@@ -123,7 +123,7 @@ class Recorded(Recordings):
             ]
         return value, tuple(gradients) if type(self.argnums) is tuple else gradients[0]
 
-    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+    def _mapped(self, rows: ArgumentRows, workers: int | None) -> tuple[ArgumentTree, np.ndarray]:
         positions = positions_of("recorded", self.argnums, len(rows.args))
         arguments = [rows.leaves(i) for i in positions]
         values = np.empty(rows.count)
@@ -177,7 +177,7 @@ class RecordedIfPossible(Recorded):
     # comparison is not a truth value.
     obstacle: Exception | None = None
 
-    def __call__(self, *args: object, **named: Any) -> tuple[float, Tree]:
+    def __call__(self, *args: object, **named: Any) -> tuple[float, ArgumentTree]:
         obstacle = self.obstacle
         if obstacle is None:
             try:
@@ -246,7 +246,7 @@ def record_values(
 class RecordedGradient(RecordedFunctional[T]):
     """`varmat.grad`, recorded once: the gradient of a `Recorded`."""
 
-    def __init__(self, functional: Derived[T], runner: str = "auto") -> None:
+    def __init__(self, functional: DerivedFunction[T], runner: str = "auto") -> None:
         super().__init__(functional, runner)
         self._recorded = Recorded(self.function, functional.argnums, runner)
 
@@ -260,13 +260,13 @@ class RecordedGradient(RecordedFunctional[T]):
     def __call__(self, *args: object, **named: Any) -> T:
         return self._recorded(*args, **named)[1]  # type: ignore[no-any-return]
 
-    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+    def _mapped(self, rows: ArgumentRows, workers: int | None) -> tuple[ArgumentTree, np.ndarray]:
         (_, gradients), holds = self._recorded._mapped(rows, workers)
         return gradients, holds
 
 
 @overload
-def recorded(f: Derived[T], *, runner: str = "auto") -> RecordedFunctional[T]: ...  # type: ignore[overload-overlap]
+def recorded(f: DerivedFunction[T], *, runner: str = "auto") -> RecordedFunctional[T]: ...  # type: ignore[overload-overlap]
 @overload
 def recorded(f: Function, *, runner: str = "auto") -> RecordedOfPoint: ...
 @overload
@@ -362,7 +362,7 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
            [1., 0., 1.],
            [0., 1., 0.]])
     """
-    if type(f) is not Derived:
+    if type(f) is not DerivedFunction:
         return Recorded(f, 0 if argnums is None else argnums, runner)
     if argnums is not None:
         raise TypeError(

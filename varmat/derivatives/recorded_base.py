@@ -17,9 +17,9 @@ from varmat.core.tape import Tape
 from varmat.core.variables import outsiders
 from varmat.derivatives.inputs_and_outputs import held, recording
 from varmat.derivatives.random_states import RandomStates
-from varmat.derivatives.recorded_rows import Mapped, Rows
+from varmat.derivatives.recorded_rows import ArgumentRows, Mapped
 from varmat.derivatives.recorded_tangents import called_tangent
-from varmat.derivatives.reverse import Derived
+from varmat.derivatives.reverse import DerivedFunction
 from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
 from varmat.programs.record.conditions import compared, refuse_look
 from varmat.programs.record.tape_programs import writer_of
@@ -29,7 +29,7 @@ from varmat.programs.run.threads import one_blas_thread
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
     from varmat.core.operation import Operation
-    from varmat.derivatives.structure import Tree
+    from varmat.derivatives.structure import ArgumentTree
     from varmat.typing import Entry, Function, Operand, Result, Settings, Thunk
 
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MOST_RECORDINGS = 16
 Made: TypeAlias = tuple[Any, ...]  # a program, what runs it, and what else there is to know
 Others: TypeAlias = dict[Any, Any]  # arguments by position or name
-Axes: TypeAlias = int | tuple[int | None, ...] | None
+InAxes: TypeAlias = int | tuple[int | None, ...] | None
 _SAME_IF_EQUAL = (int, float, str, bool, type(None))
 
 
@@ -61,7 +61,7 @@ class Recording(NamedTuple):
     others: Others
     program: Program
     run: Any
-    more: Tree = None
+    more: ArgumentTree = None
 
     def holds_for(self, structures: tuple[object, ...], others: Others) -> bool:
         if self.structures != structures or len(self.others) != len(others):
@@ -115,7 +115,7 @@ class Recordings:
     def __repr__(self) -> str:
         return f"<varmat {self.__name__}>"
 
-    __get__ = Derived.__get__
+    __get__ = DerivedFunction.__get__
 
     @property
     def program(self) -> Program | None:
@@ -146,7 +146,7 @@ class Recordings:
         self._recordings = recordings
 
     @one_blas_thread()
-    def map(self, *args: object, in_axes: Axes = 0, workers: int | None = None) -> Tree:
+    def map(self, *args: object, in_axes: InAxes = 0, workers: int | None = None) -> ArgumentTree:
         """The results of many calls, natively and in threads where the native runner is installed.
 
         Parameters
@@ -201,10 +201,10 @@ class Recordings:
                [ 0.5,  1. ],
                [-0.5,  0.5]])
         """
-        rows = Rows(f"{self.__name__}.map", args, in_axes)
+        rows = ArgumentRows(f"{self.__name__}.map", args, in_axes)
         return rows.results(lambda rows: self._mapped(rows, workers), self._eager)
 
-    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+    def _mapped(self, rows: ArgumentRows, workers: int | None) -> tuple[ArgumentTree, np.ndarray]:
         """What `Rows.results` takes."""
         raise NotImplementedError
 

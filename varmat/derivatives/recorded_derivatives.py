@@ -18,8 +18,8 @@ from varmat.derivatives.recorded_programs import (
     template_of,
     weighted_program,
 )
-from varmat.derivatives.recorded_rows import Mapped, Rows, repeated, row_of, run_rows
-from varmat.derivatives.reverse import Derived, is_plain
+from varmat.derivatives.recorded_rows import ArgumentRows, Mapped, repeated, row_of, run_rows
+from varmat.derivatives.reverse import DerivedFunction, is_plain
 from varmat.derivatives.structure import (
     derivative_block,
     leaves_of,
@@ -33,8 +33,8 @@ from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.run import runner_for
 
 if TYPE_CHECKING:
-    from varmat.derivatives.recorded_base import Axes, Made, Others
-    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.derivatives.recorded_base import InAxes, Made, Others
+    from varmat.derivatives.structure import Arguments, ArgumentTree
     from varmat.typing import Function, Operand, Settings
 
 
@@ -57,7 +57,7 @@ class RecordedFunctional(Recordings, Generic[T]):
     operands = 1
     _eager: Callable[..., T]
 
-    def __init__(self, functional: Derived[T], runner: str = "auto") -> None:
+    def __init__(self, functional: DerivedFunction[T], runner: str = "auto") -> None:
         super().__init__(functional, runner)
         self.function: Function = functional.__wrapped__
         self._eager = functional
@@ -71,7 +71,7 @@ class RecordedFunctional(Recordings, Generic[T]):
         raise NotImplementedError
 
     def _known(
-        self, points: Tree, args: Sequence[object] = (), named: Settings | None = None
+        self, points: ArgumentTree, args: Sequence[object] = (), named: Settings | None = None
     ) -> Recording:
         """The recording for arguments like these. Raises `ElsewhereError` if the function caught a
         refusal, so that there is none.
@@ -82,7 +82,7 @@ class RecordedFunctional(Recordings, Generic[T]):
             structures, others, points, args, named
         )
 
-    def _of_rows(self, rows: Rows) -> tuple[Recording, Tree, list[np.ndarray]]:
+    def _of_rows(self, rows: ArgumentRows) -> tuple[Recording, ArgumentTree, list[np.ndarray]]:
         """The recording for calls, the first point, and the rows of its arguments but the vector's.
         Raises `ElsewhereError` if there are too few arguments, so that the functional says what is
         missing.
@@ -93,7 +93,7 @@ class RecordedFunctional(Recordings, Generic[T]):
         points = self._points(call[0])
         return self._known(points, call[self.operands :]), points, [*rows.leaves(0), *data]
 
-    def _points(self, x: Tree) -> Tree:
+    def _points(self, x: ArgumentTree) -> ArgumentTree:
         return x if is_plain(x) else plain_tree(self._name, self.title, x)
 
 
@@ -144,7 +144,7 @@ def _matrices(
     return whole[..., 1:], np.isfinite(whole).all(axis=(1, 2))
 
 
-def _blocks(matrices: np.ndarray, y: Tree, points: Tree) -> Tree:
+def _blocks(matrices: np.ndarray, y: ArgumentTree, points: ArgumentTree) -> ArgumentTree:
     """Matrices of derivatives of all results with respect to all elements of the point, taken apart
     into the structure of both.
     """
@@ -181,12 +181,12 @@ class RecordedProduct(RecordedFunctional[T]):
             return self._eager(*args, **named)
         return rebuilt(points, products)  # type: ignore[no-any-return]
 
-    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+    def _mapped(self, rows: ArgumentRows, workers: int | None) -> tuple[ArgumentTree, np.ndarray]:
         known, points, arguments = self._of_rows(rows)
         matching_leaves(self._name, "v", rows.call(0)[1], points)
         return run_rows(known.run, [*arguments, *rows.leaves(1)], points, workers)
 
-    def _made(self, points: Tree, args: Arguments, named: Settings) -> Made:
+    def _made(self, points: ArgumentTree, args: Arguments, named: Settings) -> Made:
         program = product_program(self._name, self.function, points, args, named or {})
         # What a Hessian has to know: its rows are of the structure of the point.
         more = template_of(points, leaves_of(points)), False
@@ -210,12 +210,12 @@ class RecordedJacobian(RecordedFunctional[T]):
             return self._eager(*args, **named)
         return row_of(blocks, 0)  # type: ignore[no-any-return]
 
-    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+    def _mapped(self, rows: ArgumentRows, workers: int | None) -> tuple[ArgumentTree, np.ndarray]:
         return self._blocks(*self._of_rows(rows), workers)
 
     def _blocks(
-        self, known: Recording, points: Tree, leaves: list[np.ndarray], workers: int | None
-    ) -> tuple[Tree, np.ndarray]:
+        self, known: Recording, points: ArgumentTree, leaves: list[np.ndarray], workers: int | None
+    ) -> tuple[ArgumentTree, np.ndarray]:
         """The Jacobians at rows of points, and which hold."""
         template, by_inputs = known.more
         like = leaves_of(points if by_inputs else template)
@@ -224,7 +224,7 @@ class RecordedJacobian(RecordedFunctional[T]):
             matrices = matrices.swapaxes(1, 2)
         return _blocks(matrices, template, points), holds
 
-    def _made(self, points: Tree, args: Arguments, named: Settings) -> Made:
+    def _made(self, points: ArgumentTree, args: Arguments, named: Settings) -> Made:
         given = self._name, self.function, (points,), args, named
         made = weighted_program(*given)
         results = len(leaves_of(made.template))
@@ -241,7 +241,7 @@ class RecordedHessian(RecordedJacobian[T]):
     _made = RecordedProduct._made
 
 
-def size_of_all(tree: Tree) -> int:
+def size_of_all(tree: ArgumentTree) -> int:
     """The number of elements of all leaves."""
     return sum(map(size_of, leaves_of(tree)))
 
@@ -255,7 +255,7 @@ class RecordedTangent(RecordedFunctional[T]):
     def __call__(self, *args: object, **named: object) -> T:
         return self._at(*args, **named)  # type: ignore[no-any-return]
 
-    def _at(self, primals: Tree, tangents: Tree) -> Tree:
+    def _at(self, primals: ArgumentTree, tangents: ArgumentTree) -> ArgumentTree:
         if not isinstance(primals, (tuple, list)) or _is_inside((*primals, tangents)):
             return self._eager(primals, tangents)
         points = plain_tree(self._name, self.title, primals)
@@ -268,7 +268,7 @@ class RecordedTangent(RecordedFunctional[T]):
         results = len(found) // 2
         return rebuilt(known.more, found[:results]), rebuilt(known.more, found[results:])
 
-    def _mapped(self, rows: Rows, workers: int | None) -> tuple[Tree, np.ndarray]:
+    def _mapped(self, rows: ArgumentRows, workers: int | None) -> tuple[ArgumentTree, np.ndarray]:
         call = rows.call(0)
         if len(call) != 2 or not isinstance(call[0], (tuple, list)):
             raise ElsewhereError  # the functional says what is wrong
@@ -277,7 +277,7 @@ class RecordedTangent(RecordedFunctional[T]):
         template = known.more, known.more
         return run_rows(known.run, [*arguments, *rows.leaves(1)], template, workers)
 
-    def _made(self, points: Tree, *_: object) -> Made:
+    def _made(self, points: ArgumentTree, *_: object) -> Made:
         made = tangent_program(self._name, self.function, points)
         program = part_of(made.program, slice(None), slice(1, None))
         return program, runner_for(program, self.runner), made.template
@@ -304,7 +304,7 @@ class RecordedPullback(RecordedFunctional[T]):
         except ElsewhereError:
             return self._eager(*points)
 
-        def pullback(cotangent: Tree) -> tuple[Operand, ...]:
+        def pullback(cotangent: ArgumentTree) -> tuple[Operand, ...]:
             weights = matching_leaves(self._name, "the cotangent", cotangent, template)
             try:
                 found = _outputs(known.run, [*leaves, *weights])
@@ -314,12 +314,14 @@ class RecordedPullback(RecordedFunctional[T]):
 
         return rebuilt(template, values), pullback  # type: ignore[return-value]
 
-    def map(self, *primals: object, in_axes: Axes = 0, workers: int | None = None) -> Tree:
+    def map(
+        self, *primals: object, in_axes: InAxes = 0, workers: int | None = None
+    ) -> ArgumentTree:
         """The values of many calls, as `Recordings.map`, and what pulls back their cotangents,
         which have a first axis for the calls too.
         """
 
-        def run(rows: Rows) -> tuple[Tree, np.ndarray]:
+        def run(rows: ArgumentRows) -> tuple[ArgumentTree, np.ndarray]:
             call, count = rows.call(0), len(primals)
             points = self._points(tuple(call[:count]))
             known = self._known(points)
@@ -330,14 +332,14 @@ class RecordedPullback(RecordedFunctional[T]):
             matching_leaves(self._name, "the cotangent", call[-1], template)
             return run_rows(known.run, arguments, points, workers)
 
-        def pullback(cotangent: Tree) -> Tree:
-            both = Rows(rows.name, (*primals, cotangent), (*rows.axes, 0))
+        def pullback(cotangent: ArgumentTree) -> ArgumentTree:
+            both = ArgumentRows(rows.name, (*primals, cotangent), (*rows.axes, 0))
             return both.results(run, lambda *given: self._eager(*given[:-1])[1](given[-1]))  # type: ignore[index]
 
-        rows = Rows(f"{self.__name__}.map", primals, in_axes)
+        rows = ArgumentRows(f"{self.__name__}.map", primals, in_axes)
         return rows.results(run, lambda *given: self._eager(*given)[0]), pullback  # type: ignore[index]
 
-    def _made(self, points: Tree, *_: object) -> Made:
+    def _made(self, points: ArgumentTree, *_: object) -> Made:
         made = weighted_program(self._name, self.function, points)
         leaves, results = len(leaves_of(points)), len(leaves_of(made.template))
         values = part_of(made.program, slice(leaves), slice(1, 1 + results))

@@ -21,7 +21,7 @@ from varmat.programs.passes import optimised
 from varmat.programs.record.tape_programs import program_of
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.derivatives.structure import Arguments, ArgumentTree
     from varmat.typing import Function, Operand, Settings
 
 
@@ -39,12 +39,12 @@ class Written(NamedTuple):
     """
 
     program: Program
-    template: Tree
+    template: ArgumentTree
     only_reverse: bool
 
 
 def product_program(
-    name: str, f: Function, points: Tree, args: Arguments, named: Settings
+    name: str, f: Function, points: ArgumentTree, args: Arguments, named: Settings
 ) -> Program:
     """The program of the Hessian of a scalar function times a vector, with the point, what is
     `Mapped`, and the vector as arguments.
@@ -64,7 +64,11 @@ def product_program(
 
 
 def tangent_program(
-    name: str, f: Function, points: Tree, args: Arguments = (), named: Settings | None = None
+    name: str,
+    f: Function,
+    points: ArgumentTree,
+    args: Arguments = (),
+    named: Settings | None = None,
 ) -> Written:
     """The program of values and of their derivatives in a direction, with the point, what is
     `Mapped`, and the direction as arguments.
@@ -89,7 +93,11 @@ def tangent_program(
 
 
 def weighted_program(
-    name: str, f: Function, points: Tree, args: Arguments = (), named: Settings | None = None
+    name: str,
+    f: Function,
+    points: ArgumentTree,
+    args: Arguments = (),
+    named: Settings | None = None,
 ) -> Written:
     """The program of values and of the gradients of their weighted sum, with the point, what is
     `Mapped`, and the weights as arguments.
@@ -127,10 +135,10 @@ def with_leaves(args: Sequence[Operand], tape: Tape) -> tuple[Arguments, list[Op
     return tuple(given), leaves
 
 
-def _variables(points: Tree, tape: Tape) -> list[Operand]:
+def _variables(points: ArgumentTree, tape: Tape) -> list[Operand]:
     return [borrow_leaf(x, tape) for x in leaves_of(points)]
 
 
-def template_of(y: Operand, values: Sequence[Operand]) -> Tree:
+def template_of(y: Operand, values: Sequence[Operand]) -> ArgumentTree:
     """A structure with zeros in place of the numbers, which take no memory."""
     return rebuilt(y, [np.broadcast_to(0.0, x.shape) if np.shape(x) else 0.0 for x in values])

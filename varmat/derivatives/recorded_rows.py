@@ -13,7 +13,7 @@ from varmat.derivatives.structure import leaves_of, map_leaves, plain_tree, stru
 from varmat.programs.ir.program import ElsewhereError
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.derivatives.structure import Arguments, ArgumentTree
     from varmat.typing import Function, Operand
 
 
@@ -22,14 +22,14 @@ class Mapped(NamedTuple):
     structure stands for it.
     """
 
-    tree: Tree
+    tree: ArgumentTree
 
     @staticmethod
     def key(x: Operand) -> Operand:
         return Mapped(structure_of(x.tree)) if type(x) is Mapped else x
 
 
-class Rows:
+class ArgumentRows:
     """The arguments of many calls: some have a row for each call, the others are the same for all.
 
     Parameters
@@ -57,7 +57,7 @@ class Rows:
                 "argument!"
             )
         self.name, self.args, self.axes = name, args, axes
-        self.mapped: dict[int, Tree] = {}
+        self.mapped: dict[int, ArgumentTree] = {}
         lengths: dict[str, int] = {}
 
         def moved(leaf: Operand, title: str, axis: int) -> np.ndarray:
@@ -127,7 +127,9 @@ class Rows:
                 found += [repeated(x, self.count) for x in plain]
         return found
 
-    def results(self, run: Callable[[Rows], tuple[Tree, np.ndarray]], function: Function) -> Tree:
+    def results(
+        self, run: Callable[[ArgumentRows], tuple[ArgumentTree, np.ndarray]], function: Function
+    ) -> ArgumentTree:
         """The results of all calls, in rows.
 
         Parameters
@@ -150,7 +152,7 @@ class Rows:
         return found
 
 
-def _plain(name: str, title: str, x: Operand) -> Tree:
+def _plain(name: str, title: str, x: Operand) -> ArgumentTree:
     """An argument with rows, of plain numbers: a list of numbers is an array."""
     if isinstance(x, list) and not any(map(np.ndim, leaves_of(x))):
         return data(x, f"{name}: {title}")
@@ -163,8 +165,8 @@ def repeated(x: Operand, count: int) -> np.ndarray:
 
 
 def run_rows(
-    run: Any, arguments: list[np.ndarray], template: Tree, workers: int | None
-) -> tuple[Tree, np.ndarray]:
+    run: Any, arguments: list[np.ndarray], template: ArgumentTree, workers: int | None
+) -> tuple[ArgumentTree, np.ndarray]:
     """The outputs of a program at rows of arguments, for each output but the first, which is zero;
     and for each row whether the program reached its end and all outputs are finite.
     """
@@ -177,11 +179,11 @@ def run_rows(
     return found, holds
 
 
-def rows_like(count: int, template: Tree) -> Tree:
+def rows_like(count: int, template: ArgumentTree) -> ArgumentTree:
     """Memory for results of the shapes of `template`, in rows."""
     return map_leaves(lambda x, _: np.empty((count, *np.shape(x))), template)
 
 
-def row_of(tree: Tree, k: int) -> Tree:
+def row_of(tree: ArgumentTree, k: int) -> ArgumentTree:
     """Floats and arrays: a row of all leaves."""
     return map_leaves(lambda x, _: x[k] if x.ndim > 1 else float(x[k]), tree)

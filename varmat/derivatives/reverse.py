@@ -125,14 +125,14 @@ def value_and_grad(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) 
     """
     argnums = fixed_positions(argnums)
     how = with_aux if has_aux else _differentiated
-    function: Derived[Any] = Derived(how, "value_and_grad", f, argnums)
+    function: DerivedFunction[Any] = DerivedFunction(how, "value_and_grad", f, argnums)
     return named(function, f, "value_and_grad", argnums)
 
 
 T = TypeVar("T")
 
 
-class Derived(partial[T]):
+class DerivedFunction(partial[T]):
     """What a functional makes of a function: a partial that becomes a method in a class, as
     functions do (and all partials from Python 3.14 on).
 
@@ -155,7 +155,7 @@ class Derived(partial[T]):
 
 if TYPE_CHECKING:
 
-    class Gradient(Derived[object]):
+    class Gradient(DerivedFunction[object]):
         """A gradient, or a functional like it, as a function of the point: the first argument."""
 
         __call__: Derivative
@@ -172,13 +172,13 @@ ABSENT: Any = Absent()
 
 
 def named(
-    function: Derived[T],
+    function: DerivedFunction[T],
     f: Function,
     functional: str,
     argnums: Argnums = 0,
     like: Function | None = None,
-) -> Derived[T]:
-    """Give a `Derived` its name, and the signature of `f`, or of `like` if that is given."""
+) -> DerivedFunction[T]:
+    """Give a `DerivedFunction` its name and the signature of `f`, or of `like`."""
     if not callable(f):
         raise TypeError(
             f"{functional}: the argument is a {type(f).__name__}, but must be a function!"
@@ -453,10 +453,12 @@ def grad(f: Variable) -> None: ...
 @overload
 def grad(f: Function) -> Gradient: ...
 @overload
-def grad(f: Function, argnums: Argnums = ..., *, has_aux: bool = ...) -> Derived[Result]: ...
+def grad(
+    f: Function, argnums: Argnums = ..., *, has_aux: bool = ...
+) -> DerivedFunction[Result]: ...
 def grad(
     f: Function | Variable, argnums: Argnums = 0, *, has_aux: bool = False
-) -> Gradient | Derived[Result] | None:
+) -> Gradient | DerivedFunction[Result] | None:
     """For a function its gradient function; for a scalar variable the reverse pass.
 
     Parameters
@@ -507,7 +509,7 @@ def grad(
         )
     argnums = fixed_positions(argnums)
     how = gradients_with_aux if has_aux else _gradients
-    return named(Derived(how, f, argnums), f, "grad", argnums)
+    return named(DerivedFunction(how, f, argnums), f, "grad", argnums)
 
 
 def gradients_with_aux(

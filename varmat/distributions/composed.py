@@ -11,7 +11,7 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.hmm import hmm_marginal
 from varmat.densities.mixture import log_mix
 from varmat.densities.truncated import truncated
-from varmat.distributions.distribution import Distribution, OfRow, Terms, total
+from varmat.distributions.distribution import DensityTerms, Distribution, OfRow, total
 from varmat.functions.arrays.exponentials import logsumexp
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ __all__ = ["Censored", "HiddenMarkov", "Mixture", "Truncated"]
 _TRIES = 20
 
 
-def _of_log(name: str, each: Function) -> Terms:
+def _of_log(name: str, each: Function) -> DensityTerms:
     """The terms of a cumulative function, from the logarithm of each."""
     if name == "cdf":
-        return Terms(lambda y: np.exp(total(each(y))), lambda y: np.exp(each(y)))
-    return Terms(lambda y: total(each(y)), each)
+        return DensityTerms(lambda y: np.exp(total(each(y))), lambda y: np.exp(each(y)))
+    return DensityTerms(lambda y: total(each(y)), each)
 
 
 class _Bounded(Distribution):
@@ -80,7 +80,7 @@ class Truncated(_Bounded):
         outside = np.where(self._function._outside(y), -np.inf, 0.0)
         return self.base._each(y) - self._function.log_probability(*self._values) + outside
 
-    def _tail(self, name: str) -> Terms:
+    def _tail(self, name: str) -> DensityTerms:
         if name == "lccdf":
             above = 1 if self.is_discrete else 0  # the lower end belongs to the interval
             return _of_log(name, lambda y: self._log_share(np.add(y, above), None))
@@ -177,7 +177,7 @@ class Censored(_Bounded):
             seen = seen & ~there
         return [(seen, "pointwise", y), *found]
 
-    def _function_of(self, name: str) -> Terms:
+    def _function_of(self, name: str) -> DensityTerms:
         return self.base.lpdf if name == "pointwise" else self.base._tail(name)
 
     def _sum(self, y: Operand, propto: bool = False) -> Result:
@@ -203,7 +203,7 @@ class Censored(_Bounded):
             result = np.where(where, self.base._tail(name).pointwise(np.where(where, x, y)), result)
         return result
 
-    def _tail(self, name: str) -> Terms:
+    def _tail(self, name: str) -> DensityTerms:
         return self.base._tail(name)
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
@@ -254,7 +254,7 @@ class Mixture(Distribution):
     def _each(self, y: Operand) -> Result:
         return self._mixed([each._each(y) for each in self.components])
 
-    def _tail(self, name: str) -> Terms:
+    def _tail(self, name: str) -> DensityTerms:
         tails = [each._tail("lcdf" if name == "cdf" else name) for each in self.components]
         return _of_log(name, lambda y: self._mixed([tail.pointwise(y) for tail in tails]))
 
@@ -323,7 +323,7 @@ class HiddenMarkov(Distribution):
 
         return hmm_latent_rng(self.log_omegas(y), self.transition, self.initial, rng=rng) - 1
 
-    def _tail(self, name: str) -> Terms:
+    def _tail(self, name: str) -> DensityTerms:
         raise TypeError(f"HiddenMarkov has no {name}!")
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:

@@ -30,7 +30,7 @@ _SEEN: dict[str, Callable[[Plain], Plain]] = {
 }
 
 
-class Terms(NamedTuple):
+class DensityTerms(NamedTuple):
     """A function of observations, and the same for each observation, as `pointwise`."""
 
     summed: Function
@@ -80,7 +80,7 @@ class Distribution(ABC):
         return total(self._each(y))
 
     @abstractmethod
-    def _tail(self, name: str) -> Terms:
+    def _tail(self, name: str) -> DensityTerms:
         """One of the cumulative functions `cdf`, `lcdf` and `lccdf`."""
 
     @abstractmethod
@@ -92,24 +92,24 @@ class Distribution(ABC):
         """Whether the observations are integers."""
 
     @property
-    def lpdf(self) -> Terms:
+    def lpdf(self) -> DensityTerms:
         """The log density of observations, summed; ``lpdf.pointwise`` that of each."""
-        return Terms(self._sum, self._each)
+        return DensityTerms(self._sum, self._each)
 
     lpmf = lpdf
 
     @property
-    def cdf(self) -> Terms:
+    def cdf(self) -> DensityTerms:
         """The probability up to an observation; of several the product, as in Stan."""
         return self._tail("cdf")
 
     @property
-    def lcdf(self) -> Terms:
+    def lcdf(self) -> DensityTerms:
         """The logarithm of `cdf`."""
         return self._tail("lcdf")
 
     @property
-    def lccdf(self) -> Terms:
+    def lccdf(self) -> DensityTerms:
         """The logarithm of the probability above an observation."""
         return self._tail("lccdf")
 
@@ -259,12 +259,14 @@ class OfRow(Distribution):
         )
         return found
 
-    def _tail(self, name: str) -> Terms:
+    def _tail(self, name: str) -> DensityTerms:
         function = getattr(self.row, name, None)
         if function is None:
             raise TypeError(f"{type(self).__name__} has no {name}!")
         values = self.parameters.values()
-        return Terms(lambda y: function(y, *values), lambda y: function.pointwise(y, *values))
+        return DensityTerms(
+            lambda y: function(y, *values), lambda y: function.pointwise(y, *values)
+        )
 
     @property
     def _generator(self) -> RandomNumbers:

@@ -20,7 +20,12 @@ from varmat.functions.checks import check_values, fixed
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result
 
-from varmat.functions.stationary_covariances import Kernel, as_rows, check_points, gp_stationary_cov
+from varmat.functions.stationary_covariances import (
+    CovarianceFunction,
+    as_rows,
+    check_points,
+    gp_stationary_cov,
+)
 
 __all__ = [
     "cov_exp_quad",
@@ -88,7 +93,9 @@ def _inverse_distance(z: Operand) -> Result:
     return np.where(zero, 0.0, 1.0 / np.sqrt(np.where(zero, 1.0, z)))
 
 
-def _matern(name: str, nu2: float, polynomial: Function, derivative: Function) -> Kernel:
+def _matern(
+    name: str, nu2: float, polynomial: Function, derivative: Function
+) -> CovarianceFunction:
     """A kernel that is a polynomial in ``a = sqrt(z)`` times ``exp(-a)``; its derivative with
     respect to z is `derivative` times ``exp(-a)``.
     """
@@ -101,7 +108,7 @@ def _matern(name: str, nu2: float, polynomial: Function, derivative: Function) -
         a = _distance(z)
         return variance * derivative(a) * np.exp(-a)
 
-    return Kernel(name, nu2, correlation, slope)
+    return CovarianceFunction(name, nu2, correlation, slope)
 
 
 _DOC = """{title}
@@ -146,7 +153,7 @@ _DOC = """{title}
     """
 
 
-def _make(kernel: Kernel, title: str, formula: str, off: str, note: str = "") -> Result:
+def _make(kernel: CovarianceFunction, title: str, formula: str, off: str, note: str = "") -> Result:
     @_shows("sigma", "length_scale")
     def covariance(x: Operand, *parameters: Operand, **named: Operand) -> Result:
         return gp_stationary_cov(
@@ -162,13 +169,13 @@ def _make(kernel: Kernel, title: str, formula: str, off: str, note: str = "") ->
 
 
 gp_exp_quad_cov = _make(
-    Kernel("gp_exp_quad_cov", -0.5, np.exp, lambda z, r, variance: r),
+    CovarianceFunction("gp_exp_quad_cov", -0.5, np.exp, lambda z, r, variance: r),
     "The squared exponential covariance function.",
     "\\sigma^2 \\exp(-r^2 / 2)",
     "2.426",
 )
 gp_exponential_cov = _make(
-    Kernel(
+    CovarianceFunction(
         "gp_exponential_cov",
         1.0,
         lambda z, out: np.exp(-np.sqrt(z), out),
@@ -193,7 +200,7 @@ gp_matern52_cov = _make(
 )
 # The squared distance enters with the period as length scale. The covariance is a smooth function
 # of it, unlike of the distance, so points that coincide have second derivatives too.
-_SQUARED_SINES = Kernel(
+_SQUARED_SINES = CovarianceFunction(
     "gp_periodic_cov",
     math.pi**2,
     lambda z, out: np.square(np.sin(np.sqrt(z, out), out), out),

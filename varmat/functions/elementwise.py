@@ -15,11 +15,11 @@ from varmat.core.elementwise import ROWS
 from varmat.core.rules import ZERO
 from varmat.functions.numpy_kernels import (
     PRODUCTS,
-    by_blocks,
     length,
     log_of_sum,
     log_of_sum_of_numbers,
     power_below,
+    power_by_products,
     product_of_power,
     rounding,
     scaled_by_power_of_two,
@@ -72,7 +72,7 @@ for _n, _name in PRODUCTS.items():
         f"The power ``x**{_n}``",
         product_of_power(_n), f"x**({_n})", (-1.5, 1e-30, 1e30), float(_n * (-1.5) ** (_n - 1)),
         source="DLMF 4.7(ii)", domain="all real numbers" if _n > 0 else "x is not 0",
-        ufunc=by_blocks(product_of_power(_n)), call=f"np.power(x, {_n})")
+        ufunc=power_by_products(_n), call=f"np.power(x, {_n})")
 ROWS["power_below"] = power_below("power_below")
 row("floor_divide", (ZERO, ZERO), "Quotient rounded down, also written ``x // y``",
     operator.floordiv, "floor(x / y)", ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0)), 0.0,

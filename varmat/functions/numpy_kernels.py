@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.elementwise import Elementwise
-from varmat.core.rules import function_of, in_place
 from varmat.functions.rows import formula
 from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build.symbol import is_between
@@ -115,24 +113,31 @@ def product_of_power(n: int) -> str:
     return " * ".join(["x"] * n) if n > 0 else " / ".join(["1.0", *["x"] * -n])
 
 
-def by_blocks(text: str) -> Function:
-    """An expression in `x` with the calling convention of a ufunc, every step in place."""
-    names = {"multiply": np.multiply, "divide": np.divide}
-    compiled = cache(lambda: function_of("x, out", in_place(text), names, f"value of {text}"))
+def power_by_products(n: int) -> Function:
+    """The power with exponent `n`, with the calling convention of a ufunc, every step in place."""
+    step = np.multiply if n > 0 else np.divide
+
+    def power(x: Operand, out: Operand = None) -> Operand:
+        out = step(x, x, out) if n > 0 else step(1.0, x, out)
+        for _ in range(abs(n) - 1 - (n > 0)):
+            out = step(out, x, out)
+        return out
 
     def ufunc(x: Operand, out: Operand = None) -> Operand:
-        write = compiled()
         out = np.empty(np.shape(x)) if out is None else out
         if out.size <= BLOCK or not (x.flags.c_contiguous and out.flags.c_contiguous):
-            write(x, out)
+            power(x, out)
         else:
             flat, target = x.reshape(-1), out.reshape(-1)
             for here in blocks(out.size, BLOCK):
-                write(flat[here], target[here])
+                power(flat[here], target[here])
         return out
 
     def straight(x: Operand) -> Operand:
-        return function_of("x", [f"return {text}"], {}, f"value of {text}")(x)
+        result = x * x if n > 0 else 1.0 / x
+        for _ in range(abs(n) - 1 - (n > 0)):
+            result = result * x if n > 0 else result / x
+        return result
 
     ufunc.formula = straight  # type: ignore[attr-defined]
     return ufunc

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class Kernel(NamedTuple):
+class CovarianceFunction(NamedTuple):
     """A row of the table.
 
     Attributes
@@ -156,7 +156,7 @@ def gp_stationary_cov(
     sigma: Operand,
     length_scale: Operand,
     *,
-    kernel: Kernel,
+    kernel: CovarianceFunction,
     workspace: Operand = np.empty,
 ) -> Result:
     """The covariances between two sets of points for a row of the table: what the public functions
@@ -193,7 +193,7 @@ def gp_stationary_cov_reverse(
     x2: Plain,
     sigma: Plain,
     length_scale: Plain,
-    kernel: Kernel,
+    kernel: CovarianceFunction,
     z: Plain,
     scratch: Plain,
 ) -> Adjoint:
@@ -239,7 +239,7 @@ def gp_stationary_cov_reverse(
 
 @gp_stationary_cov.straight
 def gp_stationary_cov_straight(
-    x1: Operand, x2: Operand, sigma: Operand, length_scale: Operand, kernel: Kernel
+    x1: Operand, x2: Operand, sigma: Operand, length_scale: Operand, kernel: CovarianceFunction
 ) -> Result:
     if not np.size(x1) * np.size(x2) or len(x1) * len(x2) > LARGE:
         refuse()
@@ -319,7 +319,7 @@ def _weighted_sums(
 
 @gp_stationary_cov.tangent
 def gp_stationary_cov_tangent(
-    r: Plain, x1: Plain, x2: Plain, sigma: Plain, length_scale: Plain, kernel: Kernel
+    r: Plain, x1: Plain, x2: Plain, sigma: Plain, length_scale: Plain, kernel: CovarianceFunction
 ) -> tuple[Linear, ...]:
     # Here the differences must be differentiable themselves, so all are taken at once: shape (n1,
     # n2, d).

@@ -20,12 +20,12 @@ from varmat.derivatives.recorded import Recorded
 from varmat.derivatives.reverse import Terms, value_and_grad
 from varmat.models.functions import Named, of_values
 from varmat.models.gradients import LogDensityGradient
-from varmat.models.graph import Graph, graph_of
+from varmat.models.graph import ModelGraph, graph_of
 from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood
 from varmat.models.layout import Layout, indexed
 from varmat.models.results import check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
-from varmat.models.stated import Derived, Labelled, Observed, Statement
+from varmat.models.stated import Derived, Labelled, Observed, StatedModel
 from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
 
@@ -137,7 +137,7 @@ class DensityModel:
         declared = _declared(
             labels.sized(parameters or {}), labels.sized(parameters_by_name), given, observations
         )
-        self._stated = Statement(declared, observations, given)
+        self._stated = StatedModel(declared, observations, given)
         declared = self._stated.parameters
         self._layout = Layout(declared, given)
         self._shape = (self._layout.size,)
@@ -241,7 +241,7 @@ class DensityModel:
         ]
         return text + (html.table(["data", "type", "shape"], data) if data else "")
 
-    def graph(self) -> Graph:
+    def graph(self) -> ModelGraph:
         """What each parameter, named value and observation depends on, as far as it is stated.
 
         Returns

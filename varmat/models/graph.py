@@ -12,7 +12,7 @@ _SHAPES = {"parameter": "ellipse", "value": "box", "observed": "ellipse, style=f
 
 
 @dataclass(frozen=True, repr=False)
-class Graph:
+class ModelGraph:
     """What each value of a model depends on, as made by `Model.graph`.
 
     Attributes
@@ -43,7 +43,7 @@ class Graph:
         return "\n".join(["digraph {", *nodes, *edges, "}"])
 
 
-def graph_of(model: DensityModel) -> Graph:
+def graph_of(model: DensityModel) -> ModelGraph:
     """See `Model.graph`."""
     stated, derived = model._stated, getattr(model._transformed, "functions", {})
     kinds = dict.fromkeys(stated.parameters, "parameter")
@@ -59,4 +59,4 @@ def graph_of(model: DensityModel) -> Graph:
         name: tuple(n for n in dict.fromkeys(each) if n in kinds and n != name)
         for name, each in names.items()
     }
-    return Graph(kinds, parents)
+    return ModelGraph(kinds, parents)

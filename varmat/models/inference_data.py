@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from varmat.models.results import ArvizData
     from varmat.typing import Operand, Shape
 
-Arrays = dict[str, np.ndarray]
+NamedArrays = dict[str, np.ndarray]
 
 # The name of a parameter of the log density, and of the group of ArviZ.
 LOG_LIKELIHOOD = "log_likelihood"
@@ -89,11 +89,11 @@ class LogLikelihood:
     def of_draws(
         self,
         model: Model,
-        arrays: Arrays,
+        arrays: NamedArrays,
         shape: tuple[int, int],
         allows: Callable[[Exception], bool],
         executor: Executor | str | None = None,
-    ) -> Arrays:
+    ) -> NamedArrays:
         """The terms at draws of the parameters, arrays of shape (chains, draws, ...); nan where an
         error is allowed.
         """
@@ -116,7 +116,7 @@ class LogLikelihood:
             else {}
         )
 
-    def _plain(self, model: Model, values: dict[str, Operand]) -> Arrays:
+    def _plain(self, model: Model, values: dict[str, Operand]) -> NamedArrays:
         """The terms at plain values, of which the functions get copies."""
         values = copy.deepcopy(values)
         if model._transformed is not None:
@@ -219,7 +219,7 @@ def never(error: Exception) -> bool:
 
 def beside(
     model: Model,
-    arrays: Arrays | None,
+    arrays: NamedArrays | None,
     shape: tuple[int, int],
     allows: Callable[[Exception], bool] = never,
     executor: Executor | str | None = None,

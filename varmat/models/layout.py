@@ -13,7 +13,7 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import ARRAYS, data
 from varmat.models.bounds import Dependent
-from varmat.models.unpacking import Part, part_of, read_off
+from varmat.models.unpacking import BoundedParameter, part_of, read_off
 from varmat.transforms import Real, Transform
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Layout:
         # For each parameter its name, its index in the vector, the shape if it is not a scalar or
         # vector, and its transform.
         self._entries: list[tuple[str, Index, Shape | None, Transform | None]] = []
-        parts: dict[str, Part] = {}
+        parts: dict[str, BoundedParameter] = {}
         start = 0
         for name, transform in self.parameters.items():
             self._check(name, transform)

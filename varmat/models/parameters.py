@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from varmat.models.bounds import checked_shape, with_bounds
-from varmat.models.stated import Declaration, Located
+from varmat.models.stated import Located, StatedParameter
 from varmat.transforms import (
     CholeskyFactorCorr,
     CholeskyFactorCov,
@@ -78,7 +78,9 @@ def _declared(
     if stated:
         for name in stated.keys() - {"prior", "dims"}:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-        made.declaration = Declaration(stated.get("prior"), names_of(stated.get("dims", ())), make)
+        made.declaration = StatedParameter(
+            stated.get("prior"), names_of(stated.get("dims", ())), make
+        )
     return made
 
 

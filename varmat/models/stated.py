@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Prior = Distribution | Function
 
 
-class Declaration(NamedTuple):
+class StatedParameter(NamedTuple):
     """What a parameter states besides its set.
 
     Attributes
@@ -249,7 +249,7 @@ class _Part(NamedTuple):
     where: np.ndarray | None
 
 
-class Statement:
+class StatedModel:
     """All that a model states.
 
     Parameters

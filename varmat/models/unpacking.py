@@ -18,7 +18,7 @@ import numpy as np
 from varmat.core.operation import Operation, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Outputs, make_result
-from varmat.programs.record.entries import Call, contributions_of, value_of
+from varmat.programs.record.entries import OperationCall, contributions_of, value_of
 from varmat.programs.record.tape_programs import TapeProgram, place_of, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
 from varmat.transforms.transform import FromFunctions
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 WITH_JACOBIAN = {"jacobian": True}
 
 
-class Part(NamedTuple):
+class BoundedParameter(NamedTuple):
     """A parameter that is ``bounds[0] + sign * exp(x)``, or `x` itself if `sign` is zero.
 
     Its `x` stands at `where` in the unconstrained vector and has the given shape. If there is an
@@ -43,22 +43,24 @@ class Part(NamedTuple):
     operation: Operation | None = None
 
 
-def part_of(transform: Transform, where: Index) -> Part | None:
+def part_of(transform: Transform, where: Index) -> BoundedParameter | None:
     """How a parameter is read off with the others. None if it is read off alone: it may be a view,
     which costs nothing.
     """
     shape = transform.unconstrained_shape
     if isinstance(transform, Real):
-        return None if shape else Part(where, shape, 0.0)
+        return None if shape else BoundedParameter(where, shape, 0.0)
     if isinstance(transform, Positive):
-        return Part(where, shape, 1.0)
+        return BoundedParameter(where, shape, 1.0)
     if isinstance(transform, FromFunctions):
         function, bounds = transform.constraint
         if all(type(bound) is float and math.isfinite(bound) for bound in bounds):
             if isinstance(transform, (Lower, Upper)):
-                return Part(where, shape, 1.0 if isinstance(transform, Lower) else -1.0, bounds)
+                return BoundedParameter(
+                    where, shape, 1.0 if isinstance(transform, Lower) else -1.0, bounds
+                )
             if isinstance(function, Operation):
-                return Part(where, shape, 0.0, bounds, function)
+                return BoundedParameter(where, shape, 0.0, bounds, function)
     return None
 
 
@@ -75,7 +77,7 @@ def _bounded_value(bound: float, sign: float, x: Operand) -> Result:
     return bound + sign * _exp(x)
 
 
-def read_off(q: Operand, parts: Sequence[Part]) -> tuple[Result, ...]:
+def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...]:
     """The parameters and the sum of their log-Jacobians, on the tape of `q`, a `VarMat`."""
     tape, total, values = q._tape.top, 0.0, []
     kept: list[Result] = []
@@ -173,7 +175,7 @@ def _write_parameters(
 
 
 def _bounded(
-    program: TapeProgram, each: Part, free: Operand, _: Operand
+    program: TapeProgram, each: BoundedParameter, free: Operand, _: Operand
 ) -> tuple[Result, Result, Result]:
     """For a parameter that is free or bounded on one side: its value, its log-Jacobian, and a
     function of their adjoints that gives the contribution to `x`.
@@ -196,13 +198,13 @@ def _bounded(
 
 
 def _by_operation(
-    program: TapeProgram, each: Part, free: Operand, shape: Operand
+    program: TapeProgram, each: BoundedParameter, free: Operand, shape: Operand
 ) -> tuple[Result, Result, Result]:
     """The same for a parameter that an operation makes."""
     op: Any = each.operation
     builder = program.builder
     operands = [free, *map(builder.constant, each.bounds)]
-    call = Call(program, op, WITH_JACOBIAN, operands, [shape, ()], tuple)
+    call = OperationCall(program, op, WITH_JACOBIAN, operands, [shape, ()], tuple)
     value, term = call.values()
 
     def of_x(g: Adjoint, h: Operand) -> Result:

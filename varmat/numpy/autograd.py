@@ -40,7 +40,7 @@ from varmat.numpy.autograd_primitives import (
 from varmat.numpy.buffers import settled
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.derivatives.structure import Arguments, ArgumentTree
     from varmat.typing import Function, Operand, Settings
 
 
@@ -54,10 +54,10 @@ class _Traced:
     returned.
     """
 
-    def __init__(self, fun: Function, x: Tree) -> None:
+    def __init__(self, fun: Function, x: ArgumentTree) -> None:
         self.fun, self.x = fun, settled(x)
         self.points = parts_of(self.x)
-        self.result: Tree = None
+        self.result: ArgumentTree = None
         self.is_constant = False
 
     def __call__(self, *parts: Operand) -> list[Operand]:
@@ -67,7 +67,7 @@ class _Traced:
         self.result = y if self.is_constant else map_leaves(template, y)
         return [0.0] if self.is_constant else parts_of(y)
 
-    def pulled(self, pullback: Function, g: Tree) -> Tree:
+    def pulled(self, pullback: Function, g: ArgumentTree) -> ArgumentTree:
         """The covector of the point for one of the result, in the precision of the point."""
         parts = pulled_back(pullback, self, self.points, conjugates(self.result, g))
         precise = iter([_like(x, g) for x, g in pairs_of(self.x, joined(self.x, parts, -1.0))])
@@ -79,7 +79,7 @@ def _like(x: Operand, g: Operand) -> Operand:
     return np.asarray(g, kind)[()] if kind in (np.float16, np.float32) and not isbox(g) else g
 
 
-def trace(start_node: Any, fun: Function, x: Tree) -> tuple[Tree, Any]:
+def trace(start_node: Any, fun: Function, x: ArgumentTree) -> tuple[ArgumentTree, Any]:
     """The value of `fun`, and what autograd's two modes take for the end of a graph: a function of
     covectors, or something with a tangent.
     """
@@ -90,7 +90,7 @@ def trace(start_node: Any, fun: Function, x: Tree) -> tuple[Tree, Any]:
     if kind == "VJPNode":
         parts, pullback = vjp(traced, *traced.points)
 
-        def node(g: Tree) -> Tree:
+        def node(g: ArgumentTree) -> ArgumentTree:
             return traced.pulled(pullback, g)
 
     elif kind == "JVPNode":
@@ -130,7 +130,7 @@ def _jacobian(fun: Function, x: Operand) -> Operand:
     return _like(x, parts[0] if len(parts) == 1 else parts[0] - 1j * parts[1])
 
 
-def backward_pass(g: Tree, end_node: Function) -> Tree:
+def backward_pass(g: ArgumentTree, end_node: Function) -> ArgumentTree:
     """The covector of the point, for one of the result."""
     return end_node(g)
 
@@ -146,12 +146,12 @@ class _Called:
 
     def __init__(
         self,
-        ans: Tree,
+        ans: ArgumentTree,
         fun: Function,
         args: Arguments,
         kwargs: Settings,
         argnums: tuple[int, ...],
-        parents: tuple[Tree, ...],
+        parents: tuple[ArgumentTree, ...],
     ) -> None:
         core, tracer = sys.modules["autograd.core"], sys.modules["autograd.tracer"]
         given = dict(zip(argnums, parents, strict=True))
@@ -180,7 +180,7 @@ def find_top_boxed_args(args: Arguments) -> tuple[Any, ...]:
     return found[: _LENGTH[0]]
 
 
-def new_box(value: Tree, trace: int, node: _Called) -> Tree:
+def new_box(value: ArgumentTree, trace: int, node: _Called) -> ArgumentTree:
     """The result of a primitive."""
     return node.result
 
@@ -188,14 +188,14 @@ def new_box(value: Tree, trace: int, node: _Called) -> Tree:
 # --- what stands for what ---
 
 
-class _Kind(type):
+class _BoxType(type):
     """The type of the stand-ins for autograd's types of boxes."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isbox(instance)
 
 
-class ArrayBox(metaclass=_Kind):
+class ArrayBox(metaclass=_BoxType):
     """What variables are instances of, as autograd's boxes are of its `Box` and `ArrayBox`."""
 
     def __init__(self, *args: object) -> None:

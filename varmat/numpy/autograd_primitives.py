@@ -22,7 +22,7 @@ from varmat.derivatives.structure import leaves_of, map_leaves
 from varmat.numpy.buffers import settled
 
 if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, Tree
+    from varmat.derivatives.structure import Arguments, ArgumentTree
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Settings
 
 
@@ -48,7 +48,7 @@ def getval(x: Operand) -> Operand:
     return value(settled(x)) if holds(x) else x
 
 
-def values_of(x: Tree) -> Tree:
+def values_of(x: ArgumentTree) -> ArgumentTree:
     """The plain values, where nothing depends on them: a recording does not refuse this look."""
 
     def plain(x: Operand, _: str) -> Operand:
@@ -63,7 +63,7 @@ def values_of(x: Tree) -> Tree:
 # --- complex numbers as pairs of real ones ---
 
 
-def parts_of(tree: Tree) -> list[Operand]:
+def parts_of(tree: ArgumentTree) -> list[Operand]:
     """The leaves of a tree, and for a complex one its real part and its imaginary part."""
     found: list[Operand] = []
     for x in leaves_of(tree):
@@ -71,7 +71,7 @@ def parts_of(tree: Tree) -> list[Operand]:
     return found
 
 
-def joined(tree: Tree, parts: Sequence[Operand], sign: float = 1.0) -> Tree:
+def joined(tree: ArgumentTree, parts: Sequence[Operand], sign: float = 1.0) -> ArgumentTree:
     """A tree like `tree` of the parts of its leaves."""
     rest = iter(parts)
     return map_leaves(
@@ -79,7 +79,7 @@ def joined(tree: Tree, parts: Sequence[Operand], sign: float = 1.0) -> Tree:
     )
 
 
-def conjugates(tree: Tree, g: Tree) -> list[Operand]:
+def conjugates(tree: ArgumentTree, g: ArgumentTree) -> list[Operand]:
     """The parts of the conjugate of `g`, a covector of the space of `tree`: autograd's covectors
     are the conjugates of varmat's adjoints.
     """
@@ -97,7 +97,7 @@ def conjugates(tree: Tree, g: Tree) -> list[Operand]:
     return found
 
 
-def pairs_of(tree: Tree, other: Tree) -> Iterator[tuple[Operand, Operand]]:
+def pairs_of(tree: ArgumentTree, other: ArgumentTree) -> Iterator[tuple[Operand, Operand]]:
     """The leaves of a tree, each with that of a tree with the same keys."""
     if isinstance(tree, dict):
         for key, item in tree.items():
@@ -191,7 +191,12 @@ class Ruled(Transposable):
     """
 
     def __init__(
-        self, fun: Function, args: Arguments, kwargs: Settings, parents: dict[int, Tree], ans: Tree
+        self,
+        fun: Function,
+        args: Arguments,
+        kwargs: Settings,
+        parents: dict[int, ArgumentTree],
+        ans: ArgumentTree,
     ) -> None:
         self.fun, self.args, self.kwargs = fun, args, kwargs
         self.argnums = tuple(parents)

@@ -20,7 +20,7 @@ from varmat.numpy.selecting import Extra
 from varmat.scipy import mirrors
 
 if TYPE_CHECKING:
-    from varmat.core.dispatch import Place
+    from varmat.core.dispatch import PatchedPlace
 
 _lock = threading.Lock()
 _METHODS = frozenset({classmethod, staticmethod})
@@ -145,7 +145,7 @@ def _leave(module: ModuleType) -> None:
             setattr(owner, name, theirs)
 
 
-def _places(module: ModuleType, table: dict[int, object]) -> Iterator[Place]:
+def _places(module: ModuleType, table: dict[int, object]) -> Iterator[PatchedPlace]:
     """Where a module holds what is in the table: its globals, and the closures and defaults of its
     functions.
     """

@@ -19,7 +19,7 @@ from varmat.core.matvar import MatVar
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import like
 from varmat.parallel.executors import Asking, answers, check, sendable, workers_of
-from varmat.parallel.shares import MOST_WORKS, Place, Request, Work, keep, places_of
+from varmat.parallel.shares import MOST_WORKS, Request, VariablePlace, Work, keep, places_of
 from varmat.programs.build.symbol import refuse
 from varmat.solvers.inner import value_now
 
@@ -37,7 +37,7 @@ SMALL = 4096
 CHUNKS = 4
 
 
-class Call(NamedTuple):
+class MappedCall(NamedTuple):
     """A work and how to ask for it: the settings of the operation.
 
     Attributes
@@ -61,7 +61,7 @@ class Call(NamedTuple):
     executor: Executor | str | None
     has_chunks: bool
 
-    def along(self, leaf: int) -> Call:
+    def along(self, leaf: int) -> MappedCall:
         """The derivative along an operand; the direction is a further operand."""
         direction = self.work.leaves + len(self.directions)
         common = self.common | {direction} if leaf in self.common else self.common
@@ -92,9 +92,9 @@ class Call(NamedTuple):
             )
         return found
 
-    def places(self, job: int) -> list[Place]:
+    def places(self, job: int) -> list[VariablePlace]:
         """The places of a job, in the order of its numbers."""
-        found: list[Place] = self.work.share(job, self.directions).places
+        found: list[VariablePlace] = self.work.share(job, self.directions).places
         return found
 
     def answers(self, requests: list[Request]) -> list[Result]:
@@ -113,7 +113,7 @@ def _number(x: Operand) -> Result:
     return np.ascontiguousarray(x) if np.ndim(x) else float(x)
 
 
-def _values(call: Call, found: list[Result]) -> Result:
+def _values(call: MappedCall, found: list[Result]) -> Result:
     """The user's result: the sum or the vector."""
     values = [value for answer in found for value in answer.values]
     if call.work.is_sum:
@@ -122,7 +122,7 @@ def _values(call: Call, found: list[Result]) -> Result:
 
 
 def _gradients(
-    call: Call, leaves: Sequence[Operand], requests: list[Request], found: list[Result]
+    call: MappedCall, leaves: Sequence[Operand], requests: list[Request], found: list[Result]
 ) -> list[Plain]:
     """The gradients by the workers, added in the order of the jobs."""
     total: list[Plain] = [np.zeros(np.shape(x)) for x in leaves]
@@ -136,7 +136,7 @@ def _gradients(
     return [x if x.shape else float(x) for x in total]
 
 
-def called(call: Call, leaves: Sequence[Operand]) -> Result:
+def called(call: MappedCall, leaves: Sequence[Operand]) -> Result:
     """The result for operands of any kind."""
     if any(map(is_differentiable, leaves)):
         return shared_out(*leaves, call=call)
@@ -144,7 +144,7 @@ def called(call: Call, leaves: Sequence[Operand]) -> Result:
 
 
 @operation(variadic=True)
-def shared_out(*leaves: Plain, call: Call, workspace: Any = None) -> Plain:
+def shared_out(*leaves: Plain, call: MappedCall, workspace: Any = None) -> Plain:
     if not all(isinstance(x, (float, np.ndarray)) for x in leaves):
         refuse()  # a function of the user is not run on symbols
     requests = call.requests(leaves, workspace is not None)
@@ -163,7 +163,7 @@ def _(
     g: Adjoint,
     r: Plain,
     *leaves: Plain,
-    call: Call,
+    call: MappedCall,
     gradients: list[Plain] | None,
     sizes: list[int],
 ) -> tuple[Adjoint, ...]:
@@ -179,7 +179,7 @@ def _(
 
 
 @shared_out.tangent
-def _(r: Operand, *leaves: Operand, call: Call) -> tuple[Linear, ...]:
+def _(r: Operand, *leaves: Operand, call: MappedCall) -> tuple[Linear, ...]:
     return tuple([lambda t, i=i: called(call.along(i), [*leaves, t]) for i in range(len(leaves))])
 
 
@@ -210,7 +210,7 @@ class Walk:
             not isinstance(tree, (list, tuple)) and is_differentiable(tree)
         ):
             self.leaves.append(tree)
-            return Place(len(self.leaves) - 1), Place
+            return VariablePlace(len(self.leaves) - 1), VariablePlace
         if isinstance(tree, dict):
             parts = {key: self(item) for key, item in tree.items()}
             copy = tree.copy()
@@ -268,7 +268,7 @@ def _call(
     split: Callable[[Operand], list[Operand]],
     executor: Executor | str | None,
     sizes: Setting,
-) -> tuple[Call, list[Operand]]:
+) -> tuple[MappedCall, list[Operand]]:
     """The call for these arguments, and its operands.
 
     `split` takes the template of the arguments that jobs do not share, and returns the arguments of
@@ -289,7 +289,7 @@ def _call(
         work.jobs = dict(enumerate(split(template_of_own)))
         common = frozenset(place.leaf for place in places_of(template_of_shared))
         entry = (
-            Call(uuid.uuid4().hex, work, common, (), None, name != "reduce_sum_static"),
+            MappedCall(uuid.uuid4().hex, work, common, (), None, name != "reduce_sum_static"),
             (of_function.held, walk.held),
         )
         with _LOCK:
@@ -321,7 +321,7 @@ def _container(x: Operand) -> Operand:
 
 def _item(x: Operand, index: Index) -> Result:
     """An item or a slice of a template."""
-    return Place(x.leaf, index) if type(x) is Place else x[index]
+    return VariablePlace(x.leaf, index) if type(x) is VariablePlace else x[index]
 
 
 def map_rect(

@@ -40,7 +40,7 @@ MOST_WORKS = 16
 EAGER = 2
 
 
-class Place(NamedTuple):
+class VariablePlace(NamedTuple):
     """The place of a variable among the arguments: an operand, or an item or slice of it."""
 
     leaf: int
@@ -81,9 +81,9 @@ class Here:
 here = Here()
 
 
-def places_of(tree: Operand) -> list[Place]:
+def places_of(tree: Operand) -> list[VariablePlace]:
     """The places in a template, in order."""
-    if type(tree) is Place:
+    if type(tree) is VariablePlace:
         return [tree]
     if isinstance(tree, dict):
         return [place for item in tree.values() for place in places_of(item)]
@@ -94,7 +94,7 @@ def places_of(tree: Operand) -> list[Place]:
 
 def filled(tree: Operand, numbers: Iterator[Operand]) -> Result:
     """The template with each place replaced by the next number."""
-    if type(tree) is Place:
+    if type(tree) is VariablePlace:
         return next(numbers)
     if isinstance(tree, dict):
         result = copy(tree)
@@ -115,15 +115,15 @@ class Work:
         What the user called.
     function : callable
     shared : tuple
-        The common arguments, with a `Place` for each variable.
+        The common arguments, with a `VariablePlace` for each variable.
     is_sum : bool
         If True, ``f(*own, *shared)`` returns numbers, which are added; else ``f(*shared, *own)``
         returns vectors.
     leaves : int
         How many operands there are.
     jobs : dict
-        Number of a job -> its own arguments, with a `Place` for each variable. Another process
-        knows the jobs that it was sent.
+        Number of a job -> its own arguments, with a `VariablePlace` for each variable. Another
+        process knows the jobs that it was sent.
     """
 
     def __init__(
@@ -146,17 +146,17 @@ class Work:
         """Whether the work has these jobs; another process is sent only those that it works on."""
         return all(job in self.jobs for job in jobs)
 
-    def answered(self, request: Request) -> Answer:
+    def answered(self, request: Request) -> ShareResult:
         return answered(self, request)
 
-    def share(self, job: int, directions: tuple[int, ...]) -> Evaluated:
+    def share(self, job: int, directions: tuple[int, ...]) -> EvaluatedShare:
         """A job as a function of its numbers, differentiated along some of the operands."""
         found = self._shares.get((job, directions))
         if found is None:
             share: Share | Along = Share(self, self.jobs[job])
             for i, leaf in enumerate(directions):
                 share = Along(share, leaf, self.leaves + i)
-            found = self._shares[job, directions] = Evaluated(share)
+            found = self._shares[job, directions] = EvaluatedShare(share)
         return found
 
 
@@ -189,8 +189,10 @@ class Along:
         self.share = share
         self.work: Work = share.work
         self.which = next((i for i, place in enumerate(share.places) if place.leaf == leaf), None)
-        own = [] if self.which is None else [Place(direction, share.places[self.which].index)]
-        self.places: list[Place] = [*share.places, *own]
+        own = (
+            [] if self.which is None else [VariablePlace(direction, share.places[self.which].index)]
+        )
+        self.places: list[VariablePlace] = [*share.places, *own]
 
     def __call__(self, *numbers: Operand) -> Result:
         count = len(self.share.places)
@@ -206,7 +208,7 @@ class Along:
         return np.zeros(shape) if shape else 0.0
 
 
-class Evaluated:
+class EvaluatedShare:
     """The values and gradients of a share, which is recorded after some calls, if it can be."""
 
     def __init__(self, share: Share | Along) -> None:
@@ -300,7 +302,7 @@ class Request(NamedTuple):
     cotangents: list[Operand] | None
 
 
-class Answer(NamedTuple):
+class ShareResult(NamedTuple):
     """The values of jobs, the sums of their gradients in the common operands, and the gradients in
     their own.
     """
@@ -409,7 +411,7 @@ def _answer(request: Any, parcel: tuple[bytes | None, bytes] | None) -> Any:
         here.is_busy = was
 
 
-def answered(work: Work, request: Request) -> Answer:
+def answered(work: Work, request: Request) -> ShareResult:
     """The answer of a worker that has the work and the jobs."""
     values: list[np.ndarray] = []
     common: dict[int, Plain] = {}
@@ -438,7 +440,7 @@ def answered(work: Work, request: Request) -> Answer:
             else:
                 own.append(c)
         all_own.append(own)
-    return Answer(values, common, all_own)
+    return ShareResult(values, common, all_own)
 
 
 def _failure(wrapped: JobError) -> Failure:

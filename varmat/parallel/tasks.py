@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class Block(NamedTuple):
+class TaskRequest(NamedTuple):
     """A request to a worker: the function of a task, at an argument.
 
     Attributes
@@ -46,7 +46,7 @@ class Task:
     def has(self, jobs: Sequence[int]) -> bool:
         return True
 
-    def answered(self, block: Block) -> Result:
+    def answered(self, block: TaskRequest) -> Result:
         try:
             return self.function(block.argument)
         except Exception as error:
@@ -91,7 +91,7 @@ def on_workers(
     key, task = uuid.uuid4().hex, Task(function)
     content: list[bytes] = []
 
-    def parcel(block: Block, has_work: bool) -> tuple[bytes | None, bytes]:
+    def parcel(block: TaskRequest, has_work: bool) -> tuple[bytes | None, bytes]:
         if has_work and not content:
             content.append(sendable(name, task))
         return content[0] if has_work else None, sendable(name, {})
@@ -101,6 +101,8 @@ def on_workers(
         asking = (
             Asking(name, parcel, noun) if result is None else Asking(name, parcel, noun, result)
         )
-        return answers(asking, [Block(key, (i,), x) for i, x in enumerate(arguments)], executor)
+        return answers(
+            asking, [TaskRequest(key, (i,), x) for i, x in enumerate(arguments)], executor
+        )
     finally:
         forget(key)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.solvers.initial_values import Settings, check_limits, solution
+from varmat.solvers.initial_values import SolverSettings, check_limits, solution
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -49,7 +49,7 @@ def _solved(
     args: Sequence[Operand],
 ) -> Result:
     check_limits(name, limits)
-    return solution(name, f, y0, t0, ts, args, Settings(method, *limits[:2], limits[2] or 0))
+    return solution(name, f, y0, t0, ts, args, SolverSettings(method, *limits[:2], limits[2] or 0))
 
 
 def ode_rk45(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
@@ -374,7 +374,7 @@ def ode_adjoint_tol_ctl(
         min(rel_tol_backward, rel_tol_quadrature),
         float(min(np.min(abs_tol_backward), abs_tol_quadrature)),
     )
-    how = Settings(
+    how = SolverSettings(
         methods[solver_forward - 1],
         rel_tol_forward,
         float(np.min(abs_tol_forward)),

@@ -24,7 +24,7 @@ CLOSE = 1e-6
 ROUNDING = 1e-15
 
 
-class Range:
+class RangeSums:
     """The sums over one range, with estimates of their errors.
 
     Parameters
@@ -138,7 +138,7 @@ class Range:
         return total
 
 
-def integrals(ranges: Sequence[Range], aim: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def integrals(ranges: Sequence[RangeSums], aim: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The integrals over several ranges together, estimates of their errors, and the norms.
 
     Parameters

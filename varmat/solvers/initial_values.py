@@ -16,7 +16,7 @@ from varmat.programs.build.symbol import UntraceableError, require
 from varmat.solvers.inner import Inner, shaped, value_now
 from varmat.solvers.runge_kutta import RungeKutta
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
-from varmat.solvers.systems import Along, Leaves, System, checked_rates
+from varmat.solvers.systems import Leaves, System, SystemTangent, checked_rates
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
@@ -29,7 +29,7 @@ SMALLEST = 2.3e-14
 Limits: TypeAlias = tuple[float, float, int | None]
 
 
-class Settings(NamedTuple):
+class SolverSettings(NamedTuple):
     """How an equation is solved: method and tolerances, forward and backward. With 0 steps,
     `solution` takes `most_steps`.
     """
@@ -68,7 +68,7 @@ def solution(
     t0: Operand,
     ts: Operand,
     args: Sequence[Operand],
-    how: Settings,
+    how: SolverSettings,
 ) -> Result:
     """The states at the times, shape (T, n); operands and arguments may be variables."""
     y0, ts = (
@@ -132,7 +132,7 @@ def checked_start(
 
 
 def _problem(
-    system: System, how: Settings, leaves: Leaves, k: int = 0, in_state: bool = False
+    system: System, how: SolverSettings, leaves: Leaves, k: int = 0, in_state: bool = False
 ) -> Problem:
     """The equation of the state and of its derivatives in `k` directions."""
     n, name = system.n, system.inner.name
@@ -155,7 +155,13 @@ def _problem(
 
 @operation(variadic=True)
 def ode_solution(
-    y0: Plain, t0: Plain, ts: Plain, *leaves: Plain, system: System, how: Settings, in_state: bool
+    y0: Plain,
+    t0: Plain,
+    ts: Plain,
+    *leaves: Plain,
+    system: System,
+    how: SolverSettings,
+    in_state: bool,
 ) -> Plain:
     """The states at the times; `in_state`: whether derivatives in the initial state or time are
     wanted.
@@ -174,7 +180,7 @@ def ode_solution(
 
 def integrated(
     system: System,
-    how: Settings,
+    how: SolverSettings,
     y0: np.ndarray,
     t0: float,
     ts: np.ndarray,
@@ -203,7 +209,7 @@ def _(
     ts: Operand,
     *leaves: Operand,
     system: System,
-    how: Settings,
+    how: SolverSettings,
     in_state: bool,
 ) -> Result:
     n, count, sizes = system.n, np.shape(ts)[0], [*map(np.size, leaves)]
@@ -251,7 +257,7 @@ def _(
     ts: Plain,
     *leaves: Plain,
     system: System,
-    how: Settings,
+    how: SolverSettings,
     in_state: bool,
     sensitivity: Plain,
     between: Any,  # a function of time, or None
@@ -281,7 +287,7 @@ def _backwards(
     ts: np.ndarray,
     leaves: Leaves,
     system: System,
-    how: Settings,
+    how: SolverSettings,
     between: Function,
 ) -> np.ndarray:
     """The adjoint of the initial state and the gradient in the leaves, by the adjoint equation.
@@ -321,7 +327,7 @@ def _(
     ts: Operand,
     *leaves: Operand,
     system: System,
-    how: Settings,
+    how: SolverSettings,
     in_state: bool,
     sensitivity: Plain,
 ) -> tuple[Linear, ...]:
@@ -337,7 +343,7 @@ def _(
         """The derivative along the initial state (None) or leaf `i`, by a larger equation."""
         states = solution(
             inner.name,
-            Along(inner, n, i),
+            SystemTangent(inner, n, i),
             np.concatenate([y0, start]),
             t0,
             ts,

@@ -13,7 +13,7 @@ from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
 from varmat.functions.linalg.determinants import log_determinant
 from varmat.solvers.inner import Inner, value_now
-from varmat.solvers.latent_modes import Control, Mode, Rate, blocks_of, find_mode, units
+from varmat.solvers.latent_modes import Control, DirectionalRate, Mode, blocks_of, find_mode, units
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
@@ -55,7 +55,7 @@ def _(
     theta, a = mode.theta, mode.a
     spread, curvature = mode.spread()  # S and R
     held = 0.5 * g * blocks_of(spread, control.block)
-    second = Rate(Rate(inner))
+    second = DirectionalRate(DirectionalRate(inner))
     slope: Operand = 0.0
     parts: list[Operand] = [0.0] * len(leaves)
     for k, unit in enumerate(units(len(theta), control.block)):
@@ -67,7 +67,7 @@ def _(
         slope = slope + ahead
         parts = [p + q for p, q in zip(parts, others, strict=True)]
     moved = slope - curvature @ (covariance @ slope)
-    _, pullback = Rate(inner).pullback((theta, covariance @ moved), leaves)
+    _, pullback = DirectionalRate(inner).pullback((theta, covariance @ moved), leaves)
     parts = [p + q for p, q in zip(parts, pullback(1.0)[2:], strict=True)]
     _, pullback = inner.pullback((theta,), leaves)
     parts = [p + q for p, q in zip(parts, pullback(g)[1:], strict=True)]
@@ -145,7 +145,7 @@ def _(
     mode: Mode,
 ) -> tuple[Adjoint, ...]:
     moved = g - mode.factor.curvature_times(covariance @ g)
-    _, pullback = Rate(inner).pullback((mode.theta, covariance @ moved), leaves)
+    _, pullback = DirectionalRate(inner).pullback((mode.theta, covariance @ moved), leaves)
     across = 0.5 * np.outer(moved, mode.a)
     return (across + across.T, *pullback(1.0)[2:])
 

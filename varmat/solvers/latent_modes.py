@@ -38,7 +38,7 @@ class Control(NamedTuple):
     allow_fallthrough: bool = True
 
 
-class Rate(Inner):
+class DirectionalRate(Inner):
     """The derivative of a function along a direction in its first argument.
 
     The direction is the last leading argument.
@@ -259,7 +259,7 @@ class Search:
     ) -> None:
         self.inner, self.k, self.leaves, self.control = inner, k, leaves, control
         self.n = len(k)
-        self.rate = Rate(inner)
+        self.rate = DirectionalRate(inner)
 
     def value(self, theta: np.ndarray) -> float:
         """The log likelihood."""

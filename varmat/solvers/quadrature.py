@@ -12,7 +12,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
 from varmat.derivatives.structure import leaves_of
-from varmat.solvers.double_exponential import Range, integrals
+from varmat.solvers.double_exponential import RangeSums, integrals
 from varmat.solvers.inner import Inner, shaped, value_now
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _(
 
     def push(i: int) -> Linear:
         def along(t: Operand) -> Result:
-            rate = Rate(inner, i)
+            rate = IntegrandRate(inner, i)
             return integrate_1d(rate, a, b, list(leaves), t, relative_tolerance=tolerance)
 
         return along
@@ -152,7 +152,7 @@ def _(
     return (at_end(a, -1.0), at_end(b, 1.0), *map(push, range(len(leaves))))
 
 
-class Rate:
+class IntegrandRate:
     """The derivative of an integrand along one leaf: an integrand of the leaves and the tangent."""
 
     def __init__(self, inner: Inner, i: int) -> None:
@@ -197,14 +197,14 @@ def _integral(
     if a == b or (with_gradient and size == 1):
         return np.zeros(size)
 
-    def away(start: float, sign: float, length: float, is_finite: bool) -> Range:
+    def away(start: float, sign: float, length: float, is_finite: bool) -> RangeSums:
         """The range from a limit, or from zero, to that side."""
 
         def at(u: np.float64) -> np.ndarray:
             lead = start + sign * u, -sign * u if is_finite else math.nan
             return _numbers(inner, lead, leaves, with_gradient)
 
-        return Range(at, length)
+        return RangeSums(at, length)
 
     with np.errstate(all="ignore"):
         if math.isinf(a) and math.isinf(b):
@@ -339,7 +339,7 @@ def _(r: Operand, *leaves: Operand, inner: Inner, box: Box) -> tuple[Linear, ...
     def push(i: int) -> Linear:
         def along(t: Operand) -> Result:
             return hcubature(
-                Rate(inner, i),
+                IntegrandRate(inner, i),
                 low,
                 high,
                 list(leaves),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["scan"]
 
-Leaves = Sequence[Any]
+LeafSequence = Sequence[Any]
 
 
 class Body:
@@ -50,7 +50,12 @@ class Body:
     """
 
     def __init__(
-        self, name: str, function: Function, carried: Leaves, row: Leaves, shared: Leaves
+        self,
+        name: str,
+        function: Function,
+        carried: LeafSequence,
+        row: LeafSequence,
+        shared: LeafSequence,
     ) -> None:
         self.name, self.function = name, function
         self._points = [[*each] for each in (carried, row, shared)]
@@ -61,7 +66,9 @@ class Body:
         self._runners: dict[Loop, Any] = {}
         self._along: dict[int, Body] = {}
 
-    def _of_leaves(self, carried: Leaves, row: Leaves, shared: Leaves) -> list[Operand]:
+    def _of_leaves(
+        self, carried: LeafSequence, row: LeafSequence, shared: LeafSequence
+    ) -> list[Operand]:
         after, made = self.function(carried, row, shared)
         for i, (x, y) in enumerate(zip(carried, after, strict=True)):
             if np.shape(x) != np.shape(y):
@@ -71,7 +78,7 @@ class Body:
                 )
         return [*after, *made]
 
-    def parts(self, operands: Leaves) -> tuple[Leaves, Leaves, Leaves]:
+    def parts(self, operands: LeafSequence) -> tuple[LeafSequence, LeafSequence, LeafSequence]:
         """The leaves carried, those in rows, and those shared."""
         n, m = self.carried, self.carried + self.rows
         return operands[:n], operands[n:m], operands[m:]
@@ -125,7 +132,13 @@ class Body:
         return self._loops[key]
 
     def adjoint(
-        self, run: Function, operands: Leaves, results: Leaves, g: Leaves, count: int, in_rows: bool
+        self,
+        run: Function,
+        operands: LeafSequence,
+        results: LeafSequence,
+        g: LeafSequence,
+        count: int,
+        in_rows: bool,
     ) -> list[Operand] | None:
         """The contributions to the adjoints of the operands, of the adjoints of the results, where
         None is zero; `run` runs a loop.
@@ -157,7 +170,7 @@ class Body:
             return None
         return found if ended == 0.0 else None
 
-    def forward_as_written(self, operands: Leaves, count: int) -> list[Operand]:
+    def forward_as_written(self, operands: LeafSequence, count: int) -> list[Operand]:
         """The results of the loop of the values."""
         now, rows, shared = self.parts(operands)
         steps = []
@@ -170,7 +183,7 @@ class Body:
         return [*now, *map(np.stack, zip(*steps, strict=True))]
 
     def backward_as_written(
-        self, operands: Leaves, results: Leaves, g: Leaves, count: int
+        self, operands: LeafSequence, results: LeafSequence, g: LeafSequence, count: int
     ) -> list[Operand]:
         """The contributions to the adjoints of the operands."""
         n, (_, rows, shared) = self.carried, self.parts(operands)
@@ -192,7 +205,7 @@ class Body:
             total = [x + y for x, y in zip(total, found[2], strict=True)]
         return [*now, *of_rows, *total]
 
-    def _step(self, t: int, function: Function, *leaves: Leaves) -> Result:
+    def _step(self, t: int, function: Function, *leaves: LeafSequence) -> Result:
         """A step as it is written; errors name it."""
         try:
             with np.errstate(all="ignore"):
@@ -220,7 +233,7 @@ class Body:
                 return made
 
             def tangents(
-                carried: Leaves, row: Leaves, shared: Leaves
+                carried: LeafSequence, row: LeafSequence, shared: LeafSequence
             ) -> tuple[list[Operand], list[Operand]]:
                 values = [*map(dual, row[:n], carried), *row[n : n + q], *shared[:m]]
                 for t in (*row[n + q :], *shared[m:]):
@@ -261,7 +274,7 @@ def _number(x: Operand) -> Result:
     return np.array(x) if np.ndim(x) else float(x)
 
 
-def _row(columns: Leaves, t: int) -> list[Operand]:
+def _row(columns: LeafSequence, t: int) -> list[Operand]:
     return [_number(x[t]) for x in columns]
 
 
@@ -269,7 +282,7 @@ def _zeros(x: Operand) -> Result:
     return np.zeros(np.shape(x)) if np.shape(x) else 0.0
 
 
-def _filled(g: Leaves, like: Leaves) -> list[Operand]:
+def _filled(g: LeafSequence, like: LeafSequence) -> list[Operand]:
     """Adjoints, where None is zero."""
     return [_zeros(x) if each is None else each for each, x in zip(g, like, strict=True)]
 
@@ -421,7 +434,7 @@ def scan(
     kept: list[Operand] = []
 
     def of_leaves(
-        carried: Leaves, row: Leaves, shared: Leaves
+        carried: LeafSequence, row: LeafSequence, shared: LeafSequence
     ) -> tuple[list[Operand], list[Operand]]:
         pair = inner((rebuilt(init, carried), None if xs is None else rebuilt(xs, row)), shared)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -451,8 +464,13 @@ def scan(
 
 
 def _run(
-    body: Body, start: Leaves, rows: Leaves, shared: Leaves, count: int, checkpoints: int | None
-) -> tuple[Leaves, Leaves]:
+    body: Body,
+    start: LeafSequence,
+    rows: LeafSequence,
+    shared: LeafSequence,
+    count: int,
+    checkpoints: int | None,
+) -> tuple[LeafSequence, LeafSequence]:
     """What is carried after the last step, and what is kept of all steps, in rows."""
     n, in_rows = body.carried, is_differentiable([*rows])
     size = count if checkpoints is None else checkpoints
@@ -462,7 +480,9 @@ def _run(
         return found[:n], found[2 * n :]
 
     # A loop over pieces, each of which is a loop.
-    def piece(carried: Leaves, rows: Leaves, shared: Leaves) -> tuple[Leaves, Leaves]:
+    def piece(
+        carried: LeafSequence, rows: LeafSequence, shared: LeafSequence
+    ) -> tuple[LeafSequence, LeafSequence]:
         found = scan_history(*carried, *rows, *shared, body=body, count=size, in_rows=True)
         return found[:n], found[2 * n :]
 

@@ -191,7 +191,7 @@ def checked_rates(inner: Inner, rates: Operand, n: int) -> Result:
     return rates
 
 
-class Along:
+class SystemTangent:
     """The rates of a state and of its derivative: along the initial state (None) or along leaf
     `i`.
     """

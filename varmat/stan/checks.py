@@ -8,12 +8,22 @@ from varmat.stan import overloads, syntax, types
 from varmat.stan.errors import nearest
 from varmat.stan.expressions import CONDITIONED, LIBRARY, SPECIAL, ExpressionChecks, Local, operate
 from varmat.stan.signatures import names, signatures
-from varmat.stan.types import INT, MATRIX, REAL, ROW_VECTOR, VECTOR, Array, Function, Tuple, Type
+from varmat.stan.types import (
+    INT,
+    MATRIX,
+    REAL,
+    ROW_VECTOR,
+    VECTOR,
+    ArrayType,
+    FunctionType,
+    Tuple,
+    Type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from varmat.stan.syntax import Expression, Position, Program, SizedType, Statement
+    from varmat.stan.syntax import Expression, Position, ProgramTree, SizedType, Statement
 
 __all__ = ["check"]
 
@@ -28,7 +38,7 @@ RESERVED = frozenset(
 UNCONSTRAINED = frozenset(types.BASIC) | {"tuple"}
 
 
-def check(program: Program) -> Program:
+def check(program: ProgramTree) -> ProgramTree:
     """Check a parsed program, and complete its nodes as `varmat.stan.syntax` describes.
 
     Raises
@@ -170,7 +180,7 @@ class _Checks(ExpressionChecks):
             self.declaration(node, outermost)
             return ON
         if outermost and self.block in {"data", "parameters"}:
-            if isinstance(node, syntax.Block) and not node.body:
+            if isinstance(node, syntax.Braces) and not node.body:
                 return ON
             self.error(f"The block `{self.block}` takes declarations alone.", node.at)
         reached = getattr(self, f"{type(node).__name__.lower()}_")(node)
@@ -243,24 +253,24 @@ class _Checks(ExpressionChecks):
         if isinstance(node, syntax.TupleExpression):
             for element in node.elements:
                 self.target(element)
-        elif isinstance(node, syntax.Variable):
+        elif isinstance(node, syntax.VariableName):
             self.assignable(node)
         else:
             base = node
             chosen: list[Expression | syntax.Range] = []
-            while isinstance(base, syntax.Index | syntax.Projection):
-                if base is not node and isinstance(base, syntax.Index):
+            while isinstance(base, syntax.Indexed | syntax.Projection):
+                if base is not node and isinstance(base, syntax.Indexed):
                     chosen += base.indices
                 base = base.base
             self.target(base)
             self.expression(node)
-            if isinstance(node, syntax.Index) and any(
+            if isinstance(node, syntax.Indexed) and any(
                 isinstance(index, syntax.Range) or index.type != INT for index in chosen
             ):
                 self.error("Indices of several elements come last in an assignment.", node.at)
         self.expression(node)
 
-    def assignable(self, node: syntax.Variable) -> None:
+    def assignable(self, node: syntax.VariableName) -> None:
         local = self.scope.get(node.name)
         self.name(node.name, node.at)
         if local is None:
@@ -291,7 +301,7 @@ class _Checks(ExpressionChecks):
                 reason = "is assigned and read on the left of one assignment"
                 self.error(f"`{path[0]}` {reason}.", node.at)
 
-    def distribution_(self, node: syntax.Distribution) -> None:
+    def tilde_(self, node: syntax.Tilde) -> None:
         self.expressions([node.value, *node.arguments])
         for bound in (node.lower, node.upper):
             if bound:
@@ -302,7 +312,7 @@ class _Checks(ExpressionChecks):
             self.error(f"The ending belongs to calls: {reason}.", node.at)
         self.increment("`~`", node.at)
         arguments = [node.value, *node.arguments]
-        given = [overloads.Given(argument.type, argument.data) for argument in arguments]
+        given = [overloads.GivenArgument(argument.type, argument.data) for argument in arguments]
         found = self.family(node, given)
         if found is None:
             own = (name.rpartition("_")[0] for name in self.functions)
@@ -313,7 +323,7 @@ class _Checks(ExpressionChecks):
             self.error(found, node.at)
         for bound in (node.lower, node.upper):
             if bound:
-                limit = overloads.Given(bound.type, bound.data)
+                limit = overloads.GivenArgument(bound.type, bound.data)
                 for ending in ("_lcdf", "_lccdf"):
                     name = node.name + ending
                     own_ones = self.functions.get(name, ())
@@ -323,7 +333,7 @@ class _Checks(ExpressionChecks):
                         self.error(f"Truncation needs `{name}` for the arguments.", node.at)
 
     def family(
-        self, node: syntax.Distribution, given: list[overloads.Given]
+        self, node: syntax.Tilde, given: list[overloads.GivenArgument]
     ) -> overloads.Found | str | None:
         """Find the density that `~` means, and note it on the node."""
         result: overloads.Found | str | None = None
@@ -365,7 +375,7 @@ class _Checks(ExpressionChecks):
         self.printable(node.value, "jacobian")
 
     def printable(self, node: Expression, what: str) -> None:
-        if isinstance(node.type, Function) or node.type == LIBRARY:
+        if isinstance(node.type, FunctionType) or node.type == LIBRARY:
             self.error(f"`{what}` takes values, not a function.", node.at)
 
     def callstatement_(self, node: syntax.CallStatement) -> None:
@@ -435,17 +445,17 @@ class _Checks(ExpressionChecks):
 
     def foreach_(self, node: syntax.ForEach) -> int:
         values = self.expression(node.values)
-        if not isinstance(values, Array) and values not in (VECTOR, ROW_VECTOR, MATRIX):
+        if not isinstance(values, ArrayType) and values not in (VECTOR, ROW_VECTOR, MATRIX):
             reason = "A loop runs over an array, a vector or a matrix"
             self.error(f"{reason}, not over {values}.", node.values.at)
-        element = values.element if isinstance(values, Array) else REAL
+        element = values.element if isinstance(values, ArrayType) else REAL
         fixed = Local(element, self.block, node.at, fixed=True)
         return NEVER if self.loop(node.body, **{node.name: fixed}) == NEVER else ON
 
-    def block_(self, node: syntax.Block | syntax.Profile) -> int:
+    def braces_(self, node: syntax.Braces | syntax.Profiled) -> int:
         return self.statements(node.body)
 
-    profile_ = block_
+    profiled_ = braces_
 
 
 def _leaves(node: Expression) -> Iterator[Expression]:
@@ -460,11 +470,11 @@ def _leaves(node: Expression) -> Iterator[Expression]:
 def _paths(node: Expression, kind: Type) -> list[tuple[str | int, ...]]:
     """List the variables, with the numbers of elements of tuples, that an assignment sets."""
     numbers: tuple[str | int, ...] = ()
-    while isinstance(node, syntax.Index | syntax.Projection):
+    while isinstance(node, syntax.Indexed | syntax.Projection):
         if isinstance(node, syntax.Projection):
             numbers = (node.number, *numbers)
         node = node.base
-    assert isinstance(node, syntax.Variable)
+    assert isinstance(node, syntax.VariableName)
     kind = types.innermost(kind)
     ends: list[tuple[str | int, ...]] = [()]
     if isinstance(kind, Tuple):
@@ -476,16 +486,16 @@ def _paths(node: Expression, kind: Type) -> list[tuple[str | int, ...]]:
     return [(node.name, *numbers, *end) for end in ends]
 
 
-def _indices(node: Expression) -> Iterator[syntax.Node]:
-    while isinstance(node, syntax.Index | syntax.Projection):
-        if isinstance(node, syntax.Index):
+def _indices(node: Expression) -> Iterator[syntax.SyntaxNode]:
+    while isinstance(node, syntax.Indexed | syntax.Projection):
+        if isinstance(node, syntax.Indexed):
             yield from node.indices
         node = node.base
 
 
-def _variables(node: object) -> Iterator[syntax.Variable]:
+def _variables(node: object) -> Iterator[syntax.VariableName]:
     """Yield the variables in an expression."""
-    if isinstance(node, syntax.Variable):
+    if isinstance(node, syntax.VariableName):
         yield node
     elif isinstance(node, list):
         for item in node:

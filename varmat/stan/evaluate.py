@@ -16,16 +16,16 @@ from varmat.stan import syntax as s
 from varmat.stan.running import (
     BREAK,
     CONTINUE,
-    Evaluated,
+    Evaluation,
     Executed,
     FatalError,
     Frame,
-    Run,
     Setter,
+    StanEvaluated,
     in_sequence,
 )
 from varmat.stan.translate import Expressions
-from varmat.stan.types import Array, Tuple
+from varmat.stan.types import ArrayType, Tuple
 from varmat.stan.values import (
     MATRICES,
     SCALARS,
@@ -62,7 +62,7 @@ class Routine:
         # A density that is called by its own name keeps all its terms.
         self.keeps = name.endswith(("_lpdf", "_lpmf"))
 
-    def __call__(self, run: Run, arguments: Sequence[StanValue]) -> StanValue:
+    def __call__(self, run: Evaluation, arguments: Sequence[StanValue]) -> StanValue:
         if self._body is None:
             self._translate()
         frame = [run, *arguments, *[None] * self._size]
@@ -70,7 +70,7 @@ class Routine:
         result = self._body(frame)
         return result[0] if type(result) is tuple else None
 
-    def with_all_terms(self, run: Run, arguments: Sequence[StanValue]) -> StanValue:
+    def with_all_terms(self, run: Evaluation, arguments: Sequence[StanValue]) -> StanValue:
         """The result of a density that drops no constants."""
         before, run.propto = run.propto, False
         try:
@@ -161,7 +161,7 @@ class Translator(Expressions):
 
         return shape
 
-    def unset(self, declared: s.SizedType) -> Evaluated:
+    def unset(self, declared: s.SizedType) -> StanEvaluated:
         """The function of the value of a variable before it is assigned."""
         kind = declared.unsized
         shape = self.shape(declared)
@@ -183,7 +183,7 @@ class Translator(Expressions):
             value = self.binary(combined)
         else:
             value = self.promoted(a.value, a.target.type)
-        if isinstance(a.target, s.Variable):
+        if isinstance(a.target, s.VariableName):
             place, kind = self.place(a.target.name)
             copies = self.copies(a.target.name, kind, a.value) and not a.operator
             assign = _whole(place, kind, a.target.name, copies)
@@ -197,7 +197,7 @@ class Translator(Expressions):
 
     def setter(self, target: s.Expression) -> Setter:
         """The function that assigns to a variable or a part of one."""
-        if isinstance(target, s.Variable):
+        if isinstance(target, s.VariableName):
             place, kind = self.place(target.name)
             return _whole(place, kind, target.name, True)
         if isinstance(target, s.TupleExpression):
@@ -208,7 +208,7 @@ class Translator(Expressions):
                     assign(f, each)
 
             return assign_all
-        assert isinstance(target, (s.Index, s.Projection))
+        assert isinstance(target, (s.Indexed, s.Projection))
         target = _joined(target)
         base = self.unshared(target.base)
         assign = self.part_setter(target.base)
@@ -239,7 +239,7 @@ class Translator(Expressions):
 
     def _may_share(self, e: s.Expression) -> bool:
         """Whether the value may be a variable into which elements are assigned, or a part of it."""
-        if isinstance(e, s.Variable):
+        if isinstance(e, s.VariableName):
             return e.name in self._written
         parts: list[Any] = [getattr(e, name, None) for name in ("base", "operand", "yes", "no")]
         parts += getattr(e, "arguments", [])
@@ -247,12 +247,12 @@ class Translator(Expressions):
 
     def part_setter(self, target: s.Expression) -> Setter:
         """The function that puts a changed value, which nothing else refers to, in its place."""
-        if isinstance(target, s.Variable):
+        if isinstance(target, s.VariableName):
             place, _ = self.place(target.name)
             return lambda f, x: f.__setitem__(place, x)
         return self.setter(target)
 
-    def distribution(self, d: s.Distribution) -> Executed:
+    def distribution(self, d: s.Tilde) -> Executed:
         whole = [d.value, *d.arguments]
         if d.definition is not None:
             routine = self.routine(d.definition)
@@ -270,7 +270,7 @@ class Translator(Expressions):
 
         return run
 
-    def _truncated(self, d: s.Distribution, arguments: Sequence[Evaluated]) -> Evaluated:
+    def _truncated(self, d: s.Tilde, arguments: Sequence[StanEvaluated]) -> StanEvaluated:
         ends = [None if e is None else self.expression(e) for e in (d.lower, d.upper)]
         if d.definition is not None:
             raise TypeError(
@@ -387,7 +387,7 @@ class Translator(Expressions):
 
     def foreach_loop(self, w: s.ForEach) -> Executed:
         values, kind = self.expression(w.values), w.values.type
-        element = kind.element if isinstance(kind, Array) else types.REAL
+        element = kind.element if isinstance(kind, ArrayType) else types.REAL
         with self.scope():
             place = self.declare(w.name, element)
             body = self.body(w.body)
@@ -402,23 +402,25 @@ class Translator(Expressions):
 
         return self.loop(body, passes)
 
-    def block(self, b: s.Block | s.Profile) -> Executed:
+    def block(self, b: s.Braces | s.Profiled) -> Executed:
         return self.body(b.body)
 
 
-def _applied(function: Callable[..., StanValue], arguments: Sequence[Evaluated]) -> Evaluated:
+def _applied(
+    function: Callable[..., StanValue], arguments: Sequence[StanEvaluated]
+) -> StanEvaluated:
     """The function of a call."""
     return lambda f: function(f[0], *[each(f) for each in arguments])
 
 
-def _joined(target: s.Index | s.Projection) -> s.Index | s.Projection:
+def _joined(target: s.Indexed | s.Projection) -> s.Indexed | s.Projection:
     """`x[i][j]` as `x[i, j]`."""
     while (
-        isinstance(target, s.Index)
-        and isinstance(target.base, s.Index)
+        isinstance(target, s.Indexed)
+        and isinstance(target.base, s.Indexed)
         and all(isinstance(i, s.Expression) and i.type == types.INT for i in target.base.indices)
     ):
-        target = s.Index(target.at, target.base.base, [*target.base.indices, *target.indices])
+        target = s.Indexed(target.at, target.base.base, [*target.base.indices, *target.indices])
     return target
 
 
@@ -462,11 +464,11 @@ def written_in(statements: Sequence[s.Statement]) -> set[str]:
         if isinstance(e, s.TupleExpression):
             for each in e.elements:
                 target(each)
-        elif isinstance(e, (s.Index, s.Projection)):
+        elif isinstance(e, (s.Indexed, s.Projection)):
             base: s.Expression = e
-            while isinstance(base, (s.Index, s.Projection)):
+            while isinstance(base, (s.Indexed, s.Projection)):
                 base = base.base
-            if isinstance(base, s.Variable):
+            if isinstance(base, s.VariableName):
                 found.add(base.name)
 
     def walk(statements: Sequence[s.Statement]) -> None:
@@ -483,7 +485,7 @@ def written_in(statements: Sequence[s.Statement]) -> set[str]:
 _STATEMENTS: dict[type, Callable[[Translator, Any], Executed]] = {
     s.Declaration: Translator.declaration,
     s.Assignment: Translator.assignment,
-    s.Distribution: Translator.distribution,
+    s.Tilde: Translator.distribution,
     s.TargetIncrement: Translator.increment,
     s.JacobianIncrement: Translator.jacobian,
     s.CallStatement: Translator.call_statement,
@@ -495,6 +497,6 @@ _STATEMENTS: dict[type, Callable[[Translator, Any], Executed]] = {
     s.While: Translator.while_loop,
     s.For: Translator.for_loop,
     s.ForEach: Translator.foreach_loop,
-    s.Block: Translator.block,
-    s.Profile: Translator.block,
+    s.Braces: Translator.block,
+    s.Profiled: Translator.block,
 }

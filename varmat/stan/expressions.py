@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from varmat.stan import overloads, syntax, types
 from varmat.stan.errors import StanSemanticError, nearest
-from varmat.stan.overloads import Given
+from varmat.stan.overloads import GivenArgument
 from varmat.stan.signatures import Signature, names, signatures
 from varmat.stan.types import (
     INT,
@@ -15,9 +15,9 @@ from varmat.stan.types import (
     ROW_VECTOR,
     VECTOR,
     Argument,
-    Array,
+    ArrayType,
     Basic,
-    Function,
+    FunctionType,
     Tuple,
     Type,
 )
@@ -25,7 +25,7 @@ from varmat.stan.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from varmat.stan.syntax import Expression, FunctionDefinition, Position, Program, Range
+    from varmat.stan.syntax import Expression, FunctionDefinition, Position, ProgramTree, Range
 
 __all__ = ["CONDITIONED", "ExpressionChecks", "Local"]
 
@@ -50,9 +50,9 @@ SUPERSEDED = {
     "algebra_solver_newton": "solve_newton",
 }  # fmt: skip
 LAPLACE = {
-    "bernoulli_logit": (Array(INT), Array(INT), VECTOR),
-    "neg_binomial_2_log": (Array(INT), Array(INT), VECTOR, VECTOR),
-    "poisson_log": (Array(INT), Array(INT), VECTOR),
+    "bernoulli_logit": (ArrayType(INT), ArrayType(INT), VECTOR),
+    "neg_binomial_2_log": (ArrayType(INT), ArrayType(INT), VECTOR, VECTOR),
+    "poisson_log": (ArrayType(INT), ArrayType(INT), VECTOR),
 }
 
 
@@ -69,7 +69,7 @@ class Local(NamedTuple):
 class ExpressionChecks:
     """Finds the types of expressions in a scope."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ProgramTree) -> None:
         self.program = program
         self.block = "functions"
         self.scope: dict[str, Local] = {}
@@ -121,7 +121,7 @@ class ExpressionChecks:
         kinds: dict[type, Type] = {int: INT, float: REAL, complex: types.COMPLEX}
         return kinds[type(node.value)], True
 
-    def variable(self, node: syntax.Variable) -> tuple[Type, bool]:
+    def variablename(self, node: syntax.VariableName) -> tuple[Type, bool]:
         self.unnormalized(node.name, node.at)
         if local := self.scope.get(node.name):
             if self.sizing and local.block in {
@@ -161,19 +161,19 @@ class ExpressionChecks:
         self.expect(node.condition, [INT], "The condition before `?`")
         data = self.expressions([node.yes, node.no]) and node.condition.data
         result = types.common(node.yes.type, node.no.type)
-        if result is None or isinstance(result, Function) or result == LIBRARY:
+        if result is None or isinstance(result, FunctionType) or result == LIBRARY:
             sides = f"{node.yes.type} and {node.no.type}"
             self.error(f"Both sides of `:` must have one type, but are {sides}.", node.at)
         return result, data
 
-    def index(self, node: syntax.Index) -> tuple[Type, bool]:
+    def indexed(self, node: syntax.Indexed) -> tuple[Type, bool]:
         self.expression(node.base)
         several, data = [], node.base.data
         for index in node.indices:
             if isinstance(index, syntax.Range):
                 data &= self.range(index)
             else:
-                self.expect(index, [INT, Array(INT)], "An index")
+                self.expect(index, [INT, ArrayType(INT)], "An index")
                 data &= index.data
             several.append(isinstance(index, syntax.Range) or index.type != INT)
         result = indexed(node.base.type, several)
@@ -209,7 +209,7 @@ class ExpressionChecks:
             if wider is None:
                 self.error(f"An array of {kind} cannot hold {element.type}.", element.at)
             kind = wider
-        return Array(kind), data
+        return ArrayType(kind), data
 
     def rowvectorexpression(self, node: syntax.RowVectorExpression) -> tuple[Type, bool]:
         data = self.expressions(node.elements)
@@ -270,7 +270,7 @@ class ExpressionChecks:
     def meaning(self, node: syntax.Call, name: str) -> Type | None:
         given = list(map(_given, node.arguments))
         for argument in node.arguments:
-            if isinstance(argument, syntax.Variable) and argument.definition:
+            if isinstance(argument, syntax.VariableName) and argument.definition:
                 self.plain(node, argument.name)
         found = overloads.resolve(name, given, self.functions.get(name, ()))
         if isinstance(found, str):
@@ -349,7 +349,7 @@ class ExpressionChecks:
         argument = node.arguments[position] if position < len(node.arguments) else None
         own = (
             self.functions.get(overloads.library_name(argument.name), [])
-            if isinstance(argument, syntax.Variable) and argument.name not in self.scope
+            if isinstance(argument, syntax.VariableName) and argument.name not in self.scope
             else []
         )
         if not own:
@@ -378,7 +378,7 @@ class ExpressionChecks:
         if isinstance(found, str):
             self.error(found, node.at)
         first = node.arguments[0]
-        assert isinstance(first, syntax.Variable)
+        assert isinstance(first, syntax.VariableName)
         first.definition, first.type = found, overloads.definition_type(found)
         return signature_for(found).result
 
@@ -386,12 +386,18 @@ class ExpressionChecks:
         self.passed(node, 0)
         sliced = node.arguments[1].type if len(node.arguments) > 1 else REAL
         element = types.innermost(sliced)
-        if not isinstance(sliced, Array) or element not in (INT, REAL, VECTOR, ROW_VECTOR, MATRIX):
+        if not isinstance(sliced, ArrayType) or element not in (
+            INT,
+            REAL,
+            VECTOR,
+            ROW_VECTOR,
+            MATRIX,
+        ):
             self.error(f"`{node.name}` slices an array, not {sliced}.", node.at)
 
         def signature_for(definition: FunctionDefinition) -> Signature:
             first = Argument(definition.arguments[0].type if definition.arguments else sliced)
-            partial = Function((first, Argument(INT), Argument(INT)), REAL)
+            partial = FunctionType((first, Argument(INT), Argument(INT)), REAL)
             return Signature(((Argument(partial),), (first,), (Argument(INT),)), REAL, True)
 
         return self.forwarding(node, signature_for)
@@ -435,26 +441,26 @@ class ExpressionChecks:
         if pack is None or not isinstance(pack.type, Tuple):
             at = pack.at if pack else node.at
             self.error(f"Argument {position + 2} of `{node.name}` must be a tuple.", at)
-        given = [Given(argument.type, argument.data) for argument in first]
+        given = [GivenArgument(argument.type, argument.data) for argument in first]
         if isinstance(pack, syntax.TupleExpression):
             given += map(_given, pack.elements)
         else:
-            given += [Given(element, pack.data) for element in pack.type.elements]
+            given += [GivenArgument(element, pack.data) for element in pack.type.elements]
         found = overloads.resolve("", given, own)
         if isinstance(found, str) or found[0] != result:
             kinds = ", ".join(str(argument.type) for argument in given)
             reason = f"`{node.name}` calls `{own[0].name}` with ({kinds}) for {result}"
             self.error(f"{reason}, but it is {overloads.definition_type(own[0])}.", pack.at)
         function = node.arguments[position]
-        assert isinstance(function, syntax.Variable)
+        assert isinstance(function, syntax.VariableName)
         function.definition = found[1]
 
 
 SPECIAL = ("reduce_sum", "laplace_marginal", "laplace_latent")
 
 
-def _given(node: Expression) -> Given:
-    return Given(node.type, node.data)
+def _given(node: Expression) -> GivenArgument:
+    return GivenArgument(node.type, node.data)
 
 
 def operate(operator: str, left: Expression, right: Expression) -> Type | None:
@@ -472,9 +478,9 @@ def indexed(base: Type, several: Sequence[bool]) -> Type | None:
     """Find the type of what indices take, each of them several elements or one, or None."""
     if not several:
         return base
-    if isinstance(base, Array):
+    if isinstance(base, ArrayType):
         element = indexed(base.element, several[1:])
-        return Array(element) if several[0] and element else element
+        return ArrayType(element) if several[0] and element else element
     if (
         base in (VECTOR, ROW_VECTOR, types.COMPLEX_VECTOR, types.COMPLEX_ROW_VECTOR)
         and len(several) == 1

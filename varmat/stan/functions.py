@@ -19,7 +19,7 @@ from varmat.core.elementwise import Elementwise
 from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
 from varmat.stan import operators, transforms, types
-from varmat.stan.types import Array, Tuple
+from varmat.stan.types import ArrayType, Tuple
 from varmat.stan.values import (
     MATRICES,
     ROWS,
@@ -34,19 +34,19 @@ from varmat.stan.values import (
 
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Routine
-    from varmat.stan.running import Run
+    from varmat.stan.running import Evaluation
     from varmat.stan.types import Type
 
 __all__: list[str] = []
 
 Kinds = tuple["Type", ...]
-Plain = Callable[..., StanValue]
+StanFunction = Callable[..., StanValue]
 
 
 class Passed:
     """A function of the program that is an argument of one of the library."""
 
-    def __init__(self, routine: Routine, run: Run, keeps: bool) -> None:
+    def __init__(self, routine: Routine, run: Evaluation, keeps: bool) -> None:
         self._call = routine.with_all_terms if keeps else routine
         self._run = run
         self._integers = [
@@ -78,19 +78,19 @@ def library(name: str, kinds: Kinds, result: Type | None) -> Callable[..., StanV
     return _scalar_result(function) if result in SCALARS else function
 
 
-def _without_run(function: Plain) -> Callable[..., StanValue]:
+def _without_run(function: StanFunction) -> Callable[..., StanValue]:
     return lambda run, *arguments: function(*arguments)
 
 
 def _scalar_result(function: Callable[..., StanValue]) -> Callable[..., StanValue]:
-    def call(run: Run, *arguments: StanValue) -> StanValue:
+    def call(run: Evaluation, *arguments: StanValue) -> StanValue:
         found = function(run, *arguments)
         return found.item() if isinstance(found, (np.generic, np.ndarray)) else found
 
     return call
 
 
-def implementation(name: str, kinds: Kinds) -> Plain:
+def implementation(name: str, kinds: Kinds) -> StanFunction:
     """The function of a name for arguments of these types."""
     make = _BY_TYPES.get(name)
     if make is not None:
@@ -106,16 +106,16 @@ def implementation(name: str, kinds: Kinds) -> Plain:
     return _of_varmat(name)
 
 
-def _of_varmat(name: str) -> Plain:
+def _of_varmat(name: str) -> StanFunction:
     """The function that has Stan's name in varmat."""
     set_name, _, direction = name.rpartition("_")
     if direction in ("constrain", "unconstrain"):
         found = _TRANSFORMS.get(set_name) or tuple(
             getattr(vm, f"{_SETS.get(set_name, set_name)}_{end}") for end in ("constrain", "free")
         )
-        transform: Plain = found[direction == "unconstrain"]
+        transform: StanFunction = found[direction == "unconstrain"]
         return transform
-    function: Plain | None = None if "laplace" in name else getattr(vm, name, None)
+    function: StanFunction | None = None if "laplace" in name else getattr(vm, name, None)
     if function is None:
         raise TypeError(f"{name} is a function of Stan that varmat does not have yet!")
     return function
@@ -135,7 +135,7 @@ def proportional(name: str, kinds: Kinds) -> Callable[..., StanValue]:
     """A density that drops constants if the run does."""
     density = implementation(name, kinds)
 
-    def call(run: Run, *arguments: StanValue) -> StanValue:
+    def call(run: Evaluation, *arguments: StanValue) -> StanValue:
         return density(*arguments, propto=run.propto)
 
     return call
@@ -159,7 +159,7 @@ def _generator(name: str) -> Callable[..., StanValue]:
 def _with_jacobian(name: str) -> Callable[..., StanValue]:
     constrain = implementation(name.replace("_jacobian", "_constrain"), ())
 
-    def call(run: Run, *arguments: StanValue) -> StanValue:
+    def call(run: Evaluation, *arguments: StanValue) -> StanValue:
         value, term = constrain(*arguments, jacobian=True)
         if run.jacobian:
             run.terms.append(term)
@@ -184,11 +184,11 @@ _ELEMENTWISE = frozenset({
 })  # fmt: skip
 
 
-def _elementwise(name: str, kinds: Kinds) -> Plain:
+def _elementwise(name: str, kinds: Kinds) -> StanFunction:
     if not kinds:  # log2() is a constant
         constant = getattr(np, name.rstrip("0123456789"))(float(name.lstrip("log")))
         return lambda: constant
-    row: Plain = ELEMENTWISE[_NUMPY.get(name, name)].call
+    row: StanFunction = ELEMENTWISE[_NUMPY.get(name, name)].call
     integers = [innermost(kind) == types.INT for kind in kinds]
     if name == "abs" and all(integers):
         return np.abs
@@ -208,8 +208,10 @@ def _rounded(x: StanValue) -> StanValue:
     return np.trunc(x + np.where(np.asarray(vm.value(x)) < 0, -0.5, 0.5))
 
 
-def _extreme(of_two: Plain, of_many: Plain, empty: float) -> Callable[[Kinds], Plain]:
-    def make(kinds: Kinds) -> Plain:
+def _extreme(
+    of_two: StanFunction, of_many: StanFunction, empty: float
+) -> Callable[[Kinds], StanFunction]:
+    def make(kinds: Kinds) -> StanFunction:
         if len(kinds) == 2:
             return of_two
         if innermost(kinds[0]) == types.INT:
@@ -219,28 +221,28 @@ def _extreme(of_two: Plain, of_many: Plain, empty: float) -> Callable[[Kinds], P
     return make
 
 
-def _log_sum_exp(kinds: Kinds) -> Plain:
+def _log_sum_exp(kinds: Kinds) -> StanFunction:
     return vm.log_sum_exp if len(kinds) == 1 else ELEMENTWISE["logaddexp"].call
 
 
 # --- shapes ---
 
 
-def _rows(kinds: Kinds) -> Plain:
+def _rows(kinds: Kinds) -> StanFunction:
     return (lambda x: 1) if kinds[0] in ROWS else lambda x: x.shape[0]
 
 
-def _cols(kinds: Kinds) -> Plain:
+def _cols(kinds: Kinds) -> StanFunction:
     return (lambda x: 1) if kinds[0] in VECTORS else lambda x: x.shape[-1]
 
 
-def _size(kinds: Kinds) -> Plain:
+def _size(kinds: Kinds) -> StanFunction:
     if kinds[0] in SCALARS:
         return lambda x: 1
-    return len if isinstance(kinds[0], Array) else lambda x: x.size
+    return len if isinstance(kinds[0], ArrayType) else lambda x: x.size
 
 
-def _num_elements(kinds: Kinds) -> Plain:
+def _num_elements(kinds: Kinds) -> StanFunction:
     return lambda x: math.prod(shape_of(x))
 
 
@@ -252,17 +254,17 @@ def _column_major(x: StanValue) -> StanValue:
     return np.reshape(np.transpose(x), -1)
 
 
-def _to_vector(kinds: Kinds) -> Plain:
+def _to_vector(kinds: Kinds) -> StanFunction:
     if kinds[0] in MATRICES:
         return _column_major
     return _real if innermost(kinds[0]) == types.INT else lambda x: x
 
 
-def _to_array_1d(kinds: Kinds) -> Plain:
+def _to_array_1d(kinds: Kinds) -> StanFunction:
     return _column_major if kinds[0] in MATRICES else lambda x: np.reshape(x, -1)
 
 
-def _to_matrix(kinds: Kinds) -> Plain:
+def _to_matrix(kinds: Kinds) -> StanFunction:
     kind = kinds[0]
     real = _real if innermost(kind) == types.INT else lambda x: x
     if len(kinds) == 1:
@@ -279,7 +281,7 @@ def _to_matrix(kinds: Kinds) -> Plain:
     return shaped
 
 
-def _append_row(kinds: Kinds) -> Plain:
+def _append_row(kinds: Kinds) -> StanFunction:
     return lambda x, y: np.concatenate([_as_rows(x, kinds[0]), _as_rows(y, kinds[1])])
 
 
@@ -288,7 +290,7 @@ def _as_rows(x: StanValue, kind: Type) -> StanValue:
     return np.reshape(x, (1, -1)) if kind in ROWS else np.reshape(x, -1) if kind in SCALARS else x
 
 
-def _append_col(kinds: Kinds) -> Plain:
+def _append_col(kinds: Kinds) -> StanFunction:
     def joined(x: StanValue, y: StanValue) -> StanValue:
         parts = [_as_columns(x, kinds[0]), _as_columns(y, kinds[1])]
         return np.concatenate(parts, axis=-1)
@@ -310,13 +312,13 @@ def _append_array(x: StanValue, y: StanValue) -> StanValue:
     return np.concatenate([x, y])
 
 
-def _rep_matrix(kinds: Kinds) -> Plain:
+def _rep_matrix(kinds: Kinds) -> StanFunction:
     if kinds[0] in ROWS:
         return lambda x, m: np.transpose(vm.rep_matrix(x, m))
     return vm.rep_matrix
 
 
-def _rep_array(kinds: Kinds) -> Plain:
+def _rep_array(kinds: Kinds) -> StanFunction:
     kind = kinds[0]
     if isinstance(innermost(kind), Tuple):
 
@@ -333,15 +335,15 @@ def _rep_array(kinds: Kinds) -> Plain:
     return repeated
 
 
-def _part(*indices: Callable[..., StanValue]) -> Plain:
+def _part(*indices: Callable[..., StanValue]) -> StanFunction:
     """A function that reads a part, whose indices are functions of the other arguments."""
     return lambda x, *places: read(x, [index(x, *places) for index in indices])
 
 
-def _dot_products(axis: int, own: frozenset[Type]) -> Callable[[Kinds], Plain]:
+def _dot_products(axis: int, own: frozenset[Type]) -> Callable[[Kinds], StanFunction]:
     """Dot products of columns or of rows; `own` are the vectors that are one of them."""
 
-    def make(kinds: Kinds) -> Plain:
+    def make(kinds: Kinds) -> StanFunction:
         if kinds[0] in MATRICES:
             return lambda x, y=None: np.sum(x * (x if y is None else y), axis)
         if kinds[0] in own:
@@ -355,7 +357,7 @@ def _tail(x: StanValue, n: int) -> slice:
     return slice(len(x) - n + 1, len(x))
 
 
-def _logical(compare: Plain) -> Plain:
+def _logical(compare: StanFunction) -> StanFunction:
     return lambda *xs: operators.truth(compare(*xs))
 
 
@@ -367,7 +369,7 @@ def _design(name: str) -> int:
     return 2 if name.startswith("binomial") else 1
 
 
-def _with_design(density: Plain, place: int) -> Plain:
+def _with_design(density: StanFunction, place: int) -> StanFunction:
     """A density of a generalised linear model whose design matrix is a row."""
 
     def call(*arguments: StanValue, **settings: Any) -> StanValue:
@@ -377,7 +379,7 @@ def _with_design(density: Plain, place: int) -> Plain:
     return call
 
 
-_CORRELATIONS: dict[str, Plain] = {
+_CORRELATIONS: dict[str, StanFunction] = {
     "exp_quad": lambda square: np.exp(-0.5 * square),
     "exponential": lambda square: np.exp(-np.sqrt(square)),
     "matern32": lambda square: (1 + np.sqrt(3 * square)) * np.exp(-np.sqrt(3 * square)),
@@ -387,15 +389,15 @@ _CORRELATIONS: dict[str, Plain] = {
 }
 
 
-def _covariance(name: str) -> Callable[[Kinds], Plain]:
+def _covariance(name: str) -> Callable[[Kinds], StanFunction]:
     """A covariance function of one set of points, or of two."""
-    alone: Plain = getattr(vm, f"gp_{name}_cov")
+    alone: StanFunction = getattr(vm, f"gp_{name}_cov")
 
-    def make(kinds: Kinds) -> Plain:
-        if len(kinds) == 1 or not isinstance(kinds[1], Array):
+    def make(kinds: Kinds) -> StanFunction:
+        if len(kinds) == 1 or not isinstance(kinds[1], ArrayType):
             return alone
         points = (
-            (lambda x: x) if kinds[0] != Array(types.REAL) else lambda x: np.reshape(x, (-1, 1))
+            (lambda x: x) if kinds[0] != ArrayType(types.REAL) else lambda x: np.reshape(x, (-1, 1))
         )
         if name == "dot_prod":
             return lambda x, y, sigma: sigma**2 + points(x) @ np.transpose(points(y))
@@ -453,7 +455,7 @@ def _adjoint(f: Passed, *arguments: StanValue) -> StanValue:
     return vm.ode_adjoint_tol_ctl(f, *arguments)
 
 
-_BY_TYPES: dict[str, Callable[[Kinds], Plain]] = {
+_BY_TYPES: dict[str, Callable[[Kinds], StanFunction]] = {
     "append_col": _append_col,
     "append_row": _append_row,
     "cols": _cols,
@@ -477,7 +479,7 @@ _BY_TYPES: dict[str, Callable[[Kinds], Plain]] = {
     **{f"gp_{name}_cov": _covariance(name) for name in (*_CORRELATIONS, "periodic", "dot_prod")},
     "cov_exp_quad": _covariance("exp_quad"),
 }
-_FUNCTIONS: dict[str, Plain] = {
+_FUNCTIONS: dict[str, StanFunction] = {
     "append_array": _append_array,
     "block": _part(
         lambda x, i, j, m, n: slice(i, i + m - 1), lambda x, i, j, m, n: slice(j, j + n - 1)
@@ -535,7 +537,7 @@ _SETS = {
     "cholesky_factor_corr": "cholesky_corr",
     "cholesky_factor_cov": "cholesky_factor",
 }
-_TRANSFORMS: dict[str, tuple[Plain, Plain]] = {
+_TRANSFORMS: dict[str, tuple[StanFunction, StanFunction]] = {
     "simplex": (transforms.logarithmic_ratios, transforms.logarithmic_ratios_free),
     "stochastic_row": (transforms.logarithmic_ratios, transforms.logarithmic_ratios_free),
     "stochastic_column": (transforms.columns_of_ratios, transforms.columns_of_ratios_free),

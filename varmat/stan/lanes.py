@@ -18,7 +18,7 @@ from varmat.densities.univariate import Univariate
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
 from varmat.stan.running import in_sequence
-from varmat.stan.types import Array
+from varmat.stan.types import ArrayType
 from varmat.stan.values import (
     MATRICES,
     ROWS,
@@ -34,12 +34,12 @@ from varmat.stan.values import (
 
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Translator
-    from varmat.stan.running import Evaluated, Executed, Frame, Run
+    from varmat.stan.running import Evaluation, Executed, Frame, StanEvaluated
 
 __all__: list[str] = []
 
 # Containers of one axis, which have the lanes in front of it.
-_VECTORS = VECTORS | ROWS | {Array(types.REAL)}
+_VECTORS = VECTORS | ROWS | {ArrayType(types.REAL)}
 # Operators that act on each lane alone.
 _BY_LANE = frozenset({"+", "-", "*", "/", "^", ".*", "./", ".^"})
 
@@ -61,10 +61,10 @@ def check_independent(loop: s.For, own: Collection[str]) -> None:
         if targets.setdefault(name, repr(each.target)) != repr(each.target):
             raise BoundError
     reads = {id(each.base) for each in nodes
-             if isinstance(each, s.Index) and isinstance(each.base, s.Variable)
+             if isinstance(each, s.Indexed) and isinstance(each.base, s.VariableName)
              and repr(each) == targets.get(each.base.name)}  # fmt: skip
     for each in nodes:
-        if isinstance(each, s.Variable) and each.name in targets and id(each) not in reads:
+        if isinstance(each, s.VariableName) and each.name in targets and id(each) not in reads:
             raise BoundError
 
 
@@ -82,7 +82,9 @@ def scratch_in(loop: s.For) -> dict[str, s.For]:
 
 def _fills(loop: s.For, name: str) -> bool:
     """Whether a loop only assigns to the elements of a container, one in each pass."""
-    element = repr(s.Index(loop.at, s.Variable(loop.at, name), [s.Variable(loop.at, loop.name)]))
+    element = repr(
+        s.Indexed(loop.at, s.VariableName(loop.at, name), [s.VariableName(loop.at, loop.name)])
+    )
     filled = [
         each
         for each in loop.body
@@ -93,9 +95,9 @@ def _fills(loop: s.For, name: str) -> bool:
 
 def _written_element(target: s.Expression, name: str) -> str:
     """The variable into which an element is assigned that belongs to the pass alone."""
-    if isinstance(target, s.Index) and isinstance(target.base, s.Variable):
+    if isinstance(target, s.Indexed) and isinstance(target.base, s.VariableName):
         plain = all(isinstance(i, s.Expression) and i.type == types.INT for i in target.indices)
-        own = any(isinstance(i, s.Variable) and i.name == name for i in target.indices)
+        own = any(isinstance(i, s.VariableName) and i.name == name for i in target.indices)
         if plain and own and target.type in SCALARS:
             return target.base.name
     raise BoundError
@@ -153,7 +155,7 @@ class Lanes:
     def whole(self, loop: s.For) -> Callable[[Frame], bool]:
         """The function of the loop: False, and nothing done, if it must be run pass by pass."""
         body, count = self.block(loop), self._count
-        scratch: list[tuple[int, Evaluated, Evaluated]] = []
+        scratch: list[tuple[int, StanEvaluated, StanEvaluated]] = []
         for slot, each in self._scratch.items():
             if self._own & {*s.names_in([each.lower, each.upper])}:
                 raise BoundError
@@ -190,7 +192,7 @@ class Lanes:
             self._slots.add(slot)
         return self._whole(slot, d.name, kind, value)
 
-    def _whole(self, slot: int, name: str, kind: types.Type, value: Evaluated) -> Executed:
+    def _whole(self, slot: int, name: str, kind: types.Type, value: StanEvaluated) -> Executed:
         """The function that assigns to a variable of the pass."""
         count, has_lanes = self._count, name in self._varying
         axes = (0 if kind in SCALARS else 1) + has_lanes
@@ -208,11 +210,11 @@ class Lanes:
         if a.operator:
             combined.type = a.target.type
         value = self.promoted(combined, a.target.type)
-        if isinstance(a.target, s.Variable):
+        if isinstance(a.target, s.VariableName):
             slot, kind = self._translator.place(a.target.name)
             return self._whole(slot, a.target.name, kind, value)
-        assert isinstance(a.target, s.Index)
-        assert isinstance(a.target.base, s.Variable)
+        assert isinstance(a.target, s.Indexed)
+        assert isinstance(a.target.base, s.VariableName)
         slot, _ = self._translator.place(a.target.base.name)
         indices = self.indices(a.target.indices)
         of_lanes = a.target.base.name in self._varying
@@ -229,7 +231,7 @@ class Lanes:
 
         return run
 
-    def distribution(self, d: s.Distribution) -> Executed:
+    def distribution(self, d: s.Tilde) -> Executed:
         whole = [d.value, *d.arguments]
         if d.definition is not None or d.lower is not None or d.upper is not None:
             raise BoundError
@@ -255,7 +257,7 @@ class Lanes:
 
         return run
 
-    def block(self, b: s.Block | s.For) -> Executed:
+    def block(self, b: s.Braces | s.For) -> Executed:
         with self._translator.scope():
             return in_sequence([(self.statement(each), each.at) for each in b.body])
 
@@ -266,7 +268,7 @@ class Lanes:
         lower, upper = map(self._translator.expression, (w.lower, w.upper))
         with self._translator.scope():
             slot = self._translator.declare(w.name, types.INT)
-            body = self.block(s.Block(w.at, w.body))
+            body = self.block(s.Braces(w.at, w.body))
 
         def run(f: Frame) -> None:
             for i in range(lower(f), upper(f) + 1):
@@ -279,7 +281,7 @@ class Lanes:
         if self.varies(i.condition):
             return self._by_mask(i)
         condition = self._translator.expression(i.condition)
-        body, otherwise = (self.block(s.Block(i.at, each)) for each in (i.body, i.otherwise))
+        body, otherwise = (self.block(s.Braces(i.at, each)) for each in (i.body, i.otherwise))
         return lambda f: body(f) if condition(f) else otherwise(f)
 
     def _by_mask(self, i: s.If) -> Executed:
@@ -294,7 +296,7 @@ class Lanes:
             raise BoundError
         condition = self.expression(i.condition)
         outer = {*self._slots}
-        bodies = [self.block(s.Block(i.at, each)) for each in (i.body, i.otherwise)]
+        bodies = [self.block(s.Braces(i.at, each)) for each in (i.body, i.otherwise)]
         count = self._count
 
         def run(f: Frame) -> None:
@@ -315,7 +317,7 @@ class Lanes:
 
     # --- expressions ---
 
-    def _alike(self, whole: Sequence[s.Expression]) -> list[Evaluated]:
+    def _alike(self, whole: Sequence[s.Expression]) -> list[StanEvaluated]:
         """The functions of arguments of a density, with scalars beside vectors of lanes."""
         if any(e.type not in SCALARS and e.type not in _ROWS_OF_DATA for e in whole):
             raise BoundError
@@ -324,7 +326,7 @@ class Lanes:
             return arguments
         return [self._spread(e, each) for e, each in zip(whole, arguments, strict=True)]
 
-    def expression(self, e: s.Expression) -> Evaluated:
+    def expression(self, e: s.Expression) -> StanEvaluated:
         """The function of an expression: an array with the lanes in front if it varies."""
         if not self.varies(e):
             return self._translator.expression(e)
@@ -333,21 +335,21 @@ class Lanes:
             raise BoundError
         return make(self, e)
 
-    def promoted(self, e: s.Expression, kind: types.Type) -> Evaluated:
+    def promoted(self, e: s.Expression, kind: types.Type) -> StanEvaluated:
         evaluate, promote = self.expression(e), promotion(e.type, kind)
         return evaluate if promote is None else lambda f: promote(evaluate(f))
 
-    def variable(self, e: s.Variable) -> Evaluated:
+    def variable(self, e: s.VariableName) -> StanEvaluated:
         slot, _ = self._translator.place(e.name)
         return lambda f: f[slot]
 
-    def unary(self, e: s.Unary) -> Evaluated:
+    def unary(self, e: s.Unary) -> StanEvaluated:
         operand = self.expression(e.operand)
         if e.operator == "!":
             return lambda f: operand(f) == 0
         return (lambda f: -operand(f)) if e.operator == "-" else operand
 
-    def binary(self, e: s.Binary) -> Evaluated:
+    def binary(self, e: s.Binary) -> StanEvaluated:
         left, right = self.expression(e.left), self.expression(e.right)
         kinds = e.left.type, e.right.type
         if e.operator == "*" and kinds[0] in ROWS and kinds[1] in VECTORS:
@@ -371,13 +373,13 @@ class Lanes:
         function = _ARITHMETIC[e.operator]
         return lambda f: function(left(f), right(f))
 
-    def _spread(self, e: s.Expression, evaluate: Evaluated) -> Evaluated:
+    def _spread(self, e: s.Expression, evaluate: StanEvaluated) -> StanEvaluated:
         """A scalar of each lane as one that acts on all elements of a vector of the lane."""
         if e.type in SCALARS and self.varies(e):
             return lambda f: evaluate(f)[:, None]
         return evaluate
 
-    def index(self, e: s.Index) -> Evaluated:
+    def index(self, e: s.Indexed) -> StanEvaluated:
         if any(isinstance(i, s.Range) or i.type != types.INT for i in e.indices):
             raise BoundError
         if isinstance(innermost(e.base.type), types.Tuple):
@@ -407,7 +409,7 @@ class Lanes:
         parts = [self.expression(i) for i in indices if isinstance(i, s.Expression)]
         return lambda f: tuple([part(f) for part in parts])
 
-    def call(self, e: s.Call) -> Evaluated:
+    def call(self, e: s.Call) -> StanEvaluated:
         if e.definition is not None:
             raise BoundError
         function = self._function(e)
@@ -423,7 +425,7 @@ class Lanes:
             density = _elementwise_density(e.name.replace("_lup", "_lp")).pointwise
             drops, rows = "_lup" in e.name, any(kind not in SCALARS for kind in kinds)
 
-            def terms(run: Run, *xs: StanValue) -> StanValue:
+            def terms(run: Evaluation, *xs: StanValue) -> StanValue:
                 found = density(*xs, propto=drops and run.propto)
                 return np.sum(found, -1) if rows else found
 
@@ -485,7 +487,7 @@ def _log_mix(run: Any, theta: StanValue, first: StanValue, second: StanValue) ->
 
 
 _DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf")
-_ROWS_OF_DATA = _VECTORS | {Array(types.INT)}
+_ROWS_OF_DATA = _VECTORS | {ArrayType(types.INT)}
 _OF_VECTORS: dict[str, Callable[..., StanValue]] = {
     "softmax": lambda run, x: vm.softmax(x, -1),
     "log_softmax": lambda run, x: vm.log_softmax(x, -1),
@@ -507,16 +509,16 @@ _ARITHMETIC: dict[str, Callable[[StanValue, StanValue], StanValue]] = {
 _STATEMENTS: dict[type, Callable[[Lanes, Any], Executed]] = {
     s.Declaration: Lanes.declaration,
     s.Assignment: Lanes.assignment,
-    s.Distribution: Lanes.distribution,
+    s.Tilde: Lanes.distribution,
     s.TargetIncrement: Lanes.increment,
-    s.Block: Lanes.block,
+    s.Braces: Lanes.block,
     s.For: Lanes.loop,
     s.If: Lanes.conditional,
 }
-_EXPRESSIONS: dict[type, Callable[[Lanes, Any], Evaluated]] = {
-    s.Variable: Lanes.variable,
+_EXPRESSIONS: dict[type, Callable[[Lanes, Any], StanEvaluated]] = {
+    s.VariableName: Lanes.variable,
     s.Unary: Lanes.unary,
     s.Binary: Lanes.binary,
-    s.Index: Lanes.index,
+    s.Indexed: Lanes.index,
     s.Call: Lanes.call,
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Binary = Callable[[StanValue, StanValue], StanValue]
+BinaryFunction = Callable[[StanValue, StanValue], StanValue]
 
 
 def divide_integers(a: int, b: int) -> int:
@@ -64,7 +64,7 @@ def truth(x: StanValue) -> StanValue:
     return int(x) if isinstance(x, (bool, np.bool_)) else x
 
 
-def _of_same_size(name: str, function: Binary) -> Binary:
+def _of_same_size(name: str, function: BinaryFunction) -> BinaryFunction:
     def checked(a: StanValue, b: StanValue) -> StanValue:
         check_same(name, a, b)
         return function(a, b)
@@ -72,7 +72,7 @@ def _of_same_size(name: str, function: Binary) -> Binary:
     return checked
 
 
-_COMPARISONS: dict[str, Binary] = {
+_COMPARISONS: dict[str, BinaryFunction] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -80,13 +80,13 @@ _COMPARISONS: dict[str, Binary] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-_ELEMENTWISE: dict[str, tuple[str, Binary]] = {
+_ELEMENTWISE: dict[str, tuple[str, BinaryFunction]] = {
     "+": ("add", operator.add),
     "-": ("subtract", operator.sub),
     ".*": ("elt_multiply", operator.mul),
     "./": ("elt_divide", operator.truediv),
 }
-_INTEGERS: dict[str, Binary] = {
+_INTEGERS: dict[str, BinaryFunction] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -96,7 +96,7 @@ _INTEGERS: dict[str, Binary] = {
     "%/%": divide_integers,
     "%": modulus,
 }
-_SCALARS: dict[str, Binary] = {
+_SCALARS: dict[str, BinaryFunction] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -108,7 +108,7 @@ _SCALARS: dict[str, Binary] = {
 }
 
 
-def _product(left: Type, right: Type) -> Binary:
+def _product(left: Type, right: Type) -> BinaryFunction:
     if left in SCALARS or right in SCALARS:
         return operator.mul
     if left in VECTORS:
@@ -123,7 +123,7 @@ def _column_times_matrix(a: StanValue, b: StanValue) -> StanValue:
     return np.reshape(a, (-1, 1)) @ b
 
 
-def _quotient(left: Type, right: Type) -> Binary:
+def _quotient(left: Type, right: Type) -> BinaryFunction:
     if right in MATRICES:
         return vm.mdivide_right
     return operator.truediv if left not in SCALARS else divide
@@ -138,7 +138,7 @@ def powers(a: StanValue, b: StanValue) -> StanValue:
     return np.power(a, b)
 
 
-def binary(name: str, left: Type, right: Type) -> Binary:
+def binary(name: str, left: Type, right: Type) -> BinaryFunction:
     """The function of an operator between operands of these types."""
     if name in _COMPARISONS:
         compare = _COMPARISONS[name]

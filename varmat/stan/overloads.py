@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from varmat.stan import types
 from varmat.stan.signatures import Signature, signatures
 from varmat.stan.syntax import FunctionDefinition
-from varmat.stan.types import Argument, Function, Type, promotion
+from varmat.stan.types import Argument, FunctionType, Type, promotion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Found", "Given", "definition_type", "forward", "library_name", "resolve"]
+__all__ = ["Found", "GivenArgument", "definition_type", "forward", "library_name", "resolve"]
 
 Found = tuple[Type | None, "FunctionDefinition | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenArgument:
     """Argument of a call: its type, whether it depends on data alone."""
 
     type: Type
@@ -32,13 +32,15 @@ def library_name(name: str) -> str:
     return name.replace("_lupdf", "_lpdf").replace("_lupmf", "_lpmf") if "_lup" in name else name
 
 
-def definition_type(definition: FunctionDefinition) -> Function:
+def definition_type(definition: FunctionDefinition) -> FunctionType:
     """Type of a function of the program."""
     arguments = tuple(Argument(argument.type, argument.data) for argument in definition.arguments)
-    return Function(arguments, definition.result)
+    return FunctionType(arguments, definition.result)
 
 
-def resolve(name: str, given: Sequence[Given], own: Sequence[FunctionDefinition]) -> Found | str:
+def resolve(
+    name: str, given: Sequence[GivenArgument], own: Sequence[FunctionDefinition]
+) -> Found | str:
     """Find what a call means, or say why it means nothing.
 
     The function with the fewest promotions of arguments is meant, and there must be one alone.
@@ -62,7 +64,7 @@ def resolve(name: str, given: Sequence[Given], own: Sequence[FunctionDefinition]
 
 
 @cache
-def _library(name: str, given: tuple[Given, ...]) -> tuple[int, Type | None] | None:
+def _library(name: str, given: tuple[GivenArgument, ...]) -> tuple[int, Type | None] | None:
     costs = [
         (cost, signature.result)
         for signature in signatures(name)
@@ -71,7 +73,9 @@ def _library(name: str, given: tuple[Given, ...]) -> tuple[int, Type | None] | N
     return min(costs, key=lambda found: found[0], default=None)
 
 
-def _cost(arguments: tuple[tuple[Argument, ...], ...], given: tuple[Given, ...]) -> int | None:
+def _cost(
+    arguments: tuple[tuple[Argument, ...], ...], given: tuple[GivenArgument, ...]
+) -> int | None:
     if len(arguments) != len(given):
         return None
     total = 0
@@ -88,7 +92,7 @@ def _cost(arguments: tuple[tuple[Argument, ...], ...], given: tuple[Given, ...])
     return total
 
 
-def _refusal(name: str, given: Sequence[Given], own: Sequence[FunctionDefinition]) -> str:
+def _refusal(name: str, given: Sequence[GivenArgument], own: Sequence[FunctionDefinition]) -> str:
     known = [
         Signature(tuple((argument,) for argument in definition_type(one).arguments), one.result)
         for one in own
@@ -113,7 +117,7 @@ def _refusal(name: str, given: Sequence[Given], own: Sequence[FunctionDefinition
 
 def forward(
     name: str,
-    given: Sequence[Given],
+    given: Sequence[GivenArgument],
     own: Sequence[FunctionDefinition],
     signature_for: Callable[[FunctionDefinition], Signature],
 ) -> FunctionDefinition | str:
@@ -126,10 +130,10 @@ def forward(
     for definition in own:
         mine, signature = definition_type(definition), signature_for(definition)
         (expected,) = signature.arguments[0]
-        assert isinstance(expected.type, Function)
+        assert isinstance(expected.type, FunctionType)
         count = len(expected.type.arguments)
         first, rest = mine.arguments[:count], mine.arguments[count:]
-        if not types.callable_as(expected.type, Function(first, mine.result)):
+        if not types.callable_as(expected.type, FunctionType(first, mine.result)):
             reason = f"`{name}` calls {expected.type} or more, but `{definition.name}` is {mine}."
             continue
         wanted = (*signature.arguments[1:], *((argument,) for argument in rest))
@@ -145,9 +149,9 @@ def forward(
     return best[0] if best else reason
 
 
-def _kinds(given: Sequence[Given]) -> str:
+def _kinds(given: Sequence[GivenArgument]) -> str:
     return ", ".join(str(argument.type) for argument in given)
 
 
-def _ambiguous(name: str, given: Sequence[Given], count: int) -> str:
+def _ambiguous(name: str, given: Sequence[GivenArgument], count: int) -> str:
     return f"`{name}` of ({_kinds(given)}) is ambiguous: {count} definitions fit equally well."

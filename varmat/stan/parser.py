@@ -32,7 +32,7 @@ _PIECES = re.compile(
 _ARROW = re.compile(r"(?<=[\n;{})])([ \t]*[A-Za-z]\w*(?:\[[^;<\n]*\])?[ \t]*)<-")
 
 
-def parse(source: str | Path, include_paths: Sequence[str | Path] = ()) -> syntax.Program:
+def parse(source: str | Path, include_paths: Sequence[str | Path] = ()) -> syntax.ProgramTree:
     """Parse a Stan program.
 
     Parameters
@@ -151,7 +151,7 @@ def _grammar() -> Any:
     )
 
 
-def _parse(text: str, reader: _Reader) -> syntax.Program:
+def _parse(text: str, reader: _Reader) -> syntax.ProgramTree:
     grammar = _grammar()
     from lark import UnexpectedCharacters, UnexpectedToken
 
@@ -162,7 +162,7 @@ def _parse(text: str, reader: _Reader) -> syntax.Program:
         if getattr(error, "token", "not the end") == "":
             at = Position(*reader.places[-1], 1 + len(text) - (text.rfind("\n") + 1))
         raise StanSyntaxError(_describe(grammar, error, text), at, reader.sources) from None
-    program: syntax.Program = _Builder(text, reader).build(tree)
+    program: syntax.ProgramTree = _Builder(text, reader).build(tree)
     return program
 
 
@@ -225,7 +225,7 @@ _NODES: dict[str, Callable[..., Any]] = {
     "continue_statement": syntax.Continue, "if_statement": syntax.If,
     "while_statement": syntax.While, "for_statement": syntax.For,
     "for_each_statement": syntax.ForEach, "conditional": syntax.Conditional,
-    "unary": syntax.Unary, "index": syntax.Index, "variable": syntax.Variable,
+    "unary": syntax.Unary, "index": syntax.Indexed, "variable": syntax.VariableName,
     "array_expression": syntax.ArrayExpression,
 }  # fmt: skip
 _LISTS = frozenset({"arguments", "expressions", "indices", "body", "truncation"})
@@ -257,7 +257,7 @@ class _Builder:
     def error(self, reason: str, at: Position) -> StanSyntaxError:
         return StanSyntaxError(reason, at, self.reader.sources)
 
-    def program(self, at: Position, *blocks: tuple[str, Position, list[Any]]) -> syntax.Program:
+    def program(self, at: Position, *blocks: tuple[str, Position, list[Any]]) -> syntax.ProgramTree:
         found: dict[str, list[Any]] = {}
         for name, place, items in blocks:
             title = name.replace("_", " ")
@@ -269,7 +269,7 @@ class _Builder:
                 raise self.error(reason, place)
             found[name] = items
         parts = {name: found.get(name, []) for name in BLOCKS}
-        return syntax.Program(at, **parts, sources=self.reader.sources, notes=self.reader.notes)
+        return syntax.ProgramTree(at, **parts, sources=self.reader.sources, notes=self.reader.notes)
 
     # Functions
 
@@ -281,8 +281,10 @@ class _Builder:
     def return_type(self, _: Position, result: types.Type | None = None) -> types.Type | None:
         return result
 
-    def argument(self, at: Position, data: Any, kind: types.Type, name: str) -> syntax.Argument:
-        return syntax.Argument(at, kind, name, data is not None)
+    def argument(
+        self, at: Position, data: Any, kind: types.Type, name: str
+    ) -> syntax.ArgumentDeclaration:
+        return syntax.ArgumentDeclaration(at, kind, name, data is not None)
 
     def unsized_basic(self, _: Position, name: str) -> types.Type:
         return types.Basic(name)
@@ -292,7 +294,7 @@ class _Builder:
 
     def unsized_array(self, _: Position, dimensions: int, element: types.Type) -> types.Type:
         for _dimension in range(dimensions):
-            element = types.Array(element)
+            element = types.ArrayType(element)
         return element
 
     def old_unsized_array(self, at: Position, element: types.Type, dimensions: int) -> types.Type:
@@ -365,7 +367,7 @@ class _Builder:
         self, at: Position, value: Any, name: str, arguments: Any, truncation: Any
     ) -> syntax.Statement:
         limits = truncation or (None, None)
-        return syntax.Distribution(at, value, name, arguments or [], *limits)
+        return syntax.Tilde(at, value, name, arguments or [], *limits)
 
     def message(self, at: Position, kind: str, *items: Any) -> syntax.Statement:
         texts = [item[1:-1] if isinstance(item, str) else item for item in items]
@@ -373,7 +375,7 @@ class _Builder:
 
     def branch(self, _: Position, *statements: Any) -> list[syntax.Statement]:
         block = statements[0] if statements else None
-        return block.body if isinstance(block, syntax.Block) else _flat(statements)
+        return block.body if isinstance(block, syntax.Braces) else _flat(statements)
 
     otherwise = branch
 
@@ -381,10 +383,10 @@ class _Builder:
         return syntax.Range(at, lower, upper)
 
     def profile(self, at: Position, name: str, *statements: Any) -> syntax.Statement:
-        return syntax.Profile(at, name[1:-1], _flat(statements))
+        return syntax.Profiled(at, name[1:-1], _flat(statements))
 
     def block(self, at: Position, *statements: Any) -> syntax.Statement:
-        return syntax.Block(at, _flat(statements))
+        return syntax.Braces(at, _flat(statements))
 
     # Expressions
 
@@ -430,6 +432,6 @@ def _assignable(target: syntax.Expression, whole: bool = True) -> bool:
     """Whether something can be assigned to an expression; tuples of names only as a `whole`."""
     if isinstance(target, syntax.TupleExpression):
         return whole and all(map(_assignable, target.elements))
-    if isinstance(target, syntax.Index | syntax.Projection):
+    if isinstance(target, syntax.Indexed | syntax.Projection):
         return _assignable(target.base, whole=False)
-    return isinstance(target, syntax.Variable)
+    return isinstance(target, syntax.VariableName)

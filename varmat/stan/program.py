@@ -17,7 +17,7 @@ from varmat.stan import transforms
 from varmat.stan.checks import check
 from varmat.stan.evaluate import Translator, written_in
 from varmat.stan.parser import parse
-from varmat.stan.running import Frame, Run, located
+from varmat.stan.running import Evaluation, Frame, located
 from varmat.stan.to_python import to_python
 from varmat.stan.types import Tuple
 from varmat.stan.values import StanValue, from_python, innermost
@@ -75,7 +75,7 @@ class Program:
         self.tree = parse(source, include_paths)
         check(self.tree)
         self.notes = self.tree.notes
-        self.functions = Functions(self.tree)
+        self.functions = UserFunctions(self.tree)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._source
@@ -139,10 +139,10 @@ class Program:
         return to_python(self.tree)
 
 
-class Functions:
+class UserFunctions:
     """The functions of a program, by name; arguments may be variables."""
 
-    def __init__(self, tree: s.Program) -> None:
+    def __init__(self, tree: s.ProgramTree) -> None:
         self._translator = Translator({}, set())
         self._definitions: dict[str, list[s.FunctionDefinition]] = {}
         for each in tree.functions:
@@ -161,7 +161,7 @@ class Functions:
 
         def function(*arguments: StanValue, rng: np.random.Generator | None = None) -> StanValue:
             definition, values = _chosen(name, definitions, arguments)
-            run = Run(rng=np.random.default_rng(rng))
+            run = Evaluation(rng=np.random.default_rng(rng))
             with np.errstate(all="ignore"):
                 found = self._translator.routine(definition)(run, values)
             if definition.result is None:  # a function that adds to the target
@@ -214,7 +214,7 @@ class Blocks:
         Whether there are transformed parameters, or generated quantities.
     """
 
-    def __init__(self, tree: s.Program, given: Mapping[str, Any], seed: int | None) -> None:
+    def __init__(self, tree: s.ProgramTree, given: Mapping[str, Any], seed: int | None) -> None:
         statements = (
             tree.transformed_data,
             tree.transformed_parameters,
@@ -223,7 +223,7 @@ class Blocks:
         )
         written = set().union(*map(written_in, statements))
         self._tree, self._translator = tree, Translator({}, written)
-        run = Run(rng=np.random.default_rng(seed))
+        run = Evaluation(rng=np.random.default_rng(seed))
         self._frame: Frame = [run]
         self.data: dict[str, StanValue] = {}
         with np.errstate(all="ignore"):
@@ -269,7 +269,7 @@ class Blocks:
         assert shape is not None
         return shape(self._frame)
 
-    def _line(self, node: s.Node) -> str:
+    def _line(self, node: s.SyntaxNode) -> str:
         lines = self._tree.sources.get(node.at.file, [])
         return lines[node.at.line - 1].strip() if node.at.line <= len(lines) else str(node.at)
 
@@ -294,7 +294,7 @@ class Blocks:
 
         return nested(raw, sizes)
 
-    def _run_transformed_data(self, run: Run) -> None:
+    def _run_transformed_data(self, run: Evaluation) -> None:
         first = self._translator.size
         block = self._block(self._tree.transformed_data)
         self._frame += [None] * (self._translator.size - first)
@@ -413,14 +413,14 @@ class Blocks:
 
     # --- evaluation ---
 
-    def frame(self, run: Run, values: Mapping[str, StanValue]) -> Frame:
+    def frame(self, run: Evaluation, values: Mapping[str, StanValue]) -> Frame:
         """A frame with data and the values of the parameters."""
         f = [run, *self._frame[1:], *[None] * (self._translator.size - len(self._frame))]
         for each in self._tree.parameters:
             f[self._places[each.name]] = _assembled(each.name, each.declared, values)
         return f
 
-    def terms(self, run: Run, values: Mapping[str, StanValue]) -> list[StanValue]:
+    def terms(self, run: Evaluation, values: Mapping[str, StanValue]) -> list[StanValue]:
         """The terms of the log density, without those of the transforms."""
         f = self.frame(run, values)
         self._transformed(f)
@@ -429,7 +429,7 @@ class Blocks:
 
     def transformed(self, values: Mapping[str, StanValue]) -> dict[str, StanValue]:
         """The transformed parameters by name."""
-        f = self.frame(Run(), values)
+        f = self.frame(Evaluation(), values)
         self._transformed(f)
         return self._named(self._tree.transformed_parameters, f)
 
@@ -437,7 +437,7 @@ class Blocks:
         self, values: Mapping[str, StanValue], rng: np.random.Generator
     ) -> dict[str, StanValue]:
         """The generated quantities by name."""
-        f = self.frame(Run(rng=rng), values)
+        f = self.frame(Evaluation(rng=rng), values)
         self._transformed(f)
         self._generated(f)
         return self._named(self._tree.generated_quantities, f)
@@ -490,7 +490,7 @@ class StanModel(Model):
         self._blocks = blocks
 
         def log_density(values__: Mapping[str, StanValue], propto: bool) -> list[StanValue]:
-            return blocks.terms(Run(propto), values__)
+            return blocks.terms(Evaluation(propto), values__)
 
         def transformed_parameters(values__: Mapping[str, StanValue]) -> dict[str, StanValue]:
             return blocks.transformed(values__)
@@ -519,7 +519,7 @@ class StanModel(Model):
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         values, log_jacobians = self._layout.unpack(q, jacobian)
         with np.errstate(all="ignore"):
-            terms = self._blocks.terms(Run(propto, jacobian), values)
+            terms = self._blocks.terms(Evaluation(propto, jacobian), values)
         return Terms((*terms, *log_jacobians))
 
     def constrain(

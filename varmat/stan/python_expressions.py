@@ -14,7 +14,7 @@ import varmat as vm
 from varmat.stan import functions, types
 from varmat.stan import syntax as s
 from varmat.stan.errors import StanError
-from varmat.stan.types import Array
+from varmat.stan.types import ArrayType
 from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, innermost
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def added_arguments(name: str) -> list[str]:
     return ["rng"] * name.endswith("_rng") + ["terms"] * name.endswith("_lp")
 
 
-class Expressions:
+class ExpressionWriter:
     """Writes expressions.
 
     Attributes
@@ -103,7 +103,7 @@ class Expressions:
             case s.Number():
                 value = e.value
                 return repr(value), ATOM
-            case s.Variable():
+            case s.VariableName():
                 if e.name in self.shifted:
                     return self._whole(e, 0)
                 return renamed(e.name), ATOM
@@ -121,7 +121,7 @@ class Expressions:
             case s.Conditional():
                 parts = (self.text(x, OR) for x in (e.yes, e.condition, e.no))
                 return "{} if {} else {}".format(*parts), LOOSEST
-            case s.Index():
+            case s.Indexed():
                 return self._index(e), ATOM
             case s.Projection():
                 return f"{self.text(e.base, ATOM)}[{e.number - 1}]", ATOM
@@ -132,7 +132,7 @@ class Expressions:
                 return f"({', '.join(map(self.text, e.elements))})", ATOM
         raise self.refusal(e, "this expression")
 
-    def refusal(self, node: s.Node, what: str) -> StanError:
+    def refusal(self, node: s.SyntaxNode, what: str) -> StanError:
         return StanError(f"to_python cannot write {what}", node.at, self._sources)
 
     def _whole(self, e: s.Expression, offset: int) -> tuple[str, int]:
@@ -142,7 +142,7 @@ class Expressions:
         def collect(x: s.Expression, sign: int) -> int:
             if isinstance(x, s.Number):
                 return sign * int(x.value.real)
-            if isinstance(x, s.Variable) and x.name in self.shifted:
+            if isinstance(x, s.VariableName) and x.name in self.shifted:
                 terms.append((sign, renamed(x.name)))
                 return sign
             if isinstance(x, s.Binary) and x.operator in "+-" and x.type == types.INT:
@@ -172,7 +172,7 @@ class Expressions:
             return f"[{', '.join(map(self.place, e.elements))}]"
         return f"{self.text(e, SUM)} - 1"
 
-    def _index(self, e: s.Index) -> str:
+    def _index(self, e: s.Indexed) -> str:
         parts, arrays = [], 0
         for index in e.indices:
             if isinstance(index, s.Range):
@@ -262,7 +262,7 @@ class Expressions:
             inner = self.text(e.arguments[0], ATOM)
             if kinds[0] in MATRICES:
                 return f"{inner}.T.reshape(-1)"
-            is_flat = not isinstance(kinds[0], Array) or kinds[0].element in SCALARS
+            is_flat = not isinstance(kinds[0], ArrayType) or kinds[0].element in SCALARS
             return inner if is_flat else f"{inner}.reshape(-1)"
         if name == "to_matrix" and len(kinds) == 1 and kinds[0] not in VECTORS | ROWS:
             return self.text(e.arguments[0], ATOM)
@@ -270,7 +270,7 @@ class Expressions:
             return f"{name if len(kinds) == 2 else f'np.{name}'}({arguments})"
         if name == "log_sum_exp":
             return f"{'np.logaddexp' if len(kinds) == 2 else 'vm.log_sum_exp'}({arguments})"
-        if name.startswith("gp_") and not (len(kinds) > 1 and isinstance(kinds[1], Array)):
+        if name.startswith("gp_") and not (len(kinds) > 1 and isinstance(kinds[1], ArrayType)):
             return f"vm.{name}({arguments})"
         if name not in ("rep_vector", "rep_row_vector", "rep_matrix", "rep_array"):
             return None

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Frame = list[Any]
-Evaluated = Callable[[Frame], StanValue]
+StanEvaluated = Callable[[Frame], StanValue]
 Setter = Callable[[Frame, StanValue], None]
 # What a statement gives: None to go on, BREAK, CONTINUE, or a tuple with the result of a function.
 Executed = Callable[[Frame], Any]
 BREAK, CONTINUE = object(), object()
 
 
-class Run:
+class Evaluation:
     """State of one evaluation.
 
     Attributes

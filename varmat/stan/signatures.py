@@ -79,12 +79,12 @@ def _type(text: str) -> Type:
     if text[0].isdigit():
         element = _type(text[1:])
         for _ in range(int(text[0])):
-            element = types.Array(element)
+            element = types.ArrayType(element)
         return element
     if text[0] == "(":
         return types.Tuple(tuple(map(_type, text[1:-1].split(";"))))
     if text[0] == "<":
         arguments, result = text[1:-1].split("=")
         parts = [_argument(part) for part in arguments.split(";") if part != "*"]
-        return types.Function(tuple(parts), _type(result))
+        return types.FunctionType(tuple(parts), _type(result))
     return _LETTERS[text]

@@ -1,13 +1,13 @@
 """Syntax trees of Stan programs.
 
-`parse` makes a `Program` of these nodes, `check` completes it. Every node has a position `at`.
+`parse` makes a `ProgramTree` of these nodes, `check` completes it. Every node has a position `at`.
 Nodes are compared and hashed by identity, so they can be keys; `repr` shows the structure alone.
 
 The checks fill in, and an evaluator may rely on:
 
 * `type` of every expression: its Stan type before any promotion. So `a / b` divides integers if
   both sides have the type `INT`, and an argument of type `INT` becomes real on the way into a
-  function whose `Argument` is real.
+  function whose `ArgumentDeclaration` is real.
 * `data` of every expression: whether it depends on data alone. Local variables of the model and of
   transformed parameters do not, unless they are integers.
 * `definition` of calls, of distribution statements and of names of functions: the
@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from varmat.stan import types
-from varmat.stan.types import Array, Tuple
+from varmat.stan.types import ArrayType, Tuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ class Position(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class SyntaxNode:
     """Part of a program."""
 
     at: Position = field(repr=False)
@@ -56,7 +56,7 @@ class Node:
 
 
 @dataclass(slots=True, eq=False)
-class Expression(Node):
+class Expression(SyntaxNode):
     """Expression; `type` and `data` exist once the program is checked."""
 
     type: Type = field(init=False, repr=False)
@@ -71,7 +71,7 @@ class Number(Expression):
 
 
 @dataclass(slots=True, eq=False)
-class Variable(Expression):
+class VariableName(Expression):
     """Name of a variable, or of a function that is passed to a function such as `ode_rk45`."""
 
     name: str
@@ -115,7 +115,7 @@ class Conditional(Expression):
 
 
 @dataclass(slots=True, eq=False)
-class Range(Node):
+class Range(SyntaxNode):
     """Index `lower:upper`; either may be missing: `lower:`, `:upper`, `:` and nothing at all."""
 
     lower: Expression | None
@@ -123,7 +123,7 @@ class Range(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Index(Expression):
+class Indexed(Expression):
     """`base[indices]`; an index is a range, an integer, or an array of integers (by its type)."""
 
     base: Expression
@@ -163,7 +163,7 @@ class TupleExpression(Expression):
 
 
 @dataclass(slots=True, eq=False)
-class SizedType(Node):
+class SizedType(SyntaxNode):
     """Declared type: `array[dimensions] name<lower=, ...>[sizes]`, or a tuple of `elements`.
 
     `name` is the word of the program: `real`, `cholesky_factor_cov`, `tuple`, ...
@@ -186,7 +186,7 @@ class SizedType(Node):
         else:
             unsized = UNSIZED[self.name]
         for _ in self.dimensions:
-            unsized = Array(unsized)
+            unsized = ArrayType(unsized)
         return unsized
 
 
@@ -210,7 +210,7 @@ UNSIZED: dict[str, Type] = {
 
 
 @dataclass(slots=True, eq=False)
-class Statement(Node):
+class Statement(SyntaxNode):
     """Statement."""
 
 
@@ -227,7 +227,7 @@ class Declaration(Statement):
 class Assignment(Statement):
     """`target operator= value`; operator is empty, or one of `+ - * / .* ./`.
 
-    `target` is a `Variable`, `Index` or `Projection` of one, or a `TupleExpression` of those.
+    `target` is a `VariableName`, `Indexed` or `Projection` of one, or a `TupleExpression` of those.
     """
 
     target: Expression
@@ -236,7 +236,7 @@ class Assignment(Statement):
 
 
 @dataclass(slots=True, eq=False)
-class Distribution(Statement):
+class Tilde(Statement):
     """`value ~ name(arguments) T[lower, upper]`."""
 
     value: Expression
@@ -331,14 +331,14 @@ class ForEach(Statement):
 
 
 @dataclass(slots=True, eq=False)
-class Block(Statement):
+class Braces(Statement):
     """`{ body }`."""
 
     body: list[Statement]
 
 
 @dataclass(slots=True, eq=False)
-class Profile(Statement):
+class Profiled(Statement):
     """`profile(name) { body }`."""
 
     name: str
@@ -349,7 +349,7 @@ class Profile(Statement):
 
 
 @dataclass(slots=True, eq=False)
-class Argument(Node):
+class ArgumentDeclaration(SyntaxNode):
     """Argument of a function definition; `data` if it must not depend on parameters."""
 
     type: Type
@@ -358,24 +358,24 @@ class Argument(Node):
 
 
 @dataclass(slots=True, eq=False)
-class FunctionDefinition(Node):
+class FunctionDefinition(SyntaxNode):
     """Function of the program; `result` is None for `void`, `body` in a forward declaration."""
 
     result: Type | None
     name: str
-    arguments: list[Argument]
+    arguments: list[ArgumentDeclaration]
     body: list[Statement] | None
 
 
 @dataclass(slots=True, eq=False)
-class Note(Node):
+class Note(SyntaxNode):
     """Advice about old syntax that has been read: what to write today."""
 
     text: str
 
 
 @dataclass(slots=True, eq=False)
-class Program(Node):
+class ProgramTree(SyntaxNode):
     """Program: its blocks, the lines of its files by name, and notes."""
 
     functions: list[FunctionDefinition]
@@ -392,12 +392,12 @@ class Program(Node):
 # Walks
 
 
-def walk(node: object) -> Iterator[Node]:
+def walk(node: object) -> Iterator[SyntaxNode]:
     """All nodes of a tree, or of a list of trees."""
     if isinstance(node, (list, tuple)) and not isinstance(node, Position):
         for each in node:
             yield from walk(each)
-    elif isinstance(node, Node):
+    elif isinstance(node, SyntaxNode):
         yield node
         for kind in type(node).__mro__:
             for slot in getattr(kind, "__slots__", ()):
@@ -407,11 +407,11 @@ def walk(node: object) -> Iterator[Node]:
 
 def names_in(node: object) -> Iterator[str]:
     """The names of variables in a tree."""
-    return (each.name for each in walk(node) if isinstance(each, Variable))
+    return (each.name for each in walk(node) if isinstance(each, VariableName))
 
 
 def root(target: Expression) -> str:
     """The name of the variable to which, or to a part of which, something is assigned."""
-    while isinstance(target, (Index, Projection)):
+    while isinstance(target, (Indexed, Projection)):
         target = target.base
-    return target.name if isinstance(target, Variable) else ""
+    return target.name if isinstance(target, VariableName) else ""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import varmat as vm
 from varmat.stan import syntax as s
 from varmat.stan import types
-from varmat.stan.python_expressions import ATOM, Expressions, added_arguments, renamed
+from varmat.stan.python_expressions import ATOM, ExpressionWriter, added_arguments, renamed
 from varmat.stan.python_lines import wrapped
 from varmat.stan.values import MATRICES, SCALARS, innermost
 
@@ -26,21 +26,21 @@ def _is_shifted(loop: s.For) -> bool:
     """Whether the variable of a loop is an index more often than a number."""
     places: list[object] = []
     for each in s.walk(loop.body):
-        if isinstance(each, s.Index):
+        if isinstance(each, s.Indexed):
             places += each.indices
         elif isinstance(each, s.Call) and each.name in ("col", "row", "segment"):
             places += each.arguments[1:2]
     indices, all_uses = (
-        sum(isinstance(x, s.Variable) and x.name == loop.name for x in s.walk(part))
+        sum(isinstance(x, s.VariableName) and x.name == loop.name for x in s.walk(part))
         for part in (places, loop.body)
     )
     return 2 * indices >= all_uses > 0
 
 
-class Printer(Expressions):
+class Printer(ExpressionWriter):
     """Writes a program as a Python module."""
 
-    def __init__(self, tree: s.Program) -> None:
+    def __init__(self, tree: s.ProgramTree) -> None:
         super().__init__(tree.sources)
         self._tree = tree
         self._lines: list[str] = []
@@ -49,12 +49,12 @@ class Printer(Expressions):
         self._written = {
             s.root(each.target)
             for each in s.walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
-            if isinstance(each, s.Assignment) and isinstance(each.target, (s.Index, s.Projection))
+            if isinstance(each, s.Assignment) and isinstance(each.target, (s.Indexed, s.Projection))
         }
         self._assigned = {
             x.name for each in s.walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
             if isinstance(each, s.Assignment)
-            for x in s.walk(each.target) if isinstance(x, s.Variable)
+            for x in s.walk(each.target) if isinstance(x, s.VariableName)
         }  # fmt: skip
         # What a term is added to: None while the terms of a straight block are collected.
         self._collected: list[str] | None = None
@@ -82,7 +82,7 @@ class Printer(Expressions):
                 self._declaration(statement)
             case s.Assignment():
                 self._assignment(statement)
-            case s.Distribution() | s.TargetIncrement():
+            case s.Tilde() | s.TargetIncrement():
                 self._term(self._density(statement))
             case s.CallStatement():
                 self.line(self.text(statement.call))
@@ -108,7 +108,7 @@ class Printer(Expressions):
                     values = f"{values}.T.reshape(-1)"
                 self.line(f"for {renamed(statement.name)} in {values}:")
                 self.body(statement.body)
-            case s.Block() | s.Profile():
+            case s.Braces() | s.Profiled():
                 for each in statement.body:
                     self.statement(each)
             case _:
@@ -118,7 +118,7 @@ class Printer(Expressions):
         kind, name = d.declared.unsized, renamed(d.name)
         if d.value is not None:
             value = self.text(d.value)
-            is_name = isinstance(d.value, s.Variable) and kind not in SCALARS
+            is_name = isinstance(d.value, s.VariableName) and kind not in SCALARS
             self.line(
                 f"{name} = {f'np.copy({value})' if is_name and d.name in self._written else value}"
             )
@@ -152,14 +152,14 @@ class Printer(Expressions):
             return
         value = self.text(a.value)
         if (
-            isinstance(a.target, s.Variable)
+            isinstance(a.target, s.VariableName)
             and a.target.name in self._written
-            and isinstance(a.value, s.Variable)
+            and isinstance(a.value, s.VariableName)
         ):
             value = f"np.copy({value})"
         self.line(f"{target} = {value}")
 
-    def _density(self, statement: s.Distribution | s.TargetIncrement) -> str:
+    def _density(self, statement: s.Tilde | s.TargetIncrement) -> str:
         if isinstance(statement, s.TargetIncrement):
             return self.text(statement.value)
         arguments = ", ".join(map(self.text, [statement.value, *statement.arguments]))
@@ -384,13 +384,13 @@ def _is_straight(statements: Sequence[s.Statement]) -> bool:
     """
     read: set[str] = set()
     for each in statements:
-        if isinstance(each, (s.Block, s.Profile)):
+        if isinstance(each, (s.Braces, s.Profiled)):
             return False
-        if isinstance(each, (s.Distribution, s.TargetIncrement)):
+        if isinstance(each, (s.Tilde, s.TargetIncrement)):
             read |= {*s.names_in(each)}
             continue
         inside = [*s.walk(each)]
-        if any(isinstance(x, (s.Distribution, s.TargetIncrement)) for x in inside) or any(
+        if any(isinstance(x, (s.Tilde, s.TargetIncrement)) for x in inside) or any(
             isinstance(x, s.Call) and (x.name == "target" or x.name.endswith("_lp")) for x in inside
         ):
             return False
@@ -400,6 +400,6 @@ def _is_straight(statements: Sequence[s.Statement]) -> bool:
     return not any(isinstance(x, s.Call) and x.name == "target" for x in s.walk(statements))
 
 
-def to_python(tree: s.Program) -> str:
+def to_python(tree: s.ProgramTree) -> str:
     """A checked program as the text of a Python module with a function `make_model(data)`."""
     return Printer(tree).module()

@@ -63,7 +63,7 @@ def columns_of_ratios_free(y: Operand) -> Result:
 
 
 @final
-class Simplex(FromFunctions):
+class IsometricSimplex(FromFunctions):
     """Simplexes by isometric log ratios, along the last axis."""
 
     _functions = logarithmic_ratios, logarithmic_ratios_free
@@ -172,11 +172,11 @@ def transform_of(
 
 
 def _stochastic_columns(m: int, n: int, shape: Shape) -> Transform:
-    return ByColumns(Simplex(m, (*shape, n)))
+    return ByColumns(IsometricSimplex(m, (*shape, n)))
 
 
 def _stochastic_rows(m: int, n: int, shape: Shape) -> Transform:
-    return ByColumns(Simplex(n, (*shape, m)), columns=True, transposed=False)
+    return ByColumns(IsometricSimplex(n, (*shape, m)), columns=True, transposed=False)
 
 
 def _sum_to_zero_matrix(m: int, n: int, shape: Shape) -> Transform:
@@ -186,7 +186,7 @@ def _sum_to_zero_matrix(m: int, n: int, shape: Shape) -> Transform:
 
 
 _CONSTRAINED: dict[str, Callable[..., Transform]] = {
-    "simplex": Simplex,
+    "simplex": IsometricSimplex,
     "unit_vector": t.UnitVector,
     "ordered": t.Ordered,
     "positive_ordered": t.PositiveOrdered,

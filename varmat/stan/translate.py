@@ -17,8 +17,8 @@ import numpy as np
 
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
-from varmat.stan.running import Evaluated, Frame
-from varmat.stan.types import Array
+from varmat.stan.running import Frame, StanEvaluated
+from varmat.stan.types import ArrayType
 from varmat.stan.values import SCALARS, StanValue, promotion, read, stacked
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ class Expressions(ABC):
 
     # --- expressions ---
 
-    def expression(self, e: s.Expression) -> Evaluated:
+    def expression(self, e: s.Expression) -> StanEvaluated:
         """The function of an expression."""
         return _EXPRESSIONS[type(e)](self, e)
 
-    def promoted(self, e: s.Expression, kind: Type) -> Evaluated:
+    def promoted(self, e: s.Expression, kind: Type) -> StanEvaluated:
         """The function of an expression whose value becomes one of a type."""
         evaluate, promote = self.expression(e), promotion(e.type, kind)
         if promote is None:
@@ -93,12 +93,12 @@ class Expressions(ABC):
             return lambda f: constant
         return lambda f: promote(evaluate(f))
 
-    def number(self, e: s.Number) -> Evaluated:
+    def number(self, e: s.Number) -> StanEvaluated:
         value = e.value
         return lambda f: value
 
-    def variable(self, e: s.Variable) -> Evaluated:
-        if isinstance(e.type, types.Function):
+    def variable(self, e: s.VariableName) -> StanEvaluated:
+        if isinstance(e.type, types.FunctionType):
             assert e.definition is not None
             routine, keeps = self.routine(e.definition), e.name == e.definition.name
             return lambda f: functions.Passed(routine, f[0], routine.keeps and keeps)
@@ -114,14 +114,14 @@ class Expressions(ABC):
 
         return shared
 
-    def unshared(self, e: s.Expression) -> Evaluated:
+    def unshared(self, e: s.Expression) -> StanEvaluated:
         """The function of an expression of which only elements are read, or written."""
-        if not isinstance(e, s.Variable):
+        if not isinstance(e, s.VariableName):
             return self.expression(e)
         place, _ = self.place(e.name)
         return lambda f: f[place]
 
-    def unary(self, e: s.Unary) -> Evaluated:
+    def unary(self, e: s.Unary) -> StanEvaluated:
         operand = self.expression(e.operand)
         if e.operator == "-":
             if isinstance(e.operand, s.Number):
@@ -133,7 +133,7 @@ class Expressions(ABC):
         change = operators.negated if e.operator == "!" else operators.transposed(e.operand.type)
         return lambda f: change(operand(f))
 
-    def binary(self, e: s.Binary) -> Evaluated:
+    def binary(self, e: s.Binary) -> StanEvaluated:
         left, right = self.expression(e.left), self.expression(e.right)
         if e.operator in ("&&", "||"):
             if e.operator == "&&":
@@ -145,7 +145,7 @@ class Expressions(ABC):
             return lambda f: function(left(f), constant)
         return lambda f: function(left(f), right(f))
 
-    def conditional(self, e: s.Conditional) -> Evaluated:
+    def conditional(self, e: s.Conditional) -> StanEvaluated:
         condition = self.expression(e.condition)
         yes, no = self.promoted(e.yes, e.type), self.promoted(e.no, e.type)
 
@@ -170,38 +170,38 @@ class Expressions(ABC):
             return lambda f: (first(f), second(f))
         return lambda f: tuple([part(f) for part in parts])
 
-    def _index(self, index: s.Expression | s.Range) -> Evaluated:
+    def _index(self, index: s.Expression | s.Range) -> StanEvaluated:
         if isinstance(index, s.Expression):
             return self.expression(index)
         lower = _nothing if index.lower is None else self.expression(index.lower)
         upper = _nothing if index.upper is None else self.expression(index.upper)
         return lambda f: slice(lower(f), upper(f))
 
-    def index(self, e: s.Index) -> Evaluated:
+    def index(self, e: s.Indexed) -> StanEvaluated:
         base = self.unshared(e.base) if e.type in SCALARS else self.expression(e.base)
         indices = self.indices(e.indices)
         return lambda f: read(base(f), indices(f))
 
-    def projection(self, e: s.Projection) -> Evaluated:
+    def projection(self, e: s.Projection) -> StanEvaluated:
         base, place = self.expression(e.base), e.number - 1
         return lambda f: base(f)[place]
 
-    def array(self, e: s.ArrayExpression) -> Evaluated:
-        assert isinstance(e.type, Array)
+    def array(self, e: s.ArrayExpression) -> StanEvaluated:
+        assert isinstance(e.type, ArrayType)
         kind = e.type
         parts = [self.promoted(each, kind.element) for each in e.elements]
         return lambda f: stacked([part(f) for part in parts], kind)
 
-    def row_vector(self, e: s.RowVectorExpression) -> Evaluated:
+    def row_vector(self, e: s.RowVectorExpression) -> StanEvaluated:
         kind = e.type
         parts = [self.expression(each) for each in e.elements]
         return lambda f: stacked([part(f) for part in parts], kind)
 
-    def tuple(self, e: s.TupleExpression) -> Evaluated:
+    def tuple(self, e: s.TupleExpression) -> StanEvaluated:
         parts = [*map(self.expression, e.elements)]
         return lambda f: tuple([part(f) for part in parts])
 
-    def call(self, e: s.Call) -> Evaluated:
+    def call(self, e: s.Call) -> StanEvaluated:
         if e.name == "target":
             return lambda f: f[0].target()
         if e.definition is not None:
@@ -213,7 +213,7 @@ class Expressions(ABC):
             return lambda f: function(f[0], only(f))
         return lambda f: function(f[0], *[each(f) for each in arguments])
 
-    def _call_of_routine(self, e: s.Call, definition: s.FunctionDefinition) -> Evaluated:
+    def _call_of_routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
         routine = self.routine(definition)
         arguments = self._arguments(e.arguments, definition)
         call = routine.with_all_terms if routine.keeps and e.name == definition.name else routine
@@ -221,7 +221,7 @@ class Expressions(ABC):
 
     def _arguments(
         self, given: Sequence[s.Expression], definition: s.FunctionDefinition
-    ) -> list[Evaluated]:
+    ) -> list[StanEvaluated]:
         return [
             self.promoted(each, argument.type)
             for each, argument in zip(given, definition.arguments, strict=True)
@@ -232,13 +232,13 @@ def _nothing(f: Frame) -> None:
     """The end of a range that is not given."""
 
 
-_EXPRESSIONS: dict[type, Callable[[Expressions, Any], Evaluated]] = {
+_EXPRESSIONS: dict[type, Callable[[Expressions, Any], StanEvaluated]] = {
     s.Number: Expressions.number,
-    s.Variable: Expressions.variable,
+    s.VariableName: Expressions.variable,
     s.Unary: Expressions.unary,
     s.Binary: Expressions.binary,
     s.Conditional: Expressions.conditional,
-    s.Index: Expressions.index,
+    s.Indexed: Expressions.index,
     s.Projection: Expressions.projection,
     s.ArrayExpression: Expressions.array,
     s.RowVectorExpression: Expressions.row_vector,

@@ -21,14 +21,14 @@ class Basic(Type):
 
 
 @dataclass(frozen=True, slots=True)
-class Array(Type):
+class ArrayType(Type):
     """Array of one dimension; an array of more dimensions is an array of arrays."""
 
     element: Type
 
     def __str__(self) -> str:
         element, commas = self.element, ""
-        while isinstance(element, Array):
+        while isinstance(element, ArrayType):
             element, commas = element.element, commas + ","
         return f"array[{commas}] {element}"
 
@@ -55,7 +55,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Function(Type):
+class FunctionType(Type):
     """Function of arguments to a result, which is None for a function that returns nothing."""
 
     arguments: tuple[Argument, ...]
@@ -92,19 +92,19 @@ def promotion(expected: Type, found: Type) -> int | None:
     """
     if expected == found:
         return 0
-    if isinstance(expected, Array) and isinstance(found, Array):
+    if isinstance(expected, ArrayType) and isinstance(found, ArrayType):
         return promotion(expected.element, found.element)
     if isinstance(expected, Tuple) and isinstance(found, Tuple):
         steps = [promotion(*pair) for pair in zip(expected.elements, found.elements, strict=False)]
         if len(expected.elements) != len(found.elements) or None in steps:
             return None
         return sum(step for step in steps if step)
-    if isinstance(expected, Function) and isinstance(found, Function):
+    if isinstance(expected, FunctionType) and isinstance(found, FunctionType):
         return 0 if callable_as(expected, found) else None
     return _PROMOTIONS.get((expected, found))
 
 
-def callable_as(expected: Function, found: Function) -> bool:
+def callable_as(expected: FunctionType, found: FunctionType) -> bool:
     """Whether a function can be called where another is expected."""
     return (
         expected.result == found.result
@@ -122,9 +122,9 @@ def common(first: Type, second: Type) -> Type | None:
         return first
     if promotion(second, first) is not None:
         return second
-    if isinstance(first, Array) and isinstance(second, Array):
+    if isinstance(first, ArrayType) and isinstance(second, ArrayType):
         element = common(first.element, second.element)
-        return element and Array(element)
+        return element and ArrayType(element)
     if isinstance(first, Tuple) and isinstance(second, Tuple):
         parts = [common(*pair) for pair in zip(first.elements, second.elements, strict=False)]
         if len(first.elements) == len(second.elements) and all(parts):
@@ -134,7 +134,7 @@ def common(first: Type, second: Type) -> Type | None:
 
 def innermost(array: Type) -> Type:
     """Type of the elements of an array of any number of dimensions, or the type itself."""
-    while isinstance(array, Array):
+    while isinstance(array, ArrayType):
         array = array.element
     return array
 

@@ -15,7 +15,7 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.stan import types
-from varmat.stan.types import Array, Tuple, Type
+from varmat.stan.types import ArrayType, Tuple, Type
 
 if TYPE_CHECKING:
     from varmat.typing import Shape
@@ -38,7 +38,7 @@ _COMPLEX = frozenset(
 
 def innermost(kind: Type) -> Type:
     """The type of the elements of an array of any number of dimensions; others are their own."""
-    while isinstance(kind, Array):
+    while isinstance(kind, ArrayType):
         kind = kind.element
     return kind
 
@@ -46,7 +46,7 @@ def innermost(kind: Type) -> Type:
 def axes(kind: Type) -> int:
     """The number of axes of a value that is no tuple."""
     count = 0
-    while isinstance(kind, Array):
+    while isinstance(kind, ArrayType):
         kind, count = kind.element, count + 1
     return count + (0 if kind in SCALARS else 2 if kind in MATRICES else 1)
 
@@ -77,8 +77,8 @@ def promotion(source: Type, target: Type) -> Callable[[StanValue], StanValue] | 
         return lambda x: tuple(
             each if part is None else part(each) for part, each in zip(parts, x, strict=True)
         )
-    if isinstance(innermost(source), Tuple) and isinstance(source, Array):
-        assert isinstance(target, Array)
+    if isinstance(innermost(source), Tuple) and isinstance(source, ArrayType):
+        assert isinstance(target, ArrayType)
         part = promotion(source.element, target.element)
         return part and (lambda x: [part(each) for each in x])
     before, after = dtype_of(source), dtype_of(target)
@@ -278,7 +278,7 @@ def from_python(x: StanValue, kind: Type) -> StanValue:
             raise TypeError(f"a value is {x!r}, but must be a {kind}!")
         return tuple(map(from_python, x, kind.elements))
     if isinstance(innermost(kind), Tuple):
-        assert isinstance(kind, Array)
+        assert isinstance(kind, ArrayType)
         return [from_python(each, kind.element) for each in x]
     if is_differentiable(x):
         array = x

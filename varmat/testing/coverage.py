@@ -69,6 +69,7 @@ EXEMPT = (
         "solvers",
         "testing",
     ),
+    "densities.hmm_paths",
     "functions.arrays.constant",
     "functions.refused",
 )
@@ -250,7 +251,7 @@ class Recorder:
         case = routes.Case(f, args)
         observer = Observer(self)
         with nested() as tape:
-            call = routes.Call(
+            call = routes.CallArguments(
                 case, dict.fromkeys(case.active if active is None else active, "varmat")
             )
             observer.watch(f, call.args, tape)

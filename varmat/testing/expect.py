@@ -134,7 +134,7 @@ def lot(case: routes.Case, count: int) -> int:
     return zlib.crc32(numbers) % count
 
 
-def floor_of(case: routes.Case, values: routes.Arrays) -> float:
+def floor_of(case: routes.Case, values: routes.ArrayList) -> float:
     """A scale not far below that of the values, on which derivatives are compared: where they
     cancel there is rounding.
     """
@@ -150,15 +150,15 @@ class _Check:
         case: routes.Case,
         comparison: Comparison,
         tolerances: Tolerances,
-        expected: routes.Arrays,
+        expected: routes.ArrayList,
     ) -> None:
         self.case = case
         self.comparison = comparison
         self.tolerances = tolerances
         self.expected = expected
         self.weights = routes.random_weights(expected)
-        self.full: routes.Gradients = {}
-        self.estimates: tuple[routes.Gradients, routes.Gradients] | None = None
+        self.full: routes.OperandGradients = {}
+        self.estimates: tuple[routes.OperandGradients, routes.OperandGradients] | None = None
         self.finite = all(
             np.all(np.isfinite(x)) for x in (*expected, *(case.args[i] for i in case.active))
         )
@@ -219,7 +219,7 @@ class _Check:
     ) -> Any:
         return attempt(self.comparison, route, call, function, self.case, mixture, *args, **kwargs)
 
-    def values(self, route: str, call: str, values: routes.Arrays) -> None:
+    def values(self, route: str, call: str, values: routes.ArrayList) -> None:
         pair = (f"value in {route}", NUMPY)
         if len(values) != len(self.expected):
             self.comparison.fail(
@@ -231,7 +231,11 @@ class _Check:
             )
 
     def same(
-        self, route: str, call: str, gradient: routes.Gradients, other: routes.Gradients
+        self,
+        route: str,
+        call: str,
+        gradient: routes.OperandGradients,
+        other: routes.OperandGradients,
     ) -> None:
         """Demand the same gradient but for rounding."""
         for i, g in other.items():
@@ -240,7 +244,7 @@ class _Check:
                 (REVERSE, route), what, gradient[i], g, self.tolerances.rounding, self.floor
             )
 
-    def reverse(self, mixture: Mixture, call: str) -> routes.Gradients:
+    def reverse(self, mixture: Mixture, call: str) -> routes.OperandGradients:
         _, values, (gradient, second) = self.attempt(
             REVERSE, call, routes.reverse, mixture, self.weights, watched=True
         )
@@ -248,7 +252,9 @@ class _Check:
         self.same("a second reverse pass", call, second, gradient)
         return gradient  # type: ignore[no-any-return]
 
-    def against_differences(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
+    def against_differences(
+        self, mixture: Mixture, call: str, gradient: routes.OperandGradients
+    ) -> None:
         if self.estimates is None:
             return
         for i in mixture:
@@ -306,7 +312,7 @@ class _Check:
             )
 
     def reaches_what_is_not_finite(
-        self, case: routes.Case, i: int, values: routes.Arrays
+        self, case: routes.Case, i: int, values: routes.ArrayList
     ) -> np.ndarray:
         """Which elements of an argument have a part in results that are not finite, although they
         are in `case`: a nan shows it.
@@ -357,12 +363,12 @@ class _Check:
         unit[index] = 1.0
         return {i: unit}
 
-    def pushed(self, tangents: routes.Gradients) -> float:
+    def pushed(self, tangents: routes.OperandGradients) -> float:
         """The weighted sum of the tangents of the results."""
         rates = routes.forward(self.case, tangents)[1]
         return float(sum(np.sum(w * t) for w, t in zip(self.weights, rates, strict=True)))
 
-    def forward(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
+    def forward(self, mixture: Mixture, call: str, gradient: routes.OperandGradients) -> None:
         tolerance = self.tolerances.forward
         directions = {
             i: routes.random((DIRECTIONS, *np.shape(self.case.args[i])), 100 + i) for i in mixture
@@ -403,7 +409,7 @@ class _Check:
         floor = max(floor, *(scale for scale in scales if np.isfinite(scale)), 0.0)
         self.comparison.close(pair, what, a, b, tolerance, floor, hint=hint)
 
-    def worst(self, mixture: Mixture, gradient: routes.Gradients, _: Index) -> str:
+    def worst(self, mixture: Mixture, gradient: routes.OperandGradients, _: Index) -> str:
         """Where forward and reverse mode disagree most."""
         found = [(0.0, "")]
         for i in mixture:
@@ -421,7 +427,7 @@ class _Check:
                 )
         return max(found)[1]
 
-    def fan_out(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
+    def fan_out(self, mixture: Mixture, call: str, gradient: routes.OperandGradients) -> None:
         # Of different weights: a rule that returns the same array again writes the contribution of
         # one over that of the other.
         call = f"two uses, f + 2 f, of {call}"
@@ -434,8 +440,8 @@ class _Check:
         self,
         mixture: Mixture,
         call: str,
-        gradient: routes.Gradients,
-        v: routes.Gradients | None = None,
+        gradient: routes.OperandGradients,
+        v: routes.OperandGradients | None = None,
         hv: Plain = None,
     ) -> None:
         """A recording made at another point, unless it is refused: the sum and its gradient, or
@@ -473,8 +479,8 @@ class _Check:
         call: str,
         case: routes.Case,
         found: float,
-        gradient: routes.Gradients,
-        expected: routes.Gradients,
+        gradient: routes.OperandGradients,
+        expected: routes.OperandGradients,
     ) -> None:
         values = routes.numbers(case.plain())
         with np.errstate(all="ignore"):
@@ -490,7 +496,7 @@ class _Check:
             what = f"{call}: the gradient with respect to argument {i}"
             self.comparison.close((REVERSE, RECORDED), what, expected[i], g, tolerance, floor)
 
-    def hessian(self, mixture: Mixture, call: str, gradient: routes.Gradients) -> None:
+    def hessian(self, mixture: Mixture, call: str, gradient: routes.OperandGradients) -> None:
         u, v = ({i: self.direction(i, seed) for i in mixture} for seed in (300, 400))
         hu, hv = (
             routes.flat(
@@ -523,7 +529,7 @@ class _Check:
         self.against(pair, what, hv, estimate, error, tolerance, floor, lambda _: hint)
 
     def part_of_hessian(
-        self, mixture: Mixture, call: str, v: routes.Gradients, hv: Plain, floor: float
+        self, mixture: Mixture, call: str, v: routes.OperandGradients, hv: Plain, floor: float
     ) -> None:
         """The Hessian with some arguments constant is a part of the whole one, which is compared
         with finite differences.

@@ -152,7 +152,7 @@ def _expect_types(
 
 
 def _expect_jacobian(
-    case: routes.Case, comparison: Comparison, tolerance: float, expected: routes.Arrays
+    case: routes.Case, comparison: Comparison, tolerance: float, expected: routes.ArrayList
 ) -> None:
     mixtures = [dict.fromkeys(case.active, kind) for kind in (MATVAR, "varmat")]
     rows = [routes.jacobian(case, mixture) for mixture in mixtures]

@@ -39,7 +39,7 @@ def variable_mixtures(case: routes.Case) -> list[dict[int, str]]:
     ]
 
 
-def plain_values(case: routes.Case, comparison: Comparison) -> routes.Arrays | None:
+def plain_values(case: routes.Case, comparison: Comparison) -> routes.ArrayList | None:
     """The values by plain NumPy; None if it raises, and all routes do so too."""
     try:
         result = case.plain()
@@ -75,7 +75,7 @@ def _expect_refusal(
     name = type(expected).__name__
     sentence = ""
     with nested() as tape, np.errstate(all="ignore"):
-        args = routes.Call(case, {} if route == FORWARD else mixture).args
+        args = routes.CallArguments(case, {} if route == FORWARD else mixture).args
         if route == FORWARD:
             args = [
                 Dual(x, np.ones(np.shape(x))) if i in mixture else x for i, x in enumerate(args)

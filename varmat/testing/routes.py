@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 # Argument position -> "varmat" or "matvar"; an argument that does not appear is data.
-Mixture = Mapping[int, str]
-Arrays = list[np.ndarray]
-Gradients = dict[int, np.ndarray]
+KindMixture = Mapping[int, str]
+ArrayList = list[np.ndarray]
+OperandGradients = dict[int, np.ndarray]
 
 # The most elements of one argument that finite differences are taken for.
 MOST_ELEMENTS = 100
@@ -89,7 +89,7 @@ class Case:
         """The same function with some arguments replaced."""
         return Case(self.f, [args.get(i, x) for i, x in enumerate(self.args)])
 
-    def describe(self, mixture: Mixture) -> str:
+    def describe(self, mixture: KindMixture) -> str:
         """The call, with the kind and shape of each argument."""
         words = []
         for i, x in enumerate(self.args):
@@ -110,7 +110,7 @@ class Case:
         with np.errstate(all="ignore"):
             return self.f(*map(_copied, self.args))
 
-    def weighted(self, weights: Arrays) -> float:
+    def weighted(self, weights: ArrayList) -> float:
         """The weighted sum of what f returns; what has the weight zero may be anything."""
         return float(
             sum(
@@ -126,7 +126,7 @@ def random(shape: tuple[int, ...], seed: int) -> np.ndarray:
     return np.asarray(rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape))
 
 
-def random_weights(values: Arrays) -> Arrays:
+def random_weights(values: ArrayList) -> ArrayList:
     """Weights for the sum over all results whose gradient is compared."""
     return [random(x.shape, 1 + i) for i, x in enumerate(values)]
 
@@ -136,7 +136,7 @@ def outputs(result: Operand) -> list[Operand]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
-def numbers(result: Operand) -> Arrays:
+def numbers(result: Operand) -> ArrayList:
     """The plain values of results as a list of float64 arrays."""
     return [np.asarray(value(x), np.float64) for x in outputs(result)]
 
@@ -157,13 +157,13 @@ def _copied(x: Operand) -> Operand:
     return x.copy() if isinstance(x, np.ndarray) else x
 
 
-class Call:
+class CallArguments:
     """The arguments of one call: variables, of the kinds a mixture names, and data."""
 
     def __init__(
         self,
         case: Case,
-        mixture: Mixture,
+        mixture: KindMixture,
         layout: str | None = None,
         same: tuple[int, int] | None = None,
     ) -> None:
@@ -273,20 +273,20 @@ def _parts(name: str, x: Operand) -> Settings:
 
 def reverse(
     case: Case,
-    mixture: Mixture,
-    weights: Arrays,
+    mixture: KindMixture,
+    weights: ArrayList,
     uses: int = 1,
     layout: str | None = None,
     same: tuple[int, int] | None = None,
     watched: bool = False,
-) -> tuple[list[Operand], Arrays, list[Gradients]]:
+) -> tuple[list[Operand], ArrayList, list[OperandGradients]]:
     """Reverse mode.
 
     Returns the types of the results, their values, and the gradients by each reverse pass: of the
     weighted sum of `uses` calls, of which each counts once more than the one before. With `watched`
     no rule may write where it must not, and there are two passes over the same tape."""
     with nested() as tape, np.errstate(all="ignore"):
-        call = Call(case, mixture, layout, same)
+        call = CallArguments(case, mixture, layout, same)
         results = [outputs(case.f(*call.args)) for _ in range(uses)]
         if len(results[0]) != len(weights):
             raise ContractError(
@@ -310,11 +310,11 @@ def reverse(
     return kinds, values, gradients
 
 
-def jacobian(case: Case, mixture: Mixture) -> list[list[Gradients]]:
+def jacobian(case: Case, mixture: KindMixture) -> list[list[OperandGradients]]:
     """The gradient of each element of each result, by one call and a reverse pass for each."""
     with nested() as tape, np.errstate(all="ignore"):
-        call = Call(case, mixture)
-        rows: list[list[Gradients]] = []
+        call = CallArguments(case, mixture)
+        rows: list[list[OperandGradients]] = []
         for item in outputs(case.f(*call.args)):
             shape = np.shape(value(item))
             rows.append([])
@@ -362,11 +362,11 @@ def _holds(case: Case, args: Mapping[int, Operand], shapes: Sequence[tuple[int, 
 
 def recording(
     case: Case,
-    mixture: Mixture,
-    weights: Arrays,
+    mixture: KindMixture,
+    weights: ArrayList,
     directions: Mapping[int, Operand] | None = None,
     native: bool = True,
-) -> Callable[[Case], tuple[float, Gradients] | None] | None:
+) -> Callable[[Case], tuple[float, OperandGradients] | None] | None:
     """Record the weighted sum and its gradient at a point nearby; None if that is refused. The
     result takes the function at a point, and returns None where the recording does not hold.
 
@@ -403,7 +403,7 @@ def recording(
 
 def _run_everywhere(
     runners: Settings, mixture: Sequence[int], case: Case
-) -> tuple[float, Gradients] | None:
+) -> tuple[float, OperandGradients] | None:
     """What all runners of a program give at a point; None where a guard ends the run."""
     found: list[Operand] = []
     point = [_copied(case.args[i]) for i in mixture]
@@ -460,7 +460,7 @@ def _seed(result: Operand, w: np.ndarray) -> None:
 
 def forward(
     case: Case, tangents: Mapping[int, Operand], k: int | None = None, twice: bool = False
-) -> tuple[Arrays, Arrays]:
+) -> tuple[ArrayList, ArrayList]:
     """Forward mode: values, and tangents of the results, with a leading axis if there are `k`
     directions.
 
@@ -501,13 +501,13 @@ def _unchanged(now: Operand, before: Operand) -> bool:
 
 
 def hessian_times_vector(
-    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Operand]
-) -> Gradients:
+    case: Case, mixture: KindMixture, weights: ArrayList, directions: Mapping[int, Operand]
+) -> OperandGradients:
     """The Hessian of the weighted sum times a vector: the tangent, computed on variables,
     differentiated in reverse.
     """
     with nested() as tape, np.errstate(all="ignore"):
-        call = Call(case, mixture)
+        call = CallArguments(case, mixture)
         args = [Dual(x, directions[i]) if i in mixture else x for i, x in enumerate(call.args)]
         results = outputs(case.f(*args))
         start_sweep(tape)
@@ -519,8 +519,8 @@ def hessian_times_vector(
 
 
 def difference_gradient(
-    case: Case, weights: Arrays, finite: bool = True
-) -> tuple[Gradients, Gradients]:
+    case: Case, weights: ArrayList, finite: bool = True
+) -> tuple[OperandGradients, OperandGradients]:
     """Finite differences of the weighted sum by plain NumPy, with their estimated errors; nan where
     none was taken.
 
@@ -556,7 +556,7 @@ def difference_gradient(
 
 
 def difference_hessian(
-    case: Case, mixture: Mixture, weights: Arrays, directions: Mapping[int, Operand]
+    case: Case, mixture: KindMixture, weights: ArrayList, directions: Mapping[int, Operand]
 ) -> tuple[Plain, Plain]:
     """Finite differences of the reverse gradient along a direction, with estimated errors, all
     arguments in one vector.

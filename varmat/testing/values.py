@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.rules import function_of
 from varmat.core.tape import nested
 from varmat.core.variables import backward, var
 from varmat.testing import coverage, routes
@@ -157,9 +158,9 @@ def _evaluate(f: Function, point: Sequence[Operand]) -> tuple[Plain, dict[int, P
 
 
 def _function(expression: str, mpmath: ModuleType) -> Function:
-    code = compile(expression, "<reference>", "eval")
     # The text is that of a test, written beside the function it is about.
-    return lambda *args: eval(code, {**vars(mpmath), **dict(zip(NAMES, args, strict=False))})
+    operands = ", ".join(f"{name}=None" for name in NAMES)
+    return function_of(operands, [f"return {expression}"], vars(mpmath))
 
 
 def _exact(

@@ -26,7 +26,7 @@ import varmat as vm
 from varmat.programs import run
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import FLOAT, Program
-from varmat.programs.kernels.elementwise import Function, ufunc_kernel
+from varmat.programs.kernels.elementwise import PythonFunction, ufunc_kernel
 from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.kernels.reductions import Reduce
 from varmat.programs.run import check_runner, has_native, runner_for
@@ -128,10 +128,10 @@ def test_a_step_without_a_loop_calls_python(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_functions_of_python_and_ufuncs_of_integers_are_called() -> None:
-    for kernel in (Function("cubed", lambda x: x**3), ufunc_kernel(np.frompyfunc(abs, 1, 1))):
-        if isinstance(kernel, Function):
+    for kernel in (PythonFunction("cubed", lambda x: x**3), ufunc_kernel(np.frompyfunc(abs, 1, 1))):
+        if isinstance(kernel, PythonFunction):
             assert calls_python(of_one_step(kernel, (3,)))
-    program = of_one_step(Function("cubed", lambda x: x**3), (3,))
+    program = of_one_step(PythonFunction("cubed", lambda x: x**3), (3,))
     assert NativeRunner(program)([np.array([1.0, 2.0, 3.0])])[1].tolist() == [1.0, 8.0, 27.0]
 
 
@@ -330,7 +330,7 @@ def test_a_hundred_thousand_calls_leave_memory_flat() -> None:
 
 def test_the_code_of_a_program_is_freed_with_its_runner() -> None:
     """No cycle keeps a runner, so its code is freed without the collector."""
-    run = NativeRunner(of_one_step(Function("cubed", lambda x: x**3), (3,)))
+    run = NativeRunner(of_one_step(PythonFunction("cubed", lambda x: x**3), (3,)))
     code = weakref.ref(run._code)
     assert run([np.full(3, 2.0)])[0] == 24.0
     gc.disable()

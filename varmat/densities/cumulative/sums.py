@@ -119,7 +119,7 @@ class LogSum:
         return np.where(log < LOG_HALF, log, log1m_exp(np.minimum(log_other, -0.5)))
 
 
-class Sum(LogSum):
+class ProbabilityProduct(LogSum):
     """The probability itself, multiplied over the observations."""
 
     @typed
@@ -134,7 +134,7 @@ def _cumulative_functions(
     family = mass.name.removesuffix("_lpmf")
     found = []
     for suffix, kind, words in (
-        ("cdf", Sum, "Probability up to an observation"),
+        ("cdf", ProbabilityProduct, "Probability up to an observation"),
         ("lcdf", LogSum, "Log probability up to an observation"),
         ("lccdf", LogSum, "Log probability above an observation"),
     ):
@@ -143,7 +143,7 @@ def _cumulative_functions(
         made.__doc__ = _DOC.format(
             words=words,
             title=title,
-            over="multiplied" if kind is Sum else "summed",
+            over="multiplied" if kind is ProbabilityProduct else "summed",
             lines=lines,
             mass=mass.name,
             references=references(made.name),

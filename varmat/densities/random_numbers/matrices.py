@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import Domain, positive_finite
-from varmat.densities.domains import Scalar, lower_factor, symmetric_matrix
+from varmat.densities.domains import ScalarDomain, lower_factor, symmetric_matrix
 from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
-from varmat.densities.random_numbers.row import Generator, Shape, vectors
+from varmat.densities.random_numbers.row import Generator, vectors
 from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 from varmat.functions.linalg.lapack import cholesky_factor
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "inv_wishart_cholesky_rng",
@@ -26,9 +26,9 @@ __all__ = [
     "wishart_rng",
 ]
 
-SHAPE = ("Shape parameter", Scalar(positive_finite))
-ROW_COUNT = ("Number of rows", Scalar(Domain("at least 1", lambda x: x >= 1)), "#")
-DEGREES = ("Degrees of freedom parameter", Scalar(positive_finite))
+SHAPE = ("Shape parameter", ScalarDomain(positive_finite))
+ROW_COUNT = ("Number of rows", ScalarDomain(Domain("at least 1", lambda x: x >= 1)), "#")
+DEGREES = ("Degrees of freedom parameter", ScalarDomain(positive_finite))
 SCALE = ("scale parameter", symmetric_matrix, "kk")
 FACTOR = ("Cholesky Scale matrix", lower_factor, "kk")
 

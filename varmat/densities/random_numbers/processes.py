@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import Domain, finite, nonnegative, positive_finite
-from varmat.densities.domains import Scalar, finite_vector, lower_factor, simplex, symmetric_matrix
+from varmat.densities.domains import (
+    ScalarDomain,
+    finite_vector,
+    lower_factor,
+    simplex,
+    symmetric_matrix,
+)
 from varmat.densities.gaussian_dlm import gaussian_dlm_obs_lpdf, noise, semidefinite
 from varmat.densities.hmm_paths import filtered, into
 from varmat.densities.matrix_normal import (
@@ -16,12 +22,12 @@ from varmat.densities.matrix_normal import (
     multi_gp_cholesky_lpdf,
     multi_gp_lpdf,
 )
-from varmat.densities.random_numbers.row import Generator, Shape, vectors
+from varmat.densities.random_numbers.row import Generator, vectors
 from varmat.densities.random_numbers.vectors import chosen, solved
 from varmat.functions.linalg.lapack import cholesky_factor
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "gaussian_dlm_obs_rng",
@@ -134,7 +140,7 @@ def _root(covariance: Operand) -> Result:
     W=("W", semidefinite, "nn"),
     m0=("m0", finite_vector, "n"),
     C0=("C0", semidefinite, "nn"),
-    T=("Number of times", Scalar(nonnegative), "#"),
+    T=("Number of times", ScalarDomain(nonnegative), "#"),
     notes="""A state, of the mean `m0` and the covariance `C0` before the first time, moves on as
     :math:`\\theta_t = G \\theta_{t-1} + w_t` and is observed as :math:`y_t = F^T \\theta_t + v_t`,
     with the covariances W of w and V of v, which may be singular. Row i of a draw is the series of

@@ -11,13 +11,13 @@ from varmat.densities.domains import finite_vector, ordered
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
 from varmat.densities.glm_categories import categorical_logit_glm_lpmf, ordered_logistic_glm_lpmf
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
-from varmat.densities.random_numbers.row import Generator, Shape, log_gamma, poisson_counts, vectors
+from varmat.densities.random_numbers.row import Generator, log_gamma, poisson_counts, vectors
 from varmat.densities.random_numbers.vectors import cell, chosen
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.special.logistic_functions import expit
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "bernoulli_logit_glm_rng",

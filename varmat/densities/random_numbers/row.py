@@ -30,16 +30,15 @@ from varmat.core.domains import Domain, finite, integers, positive, positive_fin
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data as plain_data
-from varmat.densities.density import Arguments, not_nan, positional
-from varmat.densities.domains import Matrix, Scalar
+from varmat.densities.density import NamedDomains, not_nan, positional
+from varmat.densities.domains import Matrix, ScalarDomain
 from varmat.densities.sources import references
 from varmat.densities.univariate import Univariate
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result, Setting
+    from varmat.typing import Function, Operand, Plain, Result, Setting, Shape
 
 Generator = np.random.Generator
-Shape = tuple[int, ...]
 
 __all__ = ["RandomNumbers", "random_numbers", "vectors"]
 
@@ -88,7 +87,7 @@ class RandomNumbers:
         self,
         name: str,
         draw: Function,
-        arguments: Arguments,
+        arguments: NamedDomains,
         cores: dict[str, str],
         event: str,
         integer: bool,
@@ -143,7 +142,7 @@ class RandomNumbers:
         names = [name for i, name in enumerate(self.arguments) if i in varying]
         return not any(
             self.cores.get(name, "").endswith("!")
-            or isinstance(self.arguments[name][1], (Matrix, Scalar))
+            or isinstance(self.arguments[name][1], (Matrix, ScalarDomain))
             for name in names
         )
 
@@ -418,7 +417,7 @@ def _argument_lines(made: RandomNumbers) -> str:
         shape += "".join(f" or ({each.upper()},)" if each else " or a number" for each in others)
         kind = (
             ("int" if name in made.discrete else "float")
-            if isinstance(domain, Scalar)
+            if isinstance(domain, ScalarDomain)
             else f"array_like{shape}"
         )
         lines.append(f"    {name} : {kind}\n        {title}: {domain.phrase}.")

@@ -21,7 +21,7 @@ from varmat.densities.multi_normal import (
 )
 from varmat.densities.ordered import ordered_logistic_lpmf, ordered_probit_lpmf
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
-from varmat.densities.random_numbers.row import Generator, Shape, log_gamma, vectors
+from varmat.densities.random_numbers.row import Generator, log_gamma, vectors
 from varmat.densities.simplex import (
     dirichlet_lpdf,
     dirichlet_multinomial_lpmf,
@@ -32,7 +32,7 @@ from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.linalg.lapack import cholesky_factor
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+    from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "categorical_logit_rng",

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 # The derivative of order (i, j) of a function.
-Derivative = Callable[[int, int], Any]
+DerivativeAt = Callable[[int, int], Any]
 
 
-def bell(n: int, m: int, cumulant: Derivative) -> Operand:
+def bell(n: int, m: int, cumulant: DerivativeAt) -> Operand:
     """The derivative of order (n, m) of exp(f), over exp(f): Bell's polynomial of the derivatives
     (i, j) of f.
     """
@@ -35,7 +35,7 @@ def bell(n: int, m: int, cumulant: Derivative) -> Operand:
     return total
 
 
-def unbell(n: int, m: int, moment: Derivative) -> Operand:
+def unbell(n: int, m: int, moment: DerivativeAt) -> Operand:
     """The inverse: the derivative of order (n, m) of f, given those of exp(f), over exp(f)."""
     if n == 0:
         return unbell(m, 0, lambda i, j: moment(j, i))

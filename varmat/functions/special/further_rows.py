@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.dispatch import SPECIAL
-from varmat.core.elementwise import ROWS, Elementwise, for_arrays, new_row
-from varmat.core.rules import OPERANDS, names_in
+from varmat.core.elementwise import ROWS, Elementwise, new_row
+from varmat.core.rules import OPERANDS
 from varmat.functions.rows import formula, hold_constant, scipy_special
 
 if TYPE_CHECKING:
@@ -156,23 +156,19 @@ def inverse(
     assert slope is not None
     below = slope.format(*names)
     if polish is not None:
-        settings |= {"ufunc": of_scipy(_polished(name, polish, place, slope)), "of": name}
+        settings |= {"ufunc": of_scipy(_polished(name, polish, place)), "of": name}
     texts = [text if text is None else f"-g * ({text.format(*names)}) / ({below})" for text in of]
     texts[place] = f"g / ({below})"
     return row(name, tuple(texts), about, reference, points, **settings)
 
 
-def _polished(name: str, function: Function, place: int, slope: str) -> Function:
+def _polished(name: str, function: Function, place: int) -> Function:
     def value(special: ModuleType, *values: Operand) -> Result:
-        names = [*OPERANDS[: len(values)]]
-        names[place] = "r"
-        text = slope.format(*names)
-        functions = {each: for_arrays(each, True) for each in names_in(text) - {*OPERANDS, "r"}}
         start = getattr(special, name)(*values)
         operands = [start if i == place else v for i, v in enumerate(values)]
-        change = (function(special, *operands) - values[place]) / eval(
-            text, functions, dict(zip(names, operands, strict=True))
-        )
+        # The row's own derivative along the value of F is one over the slope of F.
+        excess = function(special, *operands) - values[place]
+        change = ROWS[name].pushes[place](excess, *values, start)
         return start - np.where(
             np.isfinite(change) & (np.abs(change) < 1e-3 * np.abs(start)), change, 0.0
         )

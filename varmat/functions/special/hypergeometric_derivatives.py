@@ -110,7 +110,7 @@ class Jet:
         return Jet(parts)
 
 
-class Sum:
+class JetSum:
     """A sum of jets, with the sum of the sizes of its terms, which tells how much cancelled."""
 
     def __init__(self, first: Jet) -> None:
@@ -200,7 +200,7 @@ def _continued(a: Jet, b: Jet, c: Jet, z: Plain, rest: Plain) -> tuple[Jet, Plai
 def _power_series(a: Jet, b: Jet, c: Jet, z: Plain) -> tuple[Jet, Jet, Plain]:
     """Value, derivative in z and relative error of the sum of (a)_k (b)_k / ((c)_k k!) z**k."""
     term = a.times(0.0).plus(1.0)
-    value, slope = Sum(term), Sum(a.times(0.0))
+    value, slope = JetSum(term), JetSum(a.times(0.0))
     last = max(0.0, *(float(np.max(-jet.parts[0])) for jet in (a, b, c)))
     for k in range(_TERMS):
         term = term * (a.plus(k) * b.plus(k) * c.plus(k).reciprocal()).times(1.0 / (k + 1.0))
@@ -221,7 +221,7 @@ def _taylor_series(
     z = 1.0 - gap
     drift = c + (a + b).plus(1.0).times(-z)
     before, term = value, slope.times(step)
-    total, change = Sum(value), Sum(slope)
+    total, change = JetSum(value), JetSum(slope)
     total.add(term)
     for k in range(_TERMS):
         upper = (a.plus(k) * b.plus(k) * before).times(step * step)

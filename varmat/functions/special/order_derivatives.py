@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.special.bell_polynomials import Derivative, bell, unbell
+from varmat.functions.special.bell_polynomials import DerivativeAt, bell, unbell
 from varmat.functions.special.gamma_differences import log_rising
 from varmat.functions.special.quadrature import DROP, double_exponential, gauss, on_domain, reach
 from varmat.functions.special.series import polynomial
@@ -44,7 +44,7 @@ _SLOPE = tuple((-1.0) ** k * (2 * k + 2) / factorial(2 * k + 3) for k in range(1
 _HYPERBOLIC_SINE = tuple(map(abs, _SINE))
 
 
-def cumulant(order: int, weights: Plain, derivative: Derivative) -> Plain:
+def cumulant(order: int, weights: Plain, derivative: DerivativeAt) -> Plain:
     """The derivative of the logarithm of a sum of exponentials, from the values of these and the
     derivatives of their exponents.
     """
@@ -157,7 +157,7 @@ def _iv_terms(v: Plain, x: Plain) -> Plain:
     )
 
 
-def _iv_series(special: ModuleType, v: Plain, x: Plain) -> tuple[Plain, Derivative]:
+def _iv_series(special: ModuleType, v: Plain, x: Plain) -> tuple[Plain, DerivativeAt]:
     k, terms = np.arange(11.0), _iv_terms(v, x)
 
     def derivative(i: int, j: int) -> Plain:

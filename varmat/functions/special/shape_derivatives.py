@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.special.bell_polynomials import Derivative, bell
+from varmat.functions.special.bell_polynomials import DerivativeAt, bell
 from varmat.functions.special.gamma_differences import zeta_difference
 from varmat.functions.special.incomplete_gamma import incomplete_gamma
 from varmat.functions.special.quadrature import (
@@ -62,7 +62,7 @@ def _gamma_weight(special: ModuleType, a: Operand, x: Operand) -> Operand:
     return np.exp(gamma_log_weight(special, a, x))
 
 
-def gamma_cumulants(special: ModuleType, a: Operand, x: Operand) -> Derivative:
+def gamma_cumulants(special: ModuleType, a: Operand, x: Operand) -> DerivativeAt:
     """The derivatives with respect to a of ``log E(x)``."""
     large = np.maximum(a, ASYMPTOTIC)
     # log(a) - psi(a + 1)
@@ -109,7 +109,7 @@ def _gammainc_parts(special: ModuleType, n: int, region: int, a: Operand, x: Ope
 
 
 def gamma_integral(
-    n: int, smooth: bool, cumulant: Derivative, a: Operand, x: Operand, side: Operand
+    n: int, smooth: bool, cumulant: DerivativeAt, a: Operand, x: Operand, side: Operand
 ) -> Operand:
     """The integral over one side of x of the derivative of order n of the density, over
     `gamma_log_weight`'s weight.
@@ -208,7 +208,7 @@ def _beta_weight(special: ModuleType, a: Operand, b: Operand, x: Operand, y: Ope
 
 def beta_cumulants(
     special: ModuleType, a: Operand, b: Operand, x: Operand, y: Operand
-) -> Derivative:
+) -> DerivativeAt:
     """The derivatives with respect to a and b of ``log(x**a y**b / beta(a, b))``."""
 
     def logarithm(t: Operand, complement: Operand) -> Operand:
@@ -334,7 +334,7 @@ def beta_mass(
     return p, q, np.concatenate(mass, axis=1) * np.exp(-a[:, None] * p - b[:, None] * q)
 
 
-def _moved(cumulant: Operand, which: Operand, p: Operand, q: Operand) -> Derivative:
+def _moved(cumulant: Operand, which: Operand, p: Operand, q: Operand) -> DerivativeAt:
     change = {(1, 0): p, (0, 1): q}
 
     def along(i: int, j: int) -> Operand:

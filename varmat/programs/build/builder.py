@@ -29,7 +29,7 @@ from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import (
     BOOL,
     FLOAT,
-    Part,
+    PackedPart,
     Place,
     Program,
     Shape,
@@ -427,7 +427,9 @@ class Builder:
     def accumulate(self, ufunc: np.ufunc, x: Value, axis: int) -> Value:
         return self.call(Accumulate(ufunc, axis % len(x.shape)), x)
 
-    def assemble(self, shape: Shape, parts: Sequence[Part], base: Value | None = None) -> Value:
+    def assemble(
+        self, shape: Shape, parts: Sequence[PackedPart], base: Value | None = None
+    ) -> Value:
         """Zeros, or a base, with parts added to it; the place of a part is ``(offset, strides)``,
         or an array of places.
         """
@@ -450,7 +452,7 @@ class Builder:
 
     def _without_overlap(
         self, shape: Shape, place: Place, at: Shape, part: Value
-    ) -> Iterable[Part]:
+    ) -> Iterable[PackedPart]:
         """A part as one or more parts that name each element once: windows may overlap. A list of
         places becomes that of a view if they are regular.
         """
@@ -470,7 +472,7 @@ class Builder:
         if at[k] > FEW:
             index = np.ndarray(at, np.int64, np.arange(math.prod(shape)), offset, strides)
             return [(index.copy(), at, self.contiguous(full))]
-        found: list[Part] = []
+        found: list[PackedPart] = []
         left = (*at[:k], *at[k + 1 :])
         for i in range(at[k]):
             there = (offset + i * strides[k], (*strides[:k], *strides[k + 1 :]))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from varmat.typing import Operand, Setting
 
 # An operand: a letter for each of its axes, all different, and the symbol.
-Term = tuple[str, Any]
+EinsumTerm = tuple[str, Any]
 
 
 def contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
@@ -56,7 +56,7 @@ def contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
     return x.transpose([letters.index(c) for c in output]) if letters != output else x
 
 
-def _without_repeats(term: str, x: Symbol) -> Term:
+def _without_repeats(term: str, x: Symbol) -> EinsumTerm:
     """The diagonal of axes that have one letter."""
     letters = "".join(dict.fromkeys(term))
     if letters == term:
@@ -64,13 +64,13 @@ def _without_repeats(term: str, x: Symbol) -> Term:
     return letters, x.part(x.builder.view(x.value, lambda a: np.einsum(f"{term}->{letters}", a)))
 
 
-def _summed(term: str, x: Symbol, wanted: str) -> Term:
+def _summed(term: str, x: Symbol, wanted: str) -> EinsumTerm:
     """The sum over axes that nothing else names."""
     axes = tuple(i for i, c in enumerate(term) if c not in wanted)
     return "".join(c for c in term if c in wanted), (x.sum(axis=axes) if axes else x)
 
 
-def _product(one: Term, other: Term, wanted: str) -> Term:
+def _product(one: EinsumTerm, other: EinsumTerm, wanted: str) -> EinsumTerm:
     """The product of two terms, summed over what only they have in common."""
     (a, x), (b, y) = _summed(*one, wanted + other[0]), _summed(*other, wanted + one[0])
     common = [c for c in a if c in b]

@@ -18,7 +18,7 @@ from varmat.programs.build.symbol import (
     lift,
 )
 from varmat.programs.ir.program import Value
-from varmat.programs.kernels.elementwise import Function
+from varmat.programs.kernels.elementwise import PythonFunction
 from varmat.programs.record.conditions import COMPARISON_OF, FIXED, SELECTION
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
             pass
         finally:
             builder.in_formula = False
-    kernel = _FUNCTIONS.setdefault(row, Function(row.name, ufunc))
+    kernel = _FUNCTIONS.setdefault(row, PythonFunction(row.name, ufunc))
     return builder.call(kernel, *map(builder.number, values))
 
 
@@ -83,4 +83,4 @@ def plain_or_symbol(builder: Builder, value: Value) -> Operand:
 
 
 # A row -> the kernel of its function.
-_FUNCTIONS: dict[Elementwise, Function] = {}
+_FUNCTIONS: dict[Elementwise, PythonFunction] = {}

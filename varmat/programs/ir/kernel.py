@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from varmat.programs.ir.program import Array, Layout, Place, Shape, Step, Value
+from varmat.programs.ir.program import Array, ArrayLayout, Place, Shape, Step, Value
 
 if TYPE_CHECKING:
     from varmat.programs.build.builder import Builder
@@ -77,7 +77,7 @@ class Kernel:
     as_loop: Loop | None = None
     overwritable = slice(0)
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         raise NotImplementedError(f"{self.name} does not say what it makes")
 
     def settings(self, *operands: Value) -> str:

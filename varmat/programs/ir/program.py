@@ -22,6 +22,7 @@ import numpy as np
 
 from varmat import html
 from varmat.core.errors import TapeError, refusals
+from varmat.typing import Shape as Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Kernel
 
 FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
-Shape = tuple[int, ...]
 # Shape and type of what a step makes.
-Layout = tuple[Shape, np.dtype]
+ArrayLayout = tuple[Shape, np.dtype]
 # Where a part lies in an array: offset and strides of a view, in bytes, or the places of its
 # elements in the flattened array.
 Place = Any
@@ -164,7 +164,7 @@ class Value:
 
 
 # A part of an array: its place, its shape there, and its value.
-Part = tuple[Place, Shape, Value]
+PackedPart = tuple[Place, Shape, Value]
 
 
 class Step:
@@ -173,7 +173,7 @@ class Step:
     __slots__ = ("__weakref__", "kernel", "operands", "results")
 
     def __init__(
-        self, kernel: Kernel, operands: Sequence[Value], results: Sequence[Layout]
+        self, kernel: Kernel, operands: Sequence[Value], results: Sequence[ArrayLayout]
     ) -> None:
         self.kernel = kernel
         self.operands = tuple(operands)

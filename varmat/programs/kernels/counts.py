@@ -10,8 +10,8 @@ import numpy as np
 
 from varmat.core.elementwise import for_arrays
 from varmat.programs.build.arithmetic import ADD, is_number
-from varmat.programs.ir.program import FLOAT, Layout, Value
-from varmat.programs.kernels.elementwise import Function
+from varmat.programs.ir.program import FLOAT, ArrayLayout, Value
+from varmat.programs.kernels.elementwise import PythonFunction
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Array
@@ -93,16 +93,16 @@ def tally(n: Any) -> Any:
     return None
 
 
-class Total(Function):
+class Total(PythonFunction):
     """The sum over all elements of a function that has one, quicker than a sum of its values."""
 
     is_batchable = False
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [((), FLOAT)]
 
 
-TALLY = Function("tally", tally)
+TALLY = PythonFunction("tally", tally)
 # The sums that take one beside a number.
 TALLIED = ("log_rising_factorials", "digamma_differences", "digamma_less_lines")
 # The kernel of what is summed -> that of its sum.

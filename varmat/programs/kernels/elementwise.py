@@ -12,8 +12,8 @@ import numpy as np
 
 from varmat.plain_arrays import where
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.ir.program import BOOL, FLOAT, Layout, Step, Value
-from varmat.programs.run.loops import Loop, loop_of
+from varmat.programs.ir.program import BOOL, FLOAT, ArrayLayout, Step, Value
+from varmat.programs.run.loops import LoopLengths, loop_of
 
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module
@@ -44,7 +44,7 @@ class Ufunc(Kernel):
             self._dtypes[key] = BOOL if made == BOOL else FLOAT
         return self._dtypes[key]
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(shape_of(operands), self.dtype(operands))]
 
     def evaluate(self, *operands: np.ndarray) -> Results:
@@ -57,7 +57,7 @@ class Ufunc(Kernel):
             return partial(self.ufunc, *operands, out=results[0])
         return partial(self.ufunc, *operands, *results)
 
-    def loop(self, operands: Sequence[Value], results: Sequence[Value]) -> Loop:
+    def loop(self, operands: Sequence[Value], results: Sequence[Value]) -> LoopLengths:
         """The inner loop of the ufunc."""
         inputs = "".join(v.dtype.char for v in operands)
         return loop_of(self.ufunc, f"{inputs}->{results[0].dtype.char}")
@@ -109,7 +109,7 @@ def ufunc_kernel(ufunc: np.ufunc) -> Ufunc:
     return Ufunc(ufunc)
 
 
-class Function(Kernel):
+class PythonFunction(Kernel):
     """An elementwise function that is no true ufunc, as those of users. It is a call of Python."""
 
     is_native = False
@@ -119,7 +119,7 @@ class Function(Kernel):
     def __init__(self, name: str, function: Callable[..., Array]) -> None:
         self.name, self.elementwise = name, function
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(shape_of(operands), FLOAT)]
 
     def evaluate(self, *operands: np.ndarray) -> Results:
@@ -134,7 +134,7 @@ class Select(Kernel):
     elementwise = staticmethod(where)
     overwritable = slice(None)
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(shape_of(operands), FLOAT)]
 
     def evaluate(self, *operands: np.ndarray) -> Results:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import ElsewhereError, Layout, Step, Value
+from varmat.programs.ir.program import ArrayLayout, ElsewhereError, Step, Value
 
 if TYPE_CHECKING:
     from varmat.programs.build.builder import Builder
@@ -26,7 +26,7 @@ class Guard(Kernel):
     is_pure = False
     is_guard = True
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return []
 
     def evaluate(self, *operands: np.ndarray) -> Results:

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import Layout, Program, Step, Value
+from varmat.programs.ir.program import ArrayLayout, Program, Step, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ class Loop(Kernel):
         """The outputs of the body without the truth value that ends the loop."""
         return self.body.outputs[:-1] if self.ends else self.body.outputs
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [
             ((self.trips, *v.shape) if self._is_stacked(i) else v.shape, v.dtype)
             for i, v in enumerate(self.outputs)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import FLOAT, Layout, Step, Value
+from varmat.programs.ir.program import FLOAT, ArrayLayout, Step, Value
 from varmat.programs.run import assembling, nests
 from varmat.programs.run.loops import loop_of
 from varmat.programs.run.nodes import LONG, MOST, NotFusedError, loop_axes
@@ -34,7 +34,7 @@ class Matmul(Kernel):
     name = "matmul"
     is_batchable = True
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         a, b = (v.shape for v in operands)
         leading = np.broadcast_shapes(a[:-2], b[:-2])
         return [(leading + a[-2:-1] + (b[-1:] if len(b) > 1 else ()), FLOAT)]
@@ -166,7 +166,7 @@ class Gufunc(Kernel):
             for each in re.findall(r"\(([^)]*)\)", str(self.ufunc.signature))
         ]
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         leading, lengths = self.parted(operands)
         shape = np.broadcast_shapes(*(v.shape[:n] for v, n in zip(operands, leading, strict=True)))
         return [
@@ -239,7 +239,7 @@ class SolveTriangular(Kernel):
     name = "solve_triangular"
     overwritable = slice(1, None)
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(operands[1].shape, FLOAT)]
 
     def evaluate(self, *operands: np.ndarray) -> Results:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Parts, Results, Run, T
-from varmat.programs.ir.program import FLOAT, Layout, Shape, Step, Value, element_places
+from varmat.programs.ir.program import FLOAT, ArrayLayout, Shape, Step, Value, element_places
 from varmat.programs.run import assembling
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Copy(Kernel):
     is_batchable = True
     overwritable = slice(None)
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(self.shape, operands[0].dtype)]
 
     def evaluate(self, *operands: np.ndarray) -> Results:
@@ -68,7 +68,7 @@ class Gather(Kernel):
     name = "gather"
     is_batchable = True
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(operands[1].shape, operands[0].dtype)]
 
     def evaluate(self, *operands: np.ndarray) -> Results:
@@ -124,7 +124,7 @@ class Assemble(Kernel):
     def overwritable(self) -> slice:  # type: ignore[override]
         return slice(self.has_base)
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(self.shape, FLOAT)]
 
     def parts(self, operands: Sequence[T]) -> tuple[T | None, Parts[T]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from varmat.programs.ir.kernel import Arrays, Kernel, Results, Run
-from varmat.programs.ir.program import OBJECT, Layout, Value
+from varmat.programs.ir.program import OBJECT, ArrayLayout, Value
 
 
 class PythonCall(Kernel):
@@ -16,11 +16,11 @@ class PythonCall(Kernel):
     is_native = is_foldable = False
 
     def __init__(
-        self, name: str, function: Callable[..., Results], makes: Sequence[Layout], pure: bool
+        self, name: str, function: Callable[..., Results], makes: Sequence[ArrayLayout], pure: bool
     ) -> None:
         self.name, self.function, self.makes, self.is_pure = name, function, list(makes), pure
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return self.makes
 
     def evaluate(self, *operands: np.ndarray) -> Results:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
-from varmat.programs.ir.program import FLOAT, Layout, Step, Value
+from varmat.programs.ir.program import FLOAT, ArrayLayout, Step, Value
 from varmat.programs.run import nests
 from varmat.programs.run.nodes import NotFusedError
 
@@ -36,7 +36,7 @@ class Reduce(Kernel):
     def name(self) -> str:  # type: ignore[override]
         return f"{self.ufunc.__name__}.reduce"
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         (x,) = operands
         return [(tuple(n for i, n in enumerate(x.shape) if i not in self.axes), x.dtype)]
 
@@ -88,7 +88,7 @@ class Accumulate(Kernel):
     def name(self) -> str:  # type: ignore[override]
         return f"{self.ufunc.__name__}.accumulate"
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(operands[0].shape, FLOAT)]
 
     def settings(self, *operands: Value) -> str:
@@ -126,7 +126,7 @@ class Sum(Kernel):
     is_batchable = True
     overwritable = slice(2)
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(shape_of(operands), FLOAT)]
 
     def evaluate(self, *operands: np.ndarray) -> Results:

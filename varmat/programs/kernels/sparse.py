@@ -16,7 +16,7 @@ import numpy as np
 from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build.symbol import Symbol, called
 from varmat.programs.ir.kernel import Arrays, Kernel
-from varmat.programs.ir.program import FLOAT, Layout, Step, Value
+from varmat.programs.ir.program import FLOAT, ArrayLayout, Step, Value
 from varmat.programs.run import assembling
 from varmat.programs.run.loops import NoLoopError
 
@@ -53,7 +53,7 @@ class SparseProduct(Kernel):
 
     name = "sparse_matmul"
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [((self.shape[self.transposed], *operands[3].shape[1:]), FLOAT)]
 
     def _matrix(self, operands: Arrays) -> Operand:
@@ -107,7 +107,7 @@ class SampledProduct(Kernel):
 
     name = "sampled_product"
 
-    def results(self, *operands: Value) -> list[Layout]:
+    def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(operands[3].shape, FLOAT)]
 
     def evaluate(self, *operands: np.ndarray) -> Results:

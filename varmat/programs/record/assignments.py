@@ -17,7 +17,7 @@ from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
 from varmat.core.variables import VARIABLES, Var, VarMat, View, new
 
 if TYPE_CHECKING:
-    from varmat.core.indexing import Assignment
+    from varmat.core.indexing import AssignmentBatch
     from varmat.core.tape import Rule
     from varmat.typing import Entry, Operand
 
@@ -121,7 +121,7 @@ class Assignments:
         else:
             self.entries.append((rule, result, self.now(x), self.now(y)))
 
-    def _assign(self, target: Operand, assignments: Assignment) -> None:
+    def _assign(self, target: Operand, assignments: AssignmentBatch) -> None:
         root = root_of(target)
         for index, source, _ in assignments:
             written = self.now(source)

@@ -24,7 +24,7 @@ from varmat.programs.build.expressions import apply_row, plain_or_symbol
 from varmat.programs.build.symbol import Symbol, UntraceableError, is_refusal, lift
 from varmat.programs.ir.program import FLOAT, OBJECT, Shape, Value
 from varmat.programs.kernels.python_calls import PythonCall
-from varmat.programs.record.places import Layout, collected, taken
+from varmat.programs.record.places import TripLayout, collected, taken
 from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
 
 if TYPE_CHECKING:
@@ -83,7 +83,11 @@ def _elements(program: TapeProgram, rule: Rule, result: Operand, x: Operand, ind
     ),
 )
 def _assign(
-    program: TapeProgram, rule: Rule, result: Operand, sources: Sequence[Operand], layout: Layout
+    program: TapeProgram,
+    rule: Rule,
+    result: Operand,
+    sources: Sequence[Operand],
+    layout: TripLayout,
 ) -> None:
     """An array made of parts, see `record.assignments`."""
     value, contribute = collected(program, result.shape, sources, layout)
@@ -115,7 +119,7 @@ def structured(
     operands = [program.operand(x) for x in args]
     kind = type(result).kind if isinstance(result, Outputs) else None
     items = list(result) if kind is not None else [result]
-    call = Call(
+    call = OperationCall(
         program,
         op,
         settings,
@@ -139,7 +143,7 @@ def structured(
         program.back(nodes, back)
 
 
-class Call:
+class OperationCall:
     """A structured operation in a program.
 
     Parameters

@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     contribute: Callable[[Value], object] | None = None
 
 
-class Body:
+class TripBody:
     """The program of a trip while it is written.
 
     Attributes

@@ -11,19 +11,21 @@ import numpy as np
 from varmat.programs.build.builder import Builder, place_at
 from varmat.programs.ir.program import Shape, Value
 from varmat.programs.kernels.places import kept_kernel
-from varmat.programs.record.tape_programs import Node
+from varmat.programs.record.tape_programs import RecordedVariable
 
 if TYPE_CHECKING:
-    from varmat.programs.ir.program import Part
+    from varmat.programs.ir.program import PackedPart
     from varmat.programs.record.tape_programs import TapeProgram
     from varmat.typing import Operand
 
 Contribute = Callable[[Value], object]
 # Of each source: the places that its elements take in the result, and those in the source.
-Layout = Sequence[tuple[np.ndarray, np.ndarray]]
+TripLayout = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
-def taken(program: TapeProgram, node: Node, places: np.ndarray) -> tuple[Value, Contribute | None]:
+def taken(
+    program: TapeProgram, node: RecordedVariable, places: np.ndarray
+) -> tuple[Value, Contribute | None]:
     """Elements of a node, and what takes a contribution to their adjoint; None for data."""
     if node.value.is_constant:
         return program.builder.constant(
@@ -36,7 +38,7 @@ def taken(program: TapeProgram, node: Node, places: np.ndarray) -> tuple[Value, 
 class _Piece:
     """Elements of one node, and their places in an array that is put together."""
 
-    def __init__(self, program: TapeProgram, node: Node, parts: Layout) -> None:
+    def __init__(self, program: TapeProgram, node: RecordedVariable, parts: TripLayout) -> None:
         # One axis for the parts if they are of one shape, because then they often lie regularly.
         join = np.stack if len({target.shape for target, _ in parts}) == 1 else _chained
         targets, at = (join(each) for each in zip(*parts, strict=True))
@@ -59,11 +61,11 @@ def _chained(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _pieces(
-    program: TapeProgram, size: int, sources: Sequence[Operand], layout: Layout
+    program: TapeProgram, size: int, sources: Sequence[Operand], layout: TripLayout
 ) -> list[_Piece]:
     """The elements of sources, those of one node together, and all data together."""
     data, known = np.zeros(size), []
-    groups: dict[Node, list[tuple[np.ndarray, np.ndarray]]] = {}
+    groups: dict[RecordedVariable, list[tuple[np.ndarray, np.ndarray]]] = {}
     for source, (target, at) in zip(sources, layout, strict=True):
         node, places = program.place(source)
         if np.array_equal(at, np.arange(places.size)):
@@ -76,7 +78,7 @@ def _pieces(
         else:
             groups.setdefault(node, []).append((target, at))
     if known:
-        node = Node(program.builder.constant(data))
+        node = RecordedVariable(program.builder.constant(data))
         groups[node] = [(_chained(known), _chained(known))]
     return [_Piece(program, node, parts) for node, parts in groups.items()]
 
@@ -100,7 +102,7 @@ class _Collected:
             return self.builder.written(before, *parts[0])
         return self.builder.where(self._replaced(), self._assembled(parts), before)
 
-    def _assembled(self, parts: Sequence[Part]) -> Value:
+    def _assembled(self, parts: Sequence[PackedPart]) -> Value:
         is_partition = self.base is None and not any(
             isinstance(place, np.ndarray) for place, _, _ in parts
         )
@@ -136,7 +138,7 @@ class _Collected:
 
 
 def collected(
-    program: TapeProgram, shape: Shape, sources: Sequence[Operand], layout: Layout
+    program: TapeProgram, shape: Shape, sources: Sequence[Operand], layout: TripLayout
 ) -> tuple[Value, Contribute | None]:
     """An array made of elements of others, each of which has one place in it."""
     pieces = _pieces(program, math.prod(shape), sources, layout)

@@ -27,10 +27,10 @@ from varmat.programs.build.arithmetic import is_number
 from varmat.programs.ir.program import Step, Value
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.record.assignments import rerooted, root_of, stand_in
-from varmat.programs.record.loop_bodies import Body, Rows
+from varmat.programs.record.loop_bodies import Rows, TripBody
 from varmat.programs.record.periods import LEAST, LONG, PLAIN, Periods, Stretch
 from varmat.programs.record.places import collected
-from varmat.programs.record.tape_programs import Node, TapeProgram, operands_of
+from varmat.programs.record.tape_programs import RecordedVariable, TapeProgram, operands_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -274,7 +274,7 @@ class Recurrence:
                 and (k, item, self.stretch.trips - trip) not in self.slots
             )
         )
-        self.body, self.extra = Body(self.stretch.trips), dict[Slot, Value]()
+        self.body, self.extra = TripBody(self.stretch.trips), dict[Slot, Value]()
         self.arguments = {slot: self._carried_argument(self.body, slot) for slot in self.carried}
         self._enter(self.body, self.arguments)
         kernels = (step.kernel for step in self.body.written.builder.steps)
@@ -283,7 +283,7 @@ class Recurrence:
         self._write_forward()
         return True
 
-    def _carried_argument(self, body: Body, slot: Slot) -> Value:
+    def _carried_argument(self, body: TripBody, slot: Slot) -> Value:
         body.carried.append(body.written.builder.argument(self.slots[slot]))
         return body.carried[-1]
 
@@ -291,7 +291,9 @@ class Recurrence:
         made = self.entries[k][1]
         return made if isinstance(made, Outputs) else () if made is ALWAYS else (made,)
 
-    def _enter(self, body: Body, carried: dict[Slot, Value]) -> dict[Hashable, Node]:
+    def _enter(
+        self, body: TripBody, carried: dict[Slot, Value]
+    ) -> dict[Hashable, RecordedVariable]:
         """Write the forward part of the trip; the nodes of what it is given."""
         written, builder = body.written, body.written.builder
         values: dict[Hashable, Value] = dict(carried.items())
@@ -306,7 +308,7 @@ class Recurrence:
         for key, node in self.shared.items():
             values[key] = builder.argument(node.shape)
             body.shared.append((values[key], node.value))
-        nodes = {key: Node(value) for key, value in values.items()}
+        nodes = {key: RecordedVariable(value) for key, value in values.items()}
         for stand, key in self.stands:
             if type(stand) in VARIABLES:
                 written.alias(stand, nodes[key])
@@ -336,7 +338,7 @@ class Recurrence:
         loop, operands = self._forward()
         self.step = Step(loop, operands, loop.results(*operands))
         outer.builder.steps.append(self.step)
-        nodes = [Node(value) for value in self.step.results]
+        nodes = [RecordedVariable(value) for value in self.step.results]
         made = iter(nodes)
         self.last = {slot: next(made) for slot in self.carried}
         self.stacks = {each: next(made) for each in self.stacked}
@@ -372,7 +374,7 @@ class Recurrence:
 
     def _write_backward(self) -> None:
         """Write the loop backwards, from the adjoints of what the other made."""
-        outer, body, trips = self.outer, Body(self.stretch.trips), self.stretch.trips
+        outer, body, trips = self.outer, TripBody(self.stretch.trips), self.stretch.trips
         written, builder = body.written, body.written.builder
         for slot in self.carried:
             self._carried_argument(body, slot)
@@ -409,7 +411,7 @@ class Recurrence:
         self._write_loop_backwards(body, nodes, of_slots)
 
     def _write_loop_backwards(
-        self, body: Body, nodes: dict[Hashable, Node], stacks: dict[Slot, Value]
+        self, body: TripBody, nodes: dict[Hashable, RecordedVariable], stacks: dict[Slot, Value]
     ) -> None:
         """Write the step, stack what it needs, and hand its results on."""
         outer, written = self.outer, body.written

@@ -24,7 +24,7 @@ from varmat.programs.build.builder import Builder, is_partition
 from varmat.programs.build.symbol import Symbol
 from varmat.programs.ir.program import (
     FLOAT,
-    Part,
+    PackedPart,
     Place,
     Program,
     RecordingError,
@@ -103,7 +103,7 @@ def writer_of(rule: Rule) -> Writer:
     return writer
 
 
-class Node:
+class RecordedVariable:
     """A variable of the recording.
 
     Attributes
@@ -121,7 +121,7 @@ class Node:
     def __init__(self, value: Value) -> None:
         self.value = value
         self.contributions: list[Value] = []
-        self.parts: list[Part] = []
+        self.parts: list[PackedPart] = []
         # Contributions that are products of two matrices with fewer elements than the node has: ``p
         # @ q``.
         self.products: list[tuple[Value, Value]] = []
@@ -148,16 +148,16 @@ class TapeProgram:
 
     def __init__(self) -> None:
         self.builder = Builder()
-        self.backs: list[tuple[Sequence[Node], Callable[[], None]]] = []
+        self.backs: list[tuple[Sequence[RecordedVariable], Callable[[], None]]] = []
         # Results that are finite unless an argument is refused, or the density is zero.
-        self.finite: list[Node] = []
+        self.finite: list[RecordedVariable] = []
         # By id, which is safe: the tape keeps the variables alive.
-        self._nodes: dict[int, Node] = {}
+        self._nodes: dict[int, RecordedVariable] = {}
         # A node, and how a part of it is taken -> the node of that.
-        self._parts: dict[Hashable, Node] = {}
+        self._parts: dict[Hashable, RecordedVariable] = {}
         # Id of a variable -> the node of the array of which it is a row, and which.
-        self.rows: dict[int, tuple[Node, int]] = {}
-        self._places: dict[Node, np.ndarray] = {}
+        self.rows: dict[int, tuple[RecordedVariable, int]] = {}
+        self._places: dict[RecordedVariable, np.ndarray] = {}
         # Id of plain data -> the argument of the body of a loop that stands for it.
         self.given: dict[int, Value] = {}
         # Id of such an argument -> the data of all trips.
@@ -168,12 +168,12 @@ class TapeProgram:
 
     # --- variables ---
 
-    def node(self, variable: Operand, value: Value) -> Node:
+    def node(self, variable: Operand, value: Value) -> RecordedVariable:
         """A new node for a variable: a leaf, or the result of what is being written."""
-        node = self._nodes[id(variable)] = Node(value)
+        node = self._nodes[id(variable)] = RecordedVariable(value)
         return node
 
-    def find(self, variable: Operand) -> Node:
+    def find(self, variable: Operand) -> RecordedVariable:
         """The node of an operand that is a variable; views get theirs when they are first used."""
         node: Any = self._nodes.get(id(variable))
         if node is None:
@@ -184,7 +184,7 @@ class TapeProgram:
                 node = self._view(view)
         return node  # type: ignore[no-any-return]
 
-    def _view(self, view: Operand) -> Node:
+    def _view(self, view: Operand) -> RecordedVariable:
         if id(view) in self.rows:
             return self._row(view, *self.rows[id(view)])
         if not isinstance(view, View):
@@ -211,17 +211,17 @@ class TapeProgram:
         self.back((node,), lambda: parent.parts.append((place, node.shape, self._adjoint(node))))
         return node
 
-    def _row(self, variable: Operand, rows: Node, number: int) -> Node:
+    def _row(self, variable: Operand, rows: RecordedVariable, number: int) -> RecordedVariable:
         place = contiguous_strides(rows.shape)[0] * number, contiguous_strides(variable.shape)
         node = self.node(variable, self.builder.part(rows.value, variable.shape, *place))
         self.back((node,), lambda: rows.parts.append((place, node.shape, self._adjoint(node))))
         return node
 
-    def place(self, variable: Operand) -> tuple[Node, np.ndarray]:
+    def place(self, variable: Operand) -> tuple[RecordedVariable, np.ndarray]:
         """The node that an operand is a part of, and the places of its elements in that."""
         if type(variable) not in VARIABLES:
             value, _ = self.operand(variable)
-            return Node(value), np.arange(value.size).reshape(value.shape)
+            return RecordedVariable(value), np.arange(value.size).reshape(value.shape)
         if isinstance(variable, View):
             node, places = self.place(variable._parent)
             return node, variable._how(places)
@@ -231,14 +231,14 @@ class TapeProgram:
         start = number * variable.size
         return node, self._places[node][start : start + variable.size].reshape(variable.shape)
 
-    def operand(self, x: Operand) -> tuple[Value, Node | None]:
+    def operand(self, x: Operand) -> tuple[Value, RecordedVariable | None]:
         """An operand as a value, and its node if it is a variable with an adjoint."""
         if type(x) in VARIABLES:
             node = self.find(x)
             return node.value, (None if node.value.is_constant else node)
         return self.given.get(id(x)) or self.builder.constant(x), None
 
-    def alias(self, variable: Operand, node: Node) -> None:
+    def alias(self, variable: Operand, node: RecordedVariable) -> None:
         """Let a variable have the node of another one."""
         self._nodes[id(variable)] = node
 
@@ -247,18 +247,18 @@ class TapeProgram:
 
     # --- adjoints ---
 
-    def back(self, nodes: Sequence[Node], function: Callable[[], None]) -> None:
+    def back(self, nodes: Sequence[RecordedVariable], function: Callable[[], None]) -> None:
         """Have a function write the reverse part of an entry, if contributions reach its
         results.
         """
         self.backs.append((nodes, function))
 
-    def _adjoint(self, node: Node) -> Value:
+    def _adjoint(self, node: RecordedVariable) -> Value:
         adjoint = self.adjoint(node)
         assert adjoint is not None
         return adjoint
 
-    def adjoint(self, node: Node) -> Value | None:
+    def adjoint(self, node: RecordedVariable) -> Value | None:
         """The adjoint of a node, once all contributions are there: of its shape, or a number; None
         if there are none.
         """
@@ -274,11 +274,11 @@ class TapeProgram:
         node.contributions, node.parts = [total], []  # type: ignore[list-item]
         return total
 
-    def _assembled(self, node: Node, rest: Value | None) -> Value:
+    def _assembled(self, node: RecordedVariable, rest: Value | None) -> Value:
         builder = self.builder
         if rest is not None and is_number(rest, 0.0):
             rest = None
-        parts: list[Part] = []
+        parts: list[PackedPart] = []
         # What comes to one place is added up beforehand.
         groups: dict[tuple[Place, Shape], list[Value]] = {}
         for place, shape, part in node.parts:
@@ -306,7 +306,7 @@ class TapeProgram:
         """An adjoint as an array of its whole shape, which may be a view that repeats it."""
         return self.builder.broadcast(x, shape) if x.shape != shape else x
 
-    def contribute(self, operand: Node | None, c: Value, whole: Shape) -> None:
+    def contribute(self, operand: RecordedVariable | None, c: Value, whole: Shape) -> None:
         """Add a contribution to the adjoint of an operand that was broadcast to the shape `whole`.
         A smaller contribution stands for its broadcast.
         """
@@ -399,7 +399,7 @@ def program_of(
     """
     program = TapeProgram()
     builder = program.builder
-    nodes: dict[int, Node] = {}
+    nodes: dict[int, RecordedVariable] = {}
     for i, x in enumerate(leaves):
         argument = builder.arguments[0] if copies and i else builder.argument(x.shape)
         if id(x) not in nodes:  # a function may be differentiated by an argument twice

@@ -24,7 +24,7 @@ from varmat.programs.run.vector_loops import Nest, plan
 
 # Bytes to which scratch memory is aligned.
 LINE = 64
-Place = tuple[Memory, int]
+MemoryPlace = tuple[Memory, int]
 
 
 class Code:
@@ -236,7 +236,7 @@ class Code:
 
     # --- calls: they take the places of operands and results ---
 
-    def call_python(self, places: Sequence[Place | None], number: int) -> None:
+    def call_python(self, places: Sequence[MemoryPlace | None], number: int) -> None:
         given = self.on_stack(POINTER, max(len(places), 1))
         for i, place in enumerate(places):
             address = POINTER(None) if place is None else self.address(*place)
@@ -248,7 +248,7 @@ class Code:
 
     def call_loop(
         self,
-        places: Sequence[Place],
+        places: Sequence[MemoryPlace],
         loop: tuple[int, int],
         order: Sequence[int],
         lengths: Sequence[int],
@@ -286,7 +286,9 @@ class Code:
 
         nest(0, [at for _, at in places])
 
-    def call_fortran(self, places: Sequence[Place], address: int, given: Sequence[Any]) -> None:
+    def call_fortran(
+        self, places: Sequence[MemoryPlace], address: int, given: Sequence[Any]
+    ) -> None:
         """A call of a function of LAPACK or BLAS, which takes addresses: of characters, integers,
         floats, and of the places whose numbers stand in tuples.
         """
@@ -300,16 +302,16 @@ class Code:
         kind = ir.FunctionType(ir.VoidType(), [POINTER] * len(arguments))
         self.b.call(self.b.inttoptr(INT(address), kind.as_pointer()), arguments)
 
-    def of_small(self, places: Sequence[Place], name: str, *more: Any) -> None:
+    def of_small(self, places: Sequence[MemoryPlace], name: str, *more: Any) -> None:
         """What a function of `small_matrices` writes."""
         getattr(small_matrices, name)(self, places, *more)
 
-    def fill_zeros(self, places: Sequence[Place], count: int) -> None:
+    def fill_zeros(self, places: Sequence[MemoryPlace], count: int) -> None:
         kind = ir.FunctionType(ir.VoidType(), [POINTER, BYTE, INT, BIT])
         f = declared(self.module, "llvm.memset.p0.i64", kind)
         self.b.call(f, [self.address(*places[0]), BYTE(0), INT(count), BIT(0)])
 
-    def scatter_to(self, places: Sequence[Place], count: int, stride: int) -> None:
+    def scatter_to(self, places: Sequence[MemoryPlace], count: int, stride: int) -> None:
         """Add elements at places, one after the other."""
         (part, part_at), (index, index_at), (out, out_at) = places
 
@@ -324,7 +326,7 @@ class Code:
         self.over(count, [], turn)
 
     def segments_to(
-        self, places: Sequence[Place], starts: Memory, order: Memory | None, count: int
+        self, places: Sequence[MemoryPlace], starts: Memory, order: Memory | None, count: int
     ) -> None:
         """Sums over the elements that go to each place: `order` lists them, place by place."""
         b, (part, part_at), (out, out_at) = self.b, places[0], places[1]

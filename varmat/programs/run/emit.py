@@ -61,7 +61,7 @@ def function_of_program(
 
     It returns the first output and a list of the others: floats and new arrays. Tracebacks and
     profilers show its text under the title."""
-    body = (Blocks if by_blocks else Straight)(without_dead_steps(program), names)
+    body = (BlockText if by_blocks else Straight)(without_dead_steps(program), names)
     first, *others = body.results()
     lines = [*body.lines, f"return {first}, [{', '.join(others)}]"]
     function = function_of(
@@ -196,7 +196,7 @@ class Straight:
         return f"{self.of(condition)}.all()"
 
 
-class Blocks(Straight):
+class BlockText(Straight):
     """The text of a program as a loop over blocks.
 
     Numbers are computed before the loop or, if they need its sums, behind it.

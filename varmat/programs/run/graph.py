@@ -40,9 +40,9 @@ from varmat.programs.run.nodes import (
     FIRST,
     LONG,
     MOST,
-    Function,
     Memory,
     Node,
+    NodeFunction,
     Nodes,
     NotFusedError,
     RowSum,
@@ -382,7 +382,7 @@ class Graph:
 
     def mapped(
         self,
-        op: Function,
+        op: NodeFunction,
         operands: Sequence[Value],
         shape: Shape,
         axes: tuple[int, ...] | None = None,

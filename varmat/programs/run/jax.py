@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Module
     from varmat.programs.ir.program import Array
 
-Rule = Callable[..., Any]
+JaxRule = Callable[..., Any]
 # A function of the arguments, which returns the outputs and whether all guards hold.
-Run = Callable[..., tuple[list["Array"], "Array"]]
+JaxRun = Callable[..., tuple[list["Array"], "Array"]]
 
 # Ufuncs that JAX has outside jax.numpy, or under another name.
 _SPECIAL = (
@@ -73,7 +73,7 @@ class _LackingError(TypeError):
         super().__init__(f"to_jax: JAX cannot run the steps {steps} of this program")
 
 
-def translated(jax: Module, program: Program) -> Run:
+def translated(jax: Module, program: Program) -> JaxRun:
     """A program as a function of JAX, which returns the outputs and whether all guards hold."""
     jnp, rules = jax.numpy, _rules(jax, program.steps)
 
@@ -107,7 +107,7 @@ def translated(jax: Module, program: Program) -> Run:
     return run
 
 
-def scalar_to_jax(program: Program) -> Rule:
+def scalar_to_jax(program: Program) -> JaxRule:
     """A function of JAX for the value of a program, with the gradients that the program returns.
 
     The program returns a number, then a gradient for each argument. JAX takes these gradients
@@ -138,11 +138,11 @@ def _part(jnp: Module, whole: Array, value: Value) -> Array:
     return flat[element_places(value.shape, value.strides, value.offset, value.dtype.itemsize)]
 
 
-def _rules(jax: Module, steps: Sequence[Step]) -> list[Rule]:
+def _rules(jax: Module, steps: Sequence[Step]) -> list[JaxRule]:
     """Each step as a function of its operands. Steps that JAX does not have are refused by name,
     those of a program within a step as "a in b".
     """
-    rules: list[Rule | None] = []
+    rules: list[JaxRule | None] = []
     lacking: set[str] = set()
     for step in steps:
         rule, name = None, step.kernel.name
@@ -158,10 +158,10 @@ def _rules(jax: Module, steps: Sequence[Step]) -> list[Rule]:
     return rules  # type: ignore[return-value]
 
 
-def _named(jax: Module, name: str) -> Rule | None:
+def _named(jax: Module, name: str) -> JaxRule | None:
     """The function of JAX for the name of a ufunc, or None."""
     path = _NAMES.get(name, f"jax.numpy.{name}")
-    found: Rule | None = jax
+    found: JaxRule | None = jax
     for part in path.split(".")[1:]:
         found = getattr(found, part, None)
     return found
@@ -196,10 +196,10 @@ def _log_ndtr(jax: Module, x: Array) -> Array:
 
 
 # Functions that are written here, because JAX lacks them or loses digits.
-_WRITTEN: dict[str, Rule] = {"erfcx": _erfcx, "betaln": _betaln, "log_ndtr": _log_ndtr}
+_WRITTEN: dict[str, JaxRule] = {"erfcx": _erfcx, "betaln": _betaln, "log_ndtr": _log_ndtr}
 
 
-def of_ufunc(jax: Module, ufunc: np.ufunc) -> Rule | None:
+def of_ufunc(jax: Module, ufunc: np.ufunc) -> JaxRule | None:
     """A ufunc as a function of JAX; None if JAX does not have it."""
     import scipy.special
     from jax.scipy import special  # noqa: F401 - an attribute of jax from now on

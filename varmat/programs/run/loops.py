@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-Loop = tuple[int, int]
+LoopLengths = tuple[int, int]
 
 
 class NoLoopError(Exception):
@@ -21,7 +21,7 @@ class NoLoopError(Exception):
 
 
 @cache
-def loop_of(ufunc: np.ufunc, signature: str) -> Loop:
+def loop_of(ufunc: np.ufunc, signature: str) -> LoopLengths:
     """The address and the data of a loop of a ufunc, for types as in "dd->d"; raises `NoLoopError`
     if there is none.
 

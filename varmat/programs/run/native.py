@@ -27,7 +27,7 @@ from varmat.programs.run.threads import one_blas_thread, processors
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Arrays
     from varmat.programs.ir.program import Array
-    from varmat.programs.run.repeat import Given
+    from varmat.programs.run.repeat import GivenNodes
     from varmat.typing import Function
 
 
@@ -107,7 +107,7 @@ class NativeRunner:
         count = len(program.arguments)
         code = Code(module, "run", len(values), count)
         code.callback = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        given: dict[int, Given] = dict(zip(map(id, program.arguments), places, strict=False))
+        given: dict[int, GivenNodes] = dict(zip(map(id, program.arguments), places, strict=False))
         graph = Graph(program, given, places[count:])
         self.calls_python = graph.calls_python
         code.emit(graph)

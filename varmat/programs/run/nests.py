@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.program import BOOL, Value, broadcast_strides
-from varmat.programs.run.loops import Loop, NoLoopError, loop_of
+from varmat.programs.run.loops import LoopLengths, NoLoopError, loop_of
 
 if TYPE_CHECKING:
     from varmat.programs.run.graph import Graph
@@ -20,7 +20,7 @@ _EXTREMES: dict[np.ufunc, float] = {np.maximum: -math.inf, np.minimum: math.inf}
 
 def call(
     graph: Graph,
-    loop: Loop,
+    loop: LoopLengths,
     operands: Sequence[Value],
     results: Sequence[Value],
     lengths: Sequence[int],
@@ -38,7 +38,7 @@ def call(
     graph.call("call_loop", operands, results, loop, order, lengths, outer, dims, steps)
 
 
-def elementwise(graph: Graph, loop: Loop, operands: Sequence[Value], result: Value) -> None:
+def elementwise(graph: Graph, loop: LoopLengths, operands: Sequence[Value], result: Value) -> None:
     """A loop over all elements of a result, to which the operands broadcast."""
     values = [*operands, result]
     shape, strides = merged(
@@ -118,7 +118,7 @@ def accumulate(graph: Graph, ufunc: np.ufunc, x: Value, axis: int, result: Value
 
 def gufunc(
     graph: Graph,
-    loop: Loop,
+    loop: LoopLengths,
     operands: Sequence[Value],
     results: Sequence[Value],
     leading: Sequence[int],

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.programs.ir.program import Shape, Value, element_places
 
-Function = Callable[..., "Node"]
+NodeFunction = Callable[..., "Node"]
 
 # Functions of numbers that are truth values.
 TRUTHS = frozenset({
@@ -171,7 +171,7 @@ def picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
     return made
 
 
-def each_place(op: Function, arrays: Sequence[np.ndarray]) -> np.ndarray:
+def each_place(op: NodeFunction, arrays: Sequence[np.ndarray]) -> np.ndarray:
     """A function of the elements of any number of arrays that broadcast."""
     shape = np.broadcast_shapes(*(x.shape for x in arrays))
     whole = [np.broadcast_to(x, shape) for x in arrays]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Elements up to which what is carried, shared or summed is in registers.
 IN_REGISTERS = 64
-Given = Memory | Callable[[Graph], Nodes]
+GivenNodes = Memory | Callable[[Graph], Nodes]
 
 
 def is_short(v: Value) -> bool:
@@ -160,11 +160,11 @@ class Repeat:
 
     def _arguments(
         self, code: Code, t: ir.Value, phis: object, shared: dict[int, list[ir.Value]]
-    ) -> tuple[dict[int, Given], list[Memory | None], dict[int, list[ir.Value]]]:
+    ) -> tuple[dict[int, GivenNodes], list[Memory | None], dict[int, list[ir.Value]]]:
         """What the body is given, where its outputs go, and the places that take turns."""
         kernel, b = self.kernel, code.b
         n, m, k = kernel.carried, kernel.carried + kernel.sliced, kernel.carried + kernel.stacked
-        given: dict[int, Given] = {}
+        given: dict[int, GivenNodes] = {}
         outputs: list[Memory | None] = [None] * len(kernel.body.outputs)
         turned: dict[int, list[ir.Value]] = {}
         for i, v in enumerate(kernel.body.arguments):

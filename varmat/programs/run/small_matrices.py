@@ -15,7 +15,7 @@ from llvmlite import ir
 from varmat.programs.run.compiler import DOUBLE, INT, counted
 
 if TYPE_CHECKING:
-    from varmat.programs.run.code import Code, Place
+    from varmat.programs.run.code import Code, MemoryPlace
 
 Index = ir.Value
 
@@ -33,7 +33,7 @@ class Matrix(NamedTuple):
     """
 
     code: Code
-    place: Place
+    place: MemoryPlace
     columns: int
     strides: tuple[int, int]
 
@@ -62,13 +62,13 @@ class Matrix(NamedTuple):
         return (b.fadd if sign > 0 else b.fsub)(total, term, flags=flags)
 
 
-def _contiguous(code: Code, place: Place, columns: int) -> Matrix:
+def _contiguous(code: Code, place: MemoryPlace, columns: int) -> Matrix:
     return Matrix(code, place, columns, (8 * columns, 8))
 
 
 def product(
     code: Code,
-    places: Sequence[Place],
+    places: Sequence[MemoryPlace],
     sizes: tuple[int, int, int],
     left: tuple[int, int],
     right: tuple[int, int],
@@ -87,7 +87,9 @@ def product(
     code.over(m, [], turn)
 
 
-def solve(code: Code, places: Sequence[Place], n: int, columns: int, transposed: bool) -> None:
+def solve(
+    code: Code, places: Sequence[MemoryPlace], n: int, columns: int, transposed: bool
+) -> None:
     """The solution of equations with a lower triangular matrix, or with its transpose."""
     b = code.b
     a = _contiguous(code, places[0], n)
@@ -111,7 +113,7 @@ def solve(code: Code, places: Sequence[Place], n: int, columns: int, transposed:
     code.over(n, [], turn)
 
 
-def cholesky(code: Code, places: Sequence[Place], n: int, strides: tuple[int, int]) -> None:
+def cholesky(code: Code, places: Sequence[MemoryPlace], n: int, strides: tuple[int, int]) -> None:
     """The lower triangular factor of a matrix, nan if there is none; its rows are made of the
     columns that stand in the second place.
     """
