@@ -17,8 +17,6 @@ from varmat.programs.run.compiler import DOUBLE, INT, counted
 if TYPE_CHECKING:
     from varmat.programs.run.code import Code, MemoryPlace
 
-Index = ir.Value
-
 
 class Matrix(NamedTuple):
     """A matrix in memory.
@@ -37,22 +35,22 @@ class Matrix(NamedTuple):
     columns: int
     strides: tuple[int, int]
 
-    def at(self, i: Index, j: Index) -> ir.Value:
+    def at(self, i: ir.Value, j: ir.Value) -> ir.Value:
         (memory, start), b = self.place, self.code.b
         offsets = (b.mul(k, INT(stride)) for k, stride in zip((i, j), self.strides, strict=True))
         return self.code.address(memory, b.add(INT(start), b.add(*offsets)))
 
-    def element(self, i: Index, j: Index) -> ir.Value:
+    def element(self, i: ir.Value, j: ir.Value) -> ir.Value:
         return self.code.b.load(self.at(i, j), typ=DOUBLE)
 
-    def row(self, i: Index) -> ir.Value:
+    def row(self, i: ir.Value) -> ir.Value:
         kind = ir.VectorType(DOUBLE, self.columns)
         return self.code.b.load(self.at(i, INT(0)), align=8, typ=kind)
 
-    def column(self, j: Index, rows: int) -> ir.Value:
+    def column(self, j: ir.Value, rows: int) -> ir.Value:
         return self.code.lanes(lambda i: self.element(INT(i), j), rows)
 
-    def put(self, i: Index, row: ir.Value) -> None:
+    def put(self, i: ir.Value, row: ir.Value) -> None:
         self.code.b.store(row, self.at(i, INT(0)), align=8)
 
     def added(self, total: ir.Value, factor: ir.Value, row: ir.Value, sign: int = 1) -> ir.Value:
@@ -78,7 +76,7 @@ def product(
     a, x = Matrix(code, places[0], k, left), Matrix(code, places[1], n, right)
     out = _contiguous(code, places[2], n)
 
-    def turn(i: Index, _: object) -> Sequence[ir.Value]:
+    def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
         zero = code.splat(DOUBLE(0.0), n)
         (total,) = code.over(k, [zero], lambda t, r: [x.added(r[0], a.element(i, t), x.row(t))])
         out.put(i, total)
@@ -95,13 +93,13 @@ def solve(
     a = _contiguous(code, places[0], n)
     given, out = (_contiguous(code, place, columns) for place in places[1:])
 
-    def nth(i: Index) -> Index:
+    def nth(i: ir.Value) -> ir.Value:
         return b.sub(INT(n - 1), i) if transposed else i
 
-    def turn(i: Index, _: object) -> Sequence[ir.Value]:
+    def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
         here = nth(i)
 
-        def less(j: Index, rest: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        def less(j: ir.Value, rest: Sequence[ir.Value]) -> Sequence[ir.Value]:
             known = nth(j)
             factor = a.element(*((known, here) if transposed else (here, known)))
             return [out.added(rest[0], factor, out.row(known), -1)]
@@ -121,8 +119,8 @@ def cholesky(code: Code, places: Sequence[MemoryPlace], n: int, strides: tuple[i
     upper, out = (_contiguous(code, place, n) for place in places[1:])
     nan, numbers = DOUBLE(math.nan), ir.Constant(ir.VectorType(INT, n), [*range(n)])
 
-    def column(k: Index, _: object) -> Sequence[ir.Value]:
-        def less(j: Index, rest: Sequence[ir.Value]) -> Sequence[ir.Value]:
+    def column(k: ir.Value, _: object) -> Sequence[ir.Value]:
+        def less(j: ir.Value, rest: Sequence[ir.Value]) -> Sequence[ir.Value]:
             return [upper.added(rest[0], upper.element(j, k), upper.row(j), -1)]
 
         _, (rest,) = counted(b, INT(0), k, 1, [a.column(k, n)], less)
@@ -137,7 +135,7 @@ def cholesky(code: Code, places: Sequence[MemoryPlace], n: int, strides: tuple[i
     (last,) = code.over(n, [DOUBLE(0.0)], column)
     holds = b.fcmp_ordered("==", last, last)
 
-    def row(i: Index, _: object) -> Sequence[ir.Value]:
+    def row(i: ir.Value, _: object) -> Sequence[ir.Value]:
         out.put(i, b.select(holds, upper.column(i, n), code.splat(nan, n)))
         return []
 
