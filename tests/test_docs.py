@@ -214,10 +214,9 @@ def test_example_is_fit_for_the_gallery(example):
     title, line, *_ = ast.get_docstring(tree).splitlines()
     assert line == "=" * len(title)
     assert not title.endswith(".")
-    assert re.findall(r"^# %%\n# (.*)\n# -+$", text, flags=re.MULTILINE)[-2:] == [
-        "The figure",
-        "All of it",
-    ]
+    cells = re.findall(r"^# %%\n# (.*)\n# -+$", text, flags=re.MULTILINE)
+    short = ["The data", "The model", "The fit", "The picture"]
+    assert cells == short or cells[-2:] == ["The figure", "All of it"]
     assert f'"{example.stem}.png"' in text
     assert "__file__" not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 

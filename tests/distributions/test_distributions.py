@@ -13,6 +13,7 @@ import varmat as vm
 import varmat.distributions as dist
 from varmat.densities.univariate import Univariate
 from varmat.distributions.distribution import Distribution
+from varmat.distributions.observations import FORMULAS
 
 CLASSES = {name: getattr(dist, name) for name in dir(dist)}
 OF_ROWS = {name: each for name, each in CLASSES.items() if hasattr(each, "row")}
@@ -97,6 +98,41 @@ def test_the_functions_are_those_of_the_row(name):
         assert np.shape(drawn) == np.shape(y)
         assert np.isfinite(made.lpdf(drawn))
     assert repr(pickle.loads(pickle.dumps(made))) == repr(made)
+
+
+# Other parameters and observations of those with a formula: stacks, impossible observations.
+STACKS = {
+    "Categorical": [(([[0.3, 0.7], [1.0, 0.0]],), [2, 2]), ((SIMPLEX,), [1, 3])],
+    "CategoricalLogit": [((X,), [1, 3, 2]), ((X[0],), [[1, 2], [0, 1]])],
+    "OrderedLogistic": [((0.3, [[-1.0, 1.0], [0.0, 2.0]]), [2, 1]), ((0.3, [1.0]), [1, 2, 4])],
+    "OrderedProbit": [((0.3, [[-1.0, 1.0], [0.0, 2.0]]), [2, 1]), ((0.3, [1.0]), [1, 2, 4])],
+    "Dirichlet": [(([[1.5, 2.0], [3.0, 1.0]],), np.array([SIMPLEX, [0.5, 0.5]]))],
+    "Multinomial": [(([[0.3, 0.7], [1.0, 0.0]],), [[3, 1], [2, 0]])],
+    "MultiNormal": [((X, SPD), np.ones(2)), (([0.0, 1.0], [SPD, 2.0 * SPD]), X[:2])],
+    "MultiNormalCholesky": [((X, np.linalg.cholesky(SPD)), X[:1])],
+    "MultiNormalPrec": [(([0.1, 0.2], SPD), np.array([X, X + 1.0]))],
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_formulas_of_each_observation_are_the_density_of_one(name):
+    assert OF_ROWS[name].row.name in FORMULAS
+    for given, y in [OTHERS[name], *STACKS[name]]:
+        made = CLASSES[name](*given)
+        expected = made._one_by_one(y)
+        np.testing.assert_allclose(made.lpdf.pointwise(y), expected, rtol=1e-12)
+        if not np.isfinite(expected).all():
+            continue  # impossible data are refused where parameters are variables
+        *others, last = map(np.array, given)
+
+        def total(last, each, others=others, y=y):
+            return np.sum(getattr(CLASSES[name](*others, last), each)(y))
+
+        formula, loop = (
+            vm.gradient(lambda last, each=each: total(last, each), last.astype(float))
+            for each in ("_each", "_one_by_one")
+        )
+        np.testing.assert_allclose(formula, loop, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["Cauchy", "DoubleExponential", "Gumbel", "Logistic", "Normal",

@@ -338,3 +338,28 @@ def test_a_start_on_the_border_is_refused():
             vm.DomainError, match=r"^initial_point: init puts s on the border, but must be inside"
         ):
             use({"s": 0.0, "p": 0.5})
+
+
+@pytest.mark.parametrize("branches", [False, True], ids=["recorded", "refuses a recording"])
+def test_a_slow_log_density_is_recorded_for_the_call(monkeypatch, branches):
+    calls = []
+
+    def log_density(x, s):
+        calls.append(1)
+        if branches and s > 1e9:
+            return -np.inf
+        return -np.sum((x - [1.0, 2.0]) ** 2 / s) - np.log(s) ** 2
+
+    model = vm.Model(log_density, x=vm.real(2), s=vm.positive())
+    expected = model.laplace([0.5, 0.5, 0.1], draws=3, seed=1)
+    eager = len(calls)
+    monkeypatch.setattr(fitting, "_SLOW", 0.0)
+    calls.clear()
+    found = model.laplace([0.5, 0.5, 0.1], draws=3, seed=1)
+    assert (len(calls) < eager // 2) is not branches
+    np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.mode.q, expected.mode.q, rtol=1e-8)
+    # The model itself reads what its functions read anew at each call.
+    calls.clear()
+    model.log_density_gradient([0.5, 0.5, 0.1])
+    assert len(calls) == 1

@@ -7,8 +7,12 @@ import types
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import varmat as vm
+import varmat.distributions as dist
+from varmat.models import predictive
+from varmat.models.at_draws import MANY
 
 Y = np.array([2, 3, 0, 1, 4])
 CHAINS = {"mu": np.arange(6.0).reshape(2, 3), "sigma": np.ones((2, 3, 2))}
@@ -78,6 +82,41 @@ def test_posterior_predictive_distribution():
     z = z["posterior_predictive"]["z"]
     assert abs(np.mean(z) - 2.0) < 5.0 * np.sqrt(1.2 / 4000)
     assert abs(np.var(z) - 1.2) < 5.0 * 1.2 * np.sqrt(2.0 / 4000)
+
+
+def test_many_draws_from_the_prior_are_recorded(monkeypatch):
+    model = vm.Model(
+        centre=vm.interval(0.0, 3.0, prior=dist.Normal(0.0, 2.0)),
+        scale=vm.positive(prior=dist.Normal(0.0, 1.0)),
+        theta=vm.upper(4.0, 2, prior=lambda centre, scale: dist.Normal(centre, scale).truncated(
+            upper=4.0)),
+        twice=lambda theta: 2.0 * theta,
+    )  # fmt: skip
+    found = model.sample_prior_predictive(draws=2 * MANY, seed=1)["prior"]
+    called = []
+    monkeypatch.setattr(predictive, "called", lambda *args: called.append(args))
+    again = model.sample_prior_predictive(draws=2 * MANY, seed=1)["prior"]
+    assert not called
+    np.testing.assert_array_equal(again["theta"], found["theta"])
+    np.testing.assert_array_equal(found["twice"], 2.0 * found["theta"])
+    assert stats.kstest(found["scale"][0], stats.halfnorm.cdf).pvalue > 1e-3
+    centre, scale = found["centre"][0], found["scale"][0]
+    assert ((centre >= 0.0) & (centre <= 3.0)).all()
+    shares = stats.norm.cdf(found["theta"][0], centre[:, None], scale[:, None])
+    shares /= stats.norm.cdf(4.0, centre, scale)[:, None]
+    assert stats.kstest(shares.ravel(), "uniform").pvalue > 1e-3
+
+
+def test_a_prior_outside_the_set_is_refused_where_it_is_recorded():
+    model = vm.Model(
+        s=vm.real(prior=dist.Normal(2, 1)), mu=vm.positive(prior=lambda s: dist.Normal(s, 1))
+    )
+    message = r"^sample_prior_predictive: mu is -.* in a draw from its prior .*: restrict the prior"
+    with pytest.raises(vm.DomainError, match=message) as refused:
+        model.sample_prior_predictive(draws=MANY, seed=1)
+    assert refused.value.__notes__ == [
+        "sample_prior_predictive: at draw 12, counted from 0 through all chains"
+    ]
 
 
 def test_prior_predictive():

@@ -393,3 +393,16 @@ def test_a_recurrence_has_as_many_steps_for_any_number_of_times(monkeypatch):
         return len(optimised(plain(f, np.array([0.1, 0.5, 0.2]), monkeypatch)))
 
     assert steps(500) == steps(2000)
+
+
+def test_members_of_groups_take_their_locations_by_one_gather(monkeypatch):
+    """The member before the others has a location of its own, which is a row of the same array."""
+    groups = np.arange(600) * 7 % 30
+
+    def log_density(x: Any) -> Any:
+        locations, total = [x[0] + np.exp(x[1]) * x[2 + k] for k in range(30)], 0.0
+        for n in range(600):
+            total = total + vm.normal_lpdf(0.01 * n, locations[groups[n]], 1.5)
+        return total
+
+    check(log_density, np.linspace(-0.5, 0.5, 32), 25, monkeypatch)

@@ -48,3 +48,18 @@ def test_a_program_without_replacements_is_the_same() -> None:
         rewriter.keep(step)
     assert rewriter.program().steps == program.steps
     assert rewriter.program().outputs == program.outputs
+
+
+def test_what_is_kept_is_not_computed_twice() -> None:
+    builder = Builder()
+    x = builder.argument((3,))
+    program = builder.program(
+        [builder.ufunc(np.divide, builder.constant(1.0), builder.element(x, 1))]
+    )
+    rewriter = Rewriter(program)
+    new = rewriter.builder
+    first = new.ufunc(np.divide, new.constant(1.0), new.element(x, 1))
+    for step in program.steps:
+        rewriter.keep(step)
+    assert rewriter.program().outputs == [first]
+    assert len(rewriter.program().steps) == 1

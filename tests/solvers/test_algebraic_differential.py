@@ -172,6 +172,6 @@ def test_without_sundials(monkeypatch):
     monkeypatch.setattr(sundials, "has_sundials", lambda: False)
     with pytest.raises(
         ImportError,
-        match=re.escape("dae: scikit-sundae is not installed; pip install 'varmat[ode]' brings it"),
+        match=r'^dae: scikit-sundae is not installed: in a clone .*, pip install -e "\.\[ode\]"$',
     ):
         solve()

@@ -267,3 +267,12 @@ def test_transforms_that_a_program_calls() -> None:
 def test_print(capsys: Any) -> None:
     quantities('print("x = ", [1.5, 2], " ", 3);')
     assert capsys.readouterr().out == "x = [1.5,2] 3\n"
+
+
+def test_long_sums_are_no_deep_recursion() -> None:
+    terms = " + ".join(f"{i} * x" for i in range(1, 601))
+    program = vm.stan.Program(f"parameters {{ real x; }} model {{ target += {terms}; }}")
+    value, gradient = program.model().log_density_gradient(np.array([2.0]))
+    assert (value, gradient[0]) == (601 * 600, 601 * 300)
+    exec(program.to_python(), found := {})
+    assert found["make_model"]({}).log_density(np.array([2.0])) == value

@@ -157,3 +157,95 @@ def test_programs_are_pickled_by_their_source() -> None:
     program = pickle.loads(pickle.dumps(vm.stan.Program(SCHOOLS)))
     assert repr(program) == "<varmat.stan.Program with the parameters mu, tau, eta>"
     assert program.model(DATA).param_unc_num() == 5
+
+
+REPRESENTED = """
+functions {
+  vector walk(vector e, real a) {
+    vector[rows(e)] x;
+    x[1] = e[1];
+    for (t in 2:rows(e)) x[t] = a * x[t - 1] + e[t];
+    return x;
+  }
+}
+data { int T; array[T] int g; vector[T] y; }
+parameters { real<lower=0> a; vector[T] e; matrix[T, 2] m; vector[3] b; }
+transformed parameters {
+  vector[T] s;
+  s[1] = a;
+  for (t in 2:T) s[t] = sqrt(a + 0.2 * square(y[t - 1]) + 0.3 * s[t - 1]^2) + m[t, 1];
+  s[2] += 1;
+}
+model {
+  vector[T] x = walk(e, a);
+  vector[T] z;
+  for (t in 1:T) {
+    z[t] = b[g[t]] * x[t];
+  }
+  z[1:2] = z[{2, 1}];
+  for (t in 2:T) {
+    row_vector[2] r = m[t];
+    z[t] -= r[2] * z[t - 1] + sum(b);
+  }
+  y ~ normal(z, exp(s));
+  to_vector(m) ~ normal(0, 2);
+  b ~ normal(z[1], 1);
+}
+"""
+
+
+def test_varmats_and_matvars_give_the_same_numbers() -> None:
+    program = vm.stan.Program(REPRESENTED)
+    data = {"T": 6, "g": [1, 2, 3, 3, 2, 1], "y": np.linspace(-1, 1, 6)}
+    q = np.random.default_rng(1).uniform(-0.5, 0.5, 22)
+    forms: list[Any] = [None, "varmat", "matvar", {"e": "matvar", "walk.x": "varmat"}]
+    models = [program.model(data, representation=form) for form in forms]
+    found = [vm.value_and_grad(model._target)(q, True, True) for model in models]
+    found.append(models[2].log_density_gradient(q))
+    for value, gradient in found:
+        assert_allclose(value, found[1][0], rtol=1e-14)
+        assert_allclose(gradient, found[1][1], rtol=1e-12, atol=1e-13)
+    ours, known = models[2].constrain(q, True), models[1].constrain(q, True)
+    assert_allclose(ours["s"], known["s"], rtol=1e-14)
+
+
+def test_representations_are_explained() -> None:
+    found = vm.stan.Program(REPRESENTED).representation()
+    forms = {name: form for name, (form, _) in found.variables.items()}
+    assert forms == {
+        "T": "data", "g": "data", "y": "data", "a": "scalar", "e": "varmat", "m": "varmat",
+        "b": "varmat", "s": "matvar", "x": "varmat", "z": "matvar", "r": "varmat",
+        "walk.x": "matvar",
+    }  # fmt: skip
+    assert found.variables["s"].reason == (
+        "the loop of line 15 takes its elements; 1 conversions outside of loops"
+    )
+    assert found.variables["b"].reason == "no loop that is run pass by pass takes its elements"
+    assert found.loops[1].endswith(
+        "  pass by pass: a pass reads `s`, to which others assign (line 15)"
+    )
+    assert found.loops[2].endswith("all passes at once")
+    forced = vm.stan.Program(REPRESENTED).representation({"s": "varmat"})
+    assert forced.variables["s"].form == "varmat"
+    assert forced.variables["s"].reason.startswith("forced; chosen: matvar, the loop")
+
+
+@pytest.mark.parametrize(
+    ("forced", "message"),
+    [
+        ({"y": "matvar"}, "representation: 'y' has no choice of forms, but e, m, b, s"),
+        ({"s": "soa"}, "representation: 'soa' is no form, it must be varmat or matvar!"),
+        ("aos", "representation: 'aos' is no form"),
+    ],
+)
+def test_representations_that_cannot_be_forced(forced: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        vm.stan.Program(REPRESENTED).model({}, representation=forced)
+
+
+def test_data_may_have_any_name() -> None:
+    program = vm.stan.Program("""
+        data { real t_value; } parameters { real x; }
+        transformed parameters { real y = x * t_value; } model { y ~ normal(0, 1); }
+    """)
+    assert program.model({"t_value": 2}).log_density(np.ones(1)) == -2.0

@@ -256,7 +256,7 @@ class Ends(NamedTuple):
     high: Plain
 
 
-def _ends(which: Plain, shape: tuple[int, ...], full: tuple[int, ...]) -> Ends:
+def cell_ends(which: Plain, shape: tuple[int, ...], full: tuple[int, ...]) -> Ends:
     which, last = np.broadcast_to(which, full), shape[-1]
     begin = rows_of(shape) + np.zeros(full, np.intp)
     return Ends(
@@ -449,7 +449,7 @@ def ordered_probit_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept
     which = categories(n, cutpoints.shape[-1] + 1)
     if which is None or not cutpoints.size:
         return Saved(0.0 if which is not None else -math.inf, slopes=None)
-    ends = _ends(which, cutpoints.shape, full)
+    ends = cell_ends(which, cutpoints.shape, full)
     with np.errstate(all="ignore"):
         low, high = (cutpoints.reshape(-1)[places] for places in (ends.low, ends.high))
         value, *slopes = normal_cell(low - eta, high - eta, high - low, ends.has_low, ends.has_high)
@@ -491,7 +491,7 @@ def ordered_probit_tangent(
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
         return None, lambda t: 0.0, lambda t: 0.0
-    ends = _ends(which, shape, _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf"))
+    ends = cell_ends(which, shape, _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf"))
     flat = np.reshape(cutpoints, (-1,))
     first, last = flat[ends.low], flat[ends.high]
     low, high = first - eta, last - eta
@@ -524,7 +524,7 @@ def ordered_probit_straight(
         require(np.isfinite(operand))
     if shape[0] > 1:
         require(cutpoints[1:] > cutpoints[:-1])
-    ends = _ends(which, shape, full or (1,))
+    ends = cell_ends(which, shape, full or (1,))
     low, high = cutpoints[ends.low], cutpoints[ends.high]
     value, at_low, at_high, in_eta = normal_cell(
         low - eta, high - eta, high - low, ends.has_low, ends.has_high

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,6 +74,8 @@ class Traced:
         What is kept of the constants; None keeps all.
     terms : callable, optional
         What makes the terms of the outline of the density, if not `Univariate.kept`.
+    careful : bool
+        Whether the quick form must not be used.
     """
 
     def __init__(
@@ -84,13 +87,14 @@ class Traced:
         shape: Shape,
         keep: KeptTerms | None,
         terms: TermsFunction | None = None,
+        careful: bool = False,
     ) -> None:
         builder = self.builder = program.builder
         self.shape, self._values = shape, values
         # Values that are functions of numbers and counts, which are data -> their sums: each count
         # is computed once.
         self._sums: dict[Value, Value] = {}
-        quick = density.quick
+        quick = None if careful else density.quick
         data = {name: program.data.get(id(v), v) for name, v in values.items()}
         if quick is not None and (
             not quick.fits_in(data) or (quick.number is not None and values[quick.number].shape)
@@ -175,6 +179,24 @@ def _joined(rule: Operand, active: Operand, saved: Operand, operands: Operand) -
     return operands[: len(active)], (None, values, shape, use)
 
 
+@cache
+def _quick_terms(density: Univariate) -> Function:
+    outline = density.outline(True)
+    return outline.function(density.kept(outline.parts, None))
+
+
+def _is_too_quick(density: Univariate, values: Sequence[Operand]) -> bool:
+    """Whether the quick form is not finite where the function is recorded, as at probability 1."""
+    if not all(isinstance(v, (float, np.ndarray)) for v in values):
+        return False
+    with np.errstate(all="ignore"):
+        try:
+            terms = _quick_terms(density)(*map(np.asarray, values))
+        except ArithmeticError:
+            return True
+    return not all(np.isfinite(each).all() for each in terms)
+
+
 @writes(Univariate, operands=Operands(_split, _joined))
 def _density(
     program: TapeProgram, rule: Operand, result: Operand, active: Operand, saved: Operand
@@ -194,9 +216,9 @@ def _density(
                 builder.guard(lift(builder, domain.holds(program.symbol(values[name]))))
         program.node(result, builder.constant(0.0))
         return
-    traced = Traced(
-        program, density, values, nodes, shape or (), use[1] if isinstance(use, tuple) else None
-    )
+    keep = use[1] if isinstance(use, tuple) else None
+    careful = density.quick is not None and _is_too_quick(density, plain)
+    traced = Traced(program, density, values, nodes, shape or (), keep, careful=careful)
     node = program.node(result, traced.value)
     program.finite.append(node)
 

@@ -10,6 +10,7 @@ import numpy as np
 from varmat.core.operation import is_differentiable
 from varmat.densities.hmm import hmm_marginal
 from varmat.densities.mixture import log_mix
+from varmat.densities.random_numbers.row import Source
 from varmat.densities.truncated import truncated
 from varmat.distributions.distribution import DensityTerms, Distribution, OfRow, total
 from varmat.functions.arrays.exponentials import logsumexp
@@ -99,6 +100,11 @@ class Truncated(_Bounded):
         ends = [x for x in (self.lower, self.upper) if x is not None]
         shape = np.broadcast_shapes(*map(np.shape, (*ends, *self._values)))
         shape = shape if size is None else size
+        if isinstance(rng, Source):  # one call, because the tries depend on the draws
+            made = _TruncatedNumbers(
+                type(self.base), [x is not None for x in (self.lower, self.upper)]
+            )
+            return rng.draw(made, (*ends, *self._values), size=shape)
         draws = np.asarray(self.base._draw(rng, shape))
         for _ in range(_TRIES):
             outside = self._function._outside(draws)
@@ -133,6 +139,40 @@ class Truncated(_Bounded):
                 right = reaches(middle)
                 low, high = np.where(right, low, middle), np.where(right, middle, high)
         return high.astype(np.int64) if self.is_discrete else high
+
+
+class _TruncatedNumbers:
+    """Draws from a truncated distribution, as a function of its ends and parameters.
+
+    Parameters
+    ----------
+    base : type
+    has : sequence of bool
+        Whether there is a lower end, and an upper end.
+    """
+
+    def __init__(self, base: type[Distribution], has: Sequence[bool]) -> None:
+        self._base, self._has = base, has
+
+    def __call__(self, *args: Operand, rng: Operand, size: Operand) -> Result:
+        rest = [*args]
+        lower, upper = (rest.pop(0) if each else None for each in self._has)
+        return Truncated(self._base(*rest), lower, upper)._draw(rng, size)
+
+    def stacks(self, varying: Sequence[int]) -> bool:
+        return True
+
+    def rows(
+        self, count: int, args: Sequence[Operand], varying: Sequence[int],
+        rng: np.random.Generator, size: int | Shape | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        shape = (size,) if isinstance(size, int) else size or ()
+        # Broadcasting aligns the last axes, and the rows must stay the first.
+        stacked = [
+            x.reshape(count, *(1,) * (1 + len(shape) - x.ndim), *x.shape[1:]) if i in varying else x
+            for i, x in enumerate(args)
+        ]
+        return np.asarray(self(*stacked, rng=rng, size=(count, *shape)))
 
 
 class Censored(_Bounded):
@@ -259,17 +299,18 @@ class Mixture(Distribution):
         return _of_log(name, lambda y: self._mixed([tail.pointwise(y) for tail in tails]))
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
-        draws = [np.asarray(each._draw(rng, size, **more)) for each in self.components]
-        shape = np.broadcast_shapes(*map(np.shape, draws))
-        weights = np.asarray(self.weights)
-        weights = weights if weights.ndim else np.stack([weights, 1.0 - weights])
-        ends = np.cumsum(weights, axis=-1)
+        result, *others = (each._draw(rng, size, **more) for each in self.components[::-1])
+        weights = np.asarray(self.weights) if isinstance(self.weights, list) else self.weights
+        ends = np.cumsum(weights, axis=-1) if np.ndim(weights) else np.reshape(weights, (1,))
+        shape = np.broadcast_shapes(*map(np.shape, (result, *others)))
         # Of vectors each has one component.
         outer = shape if size is None else size
-        place = np.sum(rng.random((*outer, 1)) >= ends[..., :-1], axis=-1)
-        place = place.reshape(place.shape + (1,) * (len(shape) - place.ndim))
-        result = np.choose(place, [np.broadcast_to(each, shape) for each in draws])
-        return result if result.ndim else result.item()
+        u = np.reshape(rng.random((*outer, 1)), (*outer, *(1,) * (len(shape) - len(outer))))
+        for k, each in enumerate(others):
+            end = ends[..., len(others) - 1 - k]
+            end = np.reshape(end, np.shape(end) + (1,) * (len(shape) - len(outer)))
+            result = np.where(u < end, each, result)
+        return result if np.ndim(result) else result[()]
 
 
 class HiddenMarkov(Distribution):

@@ -210,7 +210,21 @@ class OfRow(Distribution):
             return self.row.pointwise(y, *self.parameters.values())
         if self.row.name.rpartition("_")[0].endswith("_glm"):
             return self._of_predictor()._each(y)
-        return self._one_by_one(y)
+        return self._of_arrays(y)
+
+    def _of_arrays(self, y: Operand) -> Result:
+        """The log density of each vector, matrix or category: by its formula, if it has one."""
+        from varmat.distributions.observations import FORMULAS
+
+        formula, most = FORMULAS.get(self.row.name, (None, 0))
+        y, *values = (
+            np.asarray(x) if isinstance(x, list) else x for x in (y, *self.parameters.values())
+        )
+        if formula is None or np.ndim(values[-1]) > most:
+            return self._one_by_one(y)
+        self._sum(y)  # refuses arguments
+        with np.errstate(divide="ignore"):
+            return formula(y, *values)
 
     def _one_by_one(self, y: Operand) -> Result:
         """The log density of each vector or matrix."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.operation import is_differentiable
-from varmat.densities.random_numbers.row import RandomNumbers, Source
+from varmat.densities.random_numbers.row import Drawn, Source
 from varmat.derivatives.recorded import record_values
 from varmat.derivatives.recorded_rows import run_rows
 from varmat.interrupts import from_signal
@@ -40,7 +40,7 @@ class _Call(BaseException):
     """Leaves a function at a call of a generator."""
 
     def __init__(
-        self, function: RandomNumbers | str, args: tuple[Operand, ...], named: dict[str, Operand]
+        self, function: Drawn | str, args: tuple[Operand, ...], named: dict[str, Operand]
     ) -> None:
         self.function, self.args, self.named = function, args, named
         # A row of each of these is an argument; the others are the same for all calls.
@@ -48,15 +48,15 @@ class _Call(BaseException):
 
     def at(self, rng: Operand, args: tuple[Operand, ...]) -> Plain:
         """The numbers of one call."""
-        if isinstance(self.function, RandomNumbers):
-            return self.function(*args, rng=rng, **self.named)
-        return getattr(rng, self.function)(*args, **self.named)
+        if isinstance(self.function, str):
+            return getattr(rng, self.function)(*args, **self.named)
+        return self.function(*args, rng=rng, **self.named)
 
     def rows(self, rng: np.random.Generator, count: int, rows: list[np.ndarray]) -> np.ndarray:
         """The numbers of `count` calls."""
         given = dict(zip(self.varying, rows, strict=True))
         args = tuple(given.get(i, x) for i, x in enumerate(self.args))
-        if isinstance(self.function, RandomNumbers) and self.function.stacks(self.varying):
+        if not isinstance(self.function, str) and self.function.stacks(self.varying):
             return self.function.rows(count, args, self.varying, rng, **self.named)
         each = (
             tuple(given[k][i] if k in given else x for k, x in enumerate(args))

@@ -379,7 +379,7 @@ class Chains(Watching):
                 optional("cloudpickle", "Model.sample"),
             )
         except ImportError as error:
-            return f'{error.name} is not installed: pip install "varmat[sample]"'
+            return f'{error.name} is not installed: in a clone, pip install -e ".[sample]"'
         workers = min(self._chains, cores or loky.cpu_count())
         if workers == 1:
             return ""

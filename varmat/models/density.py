@@ -16,7 +16,7 @@ from varmat.core.variables import borrow_leaf
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.hessians import hessian, hessian_times_vector
 from varmat.derivatives.inputs_and_outputs import recording, scalar_result
-from varmat.derivatives.recorded import Recorded
+from varmat.derivatives.recorded import Recorded, RecordedIfPossible, recorded
 from varmat.derivatives.reverse import Terms, value_and_grad
 from varmat.models.functions import Named, of_values
 from varmat.models.gradients import LogDensityGradient
@@ -27,6 +27,7 @@ from varmat.models.results import check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
 from varmat.models.stated import Derived, Labelled, Observed, StatedModel
 from varmat.models.unpacking import sum_of_terms
+from varmat.programs.ir.program import RecordingError
 from varmat.transforms import Transform
 
 if TYPE_CHECKING:
@@ -402,10 +403,24 @@ class DensityModel:
         return LogDensityGradient(self)
 
     def __getstate__(self) -> dict[str, Operand]:
-        """The state without the gradient, which a copy makes anew."""
-        state = dict(vars(self))
-        state.pop("log_density_gradient", None)
-        return state
+        """The state without derivatives, which a copy makes anew."""
+        made = ("log_density_gradient", "_hessian")
+        return {name: each for name, each in vars(self).items() if name not in made}
+
+    def _for_many_calls(self) -> Self:
+        """The model with a recorded log density, if that can be recorded, unless the model says
+        what it wants. Only for the time of a call, in which nobody changes what functions read.
+        """
+        if self._recorded is not None:
+            return self
+        model = copy.copy(self)
+        model._recorded, model._value_and_grad = True, RecordedIfPossible(self._target, 0)
+        return model
+
+    @cached_property
+    def _hessian(self) -> Function:
+        second: Function = hessian(self._target)
+        return recorded(second) if isinstance(self._value_and_grad, Recorded) else second
 
     def log_density_hessian(
         self, q: Operand, propto: bool = True, jacobian: bool = True
@@ -420,9 +435,12 @@ class DensityModel:
         hessian : ndarray, shape (N, N)
         """
         q = self._point("log_density_hessian", q)
-        return *self._value_and_grad(q, propto, jacobian), hessian(
-            self._target, q, propto, jacobian
-        )
+        first = self._value_and_grad(q, propto, jacobian)
+        try:
+            return *first, self._hessian(q, propto, jacobian)
+        except RecordingError:
+            self._hessian = hessian(self._target)
+            return *first, self._hessian(q, propto, jacobian)
 
     def log_density_hessian_vector_product(
         self, q: Operand, v: Operand, propto: bool = True, jacobian: bool = True

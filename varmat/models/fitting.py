@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,8 @@ _FEW, _FLAT, _LEVEL = 100, 1e-10, 1e-6
 # How often a search is started again if it ended at a point that the model refuses, or with
 # something left to gain.
 _RESTARTS = 10
+# From so many seconds for a gradient on, a recording is made first.
+_SLOW = 0.01
 # The most Newton steps that the approximation takes by itself.
 _NEWTON_STEPS = 20
 
@@ -137,6 +140,16 @@ def density_at(model: Model, q: np.ndarray, jacobian: bool) -> tuple[float, np.n
         if not recoverable(error):
             raise
         return -np.inf, np.zeros(q.shape)
+
+
+def recorded_if_slow(model: Model, q: np.ndarray) -> Model:
+    """The model, with a recorded log density if the second of two evaluations is slow: a recording
+    takes some tenths of a second to make.
+    """
+    for _ in range(2):
+        start = time.perf_counter()
+        density_at(model, q, True)
+    return model._for_many_calls() if time.perf_counter() - start > _SLOW else model
 
 
 def maximise(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,13 +10,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.derivatives.recorded import Recorded, RecordedIfPossible
+from varmat.derivatives.recorded import Recorded
 from varmat.functions.checks import check_integer
 from varmat.models.callbacks import Callbacks
 from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.density import DensityModel
 from varmat.models.diagnostics import SamplingWarning
-from varmat.models.fitting import LaplaceApproximation, Optimum, approximate, maximise, named_draws
+from varmat.models.fitting import (
+    LaplaceApproximation,
+    Optimum,
+    approximate,
+    maximise,
+    named_draws,
+    recorded_if_slow,
+)
 from varmat.models.inference_data import approximated, completed, from_draws
 from varmat.models.nuts import check_settings
 from varmat.models.pathfinder import approximate_by_paths
@@ -204,8 +210,14 @@ class Model(DensityModel):
         -------
         Optimum
             With the named values of the parameters in ``values``.
+
+        Notes
+        -----
+        If a gradient takes more than 10 ms the log density is recorded for the time of the call,
+        unless the model has ``recorded=False``.
         """
-        return maximise(self, self.initial_point(init, seed, jacobian), jacobian, method, options)
+        start = self.initial_point(init, seed, jacobian)
+        return maximise(recorded_if_slow(self, start), start, jacobian, method, options)
 
     def laplace(
         self,
@@ -242,8 +254,9 @@ class Model(DensityModel):
             If the Hessian is not negative definite.
         """
         check_integer("Model.laplace", "draws", draws, 0)
-        mode = self.optimize(init, jacobian=jacobian, seed=seed, **options)
-        return approximated(self, approximate(self, mode, draws, seed))
+        model = recorded_if_slow(self, self.initial_point(init, seed, jacobian))
+        mode = model.optimize(init, jacobian=jacobian, seed=seed, **options)
+        return approximated(self, approximate(model, mode, draws, seed))
 
     def pathfinder(
         self,
@@ -303,9 +316,7 @@ class Model(DensityModel):
         for name, count in (("draws", draws), ("paths", paths), ("trials", trials)):
             check_integer("Model.pathfinder", name, count, 1)
         rng = np.random.default_rng(seed)
-        model = copy.copy(self)
-        if self._recorded is None:  # as in `sample`
-            model._value_and_grad = RecordedIfPossible(self._target, 0)
+        model = self._for_many_calls()
         calls = Callbacks(model, 0, starts_of(self, inits, init_radius, paths, "Model.pathfinder"))
         starts = [calls.initial_point(int(rng.integers(2**63)), path) for path in range(paths)]
         q, stats = approximate_by_paths(model, starts, draws, trials, rng)
@@ -339,7 +350,7 @@ class Model(DensityModel):
         progress_bar: bool = True,
         **settings: Setting,
     ) -> ArvizData:
-        """Draw from the posterior with nutpie's NUTS; needs ``pip install "varmat[sample]"``.
+        """Draw from the posterior with nutpie's NUTS; needs the extra ``[sample]``.
 
         Parameters
         ----------
@@ -448,10 +459,7 @@ class Model(DensityModel):
         settings.update(progress_bar=progress_bar, keep_warmup=keep_warmup)
         check_settings(known, settings)
         starts = starts_of(self, inits, init_radius, chains)
-        model = self
-        if self._recorded is None:  # the function's data cannot change during this call
-            model = copy.copy(self)
-            model._value_and_grad = RecordedIfPossible(self._target, 0)
+        model = self._for_many_calls()
         if self._likelihood is not None:
             self._likelihood.shapes(self)  # raises errors now, before draws would be lost
         groups, numbers = run_nutpie(model, starts, seed, settings, executor)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from varmat.models.bounds import checked_shape, with_bounds
 from varmat.models.stated import Located, StatedParameter
 from varmat.transforms import (
@@ -26,6 +28,7 @@ from varmat.transforms import (
     UnitVector,
     Upper,
 )
+from varmat.transforms.common import check_against
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -264,6 +267,9 @@ def lower_upper(
     >>> model.constrain(np.zeros(2))
     {'alpha': 0.5, 'beta': 0.25}
     """
+    if not (callable(lower) or callable(upper)):
+        message = "less than upper, which is {}"
+        check_against("interval", "lower", lower, message, np.less, upper)
     return _declared("lower_upper", partial(with_bounds, LowerUpper, (lower, upper)), shape, stated)
 
 

@@ -206,6 +206,12 @@ class Predictor:
         count = len(next(iter(draws.values())))
         block = _Simulation(self, self.named("simulate", simulate), shapes, count >= MANY)
         rows = np.concatenate([x.reshape(count, -1) for x in draws.values()], axis=1)
+        return self.joined(block, rows, executor)
+
+    def joined(
+        self, block: _Simulation, rows: np.ndarray, executor: Executor | str | None = None
+    ) -> dict[str, np.ndarray]:
+        """What is simulated in all blocks."""
         found = of_blocks(self.function, block, rows, executor, self.rng)
         inner = {name: x.shape[1:] for name, x in found[0].items()}
         for each in found:
@@ -235,6 +241,10 @@ class _Simulation:
             values = {**values, **transformed.named_values(again)}
         return dict(self._function(values, rng=rng))
 
+    def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+        """The same without a recording."""
+        return called(self._function, self._predictor.transformed(values), rng)
+
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         rng, count = np.random.default_rng(block.seed), len(block.rows)
         recorded = self._at_draws(block.rows, rng) if self._is_recorded else None
@@ -246,7 +256,7 @@ class _Simulation:
         for i, numbers in lost.items():
             values = self._at_draws.named(block.rows[i])
             try:
-                rows[i] = called(self._function, self._predictor.transformed(values), numbers)
+                rows[i] = self._once(values, numbers)
             except Exception as error:
                 error.add_note(
                     f"{self._predictor.function}: at draw {block.start + i}, counted from 0 "
@@ -260,6 +270,34 @@ class _Simulation:
             for name, x in values.items():
                 found[name][i] = x
         return found
+
+
+class _Prior(_Simulation):
+    """Draws parameters from the prior, and computes transformed parameters."""
+
+    def __init__(self, predictor: Predictor, function: Named, is_recorded: bool) -> None:
+        # A recording has an argument.
+        super().__init__(predictor, function, {" nothing": ()}, is_recorded)
+
+    def _values(
+        self, values: dict[str, Operand], again: dict[str, Operand], rng: Operand
+    ) -> dict[str, Operand]:
+        model = self._predictor.model
+        drawn = self._function({}, rng=rng)
+        made = {name: drawn[name] for name in model._layout.parameters}
+        if model._transformed is None:
+            return made
+        # The function may write into its arguments.
+        again = {name: np.positive(x) for name, x in made.items()}
+        return {**made, **model._transformed.named_values(again)}
+
+    def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+        predictor = self._predictor
+        parameters = predictor.model._layout.parameters
+        drawn = called(self._function, {}, rng)
+        predictor.model._layout.pack(predictor.function, drawn)  # raises if they are no values
+        made = predictor.transformed({name: drawn[name] for name in parameters})
+        return {name: np.asarray(x) for name, x in made.items()}
 
 
 def posterior_predictive(
@@ -292,17 +330,11 @@ def prior_predictive(
     """See `Model.sample_prior_predictive`."""
     model, simulate = predictor.model, predictor.simulation(simulate)
     prior = prior or model._stated.drawer(predictor.function, model._transformed)
-    function, layout = predictor.named("prior", prior), model._layout
-    values = []
-    for _ in range(draws):
-        drawn = called(function, {}, predictor.rng)
-        layout.pack(predictor.function, drawn)  # raises if they are no values of the parameters
-        values.append({name: drawn[name] for name in layout.parameters})
-    groups = {
-        "prior": stacked(predictor.function, list(map(predictor.transformed, values)), (1, draws))
-    }
+    block = _Prior(predictor, predictor.named("prior", prior), draws >= MANY)
+    drawn = predictor.joined(block, np.zeros((draws, 1))) if draws else {}
+    groups = {"prior": {name: x[np.newaxis] for name, x in drawn.items()}}
     if simulate is not None:
-        flat = {name: groups["prior"][name][0] for name in layout.parameters} if values else {}
-        found = predictor.simulated(simulate, flat, executor) if values else {}
+        flat = {name: drawn[name] for name in model._layout.parameters} if draws else {}
+        found = predictor.simulated(simulate, flat, executor) if draws else {}
         groups["prior_predictive"] = {name: x[np.newaxis] for name, x in found.items()}
     return predictor.result(groups)

@@ -27,7 +27,8 @@ def optional(module: str, purpose: str) -> Any:
         if (error.name or "").partition(".")[0] != package:
             raise
         sentence = (
-            f'{purpose} needs {package}, which is not installed: pip install "varmat[sample]"'
+            f"{purpose} needs {package}, which is not installed: in a clone of varmat, "
+            'pip install -e ".[sample]"'
         )
         raise ImportError(sentence, name=package) from None
 

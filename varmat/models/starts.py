@@ -119,9 +119,9 @@ def random_start(
             reason = error
     if reason is not None and not recoverable(reason):
         raise reason
-    places = f"{tries} random points" if radius else "the start that was given"
+    places = f"{tries} random starts" if radius else "the start that was given"
     text = (
-        f"at {places} the model refused the parameters, or its log density was not finite; give "
+        f"the log density is not finite at {places}; check the data and the priors, or give "
         f"{'a' if radius else 'another'} start"
     )
     term = "" if model is None or rejected is None else not_finite(model, rejected)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from varmat.core.errors import DataError, DomainError, ShapeError
+from varmat.core.operation import is_differentiable
 from varmat.densities.density import positional
 from varmat.distributions.distribution import Distribution
 from varmat.functions.linalg.triangular_solves import mdivide_left_tri_low
@@ -408,25 +409,30 @@ class StatedModel:
     ) -> Plain:
         """A draw of a parameter from its prior, restricted to its set."""
         transform, prior = self.parameters[name], self.priors[name].at(values)
-        like = np.zeros(transform.shape)
-        x = prior.like(like, rng)
-        if isinstance(transform, (Ordered, PositiveOrdered)):
-            x = np.sort(x, axis=-1)
         if isinstance(transform, Dependent) and name not in self.located:
             transform = transform.at({**self._given, **values})
         lower, upper = _ends(transform)
-        inside = (-math.inf if lower is None else lower) <= x
-        inside &= x <= (math.inf if upper is None else upper)
-        if np.all(inside):
+        ends = [x for x in (lower, upper) if x is not None]
+        has_tails = hasattr(getattr(prior, "row", None), "lcdf")
+        if ends and has_tails and not self.priors[name].names:
+            prior = prior.truncated(lower, upper)
+        x = prior.like(np.zeros(transform.shape), rng)
+        if isinstance(transform, (Ordered, PositiveOrdered)):
+            x = np.sort(x, axis=-1)
+        if not ends:
             return x
-        if self.priors[name].names:
+        inside = (x >= (-math.inf if lower is None else lower)) & (
+            x <= (math.inf if upper is None else upper)
+        )
+        if is_differentiable(x):  # a recording cannot raise, but Python is called where it has nan
+            return np.where(inside, x, np.nan)
+        if not np.all(inside):
             raise DomainError(
                 f"{function}: {name} is {np.min(x) if lower is not None else np.max(x)} in a draw "
                 f"from its prior {prior!r}, but must be in its set: restrict the prior by "
-                ".truncated(lower, upper), because its parameters vary!"
+                ".truncated(lower, upper)!"
             )
-        other = prior.truncated(lower, upper).like(like, rng)
-        return np.where(inside, x, other) if transform.shape else other
+        return x
 
 
 def is_located(transform: Transform) -> bool:

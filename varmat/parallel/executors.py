@@ -64,8 +64,8 @@ def _made(name: str) -> Executor:
         loky: ModuleType = import_module("loky")
     except ImportError as error:
         raise ImportError(
-            'executor="processes" needs loky, which is not installed: pip install '
-            '"varmat[parallel]"'
+            'executor="processes" needs loky, which is not installed: in a clone of varmat, '
+            'pip install -e ".[parallel]"'
         ) from error
     loaded = [name for name in LARGE if name in sys.modules]
     pool: Executor = loky.ProcessPoolExecutor(processors(), initializer=partial(begin, loaded))

@@ -276,7 +276,7 @@ def _solved(
         raise DomainError(f"{name}: yp0[{i}] is {float(rates[i])!r}, but must be finite!")
     if not sundials.has_sundials():
         raise ImportError(
-            f"{name}: scikit-sundae is not installed; pip install 'varmat[ode]' brings it"
+            f'{name}: scikit-sundae is not installed: in a clone of varmat, pip install -e ".[ode]"'
         )
     operands = [x if is_differentiable(x) else p for x, p in ((yy0, state), (yp0, rates))]
     return dae_solution(
@@ -346,7 +346,7 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
     TypeError
         If a time carries derivatives; if second derivatives are wanted.
     ImportError
-        If scikit-sundae is not installed (``pip install 'varmat[ode]'``).
+        If scikit-sundae is not installed: it is in the extra ``[ode]``.
 
     Notes
     -----

@@ -186,9 +186,8 @@ _TOLERANCES = """    rel_tol, abs_tol : float
         The most steps from one output time to the next.
 """
 _SUNDIALS = (
-    "It is CVODE's, through scikit-sundae, where that is installed (``pip\n"
-    "    install 'varmat[ode]'``). Elsewhere it is `{scipy}`, which takes more steps at small\n"
-    "    tolerances."
+    "It is CVODE's, through scikit-sundae, where that is installed (the\n"
+    "    extra ``[ode]``). Elsewhere it is `{scipy}`, which takes more steps at small tolerances."
 )
 # What runs without Python, for the two kinds of methods.
 _IN_PROGRAMS = (

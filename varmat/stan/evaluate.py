@@ -5,7 +5,7 @@ See `varmat.stan.translate` for how names are resolved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from varmat.stan.values import (
     MATRICES,
     SCALARS,
     StanValue,
+    by_element,
     innermost,
     owned,
     scalar,
@@ -64,7 +65,7 @@ class Routine:
 
     def __call__(self, run: Evaluation, arguments: Sequence[StanValue]) -> StanValue:
         if self._body is None:
-            self._translate()
+            self.translate()
         frame = [run, *arguments, *[None] * self._size]
         assert self._body is not None
         result = self._body(frame)
@@ -78,7 +79,8 @@ class Routine:
         finally:
             run.propto = before
 
-    def _translate(self) -> None:
+    def translate(self) -> None:
+        """Translate the body, which happens once."""
         definition, inner = self.definition, self._translator.for_function(self.definition)
         assert definition.body is not None
         for argument in definition.arguments:
@@ -89,12 +91,38 @@ class Routine:
 
 
 class Translator(Expressions):
-    """Makes functions of the parts of a program; see `Expressions` for the parameters."""
+    """Makes functions of the parts of a program; see `Expressions` for other parameters.
+
+    Parameters
+    ----------
+    matvars : dict of FunctionDefinition or None to set of str
+        The variables with a variable for each element, of functions, and of blocks at None.
+
+    Attributes
+    ----------
+    loops : list of tuple of For and BoundError or None
+        The loops that were translated, also in functions, and why they are run pass by pass.
+    """
+
+    def __init__(
+        self,
+        routines: dict[s.FunctionDefinition, Routine],
+        written: set[str],
+        matvars: Mapping[s.FunctionDefinition | None, set[str]] | None = None,
+        function: s.FunctionDefinition | None = None,
+    ) -> None:
+        self._matvars_by_function = matvars or {}
+        own = self._matvars_by_function.get(function, set())
+        super().__init__(routines, written, function.result if function else None, own)
+        self.loops: list[tuple[s.For, lanes.BoundError | None]] = []
 
     def for_function(self, definition: s.FunctionDefinition) -> Translator:
         """A translator for the body of a function."""
         assert definition.body is not None
-        return Translator(self._routines, written_in(definition.body), definition.result)
+        written = written_in(definition.body)
+        inner = Translator(self._routines, written, self._matvars_by_function, definition)
+        inner.loops = self.loops
+        return inner
 
     def routine(self, definition: s.FunctionDefinition) -> Routine:
         """The function of a definition."""
@@ -135,13 +163,13 @@ class Translator(Expressions):
                 f[place] = value(f)
 
             return assign
-        sizes, copies = self.shape(d.declared), self.copies(d.name, kind, d.value)
+        sizes, keep = self.shape(d.declared), self.kept(d.name, kind, d.value)
 
         def assign_container(f: Frame) -> None:
             x = value(f)
             if sizes is not None:
                 check_shape(d.name, shape_of(x), sizes(f))
-            f[place] = owned(x) if copies else x
+            f[place] = keep(x)
 
         return assign_container
 
@@ -185,8 +213,8 @@ class Translator(Expressions):
             value = self.promoted(a.value, a.target.type)
         if isinstance(a.target, s.VariableName):
             place, kind = self.place(a.target.name)
-            copies = self.copies(a.target.name, kind, a.value) and not a.operator
-            assign = _whole(place, kind, a.target.name, copies)
+            keep = self.kept(a.target.name, kind, None if a.operator else a.value)
+            assign = _whole(place, kind, a.target.name, keep)
         else:
             assign = self.setter(a.target)
 
@@ -199,7 +227,7 @@ class Translator(Expressions):
         """The function that assigns to a variable or a part of one."""
         if isinstance(target, s.VariableName):
             place, kind = self.place(target.name)
-            return _whole(place, kind, target.name, True)
+            return _whole(place, kind, target.name, self.kept(target.name, kind, target))
         if isinstance(target, s.TupleExpression):
             setters = [*map(self.setter, target.elements)]
 
@@ -220,17 +248,25 @@ class Translator(Expressions):
                 assign(f, (*before[:number], owned(x), *before[number + 1 :]))
 
             return project
-        indices = self.indices(target.indices)
+        indices, matvar = self.indices(target.indices), s.root(target) in self.matvars
 
         def set_part(f: Frame, x: StanValue) -> None:
             before = base(f)
-            after = write(before, indices(f), x)
+            after = write(before, indices(f), x, matvar)
             if after is not before:
                 assign(f, after)
 
         return set_part
 
-    def copies(self, name: str, kind: Type, value: s.Expression) -> bool:
+    def kept(
+        self, name: str, kind: Type, value: s.Expression | None
+    ) -> Callable[[StanValue], StanValue]:
+        """The function of what a variable keeps of a value; None is one that nothing shares."""
+        if name in self.matvars:
+            return by_element
+        return owned if value is not None and self._copies(name, kind, value) else _same
+
+    def _copies(self, name: str, kind: Type, value: s.Expression) -> bool:
         """Whether a variable needs a copy of a value, because one of the two is written into."""
         if isinstance(innermost(kind), Tuple):
             return True
@@ -364,8 +400,10 @@ class Translator(Expressions):
             body = self.body(w.body)
             try:
                 together = lanes.Lanes(self, w, count).whole(w)
-            except lanes.BoundError:
+                self.loops.append((w, None))
+            except lanes.BoundError as error:
                 together = None
+                self.loops.append((w, error))
 
         def passes(f: Frame) -> Iterator[None]:
             for i in range(lower(f), upper(f) + 1):
@@ -424,7 +462,11 @@ def _joined(target: s.Indexed | s.Projection) -> s.Indexed | s.Projection:
     return target
 
 
-def _whole(place: int, kind: Type, name: str, copies: bool) -> Setter:
+def _same(x: StanValue) -> StanValue:
+    return x
+
+
+def _whole(place: int, kind: Type, name: str, keep: Callable[[StanValue], StanValue]) -> Setter:
     """The function that assigns to a whole variable."""
     if kind in SCALARS:
         return lambda f, x: f.__setitem__(place, x)
@@ -433,7 +475,7 @@ def _whole(place: int, kind: Type, name: str, copies: bool) -> Setter:
         before = f[place]
         if not isinstance(before, (tuple, list)) and before.size:
             check_shape(name, np.shape(x), np.shape(before))
-        f[place] = owned(x) if copies else x
+        f[place] = keep(x)
 
     return assign
 

@@ -150,12 +150,16 @@ class ExpressionChecks:
         return meaning[0], data
 
     def binary(self, node: syntax.Binary) -> tuple[Type, bool]:
-        data = self.expressions([node.left, node.right])
-        result = operate(node.operator, node.left, node.right)
-        if result is None:
-            sides = f"{node.left.type} and {node.right.type}"
-            self.error(f"`{node.operator}` does not apply to {sides}.", node.at)
-        return result, data
+        chain = syntax.in_a_row(node)
+        self.expression(chain[0].left)
+        for each in chain:
+            data = self.expressions([each.right]) and each.left.data
+            result = operate(each.operator, each.left, each.right)
+            if result is None:
+                sides = f"{each.left.type} and {each.right.type}"
+                self.error(f"`{each.operator}` does not apply to {sides}.", each.at)
+            each.type, each.data = result, data
+        return node.type, node.data
 
     def conditional(self, node: syntax.Conditional) -> tuple[Type, bool]:
         self.expect(node.condition, [INT], "The condition before `?`")

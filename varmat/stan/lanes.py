@@ -29,6 +29,7 @@ from varmat.stan.values import (
     owned,
     place,
     promotion,
+    put,
     receiving,
 )
 
@@ -40,12 +41,18 @@ __all__: list[str] = []
 
 # Containers of one axis, which have the lanes in front of it.
 _VECTORS = VECTORS | ROWS | {ArrayType(types.REAL)}
+# Operators in a row that are still translated for all passes, one inside of the other.
+LONG = 100
 # Operators that act on each lane alone.
 _BY_LANE = frozenset({"+", "-", "*", "/", "^", ".*", "./", ".^"})
 
 
 class BoundError(Exception):
-    """A loop must be run pass by pass."""
+    """A loop must be run pass by pass: why, and where."""
+
+    def __init__(self, reason: str, at: s.Position) -> None:
+        super().__init__(reason)
+        self.at = at
 
 
 def check_independent(loop: s.For, own: Collection[str]) -> None:
@@ -59,13 +66,13 @@ def check_independent(loop: s.For, own: Collection[str]) -> None:
             continue
         name = _written_element(each.target, loop.name)
         if targets.setdefault(name, repr(each.target)) != repr(each.target):
-            raise BoundError
+            raise BoundError(f"a pass assigns to two elements of `{name}`", each.at)
     reads = {id(each.base) for each in nodes
              if isinstance(each, s.Indexed) and isinstance(each.base, s.VariableName)
              and repr(each) == targets.get(each.base.name)}  # fmt: skip
     for each in nodes:
         if isinstance(each, s.VariableName) and each.name in targets and id(each) not in reads:
-            raise BoundError
+            raise BoundError(f"a pass reads `{each.name}`, to which others assign", each.at)
 
 
 def scratch_in(loop: s.For) -> dict[str, s.For]:
@@ -100,7 +107,7 @@ def _written_element(target: s.Expression, name: str) -> str:
         own = any(isinstance(i, s.VariableName) and i.name == name for i in target.indices)
         if plain and own and target.type in SCALARS:
             return target.base.name
-    raise BoundError
+    raise BoundError(f"all passes assign to the same part of `{s.root(target)}`", target.at)
 
 
 class Lanes:
@@ -158,7 +165,7 @@ class Lanes:
         scratch: list[tuple[int, StanEvaluated, StanEvaluated]] = []
         for slot, each in self._scratch.items():
             if self._own & {*s.names_in([each.lower, each.upper])}:
-                raise BoundError
+                raise BoundError("the bounds of a loop inside differ between passes", each.at)
             lower, upper = map(self._translator.expression, (each.lower, each.upper))
             scratch.append((slot, lower, upper))
 
@@ -177,13 +184,14 @@ class Lanes:
     def statement(self, statement: s.Statement) -> Executed:
         make = _STATEMENTS.get(type(statement))
         if make is None:
-            raise BoundError
+            kind = type(statement).__name__.lower()
+            raise BoundError(f"a statement of the kind {kind!r} is run pass by pass", statement.at)
         return make(self, statement)
 
     def declaration(self, d: s.Declaration) -> Executed:
         kind = d.declared.unsized
         if (kind not in SCALARS and kind not in _VECTORS) or self.varies(_sizes(d)):
-            raise BoundError
+            raise BoundError(f"each pass has a {kind} `{d.name}` of its own", d.at)
         value = (
             self._translator.unset(d.declared) if d.value is None else self.promoted(d.value, kind)
         )
@@ -219,23 +227,24 @@ class Lanes:
         indices = self.indices(a.target.indices)
         of_lanes = a.target.base.name in self._varying
         if a.target.type not in SCALARS:
-            raise BoundError
+            raise BoundError(f"a pass assigns a whole {a.target.type}", a.at)
         if not of_lanes:
             self._outer.add(slot)
+        matvar = not of_lanes and a.target.base.name in self._translator.matvars
 
         def run(f: Frame) -> None:
             x, before = value(f), f[slot]
-            after = f[slot] = receiving(before, x)
+            after = f[slot] = receiving(before, x, matvar)
             chosen = indices(f)
-            after[_own_places(after, *chosen) if of_lanes else _places(after, chosen)] = x
+            put(after, _own_places(after, *chosen) if of_lanes else _places(after, chosen), x)
 
         return run
 
     def distribution(self, d: s.Tilde) -> Executed:
         whole = [d.value, *d.arguments]
         if d.definition is not None or d.lower is not None or d.upper is not None:
-            raise BoundError
-        density = _elementwise_density(d.function)
+            raise BoundError("the distribution is truncated, or a function of the program", d.at)
+        density = _elementwise_density(d.function, d.at)
         arguments = self._alike(whole)
         differs, count = self.varies(whole), self._count
 
@@ -248,7 +257,7 @@ class Lanes:
 
     def increment(self, t: s.TargetIncrement) -> Executed:
         if t.value.type not in SCALARS:
-            raise BoundError
+            raise BoundError(f"the target is given a whole {t.value.type}", t.at)
         value, differs, count = self.expression(t.value), self.varies(t.value), self._count
 
         def run(f: Frame) -> None:
@@ -264,7 +273,7 @@ class Lanes:
     def loop(self, w: s.For) -> Executed:
         """A loop inside, whose bounds are the same in all passes, is run pass by pass."""
         if self.varies([w.lower, w.upper]):
-            raise BoundError
+            raise BoundError("the bounds of a loop inside differ between passes", w.at)
         lower, upper = map(self._translator.expression, (w.lower, w.upper))
         with self._translator.scope():
             slot = self._translator.declare(w.name, types.INT)
@@ -293,7 +302,7 @@ class Lanes:
         }
         inside = {each.name for each in s.walk(i) if isinstance(each, s.Declaration)}
         if not i.condition.data or (assigned & self._own) - inside:
-            raise BoundError
+            raise BoundError("a condition differs between passes, and depends on parameters", i.at)
         condition = self.expression(i.condition)
         outer = {*self._slots}
         bodies = [self.block(s.Braces(i.at, each)) for each in (i.body, i.otherwise)]
@@ -320,7 +329,7 @@ class Lanes:
     def _alike(self, whole: Sequence[s.Expression]) -> list[StanEvaluated]:
         """The functions of arguments of a density, with scalars beside vectors of lanes."""
         if any(e.type not in SCALARS and e.type not in _ROWS_OF_DATA for e in whole):
-            raise BoundError
+            raise BoundError("a density takes matrices, or arrays of vectors", whole[0].at)
         arguments = [*map(self.expression, whole)]
         if all(e.type in SCALARS for e in whole):
             return arguments
@@ -332,7 +341,7 @@ class Lanes:
             return self._translator.expression(e)
         make = _EXPRESSIONS.get(type(e))
         if make is None or (e.type not in SCALARS and e.type not in _ROWS_OF_DATA):
-            raise BoundError
+            raise BoundError(f"a {e.type} differs between passes", e.at)
         return make(self, e)
 
     def promoted(self, e: s.Expression, kind: types.Type) -> StanEvaluated:
@@ -350,6 +359,8 @@ class Lanes:
         return (lambda f: -operand(f)) if e.operator == "-" else operand
 
     def binary(self, e: s.Binary) -> StanEvaluated:
+        if len(s.in_a_row(e)) > LONG:
+            raise _lacking(f"form of more than {LONG} operators in a row", e)
         left, right = self.expression(e.left), self.expression(e.right)
         kinds = e.left.type, e.right.type
         if e.operator == "*" and kinds[0] in ROWS and kinds[1] in VECTORS:
@@ -362,14 +373,14 @@ class Lanes:
             compare = _COMPARISONS[e.operator]
             return lambda f: compare(left(f), right(f))
         if e.operator not in _BY_LANE or any(kind in MATRICES for kind in kinds):
-            raise BoundError
+            raise _lacking(f"operator `{e.operator}` of {kinds[0]} and {kinds[1]}", e)
         if kinds == (types.INT, types.INT):
             if e.operator not in "+-*":
-                raise BoundError
+                raise _lacking(f"operator `{e.operator}` of integers", e)
         elif e.type in _VECTORS:
             left, right = self._spread(e.left, left), self._spread(e.right, right)
             if e.operator == "*" and all(kind in _VECTORS for kind in kinds):
-                raise BoundError  # an outer product
+                raise _lacking("outer product", e)
         function = _ARITHMETIC[e.operator]
         return lambda f: function(left(f), right(f))
 
@@ -381,12 +392,12 @@ class Lanes:
 
     def index(self, e: s.Indexed) -> StanEvaluated:
         if any(isinstance(i, s.Range) or i.type != types.INT for i in e.indices):
-            raise BoundError
+            raise _lacking("range as an index", e)
         if isinstance(innermost(e.base.type), types.Tuple):
-            raise BoundError
+            raise _lacking("index of tuples", e)
         if self.varies(e.base):
             if e.base.type not in _VECTORS or len(e.indices) != 1:
-                raise BoundError
+                raise _lacking(f"index of a {e.base.type} of each pass", e)
             own, at = self.expression(e.base), self.indices(e.indices)
 
             def read_own(f: Frame) -> StanValue:
@@ -411,7 +422,7 @@ class Lanes:
 
     def call(self, e: s.Call) -> StanEvaluated:
         if e.definition is not None:
-            raise BoundError
+            raise BoundError(f"`{e.name}` is a function of the program", e.at)
         function = self._function(e)
         if e.name.endswith(_DENSITIES):
             arguments = self._alike(e.arguments)
@@ -422,7 +433,7 @@ class Lanes:
     def _function(self, e: s.Call) -> Callable[..., StanValue]:
         kinds = tuple(each.type for each in e.arguments)
         if e.name.endswith(_DENSITIES):
-            density = _elementwise_density(e.name.replace("_lup", "_lp")).pointwise
+            density = _elementwise_density(e.name.replace("_lup", "_lp"), e.at).pointwise
             drops, rows = "_lup" in e.name, any(kind not in SCALARS for kind in kinds)
 
             def terms(run: Evaluation, *xs: StanValue) -> StanValue:
@@ -436,7 +447,7 @@ class Lanes:
             if e.name in _OF_VECTORS:
                 return _OF_VECTORS[e.name]
             if not functions.acts_by_element(e.name) or e.name == "log_sum_exp":
-                raise BoundError
+                raise _lacking(f"`{e.name}` of vectors", e)
             by_element = functions.implementation(e.name, kinds)
             return lambda run, x: by_element(x)
         if all(kind in SCALARS for kind in kinds) and functions.acts_by_element(e.name):
@@ -444,10 +455,14 @@ class Lanes:
             return lambda run, *xs: function(*xs)
         of_rows = _OF_ROWS.get(e.name)
         if of_rows is None or any(kind not in _VECTORS for kind in kinds):
-            raise BoundError
+            raise _lacking(f"`{e.name}`", e)
         if not all(map(self.varies, e.arguments)):
-            raise BoundError
+            raise _lacking(f"`{e.name}` of a vector that is the same in all passes", e)
         return of_rows
+
+
+def _lacking(form: str, e: s.Expression) -> BoundError:
+    return BoundError(f"there is no {form} for all passes at once", e.at)
 
 
 def _sizes(d: s.Declaration) -> list[s.Expression]:
@@ -475,10 +490,10 @@ def _as_slice(places: StanValue) -> StanValue:
     return places
 
 
-def _elementwise_density(name: str) -> Any:
+def _elementwise_density(name: str, at: s.Position) -> Any:
     density = getattr(vm, name, None)
     if not isinstance(density, Univariate):
-        raise BoundError
+        raise BoundError(f"`{name}` does not act element by element", at)
     return density
 
 

@@ -144,7 +144,9 @@ def _grammar() -> Any:
     try:
         import lark
     except ImportError as error:
-        raise ImportError('Stan programs need lark: pip install "varmat[stan]"') from error
+        raise ImportError(
+            'Stan programs need lark: in a clone of varmat, pip install -e ".[stan]"'
+        ) from error
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
     return lark.Lark(
         grammar, parser="lalr", lexer="basic", start="program", propagate_positions=True
@@ -239,9 +241,20 @@ class _Builder:
         self.at = Position(reader.places[0][0], 1, 1)
 
     def build(self, tree: Any) -> Any:
-        if tree is None or isinstance(tree, str):
-            return tree and str(tree)
-        children = [self.build(child) for child in tree.children]
+        # A long sum is nested in its first child: it is built from there, without recursion.
+        trees = [tree]
+        while not (trees[-1] is None or isinstance(trees[-1], str)) and trees[-1].children:
+            trees.append(trees[-1].children[0])
+        built: list[Any] = []
+        if trees[-1] is None or isinstance(trees[-1], str):
+            leaf = trees.pop()
+            built = [leaf and str(leaf)]
+        while trees:
+            each = trees.pop()
+            built = [self._node(each, [*built, *map(self.build, each.children[1:])])]
+        return built[0]
+
+    def _node(self, tree: Any, children: list[Any]) -> Any:
         if not tree.meta.empty:
             file, line = self.reader.places[tree.meta.line - 1]
             self.at = Position(file, line, tree.meta.column)

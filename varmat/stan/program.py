@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from varmat.core.matvar import to_varmat
 from varmat.derivatives.recorded import RecordedIfPossible
 from varmat.derivatives.reverse import Terms
 from varmat.models.model import Model
 from varmat.stan import data as given_data
+from varmat.stan import representation as representations
 from varmat.stan import syntax as s
 from varmat.stan import transforms
 from varmat.stan.checks import check
@@ -20,7 +22,7 @@ from varmat.stan.parser import parse
 from varmat.stan.running import Evaluation, Frame, located
 from varmat.stan.to_python import to_python
 from varmat.stan.types import Tuple
-from varmat.stan.values import StanValue, from_python, innermost
+from varmat.stan.values import StanValue, by_element, from_python, innermost
 
 if TYPE_CHECKING:
     from varmat.transforms import Transform
@@ -53,7 +55,7 @@ class Program:
     StanError
         If the text is no valid program; the message shows the line.
     ImportError
-        If lark is not installed; ``pip install "varmat[stan]"``.
+        If lark is not installed: it is in the extra ``[stan]``.
 
     Examples
     --------
@@ -84,7 +86,13 @@ class Program:
         names = ", ".join(each.name for each in self.tree.parameters)
         return f"<varmat.stan.Program with the parameters {names or 'none'}>"
 
-    def model(self, data: Any = None, *, seed: int | None = 0) -> Model:
+    def model(
+        self,
+        data: Any = None,
+        *,
+        seed: int | None = 0,
+        representation: str | Mapping[str, str] | None = None,
+    ) -> Model:
         """The model of the program with data.
 
         Parameters
@@ -94,6 +102,8 @@ class Program:
             JSON, or in R's dump format. Names that the program does not declare are ignored.
         seed : int, optional
             For random numbers in transformed data.
+        representation : {"varmat", "matvar"} or dict of str to these, optional
+            The form of all variables, or of some by name, instead of the chosen one.
 
         Returns
         -------
@@ -109,7 +119,57 @@ class Program:
         DomainError
             If data do not satisfy the declared constraints.
         """
-        return StanModel(Blocks(self.tree, given_data.read_data(data), seed))
+        matvars = self.representation(representation).matvars
+        return StanModel(Blocks(self.tree, given_data.read_data(data), seed, matvars))
+
+    def representation(
+        self, forced: str | Mapping[str, str] | None = None
+    ) -> representations.Representation:
+        """Which form each variable has, how loops are run, and why.
+
+        A matvar has a variable for each element, so that loops read and assign elements fast; a
+        varmat is one variable, with fast whole-array operations. A variable is a matvar if a loop
+        that is run pass by pass takes its elements, and no such loop uses it as a whole, because
+        that makes a varmat of it again. Both give the same numbers. A recording keeps all arrays
+        whole, so the choice is about programs that cannot be recorded, and about eager evaluation.
+
+        Parameters
+        ----------
+        forced : {"varmat", "matvar"} or dict of str to these, optional
+            As in `model`.
+
+        Returns
+        -------
+        Representation
+            Prints as a table. The dict ``variables`` has `form` and `reason` for each name, the
+            list ``loops`` a line for each loop.
+
+        Raises
+        ------
+        ValueError
+            If a name has no choice of forms, or for another form.
+
+        Examples
+        --------
+        >>> import varmat as vm
+        >>> vm.stan.Program('''
+        ... data { int T; }
+        ... parameters { real a; vector[T] e; }
+        ... model {
+        ...   vector[T] x;
+        ...   x[1] = e[1];
+        ...   for (t in 2:T) x[t] = a * x[t - 1] + e[t];
+        ...   x ~ normal(0, 1);
+        ... }
+        ... ''').representation()
+        T  data    it is declared as data
+        a  scalar  it is a single number
+        e  matvar  the loop of line 7 takes its elements; 0 conversions outside of loops
+        x  matvar  the loop of line 7 takes its elements; 1 conversions outside of loops
+        line 7: for (t in 2:T) x[t] = a * x[t - 1] + e[t];
+          pass by pass: a pass reads `x`, to which others assign (line 7)
+        """
+        return representations.representation(self.tree, forced)
 
     def to_python(self) -> str:
         """The program as a Python module, with a function ``make_model(data)``.
@@ -203,6 +263,8 @@ class Blocks:
         Data by name.
     seed : int or None
         For random numbers in transformed data.
+    matvars : dict of FunctionDefinition or None to set of str
+        As in `Representation`.
 
     Attributes
     ----------
@@ -214,7 +276,13 @@ class Blocks:
         Whether there are transformed parameters, or generated quantities.
     """
 
-    def __init__(self, tree: s.ProgramTree, given: Mapping[str, Any], seed: int | None) -> None:
+    def __init__(
+        self,
+        tree: s.ProgramTree,
+        given: Mapping[str, Any],
+        seed: int | None,
+        matvars: Mapping[s.FunctionDefinition | None, set[str]],
+    ) -> None:
         statements = (
             tree.transformed_data,
             tree.transformed_parameters,
@@ -222,7 +290,7 @@ class Blocks:
             tree.generated_quantities,
         )
         written = set().union(*map(written_in, statements))
-        self._tree, self._translator = tree, Translator({}, written)
+        self._tree, self._translator = tree, Translator({}, written, matvars)
         run = Evaluation(rng=np.random.default_rng(seed))
         self._frame: Frame = [run]
         self.data: dict[str, StanValue] = {}
@@ -320,7 +388,7 @@ class Blocks:
             execute(f)
             for each, place, constraints in checks:
                 try:
-                    constraints(each.name, f, f[place])
+                    constraints(each.name, f, to_varmat(f[place]))
                 except ValueError as error:
                     located(error, each.at)
                     raise
@@ -417,7 +485,9 @@ class Blocks:
         """A frame with data and the values of the parameters."""
         f = [run, *self._frame[1:], *[None] * (self._translator.size - len(self._frame))]
         for each in self._tree.parameters:
-            f[self._places[each.name]] = _assembled(each.name, each.declared, values)
+            value = _assembled(each.name, each.declared, values)
+            matvar = each.name in self._translator.matvars
+            f[self._places[each.name]] = by_element(value) if matvar else value
         return f
 
     def terms(self, run: Evaluation, values: Mapping[str, StanValue]) -> list[StanValue]:
@@ -480,7 +550,7 @@ def _leaves(name: str, value: StanValue) -> Iterator[tuple[str, StanValue]]:
         for i, each in enumerate(value, 1):
             yield from _leaves(f"{name}:{i}", each)
     else:
-        yield name, value
+        yield name, to_varmat(value)
 
 
 class StanModel(Model):
@@ -489,16 +559,17 @@ class StanModel(Model):
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
 
-        def log_density(values__: Mapping[str, StanValue], propto: bool) -> list[StanValue]:
-            return blocks.terms(Evaluation(propto), values__)
+        # The values by name are `_`, because no name of a program is like it.
+        def log_density(_: Mapping[str, StanValue], propto: bool) -> list[StanValue]:
+            return blocks.terms(Evaluation(propto), _)
 
-        def transformed_parameters(values__: Mapping[str, StanValue]) -> dict[str, StanValue]:
-            return blocks.transformed(values__)
+        def transformed_parameters(_: Mapping[str, StanValue]) -> dict[str, StanValue]:
+            return blocks.transformed(_)
 
         def generated_quantities(
-            values__: Mapping[str, StanValue], rng: np.random.Generator
+            _: Mapping[str, StanValue], rng: np.random.Generator
         ) -> dict[str, StanValue]:
-            return blocks.generated(values__, rng)
+            return blocks.generated(_, rng)
 
         super().__init__(
             log_density,

@@ -213,7 +213,14 @@ class ExpressionWriter:
         low, high = precedence, precedence + 1
         if precedence in (POWER, COMPARED):
             low, high = high, high if precedence == COMPARED else SIGN
-        text = f"{self.text(e.left, low)} {operator} {self.text(e.right, high)}"
+        text = f"{operator} {self.text(e.right, high)}"
+        first = e.left
+        while e.operator in "+-" and isinstance(first, s.Binary) and first.operator in "+-":
+            if first.type == types.INT:
+                break
+            text = f"{first.operator} {self.text(first.right, high)} {text}"
+            first = first.left
+        text = f"{self.text(first, low)} {text}"
         return (
             text.replace(" ** ", "**") if " " not in text.replace(" ** ", "") else text
         ), precedence

@@ -392,17 +392,32 @@ class ProgramTree(SyntaxNode):
 # Walks
 
 
+def parts(node: SyntaxNode) -> Iterator[object]:
+    """The parts of a node: nodes, lists of nodes, and values that are neither."""
+    for kind in type(node).__mro__:
+        for slot in getattr(kind, "__slots__", ()):
+            if slot not in ("at", "type", "definition", "data"):
+                yield getattr(node, slot, None)
+
+
 def walk(node: object) -> Iterator[SyntaxNode]:
     """All nodes of a tree, or of a list of trees."""
-    if isinstance(node, (list, tuple)) and not isinstance(node, Position):
-        for each in node:
-            yield from walk(each)
-    elif isinstance(node, SyntaxNode):
-        yield node
-        for kind in type(node).__mro__:
-            for slot in getattr(kind, "__slots__", ()):
-                if slot not in ("at", "type", "definition", "data"):
-                    yield from walk(getattr(node, slot, None))
+    left = [node]
+    while left:
+        node = left.pop()
+        if isinstance(node, (list, tuple)) and not isinstance(node, Position):
+            left.extend(reversed(node))
+        elif isinstance(node, SyntaxNode):
+            yield node
+            left.extend(reversed([*parts(node)]))
+
+
+def in_a_row(e: Binary) -> list[Binary]:
+    """Operators each of which has the one before on its left, as in a long sum; the last is `e`."""
+    found = [e]
+    while isinstance(found[-1].left, Binary):
+        found.append(found[-1].left)
+    return found[::-1]
 
 
 def names_in(node: object) -> Iterator[str]:

@@ -117,11 +117,7 @@ class Printer(ExpressionWriter):
     def _declaration(self, d: s.Declaration) -> None:
         kind, name = d.declared.unsized, renamed(d.name)
         if d.value is not None:
-            value = self.text(d.value)
-            is_name = isinstance(d.value, s.VariableName) and kind not in SCALARS
-            self.line(
-                f"{name} = {f'np.copy({value})' if is_name and d.name in self._written else value}"
-            )
+            self.line(f"{name} = {self._kept(d.name, kind, d.value)}")
         elif d.name in self._written or d.name not in self._assigned:
             if d.declared.name == "tuple" or innermost(kind) in (
                 types.COMPLEX,
@@ -150,14 +146,20 @@ class Printer(ExpressionWriter):
             else:
                 self.line(f"{target} = {self.text(combined)}")
             return
-        value = self.text(a.value)
-        if (
-            isinstance(a.target, s.VariableName)
-            and a.target.name in self._written
-            and isinstance(a.value, s.VariableName)
-        ):
-            value = f"np.copy({value})"
+        if isinstance(a.target, s.VariableName):
+            value = self._kept(a.target.name, a.target.type, a.value)
+        else:
+            value = self.text(a.value)
         self.line(f"{target} = {value}")
+
+    def _kept(self, name: str, kind: types.Type, value: s.Expression) -> str:
+        """The text of a value: a copy if elements of it are assigned later."""
+        text = self.text(value)
+        if kind in SCALARS or name not in self._written or isinstance(innermost(kind), types.Tuple):
+            return text
+        # A copy may hold variables, which data would refuse.
+        self.of_variables |= innermost(kind) != types.INT and not self._is_data
+        return f"np.copy({text})"
 
     def _density(self, statement: s.Tilde | s.TargetIncrement) -> str:
         if isinstance(statement, s.TargetIncrement):

@@ -9,12 +9,13 @@ while varmat records, it leaves a program of whole-array steps.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.matvar import to_varmat
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
 from varmat.stan.running import Frame, StanEvaluated
@@ -39,6 +40,13 @@ class Expressions(ABC):
         The variables into which elements are assigned.
     result : Type or None
         Of the function whose body is translated.
+    matvars : set of str
+        The variables that have a variable for each element.
+
+    Attributes
+    ----------
+    size : int
+        The number of places in a frame.
     """
 
     def __init__(
@@ -46,8 +54,10 @@ class Expressions(ABC):
         routines: dict[s.FunctionDefinition, Routine],
         written: set[str],
         result: Type | None = None,
+        matvars: Collection[str] = (),
     ) -> None:
         self._routines, self._written, self._result = routines, written, result
+        self.matvars = matvars
         self._scopes: list[dict[str, tuple[int, Type]]] = [{}]
         self.size = 1
 
@@ -103,14 +113,14 @@ class Expressions(ABC):
             routine, keeps = self.routine(e.definition), e.name == e.definition.name
             return lambda f: functions.Passed(routine, f[0], routine.keeps and keeps)
         place, kind = self.place(e.name)
-        if e.name not in self._written or kind in SCALARS:
+        if not (e.name in self._written or e.name in self.matvars) or kind in SCALARS:
             return lambda f: f[place]
 
         def shared(f: Frame) -> StanValue:
             x = f[place]
             if type(x) is np.ndarray:  # from now on an assignment to an element makes a copy
                 x.flags.writeable = False
-            return x
+            return to_varmat(x)
 
         return shared
 
@@ -134,16 +144,30 @@ class Expressions(ABC):
         return lambda f: change(operand(f))
 
     def binary(self, e: s.Binary) -> StanEvaluated:
-        left, right = self.expression(e.left), self.expression(e.right)
-        if e.operator in ("&&", "||"):
-            if e.operator == "&&":
-                return lambda f: int(bool(left(f)) and bool(right(f)))
-            return lambda f: int(bool(left(f)) or bool(right(f)))
+        chain = s.in_a_row(e)
+        first = self.expression(chain[0].left)
+        steps = [*map(self._operation, chain)]
+        if len(steps) == 1:
+            (only,) = steps
+            return lambda f: only(f, first(f))
+
+        def run(f: Frame) -> StanValue:
+            x = first(f)
+            for step in steps:
+                x = step(f, x)
+            return x
+
+        return run
+
+    def _operation(self, e: s.Binary) -> Callable[[Frame, StanValue], StanValue]:
+        """The function of a frame and the value on the left of an operator."""
+        right = self.expression(e.right)
+        if e.operator == "&&":
+            return lambda f, x: int(bool(x) and bool(right(f)))
+        if e.operator == "||":
+            return lambda f, x: int(bool(x) or bool(right(f)))
         function = operators.binary(e.operator, e.left.type, e.right.type)
-        if isinstance(e.right, s.Number):
-            constant = e.right.value
-            return lambda f: function(left(f), constant)
-        return lambda f: function(left(f), right(f))
+        return lambda f, x: function(x, right(f))
 
     def conditional(self, e: s.Conditional) -> StanEvaluated:
         condition = self.expression(e.condition)

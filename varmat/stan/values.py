@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.errors import ShapeError
+from varmat.core.matvar import MatVar, to_matvar
 from varmat.core.operation import is_differentiable
+from varmat.core.variables import Var, VarMat
+from varmat.functions.checks import is_watched
 from varmat.stan import types
 from varmat.stan.types import ArrayType, Tuple, Type
 
@@ -200,33 +203,47 @@ def owned(x: StanValue) -> StanValue:
     return np.copy(x) if kind is np.ndarray else x.copy() if np.ndim(x) else x
 
 
-def receiving(x: StanValue, source: StanValue) -> StanValue:
+def by_element(x: StanValue) -> StanValue:
+    """A variable as one of each element; a recording keeps arrays whole."""
+    return x if is_watched(x) else to_matvar(x)
+
+
+def receiving(x: StanValue, source: StanValue, matvar: bool) -> StanValue:
     """What can be written into: a copy of an array that is read elsewhere, or a variable."""
     if type(x) is not np.ndarray:
         return x
     if not is_differentiable(source):
         return x if x.flags.writeable else x.copy()
+    if matvar and type(source) in (Var, VarMat) and not is_watched(source):
+        return x.astype(object).view(MatVar)
     # `zeros_like` makes a variable of the kind of the source.
     result = np.zeros_like(source, shape=x.shape)
     result[...] = x
     return result
 
 
-def write(x: StanValue, indices: Sequence[StanValue], source: StanValue) -> StanValue:
+def put(x: StanValue, places: StanValue, source: StanValue) -> None:
+    """`x[places] = source`, with an index of NumPy."""
+    x[places] = to_matvar(source) if type(x) is MatVar else source
+
+
+def write(
+    x: StanValue, indices: Sequence[StanValue], source: StanValue, matvar: bool = False
+) -> StanValue:
     """`x[indices] = source` in place; returns `x`, or the variable that has taken its place."""
     if type(x) is list or type(x) is tuple:
         return _write_tuples(x, indices, source)
-    x = receiving(x, source)
+    x = receiving(x, source, matvar)
     places = _places(x, indices)
     if not _is_mixed(places):
         selected = places if len(places) > 1 else places[0]
         if type(source) not in (float, int):
             _check_fits(np.shape(source), _selected_shape(places, x.shape))
-        x[selected] = source
+        put(x, selected, source)
         return x
     mesh, shape = _mesh(places, x.shape)
     _check_fits(np.shape(source), shape)
-    x[mesh] = np.reshape(source, (*map(len_of, mesh), *x.shape[len(places) :]))
+    put(x, mesh, np.reshape(source, (*map(len_of, mesh), *x.shape[len(places) :])))
     return x
 
 

@@ -193,6 +193,7 @@ def _mpmath() -> Any:
         import mpmath
     except ImportError as error:
         raise ImportError(
-            "expect_value compares with mpmath, which is not installed: pip install varmat[test]"
+            "expect_value compares with mpmath, which is not installed: in a clone of varmat, "
+            'pip install -e ".[test]"'
         ) from error
     return mpmath

@@ -22,7 +22,7 @@ import operator
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -55,8 +55,27 @@ class Source(ABC):
     """Stands for a generator, and is given the calls of functions that draw."""
 
     @abstractmethod
-    def draw(self, function: RandomNumbers, args: tuple[Operand, ...], **named: Setting) -> Result:
+    def draw(self, function: Drawn, args: tuple[Operand, ...], **named: Setting) -> Result:
         """The numbers of a call."""
+
+
+class Drawn(Protocol):
+    """A function that draws, for one call or for many."""
+
+    def __call__(self, *args: Operand, rng: Operand, size: Operand) -> Result: ...
+
+    def stacks(self, varying: Sequence[int]) -> bool:
+        """Whether the arguments at some positions may have a row for each call."""
+
+    def rows(
+        self,
+        count: int,
+        args: Sequence[Operand],
+        varying: Sequence[int],
+        rng: np.random.Generator,
+        size: int | Shape | None = None,
+    ) -> np.ndarray:
+        """The draws of many calls. The arguments at the positions `varying` have a row for each."""
 
 
 class RandomNumbers:

@@ -60,14 +60,14 @@ def _adjoint_product(x: Operand, y: Operand) -> Result:
     """
     if x.size and y.size:
         if not x.strides[0]:
-            return _repeated_vector(y.T.dot(x[0]), (x.shape[0], y.shape[1]), 0)
+            return _repeated_vector(np.dot(y.T, x[0]), (x.shape[0], y.shape[1]), 0)
         if not y.strides[1]:
-            return _repeated_vector(x.dot(y[:, 0]), (x.shape[0], y.shape[1]), 1)
+            return _repeated_vector(np.dot(x, y[:, 0]), (x.shape[0], y.shape[1]), 1)
         if not x.strides[1]:
             return np.multiply.outer(x[:, 0], add_reduce(y, 0))
         if not y.strides[0]:
             return np.multiply.outer(add_reduce(x, 1), y[0])
-    return x.dot(y)
+    return np.dot(x, y)
 
 
 def _repeated_vector(vector: Plain, shape: tuple[int, int], axis: int) -> Result:
@@ -111,7 +111,7 @@ def right_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
     if a.ndim > 2:
         rows = math.prod(a.shape[:-1])
         a, g = a.reshape(rows, a.shape[-1]), g.reshape(rows, *b.shape[1:])
-    return a.T.dot(g)
+    return np.dot(a.T, g)
 
 
 @operation(native=True, stacked=True)

@@ -96,13 +96,20 @@ class Builder:
             return self._constants[id(x)][0]
         number = np.asarray(x)
         number = number if number.dtype == BOOL else number.astype(FLOAT)
-        key = (number.dtype.char, number.tobytes())
-        if key not in self._values:
-            self._values[key] = Value((), number.dtype, data=number)
-        return self._values[key]
+        return self.adopted(Value((), number.dtype, data=number))
 
-    def apply(self, kernel: Kernel, *operands: Value) -> tuple[Value, ...]:
-        """The results of a kernel."""
+    def adopted(self, x: Value) -> Value:
+        """A value that another builder made; of equal numbers and equal views always the first."""
+        if x.is_view and not x.is_constant:
+            return self._values.setdefault((x.base, x.offset, x.shape, x.strides), x)
+        if x.is_constant and not x.shape:
+            return self._values.setdefault((x.dtype.char, x.data.tobytes()), x)
+        return x
+
+    def apply(
+        self, kernel: Kernel, *operands: Value, step: Step | None = None
+    ) -> tuple[Value, ...]:
+        """The results of a kernel; of a step that is there already, unless they are known."""
         is_once = kernel.is_pure or kernel.is_guard
         key = (kernel, *operands)
         results = self._results.get(key) if is_once else None
@@ -112,7 +119,7 @@ class Builder:
                     made = kernel.evaluate(*(v.data for v in operands))
                 results = tuple(self.constant(np.asarray(x)) for x in made)
             else:
-                self.steps.append(Step(kernel, operands, kernel.results(*operands)))
+                self.steps.append(step or Step(kernel, operands, kernel.results(*operands)))
                 results = self.steps[-1].results
             if is_once:
                 self._results[key] = results
@@ -328,9 +335,12 @@ class Builder:
 
     def _sum_of_sum(self, x: Value) -> Value:
         """The sum of an array. A number that is added to an array is taken out of the sum."""
-        if x.kernel in (ADD, SUBTRACT) and all(not t.shape or is_product(t) for t in x.operands):
+        is_sum = x.kernel in (ADD, SUBTRACT, SUM)
+        if is_sum and all(not t.shape or is_product(t) for t in x.operands):
             totals = [self.sum(self.broadcast(t, x.shape)) for t in x.operands]
-            return self.ufunc(np.add if x.kernel is ADD else np.subtract, *totals)
+            return (
+                self.ufunc(np.subtract, *totals) if x.kernel is SUBTRACT else self.add_all(totals)
+            )
         return self.reduce(np.add, x, range(len(x.shape)))
 
     def unbroadcast(self, x: Value, whole: Shape, shape: Shape) -> Value:

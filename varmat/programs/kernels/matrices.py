@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from varmat.typing import Function
 
 
+# Rows and columns up to which matrices are computed with by instructions of their own.
+SMALL = 16
+
+
 class Matmul(Kernel):
     """``numpy.matmul`` of vectors, matrices, and stacks of matrices."""
 
@@ -79,6 +83,10 @@ class Matmul(Kernel):
             core.pop(0) if len(a.shape) > 1 else 8 * n,
             core.pop(0) if len(b.shape) > 1 else 8,
         )
+        if len(out.shape) < 3 and max(m, k, n) <= SMALL and (b_core[1] == 8 or n == 1):
+            sizes = (m, k, n), a_core, b_core
+            graph.call("of_small", [a, b], [out], "product", *sizes)
+            return
         # BLAS wants rows and columns of one element to have strides as if there were more.
         nests.gufunc(
             graph,
@@ -186,6 +194,11 @@ class Gufunc(Kernel):
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         values = [*operands, *results]
         leading, lengths = self.parted(values)
+        if self is CHOLESKY and not any(leading) and 0 < lengths["m"] <= SMALL:
+            columns = graph.temporary(operands[0].shape)
+            sizes = lengths["m"], operands[0].strides
+            graph.call("of_small", operands, [columns, *results], "cholesky", *sizes)
+            return
         steps = [stride for v, n in zip(values, leading, strict=True) for stride in v.strides[n:]]
         loop = loop_of(self.ufunc, f"{'d' * len(operands)}->{'d' * len(results)}")
         nests.gufunc(graph, loop, operands, results, leading, list(lengths.values()), steps)
@@ -243,6 +256,10 @@ class SolveTriangular(Kernel):
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (a, b), (out,) = operands, results
         n, columns = a.shape[-1], 1 if len(b.shape) == 1 else b.shape[-1]
+        if max(n, columns) <= SMALL:
+            b = graph.spread(b, b.shape)
+            graph.call("of_small", [a, b], [out], "solve", n, columns, self.transposed)
+            return
         nests.elementwise(graph, loop_of(np.positive, "d->d"), [b], out)
         address, side = blas("dtrsm"), (b"R", b"U", b"T" if self.transposed else b"N", b"N")
         # To BLAS, which reads columns first, these are the transposed matrices.

@@ -36,15 +36,15 @@ class Rewriter:
         new, base = self._new.get(id(old)), self._new.get(id(old.base))
         if new is None and base is not None:
             new = self._new[id(old)] = self.builder.part_like(old, base)
-        return old if new is None else new
+        return self.builder.adopted(old) if new is None else new
 
     def keep(self, step: Step) -> None:
         """Take a step over."""
         operands = tuple(map(self.value, step.operands))
-        if operands == step.operands:
-            self.builder.steps.append(step)
-        else:
-            self.replace(step.results, self.builder.apply(step.kernel, *operands))
+        kept = step if operands == step.operands else None
+        made = self.builder.apply(step.kernel, *operands, step=kept)
+        if made is not step.results:
+            self.replace(step.results, made)
 
     def program(self) -> Program:
         """The new program, with the outputs of the old one."""

@@ -299,7 +299,7 @@ class Recurrence:
         values: dict[Hashable, Value] = dict(carried.items())
         for slot, shape in self.slots.items():
             if slot[:2] in self.sums:
-                values[slot] = builder.broadcast(builder.constant(0.0), shape)
+                values[slot] = builder.broadcast(builder.constant(-0.0), shape)
         for key, (shape, rows) in self.rows.items():
             values[key] = builder.argument(shape)
             body.rows.append((values[key], rows))

@@ -225,8 +225,7 @@ class TapeProgram:
         if isinstance(variable, View):
             node, places = self.place(variable._parent)
             return node, variable._how(places)
-        row = None if id(variable) in self._nodes else self.rows.get(id(variable))
-        node, number = row or (self.find(variable), 0)
+        node, number = self.rows.get(id(variable)) or (self.find(variable), 0)
         if node not in self._places:
             self._places[node] = np.arange(node.value.size)
         start = number * variable.size

@@ -26,8 +26,8 @@ def check_runner(function: str, runner: str) -> str:
         )
     if runner == "native" and not has_native():
         raise ImportError(
-            f"{function}: the native runner needs llvmlite, which is not installed: pip install "
-            "'varmat[native]'"
+            f"{function}: the native runner needs llvmlite, which is not installed: in a clone of "
+            'varmat, pip install -e ".[native]"'
         )
     return runner
 

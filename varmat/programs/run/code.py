@@ -14,6 +14,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from varmat.programs.run import small_matrices
 from varmat.programs.run.compiler import BIT, BYTE, DOUBLE, INT, INT32, POINTER, counted, declared
 from varmat.programs.run.functions import LANES as WIDTH
 from varmat.programs.run.functions import Functions
@@ -301,6 +302,10 @@ class Code:
         kind = ir.FunctionType(ir.VoidType(), [POINTER] * len(arguments))
         self.b.call(self.b.inttoptr(INT(address), kind.as_pointer()), arguments)
 
+    def of_small(self, places: Sequence[MemoryPlace], name: str, *more: Any) -> None:
+        """What a function of `small_matrices` writes."""
+        getattr(small_matrices, name)(self, places, *more)
+
     def fill_zeros(self, places: Sequence[MemoryPlace], count: int) -> None:
         kind = ir.FunctionType(ir.VoidType(), [POINTER, BYTE, INT, BIT])
         f = declared(self.module, "llvm.memset.p0.i64", kind)
@@ -360,19 +365,19 @@ class Code:
 
     # --- vectors ---
 
-    def lanes(self, element: Callable[[int], ir.Value]) -> ir.Value:
+    def lanes(self, element: Callable[[int], ir.Value], width: int = WIDTH) -> ir.Value:
         """A vector of elements that are loaded one by one."""
         first = element(0)
-        x = ir.Constant(ir.VectorType(first.type, WIDTH), ir.Undefined)
-        for j in range(WIDTH):
+        x = ir.Constant(ir.VectorType(first.type, width), ir.Undefined)
+        for j in range(width):
             x = self.b.insert_element(x, element(j) if j else first, INT32(j))
         return x
 
-    def splat(self, x: ir.Value) -> ir.Value:
-        kind = ir.VectorType(x.type, WIDTH)
+    def splat(self, x: ir.Value, width: int = WIDTH) -> ir.Value:
+        kind = ir.VectorType(x.type, width)
         one = self.b.insert_element(ir.Constant(kind, ir.Undefined), x, INT32(0))
         return self.b.shuffle_vector(
-            one, one, ir.Constant(ir.VectorType(INT32, WIDTH), [0] * WIDTH)
+            one, one, ir.Constant(ir.VectorType(INT32, width), [0] * width)
         )
 
     def sum_of_lanes(self, x: ir.Value) -> ir.Value:

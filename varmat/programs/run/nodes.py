@@ -25,8 +25,10 @@ class NotFusedError(Exception):
     """A step does not become part of a loop: it needs memory."""
 
 
-# In native code: axes of more elements are loops, and a value has at most so many nodes.
-LONG, MOST = 16, 256
+# In native code: axes of more elements are loops, and an array without loops has at most so many.
+LONG = 16
+# Nodes of a value with loops, and the most that any value has.
+TURN, MOST = 8, 256
 
 
 def shortened(shape: Shape, axes: Sequence[int]) -> Shape:
@@ -39,7 +41,7 @@ def loop_axes(shape: Shape, given: Sequence[int] = (), most: int = 0) -> tuple[i
     until at most so many elements are left.
     """
     axes = (*given, *(i for i, n in enumerate(shape) if n > LONG and i not in given))
-    most = most or (LONG if axes else MOST)
+    most = most or (LONG if not axes and math.prod(shape) <= LONG else TURN)
     for i, n in enumerate(shape):
         if math.prod(shortened(shape, axes)) > most and n > 1 and i not in axes:
             axes = (*axes, i)

@@ -138,11 +138,12 @@ class Repeat:
                 memory = _pointing(v, code.address(self.memory[i]), (self.memory[i],))
                 strides = contiguous_strides(v.shape)
                 graph.store(memory, v.shape, 0, strides, graph.made_of(i), add=True)
+        short = {i: graph.nodes(kernel.outputs[i], ()) for i in self.made}
         code.emit(graph)
         made: list[ir.Value] = []
         for i in range(len(kernel.outputs)):
             if i in self.made:
-                for x in graph.made_of(i).array.flat:
+                for x in short[i].array.flat:
                     y = code.number(x)
                     made.append(y if i < kernel.carried else b.fadd(phis[len(made)], y))
             elif i < kernel.carried:
