@@ -89,7 +89,7 @@ def computed() -> dict[Any, Any]:
     for name, (f, args) in FREE.items():
         if "," not in name:
             active = tuple(i for i, x in enumerate(args) if np.asarray(x).dtype.kind == "f")
-            found[name, "vectors"] = routes(f, args, active, "native")
+            found[name, "vectors"] = routes(f, args, active)
     for row in [row for row in ROWS.values() if row.points]:
         # Expressions of partials, with functions of numbers and of variables.
         linear = row.push(row.call(*row.points[0]), row.points[0], {})
