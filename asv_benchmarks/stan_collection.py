@@ -142,7 +142,7 @@ def agreement(program: Path, data: Path, points: int) -> Iterator[Row]:
     if "gradient" not in row:
         return
     once = 1e-6 * microseconds(model.log_density_gradient, q)
-    rows = np.tile(q, (int(np.clip(0.5 / once, 2, 100)), 1))
+    rows = np.tile(q, (int(np.clip(0.2 / once, 2, 4000)), 1))
     model.log_density_gradient.map(rows[:2], "serial")
     count = len(rows)
     native = microseconds(model.log_density_gradient.map, rows, "serial", count=count)

@@ -25,6 +25,15 @@ MAY_BE_MISSING = {"torch": "it is large, and only benchmarks compare with it"}
 RAISES = pytest.raises
 
 
+@pytest.fixture(autouse=True, scope="module")
+def spared_collector() -> None:
+    """Spare the garbage collector all tests, and what the files before have left: a full collection
+    took seconds.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def own_rows() -> Iterator[None]:
     """Forget the rows that a test makes: later expressions would mean them by their names."""
@@ -160,12 +169,6 @@ def noted_raises(*args: Any, **settings: Any) -> Iterator[Any]:
     with RAISES(*args, **settings) as caught:
         yield caught
     coverage.note_refusal(caught.value)
-
-
-def pytest_collection_finish() -> None:
-    """Spare the garbage collector the twenty thousand tests: a full collection took 0.8 s."""
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -128,6 +128,6 @@ def test_starts_of_chains():
         vm.Model(lambda x: np.log(-x * x), x=vm.real()), 1, Starts(np.ones((1, 1)), 0.0)
     )
     with pytest.raises(
-        vm.DomainError, match="not finite at the start that was given; .* another start"
+        vm.DomainError, match=r"not finite at the start that was given; .* another start"
     ):
         refused.initial_point(1)

@@ -149,6 +149,9 @@ FUNCTIONS = {
     "multiply_lower_tri_self_transpose": lambda x: np.sum(
         np.sin(vm.multiply_lower_tri_self_transpose(square(x)))
     ),
+    "lfilter, all variables": lambda x: sum(np.sum(np.sin(part)) for part in vm.lfilter(
+        x[:2], np.append(2.0, x[2:3]), square(x), axis=0, zi=x[3:6][None, :])),
+    "lfilter, one series": lambda x: np.sum(vm.lfilter(x[:3], [1.0, 0.5], x) ** 3),
     "norm": lambda x: np.linalg.norm(x),
     "norm of columns": lambda x: np.sum(np.linalg.norm(square(x), axis=0) ** 2),
     "norm, one": lambda x: np.linalg.norm(square(x), 1),

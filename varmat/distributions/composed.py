@@ -164,14 +164,15 @@ class _TruncatedNumbers:
 
     def rows(
         self, count: int, args: Sequence[Operand], varying: Sequence[int],
-        rng: np.random.Generator, size: Shape,
+        rng: np.random.Generator, size: int | Shape | None = None,
     ) -> np.ndarray:  # fmt: skip
+        shape = (size,) if isinstance(size, int) else size or ()
         # Broadcasting aligns the last axes, and the rows must stay the first.
         stacked = [
-            x.reshape(count, *(1,) * (1 + len(size) - x.ndim), *x.shape[1:]) if i in varying else x
+            x.reshape(count, *(1,) * (1 + len(shape) - x.ndim), *x.shape[1:]) if i in varying else x
             for i, x in enumerate(args)
         ]
-        return np.asarray(self(*stacked, rng=rng, size=(count, *size)))
+        return np.asarray(self(*stacked, rng=rng, size=(count, *shape)))
 
 
 class Censored(_Bounded):

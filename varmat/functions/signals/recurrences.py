@@ -12,6 +12,8 @@ from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_array
+from varmat.programs.build.loops import loop
+from varmat.programs.build.symbol import is_symbol, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Plain, Result
@@ -152,26 +154,48 @@ def _scipy_filter() -> Result:
     return lfilter
 
 
+def _filtered(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
+    """Output and final state, by SciPy or, in a program, by a loop over time."""
+    if not any(map(is_symbol, (b, a, x, zi))):
+        return _scipy_filter()(b, a, x, zi=zi)
+    order = zi.shape[-1]
+    if not order:
+        return b / a[0] * x, zi
+
+    def trip(*given: Operand) -> Result:
+        state, (now, b, a) = [*given[:order], 0.0], given[order:]
+        y = b[0] * now + state[0]
+        return [b[i] * now - a[i] * y + state[i] for i in range(1, order + 1)], [y]
+
+    states = np.moveaxis(zi + np.zeros((*x.shape[:-1], order)), -1, 0)
+    coefficients = [_padded(c, order + 1) / a[0] for c in (b, a)]
+    rows = [np.moveaxis(x, -1, 0)]
+    *final, y = loop(trip, x.shape[-1], [states[i] for i in range(order)], rows, coefficients)
+    return np.moveaxis(y, 0, -1), np.stack(final, axis=-1)
+
+
 def _backwards(a: Operand, g: Adjoint, future: Operand) -> Result:
     """The recursion run from the end to the start. `future` is its output after the end, nearest
     first.
     """
-    if future is None:
-        return _scipy_filter()(a[:1], a, g[..., ::-1])[..., ::-1]
     state = np.zeros((*g.shape[:-1], a.size - 1))
-    for lag in range(1, a.size):
-        state[..., :lag] -= a[lag] / a[0] * future[..., lag - 1 :: -1]
-    return _scipy_filter()(a[:1], a, g[..., ::-1], zi=state)[0][..., ::-1]
+    for lag in range(1, a.size if future is not None else 0):
+        rest = np.zeros((*g.shape[:-1], a.size - 1 - lag))
+        known = a[lag] / a[0] * future[..., lag - 1 :: -1]
+        state = state - np.concatenate((known, rest), axis=-1)
+    return _filtered(a[:1], a, g[..., ::-1], state)[0][..., ::-1]
 
 
 @operation()
 def recurrence(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
     """Output and final state of the filter along the last axis."""
-    if a[0] == 0.0:
+    if is_symbol(a):
+        require(a[0] != 0.0)
+    elif a[0] == 0.0:
         _nonzero.check("lfilter", "a[0]", float(a[0]))
     if not x.size:
         return np.zeros(x.shape), np.array(np.broadcast_to(zi, (*x.shape[:-1], zi.shape[-1])))
-    return _scipy_filter()(b, a, x, zi=zi)
+    return _filtered(b, a, x, zi)
 
 
 # Let g be the adjoint of the output and s that of the final state. The input of the recurrence at
@@ -180,40 +204,35 @@ def recurrence(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
 @recurrence.reverse
 def recurrence_reverse(g: Adjoint, r: Plain, b: Plain, a: Plain, x: Plain, zi: Plain) -> Adjoint:
     (y, zf), (g, s), order, length = r, g, zi.shape[-1], x.shape[-1]
-    w = np.zeros((*x.shape[:-1], length + order))
-    if s is not None:
-        w[..., length:] = s
     g = np.zeros(x.shape) if g is None else g
-    w[..., :length] = (
-        _backwards(a, g, None if s is None else w[..., length:]) if a.size > 1 and x.size else g
-    )
+    w = _backwards(a, g, s) if a.size > 1 and x.size else g
+    later = np.zeros((*x.shape[:-1], order)) if s is None else s
+    w = np.concatenate((w, later), axis=-1)
 
     def correlations(z: Operand, count: int) -> Result:
         """The sums of ``z[t] w[t + i]`` over all times and series, for every lag i."""
         if not length:
             return np.zeros(count)
-        if z.ndim == 1:
+        if z.ndim == 1 and not (is_symbol(w) or is_symbol(z)):
             return np.correlate(w[: length + count - 1], z, "valid") / a[0]
         series, adjoints = z.reshape(-1, length), w.reshape(-1, length + order)
-        return (
-            np.array(
-                [np.einsum("kt,kt->", series, adjoints[:, i : i + length]) for i in range(count)]
-            )
-            / a[0]
-        )
+        lags = (adjoints[:, i : i + length] for i in range(count))
+        return np.stack([np.einsum("kt,kt->", series, each) for each in lags]) / a[0]
 
     # The derivative of a[0] (y - ...) = ...; only the states do not scale with the coefficients.
     def of_a() -> Result:
-        c = -correlations(y, a.size)
+        c, first = -correlations(y, a.size), 0.0
         if order:
-            c[0] += np.add.reduce(zi * w[..., :order], axis=None) / a[0]
+            first = np.add.reduce(zi * w[..., :order], axis=None) / a[0]
         if s is not None:
-            c[0] -= np.add.reduce(zf * w[..., length:], axis=None) / a[0]
-        return c
+            first = first - np.add.reduce(zf * w[..., length:], axis=None) / a[0]
+        return np.concatenate((c[:1] + first, c[1:]))
 
     def of_x() -> Result:
         if b.size == 1 or not x.size:
             return w[..., :length] * (b[0] / a[0])
+        if is_symbol(b) or is_symbol(w):
+            return sum(b[i] / a[0] * w[..., i : i + length] for i in range(b.size))
         if x.ndim == 1:
             return np.correlate(w[: length + b.size - 1], b / a[0], "valid")
         # A second coefficient makes SciPy take its recursive path, which is fast for many series.
