@@ -158,7 +158,8 @@ def test_copies_views_and_orders(copy: str) -> None:
         cases = [
             (view, *ways[(5 * k + 11 * i + 17 * j) % len(ways)]) for j, view in enumerate(views)
         ]
-        agree_everywhere(function_of(copy, source, cases), POINTS)
+        # Second derivatives take longest.
+        agree_everywhere(function_of(copy, source, cases), POINTS, second=(i + k) % 4 == 0)
 
 
 def test_a_copy_that_is_elided_is_overwritten_the_other_way_round() -> None:

@@ -391,13 +391,15 @@ def test_names_of_rows_mean_nothing_to_a_program(name):
         )
 
     agree(f, *vectors(4))
-    agree(lambda x: np.sum(row(x[:2])) + row(x[3]), *vectors(5))
     agree(
-        lambda x: np.sum(np.outer(row(x), x) * np.outer(x, row(x))) + np.sum(row(x[:, None]) + x),
+        lambda x: (
+            np.sum(row(x[:2])) * row(x[3])
+            + np.sum(np.outer(row(x), x) * np.outer(x, row(x)))
+            + np.sum(row(x[:, None]) + x)
+            + np.sum(row(x)[[0, 2, 2]])
+            + np.sum(row(np.concatenate([x, x[:2]])))
+        ),
         *vectors(5),
-    )
-    agree(
-        lambda x: np.sum(row(x)[[0, 2, 2]]) + np.sum(row(np.concatenate([x, x[:2]]))), *vectors(5)
     )
     point = np.linspace(-1.0, 1.0, 4)
     found, expected = (
