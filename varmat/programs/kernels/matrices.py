@@ -30,7 +30,7 @@ SMALL = 16
 
 def is_small(*lengths: int) -> bool:
     """Whether a matrix has instructions of its own: it has elements, and not many."""
-    return 0 < min(lengths) and max(lengths) <= SMALL
+    return min(lengths) > 0 and max(lengths) <= SMALL
 
 
 class Matmul(Kernel):
