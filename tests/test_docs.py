@@ -221,7 +221,9 @@ def test_example_is_fit_for_the_gallery(example):
     assert "__file__" not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-@pytest.mark.parametrize("page", ["first_model.md", "index.md", "performance.md"])
+@pytest.mark.parametrize(
+    "page", ["first_model.md", "howto_sampling.md", "index.md", "performance.md"]
+)
 def test_blocks_that_run_at_build_say_what_they_draw(page):
     """The build runs the blocks, but it cannot see what a figure shows."""
     drawn = 0

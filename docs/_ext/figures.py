@@ -6,9 +6,11 @@ while the site is built.
 
 from __future__ import annotations
 
+import io
 import re
 import timeit
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,18 @@ def table(page: str, header: str) -> list[list[str]]:
                 rows.append([cell.strip() for cell in row.strip("| \n").split(" | ")])
             return rows
     raise LookupError(f"{page} has no table that begins with {header!r}")
+
+
+def run_blocks(page: str, last: str, names: dict[str, Any]) -> None:
+    """Run the blocks of a page that its test runs, down to the one that contains `last`, so that a
+    figure shows the results of the page. What they print is dropped."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for block in re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL):
+        with redirect_stdout(io.StringIO()):
+            exec(compile(block, page, "exec"), names)
+        if last in block:
+            return
+    raise LookupError(f"{page} has no block with {last!r}")
 
 
 def number(cell: str) -> float:

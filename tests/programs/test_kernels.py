@@ -215,7 +215,7 @@ def triangular(transposed: bool) -> Case:
         n = int(o.rng.integers(1, 6))
         a = o.number((n, n), 1.0, 2.0, contiguous=True)
         b = o.number(
-            (n,) if o.rng.uniform() < 0.5 else (n, int(o.rng.integers(1, 4))), contiguous=True
+            (n,) if o.rng.uniform() < 0.5 else (n, int(o.rng.integers(0, 4))), contiguous=True
         )
         lower = np.tril(np.abs(o.arrays[0]))
         o.arrays[0] = lower
@@ -230,7 +230,7 @@ def triangular(transposed: bool) -> Case:
 
 def square_matrices(ufunc: Any) -> Case:
     def case(o: Operands) -> tuple[Any, Any]:
-        n, stack = int(o.rng.integers(1, 19)), shape(o.rng, 0, 2)
+        n, stack = int(o.rng.integers(0, 19)), shape(o.rng, 0, 2)
         a = o.number((*stack, n, n))
         a = o.builder.matmul(
             a, o.builder.transposed(a, [*range(len(stack)), len(stack) + 1, len(stack)])

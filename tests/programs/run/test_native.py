@@ -405,7 +405,7 @@ def test_without_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
         assert vm.recorded(np.sum)(np.ones(2))[0] == 2.0
         with pytest.raises(
             ImportError,
-            match=r"^recorded: the native runner needs llvmlite, which is not installed: pip",
+            match=r"^recorded: the native runner needs llvmlite, which is not installed: in",
         ):
             vm.recorded(np.sum, runner="native")
         with pytest.raises(ImportError, match=r"^Model: the native runner needs llvmlite"):

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 SMALL = 16
 
 
+def is_small(*lengths: int) -> bool:
+    """Whether a matrix has instructions of its own: it has elements, and not many."""
+    return min(lengths) > 0 and max(lengths) <= SMALL
+
+
 class Matmul(Kernel):
     """``numpy.matmul`` of vectors, matrices, and stacks of matrices."""
 
@@ -83,7 +88,7 @@ class Matmul(Kernel):
             core.pop(0) if len(a.shape) > 1 else 8 * n,
             core.pop(0) if len(b.shape) > 1 else 8,
         )
-        if len(out.shape) < 3 and max(m, k, n) <= SMALL and (b_core[1] == 8 or n == 1):
+        if len(out.shape) < 3 and is_small(m, k, n) and (b_core[1] == 8 or n == 1):
             sizes = (m, k, n), a_core, b_core
             graph.call("of_small", [a, b], [out], "product", *sizes)
             return
@@ -194,7 +199,7 @@ class Gufunc(Kernel):
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         values = [*operands, *results]
         leading, lengths = self.parted(values)
-        if self is CHOLESKY and not any(leading) and 0 < lengths["m"] <= SMALL:
+        if self is CHOLESKY and not any(leading) and is_small(lengths["m"]):
             columns = graph.temporary(operands[0].shape)
             sizes = lengths["m"], operands[0].strides
             graph.call("of_small", operands, [columns, *results], "cholesky", *sizes)
@@ -256,7 +261,7 @@ class SolveTriangular(Kernel):
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         (a, b), (out,) = operands, results
         n, columns = a.shape[-1], 1 if len(b.shape) == 1 else b.shape[-1]
-        if max(n, columns) <= SMALL:
+        if is_small(n, columns):
             b = graph.spread(b, b.shape)
             graph.call("of_small", [a, b], [out], "solve", n, columns, self.transposed)
             return
