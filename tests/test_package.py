@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import inspect
 import os
 import pickle
@@ -60,6 +61,19 @@ MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2450, 9915
 
 # These modules are tables, whose rows are read one at a time.
 TABLES = ["functions/elementwise.py"]
+
+
+@functools.cache
+def parsed(path: Path) -> tuple[str, list[ast.AST], set[ast.AST]]:
+    """Return the text of a module, its nodes, and those of the blocks for type checkers alone."""
+    text = path.read_text()
+    nodes = list(ast.walk(ast.parse(text)))
+    blocks = (
+        node
+        for node in nodes
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+    )
+    return text, nodes, {each for block in blocks for each in ast.walk(block)}
 
 
 def name_of(path: Path) -> str:
@@ -198,20 +212,11 @@ def test_wrong_numbers_of_arguments(call, message):
         call()
 
 
-def for_type_checkers(tree: ast.Module) -> list[ast.If]:
-    """Return the blocks that are never run."""
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
-    ]
-
-
 def imported(path: Path) -> set[str]:
     """Return the subpackages of varmat that a module imports; an empty name is varmat itself."""
-    found, tree = set(), ast.parse(path.read_text())
-    ignored = {node for block in for_type_checkers(tree) for node in ast.walk(block)}
-    for node in (node for node in ast.walk(tree) if node not in ignored):
+    found = set()
+    _, nodes, ignored = parsed(path)
+    for node in (node for node in nodes if node not in ignored):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}: imports are absolute"
@@ -242,12 +247,12 @@ def test_the_design_tells_which_way_imports_point():
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_budgets_of_size(path):
-    text = path.read_text()
+    text, nodes, _ = parsed(path)
     # All kinds of variables, which refer to each other, are in one module. Two thirds of the public
     # methods of a model are docstrings.
     longer = {*TABLES, "core/variables.py", "models/model.py"}
     assert text.count("\n") <= MODULE_LINES or name_of(path) in longer
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef):
             docstring = ast.get_docstring(node, clean=False)
             lines = (
@@ -258,20 +263,15 @@ def test_budgets_of_size(path):
 
 def code_lines(path: Path) -> int:
     """Count the lines that are not blank, comments, docstrings or for type checkers."""
-    text = path.read_text()
+    text, nodes, ignored = parsed(path)
     lines = {
         n
         for n, line in enumerate(text.splitlines(), 1)
         if line.strip() and not line.strip().startswith("#")
     }
-    for block in for_type_checkers(ast.parse(text)):
-        lines -= set(range(block.lineno, block.end_lineno + 1))
-    for node in ast.walk(ast.parse(text)):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
+    for node in nodes:
+        value = getattr(node.value, "value", None) if isinstance(node, ast.Expr) else None
+        if isinstance(value, str) or (node in ignored and isinstance(node, ast.stmt)):
             lines -= set(range(node.lineno, node.end_lineno + 1))
     return len(lines)
 

@@ -11,18 +11,18 @@ import varmat as vm
 
 
 def exact(function: Any, point: tuple[float, ...], *axes: int) -> float:
-    """Return the partial derivative along the axes, by fourth-order central differences. The steps
-    leave 30 digits.
+    """Return the partial derivative along the axes, by central differences. The steps leave 19
+    digits of a third derivative.
     """
     with mpmath.workdps(64):
         xs = [mpmath.mpf(x) for x in point]
 
         def difference(f: Any, axis: int) -> Any:
-            h = (abs(xs[axis]) or 1) * mpmath.mpf(10) ** -12
+            h = (abs(xs[axis]) or 1) * mpmath.mpf(10) ** -15
 
             def slope(*ts: Any) -> Any:
-                at = [f(*ts[:axis], ts[axis] + k * h, *ts[axis + 1 :]) for k in (-2, -1, 1, 2)]
-                return (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * h)
+                low, high = (f(*ts[:axis], ts[axis] + k * h, *ts[axis + 1 :]) for k in (-1, 1))
+                return (high - low) / (2 * h)
 
             return slope
 

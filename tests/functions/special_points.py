@@ -18,7 +18,7 @@ from varmat.core.rules import OPERANDS, ZERO
 from varmat.functions.special.further_rows import DIGITS, REACHED
 from varmat.testing import expect_ad, expect_ad_matvar
 
-MOST_DIGITS = 40
+MOST_DIGITS = 30
 # Largest relative errors of values and first derivatives, and of second derivatives. A row may
 # state others.
 FIRST, SECOND = 1e-12, 1e-11

@@ -108,12 +108,16 @@ def test_derivatives_over_the_domain(name: str) -> None:
     for i in range(shapes):
         truth = [exact(reference, point, i) for point in points]
         assert relative(gradients[i], truth) <= first
-        for j, ours in enumerate(hessian_rows(function, columns, i)):
+        # Each point has the second derivatives in one of its shapes, because they take long.
+        some, truth = slice(i, None, shapes), truth[i::shapes]
+        part = [column[some] for column in columns]
+        for j, ours in enumerate(hessian_rows(function, part, i)):
             # A second derivative may be zero. Its error is then measured on the scale of the first
             # derivative.
-            scale = np.abs(truth) / np.maximum(1.0, np.abs(columns[j])) if name != "kv" else 0.0
+            scale = np.abs(truth) / np.maximum(1.0, np.abs(part[j])) if name != "kv" else 0.0
             assert (
-                relative(ours, [exact(reference, point, i, j) for point in points], scale) <= second
+                relative(ours, [exact(reference, point, i, j) for point in points[some]], scale)
+                <= second
             )
 
 
@@ -230,7 +234,7 @@ def test_symmetric_shapes() -> None:
         (vm.ive, (np.array([[0.1], [1.5], [6.0]]), np.array([0.5, 3.0, 40.0]))),
         (vm.kve, (np.array([[0.1], [1.5], [6.0]]), np.array([0.5, 3.0, 40.0]))),
         (vm.log_modified_bessel_first_kind, (np.array([0.1, 0.6]), np.array([[0.5], [30.0]]))),
-        (vm.hyp2f1, (np.array([0.7]), np.float64(1.5), np.array([2.2]), np.array([-1.5]))),
+        (vm.hyp2f1, (np.array([0.7]), 2, np.array([2.2]), np.array([-1.5]))),
     ],
 )
 def test_all_routes(function: Any, args: tuple[Any, ...]) -> None:

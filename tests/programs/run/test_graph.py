@@ -11,9 +11,8 @@ from varmat.programs.run import has_native
 pytestmark = pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
 
 
-@pytest.mark.parametrize("rows", [77, 96, 101, 333])
-@pytest.mark.parametrize("columns", [17, 21, 24, 40])
 @pytest.mark.parametrize("order", ["C", "F", "part"])
+@pytest.mark.parametrize(("rows", "columns"), [(77, 21), (96, 17), (101, 40), (333, 24)])
 def test_products_with_the_rows_of_a_matrix_are_part_of_a_loop(
     rows: int, columns: int, order: str
 ) -> None:
