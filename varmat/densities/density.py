@@ -80,7 +80,7 @@ def is_count(n: Operand) -> Operand:
     return (n >= 0.0) & (n <= LARGEST) & (np.floor(n) == n)
 
 
-NamedDomains = dict[str, tuple[str, Domain]]
+Domains = dict[str, tuple[str, Domain]]
 # The arguments whose terms are kept, and "constants".
 KeptTerms = frozenset[str]
 
@@ -136,7 +136,7 @@ class Density:
     # for a mass; None if what is possible depends on the parameters.
     data_domain: Function | None = None
 
-    def __init__(self, name: str, arguments: NamedDomains, discrete: Iterable[str] = ()) -> None:
+    def __init__(self, name: str, arguments: Domains, discrete: Iterable[str] = ()) -> None:
         self.__name__ = self.__qualname__ = self.name = name
         self.arguments = arguments
         self.discrete = frozenset(discrete)
@@ -175,7 +175,7 @@ class Density:
                 raise DataError(str(error)) from None
 
     def made_of(
-        self, function: Any, domains: NamedDomains | None = None, **settings: Setting
+        self, function: Any, domains: Domains | None = None, **settings: Setting
     ) -> Operation:
         """Make the operation of the density from a function of its arguments and of settings with
         defaults.
@@ -273,9 +273,7 @@ class Proportional:
 class StructuredDensity(Density):
     """A density given as a structured operation; made by `density`."""
 
-    def __init__(
-        self, function: Function, arguments: NamedDomains, discrete: Iterable[str]
-    ) -> None:
+    def __init__(self, function: Function, arguments: Domains, discrete: Iterable[str]) -> None:
         super().__init__(function.__name__, arguments, discrete)
         update_wrapper(self, function)
 

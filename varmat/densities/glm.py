@@ -22,14 +22,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
-from varmat.densities.density import (
-    HALF_LOG_TWO_PI,
-    Density,
-    NamedDomains,
-    not_nan,
-    typed,
-    zero_or_one,
-)
+from varmat.densities.density import HALF_LOG_TWO_PI, Density, Domains, not_nan, typed, zero_or_one
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.row_pass import Pass, PassSums, part
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
@@ -55,7 +48,7 @@ class Glm(Density):
     def __init__(
         self,
         family: Callable[..., PassSums],
-        arguments: NamedDomains,
+        arguments: Domains,
         support: Operand,
         partials: Operand,
         discrete: Operand,
@@ -309,7 +302,7 @@ def glm(
     )
 
 
-def titles(y: Operand, **others: Operand) -> NamedDomains:
+def titles(y: Operand, **others: Operand) -> Domains:
     """Titles and domains of the arguments, in Stan's words."""
     return {
         "y": ("Vector of dependent variables", y),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.domains import finite, nonnegative, positive_finite
-from varmat.densities.density import NamedDomains, not_nan, positional, typed
+from varmat.densities.density import Domains, not_nan, positional, typed
 from varmat.densities.glm import Glm, glm, titles
 from varmat.densities.row_pass import Pass, PassSums, part
 from varmat.functions.arrays.reductions import add_reduce
@@ -107,7 +107,7 @@ class Trials(Glm):
     def __init__(
         self,
         family: Setting,
-        arguments: NamedDomains,
+        arguments: Domains,
         support: Operand,
         partials: Operand,
         discrete: Operand,

@@ -45,15 +45,7 @@ from varmat.core.domains import Domain
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.tape import join
 from varmat.core.variables import Var, VarMat, new
-from varmat.densities.density import (
-    Density,
-    NamedDomains,
-    ieee,
-    not_nan,
-    positional,
-    possible,
-    typed,
-)
+from varmat.densities.density import Density, Domains, ieee, not_nan, positional, possible, typed
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section
@@ -161,7 +153,7 @@ class Univariate(Density, Operation):
         self,
         name: str,
         form: Callable[..., LogDensity],
-        arguments: NamedDomains,
+        arguments: Domains,
         discrete: Collection[str],
         shown: Collection[str],
         demand: Demand | None,
@@ -564,7 +556,7 @@ def univariate(
     return row
 
 
-def argument_lines(arguments: NamedDomains) -> str:
+def argument_lines(arguments: Domains) -> str:
     """The arguments in a docstring."""
     return "\n".join(
         f"    {each} : array_like\n        {words}: {domain.phrase}."

@@ -408,9 +408,7 @@ class DensityModel:
         return {name: each for name, each in vars(self).items() if name not in made}
 
     def _for_many_calls(self) -> Self:
-        """The model with a recorded log density, if that can be recorded, unless the model says
-        what it wants. Only for the time of a call, in which nobody changes what functions read.
-        """
+        """The model, recorded if it can be and wants to; only for the time of one call."""
         if self._recorded is not None:
             return self
         model = copy.copy(self)
@@ -463,8 +461,6 @@ class DensityModel:
         q, v = self._point(function, q), self._point(function, v, "v")
         product: Plain = hessian_times_vector(self._target, q, v, propto, jacobian)
         return self.log_density(q, propto, jacobian), product
-
-    # --- from the unconstrained vector to parameters and back ---
 
     def constrain(
         self,

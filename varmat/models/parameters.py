@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.models.bounds import checked_shape, with_bounds
-from varmat.models.stated import Located, StatedParameter
+from varmat.models.stated import Declared, Located
 from varmat.transforms import (
     CholeskyFactorCorr,
     CholeskyFactorCov,
@@ -81,9 +81,7 @@ def _declared(
     if stated:
         for name in stated.keys() - {"prior", "dims"}:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-        made.declaration = StatedParameter(
-            stated.get("prior"), names_of(stated.get("dims", ())), make
-        )
+        made.declaration = Declared(stated.get("prior"), names_of(stated.get("dims", ())), make)
     return made
 
 
@@ -268,8 +266,7 @@ def lower_upper(
     {'alpha': 0.5, 'beta': 0.25}
     """
     if not (callable(lower) or callable(upper)):
-        message = "less than upper, which is {}"
-        check_against("interval", "lower", lower, message, np.less, upper)
+        check_against("interval", "lower", lower, "less than upper, which is {}", np.less, upper)
     return _declared("lower_upper", partial(with_bounds, LowerUpper, (lower, upper)), shape, stated)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Prior = Distribution | Function
 
 
-class StatedParameter(NamedTuple):
+class Declared(NamedTuple):
     """What a parameter states besides its set.
 
     Attributes

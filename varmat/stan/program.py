@@ -13,7 +13,7 @@ from varmat.derivatives.recorded import RecordedIfPossible
 from varmat.derivatives.reverse import Terms
 from varmat.models.model import Model
 from varmat.stan import data as given_data
-from varmat.stan import representation as representations
+from varmat.stan import representation as forms
 from varmat.stan import syntax as s
 from varmat.stan import transforms
 from varmat.stan.checks import check
@@ -87,11 +87,7 @@ class Program:
         return f"<varmat.stan.Program with the parameters {names or 'none'}>"
 
     def model(
-        self,
-        data: Any = None,
-        *,
-        seed: int | None = 0,
-        representation: str | Mapping[str, str] | None = None,
+        self, data: Any = None, *, seed: int | None = 0, representation: forms.Forced = None
     ) -> Model:
         """The model of the program with data.
 
@@ -122,9 +118,7 @@ class Program:
         matvars = self.representation(representation).matvars
         return StanModel(Blocks(self.tree, given_data.read_data(data), seed, matvars))
 
-    def representation(
-        self, forced: str | Mapping[str, str] | None = None
-    ) -> representations.Representation:
+    def representation(self, forced: forms.Forced = None) -> forms.Representation:
         """Which form each variable has, how loops are run, and why.
 
         A matvar has a variable for each element, so that loops read and assign elements fast; a
@@ -169,7 +163,7 @@ class Program:
         line 7: for (t in 2:T) x[t] = a * x[t - 1] + e[t];
           pass by pass: a pass reads `x`, to which others assign (line 7)
         """
-        return representations.representation(self.tree, forced)
+        return forms.representation(self.tree, forced)
 
     def to_python(self) -> str:
         """The program as a Python module, with a function ``make_model(data)``.

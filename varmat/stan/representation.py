@@ -18,6 +18,7 @@ from varmat.stan.values import SCALARS, innermost
 __all__ = ["Representation"]
 
 FORMS = ("varmat", "matvar")
+Forced = str | Mapping[str, str] | None
 
 
 class Choice(NamedTuple):
@@ -52,9 +53,7 @@ class Representation:
         return "\n".join([*rows, *self.loops])
 
 
-def representation(
-    tree: s.ProgramTree, forced: str | Mapping[str, str] | None = None
-) -> Representation:
+def representation(tree: s.ProgramTree, forced: Forced = None) -> Representation:
     """Choose the forms of the variables of a checked program; see `Program.representation`."""
     translator = _translated(tree)
     stays = {id(loop) for loop, error in translator.loops if error is not None}
@@ -79,9 +78,7 @@ def representation(
     return Representation(variables, [*_loops(tree, translator)], matvars)
 
 
-def _forced(
-    variables: Mapping[str, Choice], forced: str | Mapping[str, str] | None
-) -> dict[str, Choice]:
+def _forced(variables: Mapping[str, Choice], forced: Forced) -> dict[str, Choice]:
     """The forms that are given by name, or one for all."""
     may = [name for name, (form, _) in variables.items() if form in FORMS]
     if forced is None or isinstance(forced, str):

@@ -157,8 +157,8 @@ class _Check:
         self.tolerances = tolerances
         self.expected = expected
         self.weights = routes.random_weights(expected)
-        self.full: routes.OperandGradients = {}
-        self.estimates: tuple[routes.OperandGradients, routes.OperandGradients] | None = None
+        self.full: routes.Partials = {}
+        self.estimates: tuple[routes.Partials, routes.Partials] | None = None
         self.finite = all(
             np.all(np.isfinite(x)) for x in (*expected, *(case.args[i] for i in case.active))
         )
@@ -231,11 +231,7 @@ class _Check:
             )
 
     def same(
-        self,
-        route: str,
-        call: str,
-        gradient: routes.OperandGradients,
-        other: routes.OperandGradients,
+        self, route: str, call: str, gradient: routes.Partials, other: routes.Partials
     ) -> None:
         """Demand the same gradient but for rounding."""
         for i, g in other.items():
@@ -244,7 +240,7 @@ class _Check:
                 (REVERSE, route), what, gradient[i], g, self.tolerances.rounding, self.floor
             )
 
-    def reverse(self, mixture: Mixture, call: str) -> routes.OperandGradients:
+    def reverse(self, mixture: Mixture, call: str) -> routes.Partials:
         _, values, (gradient, second) = self.attempt(
             REVERSE, call, routes.reverse, mixture, self.weights, watched=True
         )
@@ -252,9 +248,7 @@ class _Check:
         self.same("a second reverse pass", call, second, gradient)
         return gradient  # type: ignore[no-any-return]
 
-    def against_differences(
-        self, mixture: Mixture, call: str, gradient: routes.OperandGradients
-    ) -> None:
+    def against_differences(self, mixture: Mixture, call: str, gradient: routes.Partials) -> None:
         if self.estimates is None:
             return
         for i in mixture:
@@ -363,12 +357,12 @@ class _Check:
         unit[index] = 1.0
         return {i: unit}
 
-    def pushed(self, tangents: routes.OperandGradients) -> float:
+    def pushed(self, tangents: routes.Partials) -> float:
         """The weighted sum of the tangents of the results."""
         rates = routes.forward(self.case, tangents)[1]
         return float(sum(np.sum(w * t) for w, t in zip(self.weights, rates, strict=True)))
 
-    def forward(self, mixture: Mixture, call: str, gradient: routes.OperandGradients) -> None:
+    def forward(self, mixture: Mixture, call: str, gradient: routes.Partials) -> None:
         tolerance = self.tolerances.forward
         directions = {
             i: routes.random((DIRECTIONS, *np.shape(self.case.args[i])), 100 + i) for i in mixture
@@ -409,7 +403,7 @@ class _Check:
         floor = max(floor, *(scale for scale in scales if np.isfinite(scale)), 0.0)
         self.comparison.close(pair, what, a, b, tolerance, floor, hint=hint)
 
-    def worst(self, mixture: Mixture, gradient: routes.OperandGradients, _: Index) -> str:
+    def worst(self, mixture: Mixture, gradient: routes.Partials, _: Index) -> str:
         """Where forward and reverse mode disagree most."""
         found = [(0.0, "")]
         for i in mixture:
@@ -427,7 +421,7 @@ class _Check:
                 )
         return max(found)[1]
 
-    def fan_out(self, mixture: Mixture, call: str, gradient: routes.OperandGradients) -> None:
+    def fan_out(self, mixture: Mixture, call: str, gradient: routes.Partials) -> None:
         # Of different weights: a rule that returns the same array again writes the contribution of
         # one over that of the other.
         call = f"two uses, f + 2 f, of {call}"
@@ -440,8 +434,8 @@ class _Check:
         self,
         mixture: Mixture,
         call: str,
-        gradient: routes.OperandGradients,
-        v: routes.OperandGradients | None = None,
+        gradient: routes.Partials,
+        v: routes.Partials | None = None,
         hv: Plain = None,
     ) -> None:
         """A recording made at another point, unless it is refused: the sum and its gradient, or
@@ -479,8 +473,8 @@ class _Check:
         call: str,
         case: routes.Case,
         found: float,
-        gradient: routes.OperandGradients,
-        expected: routes.OperandGradients,
+        gradient: routes.Partials,
+        expected: routes.Partials,
     ) -> None:
         values = routes.numbers(case.plain())
         with np.errstate(all="ignore"):
@@ -496,7 +490,7 @@ class _Check:
             what = f"{call}: the gradient with respect to argument {i}"
             self.comparison.close((REVERSE, RECORDED), what, expected[i], g, tolerance, floor)
 
-    def hessian(self, mixture: Mixture, call: str, gradient: routes.OperandGradients) -> None:
+    def hessian(self, mixture: Mixture, call: str, gradient: routes.Partials) -> None:
         u, v = ({i: self.direction(i, seed) for i in mixture} for seed in (300, 400))
         hu, hv = (
             routes.flat(
@@ -529,7 +523,7 @@ class _Check:
         self.against(pair, what, hv, estimate, error, tolerance, floor, lambda _: hint)
 
     def part_of_hessian(
-        self, mixture: Mixture, call: str, v: routes.OperandGradients, hv: Plain, floor: float
+        self, mixture: Mixture, call: str, v: routes.Partials, hv: Plain, floor: float
     ) -> None:
         """The Hessian with some arguments constant is a part of the whole one, which is compared
         with finite differences.

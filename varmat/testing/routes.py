@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # Argument position -> "varmat" or "matvar"; an argument that does not appear is data.
 KindMixture = Mapping[int, str]
 ArrayList = list[np.ndarray]
-OperandGradients = dict[int, np.ndarray]
+Partials = dict[int, np.ndarray]
 
 # The most elements of one argument that finite differences are taken for.
 MOST_ELEMENTS = 100
@@ -279,7 +279,7 @@ def reverse(
     layout: str | None = None,
     same: tuple[int, int] | None = None,
     watched: bool = False,
-) -> tuple[list[Operand], ArrayList, list[OperandGradients]]:
+) -> tuple[list[Operand], ArrayList, list[Partials]]:
     """Reverse mode.
 
     Returns the types of the results, their values, and the gradients by each reverse pass: of the
@@ -310,11 +310,11 @@ def reverse(
     return kinds, values, gradients
 
 
-def jacobian(case: Case, mixture: KindMixture) -> list[list[OperandGradients]]:
+def jacobian(case: Case, mixture: KindMixture) -> list[list[Partials]]:
     """The gradient of each element of each result, by one call and a reverse pass for each."""
     with nested() as tape, np.errstate(all="ignore"):
         call = CallArguments(case, mixture)
-        rows: list[list[OperandGradients]] = []
+        rows: list[list[Partials]] = []
         for item in outputs(case.f(*call.args)):
             shape = np.shape(value(item))
             rows.append([])
@@ -366,7 +366,7 @@ def recording(
     weights: ArrayList,
     directions: Mapping[int, Operand] | None = None,
     native: bool = True,
-) -> Callable[[Case], tuple[float, OperandGradients] | None] | None:
+) -> Callable[[Case], tuple[float, Partials] | None] | None:
     """Record the weighted sum and its gradient at a point nearby; None if that is refused. The
     result takes the function at a point, and returns None where the recording does not hold.
 
@@ -403,7 +403,7 @@ def recording(
 
 def _run_everywhere(
     runners: Settings, mixture: Sequence[int], case: Case
-) -> tuple[float, OperandGradients] | None:
+) -> tuple[float, Partials] | None:
     """What all runners of a program give at a point; None where a guard ends the run."""
     found: list[Operand] = []
     point = [_copied(case.args[i]) for i in mixture]
@@ -502,7 +502,7 @@ def _unchanged(now: Operand, before: Operand) -> bool:
 
 def hessian_times_vector(
     case: Case, mixture: KindMixture, weights: ArrayList, directions: Mapping[int, Operand]
-) -> OperandGradients:
+) -> Partials:
     """The Hessian of the weighted sum times a vector: the tangent, computed on variables,
     differentiated in reverse.
     """
@@ -520,7 +520,7 @@ def hessian_times_vector(
 
 def difference_gradient(
     case: Case, weights: ArrayList, finite: bool = True
-) -> tuple[OperandGradients, OperandGradients]:
+) -> tuple[Partials, Partials]:
     """Finite differences of the weighted sum by plain NumPy, with their estimated errors; nan where
     none was taken.
 

@@ -30,7 +30,7 @@ from varmat.core.domains import Domain, finite, integers, positive, positive_fin
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data as plain_data
-from varmat.densities.density import NamedDomains, not_nan, positional
+from varmat.densities.density import Domains, not_nan, positional
 from varmat.densities.domains import Matrix, ScalarDomain
 from varmat.densities.sources import references
 from varmat.densities.univariate import Univariate
@@ -106,7 +106,7 @@ class RandomNumbers:
         self,
         name: str,
         draw: Function,
-        arguments: NamedDomains,
+        arguments: Domains,
         cores: dict[str, str],
         event: str,
         integer: bool,

@@ -22,7 +22,6 @@ import numpy as np
 
 from varmat import html
 from varmat.core.errors import TapeError, refusals
-from varmat.typing import Shape as Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Kernel
 
 FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
+Shape = tuple[int, ...]
 # Shape and type of what a step makes.
 ArrayLayout = tuple[Shape, np.dtype]
 # Where a part lies in an array: offset and strides of a view, in bytes, or the places of its
