@@ -113,24 +113,23 @@ def log_exp_mod_normal(z: Any, a: Any) -> tuple[Any, Any]:
 
 
 def log_skew_normal(z: Any, alpha: Any) -> Any:
-    """Return the logarithm of the distribution function of the skew normal distribution.
-
-    Owen's function is the integral of exp(-half * (1 + t**2)) / (1 + t**2) from 0 to alpha over
-    2 pi. Here its powers of half are summed, with more digits because the terms cancel.
+    """Return the logarithm of the distribution function of the skew normal distribution. Like
+    Owen's, it is an integral of a positive function.
     """
     if z > 0:
         return mpmath.log1p(-mpmath.exp(log_skew_normal(-z, -alpha)))
+    # The integrand is exp(-(z**2) (1 + t**2) / 2) / (1 + t**2), and t runs from alpha to infinity.
+    # It is negligible beyond the last place.
+    start, scale = max(alpha, 0), 1 / (z * z * max(alpha, 0) + abs(z))
+    places = [start + k * scale for k in ((0, 2, 8, 30, 130) if alpha > 0 else (0, 1, 4, 16))]
+    places += [start + 4**k for k in range(12) if 4**k < 16 * scale]
+    if alpha < 0:
+        places += [alpha, *(-place for place in places[1:] if -place > alpha)]
     half = z * z / 2
-    with mpmath.workdps(mpmath.mp.dps + 20 + int(half * (1 + alpha * alpha))):
-        power, moment, weight, total = alpha, mpmath.atan(alpha), mpmath.mpf(1), mpmath.mpf(0)
-        k = 0
-        while k < half * (1 + alpha * alpha) or abs(weight * moment) > mpmath.eps:
-            total += weight * moment
-            k += 1
-            moment = power / (2 * k - 1) - moment
-            power *= alpha * alpha
-            weight *= -half / k
-        return mpmath.log(mpmath.ncdf(z) - mpmath.exp(-half) * total / mpmath.pi)
+    total = mpmath.quad(
+        lambda t: mpmath.exp(half * (start - t) * (start + t)) / (1 + t * t), sorted(places)
+    )
+    return mpmath.log(total / mpmath.pi) - half * (1 + start * start)
 
 
 def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:

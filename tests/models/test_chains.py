@@ -226,7 +226,7 @@ def test_an_interrupt_before_there_is_a_draw(monkeypatch):
 @pytest.mark.parametrize("recorded", [None, False])
 def test_without_loky_chains_run_one_after_the_other(monkeypatch, recorded):
     monkeypatch.setitem(sys.modules, "loky", None)
-    text = r'after the other.*loky is not installed: pip install "varmat\[sample]"'
+    text = r'after the other.*loky is not installed: in a clone, pip install -e "\.\[sample]"'
     with pytest.warns(UserWarning, match=text) as said:
         result = make(recorded=recorded, generated_quantities=process).sample(**SETTINGS)
     assert len(said) == 1

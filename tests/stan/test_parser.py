@@ -179,5 +179,5 @@ def test_without_lark(monkeypatch):
 
     monkeypatch.setattr(parser, "_grammar", parser._grammar.__wrapped__)
     monkeypatch.setitem(__import__("sys").modules, "lark", None)
-    with pytest.raises(ImportError, match=r'pip install "varmat\[stan\]"'):
+    with pytest.raises(ImportError, match=r'pip install -e "\.\[stan\]"'):
         parse("model { }")

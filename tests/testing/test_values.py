@@ -99,5 +99,5 @@ def test_expect_value_refuses_complex_reference():
 
 def test_expect_value_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpmath", None)
-    with pytest.raises(ImportError, match=r"pip install varmat\[test\]"):
+    with pytest.raises(ImportError, match=r'pip install -e "\.\[test\]"'):
         expect_value(np.exp, "exp(x)", [1.0])
