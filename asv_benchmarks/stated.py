@@ -2,7 +2,7 @@
 
     python asv_benchmarks/stated.py [NAME ...] [--numpyro PYTHON] [--method METHOD] [--draws N]
 
-The models are those of ``workloads/stated_models.py`` and ``workloads/stated_models_numpyro.py``,
+The models are those of ``workloads/stated_models.py`` and ``stated_numpyro.py``,
 of the same simulated data, with float64 in both. ``--numpyro`` names a Python that has NumPyro, by
 default this one. Each model is sampled in a process of its own: 4 chains of 1,000 draws of
 adaptation and 2,000 kept, with the log likelihood of each observation and generated quantities,
@@ -37,7 +37,7 @@ NAMES = (
     "hierarchical_logit", "censored_survival", "gaussian_process", "lotka_volterra",
     "stochastic_volatility", "hidden_markov", "ordinal", "zero_inflated",
 )  # fmt: skip
-MODULES = {"varmat": "stated_models", "numpyro": "stated_models_numpyro"}
+MODULES = {"varmat": "workloads.stated_models", "numpyro": "stated_numpyro"}
 METHODS = ("vectorized", "parallel", "sequential")
 LONGEST = 360.0
 LARGEST, SHARE = 5.0, 0.2
@@ -53,7 +53,7 @@ def sampled(library: str, name: str, method: str, draws: int) -> dict[str, Any]:
     """Sample a model twice in this process: seconds, effective draws, means and their errors."""
     from varmat.models.diagnostics import diagnostics
 
-    module = import_module(f"workloads.{MODULES[library]}")
+    module = import_module(MODULES[library])
     data, _ = getattr(stated_data, name)()
     for each in ("nutpie", "arviz") if library == "varmat" else ("numpyro",):
         import_module(each)

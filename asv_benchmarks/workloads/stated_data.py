@@ -1,7 +1,7 @@
 """Simulated data of eight models, and the true values of some of their parameters.
 
 Each function returns the data as arguments of the models of the same name, in `stated_models` and
-`stated_models_numpyro`.
+`stated_numpyro`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ import numpyro.distributions as dist
 from jax.experimental.ode import odeint
 from jax.scipy.special import logsumexp
 from numpyro.infer import MCMC, NUTS, log_likelihood
-
 from workloads.stated_data import slope
 
 numpyro.enable_x64()
