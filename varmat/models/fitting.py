@@ -144,8 +144,10 @@ def density_at(model: Model, q: np.ndarray, jacobian: bool) -> tuple[float, np.n
 
 def recorded_if_slow(model: Model, q: np.ndarray) -> Model:
     """The model, with a recorded log density if the second of two evaluations is slow: a recording
-    takes some tenths of a second to make.
+    takes some tenths of a second to make. A model that says what it wants is left as it is.
     """
+    if model._recorded is not None:
+        return model
     for _ in range(2):
         start = time.perf_counter()
         density_at(model, q, True)

@@ -254,8 +254,9 @@ class Model(DensityModel):
             If the Hessian is not negative definite.
         """
         check_integer("Model.laplace", "draws", draws, 0)
-        model = recorded_if_slow(self, self.initial_point(init, seed, jacobian))
-        mode = model.optimize(init, jacobian=jacobian, seed=seed, **options)
+        start = self.initial_point(init, seed, jacobian)
+        model = recorded_if_slow(self, start)
+        mode = model.optimize(start, jacobian=jacobian, **options)
         return approximated(self, approximate(model, mode, draws, seed))
 
     def pathfinder(
