@@ -14,7 +14,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax.experimental.ode import odeint
 from jax.scipy.special import logsumexp
-from numpyro.infer import MCMC, NUTS, log_likelihood
+from numpyro.infer import MCMC, NUTS, init_to_uniform, log_likelihood
 from workloads.stated_data import slope
 
 numpyro.enable_x64()
@@ -171,7 +171,8 @@ def sampler(made: Any, tune: int, kept: int, method: str) -> Callable[[int], dic
     """
     model, quantities = made
     mcmc = MCMC(
-        NUTS(model), num_warmup=tune, num_samples=kept, num_chains=4, chain_method=method,
+        NUTS(model, init_strategy=init_to_uniform(radius=0.5)), num_warmup=tune, num_samples=kept,
+        num_chains=4, chain_method=method,
         progress_bar=False,
     )  # fmt: skip
     of_each = jax.jit(jax.vmap(lambda key, values: quantities(key, **values)))

@@ -140,8 +140,9 @@ def sampler(model: vm.Model, tune: int, kept: int, method: str) -> Callable[[int
 
     def draws(seed: int) -> dict[str, Any]:
         found = model.sample(
-            kept, tune=tune, chains=4, seed=seed, keep_warmup=False, progress_bar=False
-        )
+            kept, tune=tune, chains=4, seed=seed, init_radius=0.5, keep_warmup=False,
+            progress_bar=False,
+        )  # fmt: skip
         return {str(name): np.asarray(x) for name, x in found.posterior.items()}
 
     return draws
