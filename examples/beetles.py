@@ -1,5 +1,5 @@
 """Beetles and carbon disulphide
-==============================
+=============================
 
 A dose and its response, with two links of which one fits.
 
@@ -29,8 +29,8 @@ killed = np.array([6, 13, 18, 28, 52, 53, 61, 60])
 dose = (log_dose - 1.8) / 0.06
 
 # %%
-# The models
-# ----------
+# The model
+# ---------
 #
 # A link turns a line in the logarithm of the dose into the probability that a beetle dies.
 
@@ -48,8 +48,8 @@ def model_with(link):
 
 
 # %%
-# The fits
-# --------
+# The fit
+# -------
 #
 # The probabilities of the observations tell which link to take.
 

@@ -31,8 +31,8 @@ measured = np.column_stack([air, water, acid]).astype(float)
 X = (measured - measured.mean(axis=0)) / measured.std(axis=0)
 
 # %%
-# The models
-# ----------
+# The model
+# ---------
 #
 # They differ in the tails of the errors only.
 
@@ -52,8 +52,8 @@ models = {
 }
 
 # %%
-# The fits
-# --------
+# The fit
+# -------
 
 fits = {name: model.sample(1000, seed=1, progress_bar=False) for name, model in models.items()}
 for name, fit in fits.items():
