@@ -2,14 +2,17 @@
 paper.
 
 The docstrings of densities, cumulative functions and random numbers are given these by
-`source_of`."""
+`source_of`, and their notes and examples by `told`."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["reference_section", "references", "source_of"]
+__all__ = ["reference_section", "references", "source_of", "told"]
 
 # --- the works ---
 
@@ -256,3 +259,12 @@ def reference_section(function: str) -> str:
     if _ENDING.sub("", function) not in SOURCES:
         return ""
     return f"\n    References\n    ----------\n{references(function)}\n"
+
+
+def told(function: Callable[..., Any]) -> dict[str, str]:
+    """The notes and the examples in the docstring of a row's function, for a docstring whose text
+    is indented by four blanks.
+    """
+    text = textwrap.indent(inspect.cleandoc(function.__doc__ or ""), " " * 4).lstrip()
+    notes, _, examples = text.partition("\n\n    >>>")
+    return {"notes": notes, "examples": f">>>{examples}"}

@@ -1,22 +1,20 @@
 """Densities of one variable: rows of a table.
 
-    def _normal(y, mu, sigma):
+    @univariate(
+        "normal distribution",
+        y=("Random variable", not_nan),
+        mu=("Location parameter", finite),
+        sigma=("Scale parameter", positive),
+        ...
+    )
+    def normal_lpdf(y, mu, sigma):
+        "the formula, and an example"
         inv = 1.0 / sigma
         z = (y - mu) * inv
         s = z * inv
         return LogDensity(
             -0.5 * z * z, -np.log(sigma), -HALF_LOG_TWO_PI, y=-s, mu=s, sigma=z * s - inv
         )
-
-    normal_lpdf = univariate(
-        "normal_lpdf",
-        "normal distribution",
-        _normal,
-        y=("Random variable", not_nan),
-        mu=("Location parameter", finite),
-        sigma=("Scale parameter", positive),
-        ...
-    )
 
 The function is written in NumPy's functions and those of the elementwise table. It is run once, on
 symbols (see `varmat.densities.traced`). The log density is the sum of the terms over all elements
@@ -31,7 +29,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property, partial
 from importlib import import_module
@@ -48,7 +45,7 @@ from varmat.core.variables import Var, VarMat, new
 from varmat.densities.density import Density, Domains, ieee, not_nan, positional, possible, typed
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.pointwise import Pointwise
-from varmat.densities.sources import reference_section
+from varmat.densities.sources import reference_section, told
 from varmat.densities.traced import Outline, traced
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.ir.program import ElsewhereError, Value
@@ -154,10 +151,10 @@ class Univariate(Density, Operation):
         name: str,
         form: Callable[..., LogDensity],
         arguments: Domains,
-        discrete: Collection[str],
-        shown: Collection[str],
-        demand: Demand | None,
-        quick: Quick | None,
+        discrete: Collection[str] = (),
+        shown: Collection[str] = (),
+        demand: Demand | None = None,
+        quick: Quick | None = None,
     ) -> None:
         def function(*values: Operand) -> Result:
             return self(*values)
@@ -490,12 +487,8 @@ def _of_arrays(function: Function, values: list[Operand], shape: tuple[int, ...]
 
 
 def univariate(
-    name: str,
     title: str,
-    form: Callable[..., LogDensity],
     *discrete: str,
-    notes: str,
-    examples: str,
     points: Sequence[tuple[float, ...]],
     tails: Sequence[tuple[float, ...]] = (),
     outside: Sequence[tuple[float, ...]] = (),
@@ -503,22 +496,15 @@ def univariate(
     demand: Demand | None = None,
     quick: Quick | None = None,
     **arguments: tuple[str, Domain],
-) -> Univariate:
+) -> Callable[[Callable[..., LogDensity]], Univariate]:
     """Make a density of one variable: one row of the table.
 
     Parameters
     ----------
-    name : str
-        The name of the function.
     title : str
         The name of the distribution.
-    form : callable
-        What the terms, the partials and the support are, element by element, as a function of the
-        arguments, and of ``quick`` if there is a quick form.
     *discrete : str
         Names of the arguments without a derivative.
-    notes, examples : str
-        Text for the docstring: formula, parameterisation, SciPy's equivalent; lines of a doctest.
     points, tails, outside : sequence of tuples
         Arguments for the tests: in the bulk, where value and derivatives are right to 1e-12; in the
         tails, where they are right to 1e-7; with an observation outside the support.
@@ -535,25 +521,32 @@ def univariate(
 
     Returns
     -------
-    Univariate
+    callable
+        Decorator for a function of the name of the density. The function takes the arguments, and
+        ``quick`` if there is a quick form, and returns what the terms, the partials and the support
+        are, element by element. Its docstring is the formula, with SciPy's equivalent, and an
+        example: the docstring of the density has these as Notes and Examples.
     """
-    row = Univariate(name, form, arguments, discrete, shown, demand, quick)
-    # where it is found when it is unpickled
-    row.__module__ = sys._getframe(1).f_globals["__name__"]
-    row.points, row.tails, row.outside = tuple(points), tuple(tails), tuple(outside)
-    row.title = title
-    row.__doc__ = _DOC.format(
-        kind="mass" if name.endswith("pmf") else "density",
-        title=title,
-        full=name,
-        name=row.proportional.name,
-        arguments=argument_lines(arguments),
-        notes=notes.strip(),
-        references=reference_section(name),
-        examples=examples.strip().replace("\n", "\n    "),
-        outside=" Outside the support the value is -inf and the gradient zero." * bool(outside),
-    )
-    return row
+
+    def make(form: Callable[..., LogDensity]) -> Univariate:
+        row = Univariate(form.__name__, form, arguments, discrete, shown, demand, quick)
+        # where it is found when it is unpickled
+        row.__module__ = form.__module__
+        row.points, row.tails, row.outside = tuple(points), tuple(tails), tuple(outside)
+        row.title = title
+        row.__doc__ = _DOC.format(
+            kind="mass" if row.name.endswith("pmf") else "density",
+            title=title,
+            full=row.name,
+            name=row.proportional.name,
+            arguments=argument_lines(arguments),
+            references=reference_section(row.name),
+            outside=" Outside the support the value is -inf and the gradient zero." * bool(outside),
+            **told(form),
+        )
+        return row
+
+    return make
 
 
 def argument_lines(arguments: Domains) -> str:

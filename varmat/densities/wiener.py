@@ -16,7 +16,7 @@ from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.densities.density import Density, not_nan, probability, typed
 from varmat.densities.first_passage import first_passage_ratio, log_first_passage
-from varmat.densities.univariate import LogDensity, Univariate, univariate
+from varmat.densities.univariate import LogDensity, Univariate
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values
 
@@ -86,18 +86,12 @@ def _wiener(
     return LogDensity(term, support=support, **partials)
 
 
-_NAME, _TITLE = "wiener_lpdf", "Wiener first passage time distribution"
-
-
-def _row(**arguments: Any) -> Univariate:
-    return univariate(_NAME, _TITLE, _wiener, points=(), notes="", examples="", **arguments)
-
-
-wiener = _row(**ARGUMENTS)
+_NAME = "wiener_lpdf"
+wiener = Univariate(_NAME, _wiener, ARGUMENTS)
 _OF_DRIFTS = ARGUMENTS | {"var_delta": VARIABILITIES["var_delta"]}
-wiener_of_drifts = _row(**_OF_DRIFTS)
+wiener_of_drifts = Univariate(_NAME, _wiener, _OF_DRIFTS)
 # The density of the decision time alone, for integrals: it takes tau = 0.
-of_time = _row(**_OF_DRIFTS | {"tau": ("Nondecision time", variability)})
+of_time = Univariate(_NAME, _wiener, _OF_DRIFTS | {"tau": ("Nondecision time", variability)})
 
 
 @cache
@@ -201,31 +195,9 @@ def bound(name: str, signature: inspect.Signature, args: Any, named: Any) -> lis
     return [given.get(each) for each in signature.parameters]
 
 
+# The docstring is that of the only instance.
 class Wiener(Density):
-    """The density with five to eight arguments."""
-
-    def __init__(self) -> None:
-        super().__init__("wiener_lpdf", {**ARGUMENTS, **VARIABILITIES})
-        for i, name in enumerate(VARIABILITIES, start=len(ARGUMENTS)):
-            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            self.parameters[i] = inspect.Parameter(name, kind, default=None)
-        propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
-        self.__signature__ = inspect.Signature([*self.parameters, propto])
-        self.proportional.__signature__ = inspect.Signature(self.parameters)
-        self.__doc__ = _DOC
-
-    @typed
-    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
-        values = bound("wiener_lpdf", self.__signature__, args, named)[: len(self.arguments)]
-        if values[6] is None and values[7] is None:
-            row = wiener if values[5] is None else wiener_of_drifts
-            return row(*values[: len(row.arguments)], propto=propto)
-        values[5:] = [0.0 if x is None else x for x in values[5:]]
-        result = _averaged(*values)
-        return 0.0 if propto and not any(map(is_differentiable, values)) else result
-
-
-_DOC = """Log density of the Wiener first passage time distribution at the upper boundary, summed
+    """Log density of the Wiener first passage time distribution at the upper boundary, summed
     over all elements.
 
     Parameters
@@ -289,6 +261,25 @@ _DOC = """Log density of the Wiener first passage time distribution at the upper
     >>> round(vm.wiener_lpdf([0.5, 0.8], 1.2, 0.1, 0.4, 0.6), 12)
     -1.665231044301
     """
+
+    def __init__(self) -> None:
+        super().__init__(_NAME, {**ARGUMENTS, **VARIABILITIES})
+        for i, name in enumerate(VARIABILITIES, start=len(ARGUMENTS)):
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            self.parameters[i] = inspect.Parameter(name, kind, default=None)
+        propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
+        self.__signature__ = inspect.Signature([*self.parameters, propto])
+        self.proportional.__signature__ = inspect.Signature(self.parameters)
+
+    @typed
+    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
+        values = bound(_NAME, self.__signature__, args, named)[: len(self.arguments)]
+        if values[6] is None and values[7] is None:
+            row = wiener if values[5] is None else wiener_of_drifts
+            return row(*values[: len(row.arguments)], propto=propto)
+        values[5:] = [0.0 if x is None else x for x in values[5:]]
+        result = _averaged(*values)
+        return 0.0 if propto and not any(map(is_differentiable, values)) else result
 
 
 wiener_lpdf = Wiener()

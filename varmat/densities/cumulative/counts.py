@@ -24,6 +24,13 @@ def _up_to(n: Operand, theta: Operand) -> Result:
 
 
 def _bernoulli(x: Operand, theta: Operand) -> Tails:
+    """The probability up to 0 is :math:`1 - \\theta`, that up to 1 is 1. In
+    SciPy ``scipy.stats.bernoulli(theta)``.
+
+    >>> import varmat as vm
+    >>> vm.bernoulli_cdf([0, 1], 0.25)
+    0.75
+    """
     return Tails(
         below=Tail(np.log1p(-theta), theta=-1.0 / (1.0 - theta)),
         above=Tail(np.log(theta), theta=1.0 / theta),
@@ -41,18 +48,19 @@ bernoulli_cdf, bernoulli_lcdf, bernoulli_lccdf = cumulative(
     end=lambda n, *_: n < 1.0,
     after=[(1, 0.5), (2, 0.5)],
     inside=0.0,
-    notes="""The probability up to 0 is :math:`1 - \\theta`, that up to 1 is 1. In
-    SciPy ``scipy.stats.bernoulli(theta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.bernoulli_cdf([0, 1], 0.25)
-0.75
-""",
 )
 
 
 # Of the count of integers up to y and of that above it, the smaller one has the digits.
 def _discrete_range(x: Operand, lower: Operand, upper: Operand) -> Tails:
+    """The probability up to y is the number of integers from the lower bound to y over that
+    of all up to the upper bound. There are no derivatives: all arguments are discrete. In SciPy
+    ``scipy.stats.randint(lower, upper + 1)``.
+
+    >>> import varmat as vm
+    >>> vm.discrete_range_cdf(1, 1, 4)
+    0.25
+    """
     size = upper - lower + 1.0
     under = (np.floor(x) - lower + 1.0) / size
     over = (upper - np.floor(x)) / size
@@ -72,12 +80,4 @@ discrete_range_cdf, discrete_range_lcdf, discrete_range_lccdf = cumulative(
     end=lambda y, _, upper: y < upper,
     after=[(5, 1, 5), (6, 1, 5), (2, 2, 2)],
     inside=lambda lower, *_: lower,
-    notes="""The probability up to y is the number of integers from the lower bound to y over that
-    of all up to the upper bound. There are no derivatives: all arguments are discrete. In SciPy
-    ``scipy.stats.randint(lower, upper + 1)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.discrete_range_cdf(1, 1, 4)
-0.25
-""",
 )
