@@ -4,15 +4,12 @@
         normal_lpdf, lambda rng, shape, mu, sigma: rng.normal(mu, sigma, shape), notes=...
     )
 
-    @vectors(
-        "multivariate normal distribution", "k",
-        mu=("Location parameter", finite_vector, "k"), L=(..., "kk"), notes=...,
-    )
+    @vectors("multivariate normal distribution", multi_normal_cholesky_lpdf, "k", mu="k", L="kk")
     def multi_normal_cholesky_rng(rng, shape, mu, L): ...
 
 The function that draws is called with a generator, the shape of the draws and the values of the
-arguments, after all checks. A distribution of one variable takes the titles and domains of its
-arguments from its density, but refuses infinite parameters as well."""
+arguments, after all checks. Titles and domains of the arguments are those of the density, but
+infinite parameters are refused as well."""
 
 from __future__ import annotations
 
@@ -30,9 +27,9 @@ from varmat.core.domains import Domain, finite, integers, positive, positive_fin
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data as plain_data
-from varmat.densities.density import Domains, not_nan, positional
+from varmat.densities.density import Density, Domains, not_nan, positional
 from varmat.densities.domains import Matrix, ScalarDomain
-from varmat.densities.sources import references
+from varmat.densities.sources import references, told
 from varmat.densities.univariate import Univariate
 
 if TYPE_CHECKING:
@@ -76,6 +73,18 @@ class Drawn(Protocol):
         size: int | Shape | None = None,
     ) -> np.ndarray:
         """The draws of many calls. The arguments at the positions `varying` have a row for each."""
+
+
+def aligned(
+    args: Sequence[Operand], varying: Sequence[int], missing: Sequence[int]
+) -> list[Operand]:
+    """The arguments with missing axes after their rows, where they have rows: broadcasting aligns
+    the last axes, and the rows must stay the first.
+    """
+    return [
+        x.reshape(len(x), *(1,) * missing[i], *x.shape[1:]) if i in varying else x
+        for i, x in enumerate(args)
+    ]
 
 
 class RandomNumbers:
@@ -122,6 +131,21 @@ class RandomNumbers:
         )
         self.discrete = discrete
         self.__signature__ = inspect.Signature([*positional(arguments), *_SETTINGS])
+
+    def describe(self, module: str, density: Density | None, title: str, **words: str) -> None:
+        """Set where the function is, and its docstring, and make it the ``rng`` of its density."""
+        self.__module__, self.family = module, density
+        if density is not None:
+            density.rng = self
+        kind = "int" if self.integer else "float"
+        self.__doc__ = _DOC.format(
+            title=title,
+            arguments=_argument_lines(self),
+            kind=f"{kind}64",
+            scalar="" if self.event else f" or {kind}",
+            references=references(self.name),
+            **words,
+        )
 
     def __reduce__(self) -> str:
         return self.name
@@ -178,12 +202,12 @@ class RandomNumbers:
             self._value(name, x[0] if i in varying else x)
             for i, (name, x) in enumerate(zip(self.arguments, args, strict=True))
         ]
-        shape, stacked = self._shape(first, size), list(args)
-        for i, (name, x) in enumerate(zip(self.arguments, first, strict=True)):
-            if i in varying:
-                # Broadcasting aligns the last axes, and the rows must stay the first.
-                missing = len(shape) - (np.ndim(x) - len(self._core(name, x)))
-                stacked[i] = args[i].reshape(count, *(1,) * missing, *np.shape(x))
+        shape = self._shape(first, size)
+        outer = [
+            np.ndim(x) - len(self._core(name, x))
+            for name, x in zip(self.arguments, first, strict=True)
+        ]
+        stacked = aligned(args, varying, [len(shape) - n for n in outer])
         return np.asarray(self(*stacked, rng=rng, size=(count, *shape)))
 
     def _value(self, name: str, x: Operand) -> Result:
@@ -274,7 +298,7 @@ def without_infinities(domain: Domain) -> Domain:
     """The domain without infinities, at which densities have limits but draws do not."""
     if domain in (positive, not_nan):
         return positive_finite if domain is positive else finite
-    if domain.holds(math.inf) or domain.holds(-math.inf):
+    if type(domain) is Domain and (domain.holds(math.inf) or domain.holds(-math.inf)):
         return Domain(f"{domain.phrase} finite", lambda x: domain.holds(x) & finite.holds(x))
     return domain
 
@@ -322,40 +346,28 @@ def random_numbers(
         arguments[name] = title, domains.get(name) or without_infinities(domain)
     discrete = density.discrete & set(names)
     made = RandomNumbers(f"{stem}_rng", draw, arguments, {}, "", suffix == "lpmf", discrete)
-    made.__module__ = sys._getframe(1).f_globals["__name__"]
-    made.family, density.rng = density, made
     if density.demand is not None:
         # The demand does not depend on the observation, so any number stands in for it.
         made.demand = lambda function, values: density.check_demand(function, [0.0, *values])
     point = density.points[0][1:]
     call = "".join(f"{x!r}, " for x in point)
-    made.__doc__ = _DOC.format(
-        title=density.title,
-        arguments=_argument_lines(made),
-        kind="int64" if made.integer else "float64",
-        axes="",
-        scalar=" or int" if made.integer else " or float",
-        notes=notes.strip(),
-        references=references(made.name),
-        examples=f""">>> import varmat as vm
+    examples = f""">>> import varmat as vm
     >>> draws = vm.{made.name}({call}rng=1, size=100)
     >>> draws.shape
     (100,)
     >>> vm.{density.name}({", ".join(["draws", *map(repr, point)])}) > float("-inf")
-    True""",
-    )
+    True"""
+    module = sys._getframe(1).f_globals["__name__"]
+    made.describe(module, density, density.title, axes="", notes=notes, examples=examples)
     return made
 
 
 def vectors(
     title: str,
-    event: str,
-    *,
-    notes: str,
-    examples: str,
-    density: Operand = None,
+    density: Density | None,
+    event: str = "",
     integer: bool = False,
-    **arguments: tuple[str, Domain] | tuple[str, Domain, str],
+    **arguments: str | tuple[str, Domain] | tuple[str, Domain, str],
 ) -> Callable[[Function], RandomNumbers]:
     """Make random vectors or matrices, or random numbers with such parameters.
 
@@ -363,60 +375,49 @@ def vectors(
     ----------
     title : str
         The name of the distribution.
+    density : Density or None
+        The density or mass, from which titles and domains of the arguments come. It gets the
+        function as its ``rng``.
     event : str
         One letter for each axis of a draw.
-    notes, examples : str
-        Text for the docstring.
-    density : Density, optional
-        Gets the function as its ``rng``.
     integer : bool
-        Whether draws are integers.
-    **arguments : tuple
-        Title, domain, and one letter for each of the last axes of an argument, after "#" if it has
-        integers.
+        Whether draws are integers if there is no density. Those of a mass are.
+    **arguments : str or tuple
+        One letter for each of the last axes of an argument, after "#" if it has integers; and its
+        domain, if not that of the density without infinities; and its title, if the density has no
+        such argument.
 
     Returns
     -------
     callable
-        Decorator for the function that draws.
+        Decorator for the function that draws. Its docstring says how the numbers are drawn, and
+        shows an example: the docstring of the random numbers has these as Notes and Examples.
     """
 
     def make(draw: Function) -> RandomNumbers:
-        cores = {
-            name: core
-            for name, (_, _, *rest) in arguments.items()
-            if rest and (core := rest[0].removeprefix("#"))
-        }
-        discrete = frozenset(
-            name for name, (_, _, *rest) in arguments.items() if rest and rest[0].startswith("#")
-        )
-        made = RandomNumbers(
-            draw.__name__,
-            draw,
-            {name: (each[0], each[1]) for name, each in arguments.items()},
-            cores,
-            event,
-            integer,
-            discrete,
-        )
-        made.__module__, made.family = draw.__module__, density
-        if density is not None:
-            density.rng = made
+        domains, letters = {}, {}
+        for name, each in arguments.items():
+            given = (each,) if isinstance(each, str) else each
+            letters[name], domain, words = (*given, None, None)[:3]
+            if words is None:
+                words, known = density.arguments[name]
+                domain = domain or without_infinities(known)
+            domains[name] = words, domain
         axes = (
             f" Its last axes are ({', '.join(event.upper())})."
             if len(event) > 1
             else " Its last axis is a draw." * len(event)
         )
-        made.__doc__ = _DOC.format(
-            title=title,
-            arguments=_argument_lines(made),
-            kind="int64" if integer else "float64",
-            axes=axes,
-            scalar="" if event else " or int" if integer else " or float",
-            notes=notes.strip(),
-            references=references(made.name),
-            examples=examples.strip().replace("\n", "\n    "),
+        made = RandomNumbers(
+            draw.__name__,
+            draw,
+            domains,
+            {name: core for name, each in letters.items() if (core := each.removeprefix("#"))},
+            event,
+            integer or (density is not None and density.name.endswith("_lpmf")),
+            frozenset(name for name, each in letters.items() if each.startswith("#")),
         )
+        made.describe(draw.__module__, density, title, axes=axes, **told(draw))
         return made
 
     return make
