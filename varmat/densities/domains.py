@@ -24,9 +24,6 @@ from varmat.programs.build.symbol import Symbol, holds, require
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Plain, Result
 
-# The derivative for an observation outside the support, and for no observation at all.
-ZERO = np.zeros(())
-
 
 def possible_value(value: Operand) -> Result:
     """A log density that is nan only for an infinite observation, for which it is -inf, and a run

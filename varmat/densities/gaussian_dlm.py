@@ -15,8 +15,8 @@ import numpy as np
 from varmat.core.domains import Domain, finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, density, not_nan
-from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix
+from varmat.densities.density import HALF_LOG_TWO_PI, ZERO, KeptTerms, density, not_nan
+from varmat.densities.domains import Matrix, Vector, symmetric_matrix
 from varmat.functions.checks import TOLERANCE, check_values
 from varmat.functions.linalg.lapack import MatrixError, cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle

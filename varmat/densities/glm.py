@@ -64,7 +64,7 @@ class Glm(Density):
         self.places = [(i, name) for i, name in enumerate(self.names) if name in self.discrete]
 
         def value(
-            *values: Operand, keep: frozenset[str] | None = None, workspace: Function = np.empty
+            *values: Operand, keep: KeptTerms | None = None, workspace: Function = np.empty
         ) -> Result:
             return self._value(values, keep, workspace)
 
@@ -121,7 +121,7 @@ class Glm(Density):
         return super().__call__(*args, propto=propto, **named)
 
     def _value(
-        self, values: tuple[Operand, ...], keep: frozenset[str] | None, workspace: Function
+        self, values: tuple[Operand, ...], keep: KeptTerms | None, workspace: Function
     ) -> Result:
         if any(map(is_symbol, values)):  # a program has its own form, or calls this function
             refuse()
@@ -129,7 +129,7 @@ class Glm(Density):
         return Saved(value, sums=sums)
 
     def _evaluate(
-        self, values: Operand, keep: frozenset[str] | None, workspace: Function
+        self, values: Operand, keep: KeptTerms | None, workspace: Function
     ) -> tuple[float, PassSums | None]:
         """The value, and what the reverse rule wants back: None if there are no rows, or an
         observation is impossible.
@@ -323,7 +323,7 @@ def normal_partials(y: Operand, eta: Operand, sigma: Operand) -> dict[str, Resul
 # d/deta = z / sigma,  d/dy = -z / sigma,  d/dsigma = (z**2 - 1) / sigma.
 @glm(normal_partials, **titles(finite, sigma=("Scale vector", positive_finite)))
 def normal_id_glm_lpdf(
-    one_pass: Pass, y: Operand, alpha: Operand, sigma: Operand, keep: frozenset[str]
+    one_pass: Pass, y: Operand, alpha: Operand, sigma: Operand, keep: KeptTerms
 ) -> PassSums:
     """Log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)`` in one pass
     through `X`.
@@ -416,7 +416,7 @@ def bernoulli_partials(y: Operand, eta: Operand) -> dict[str, Result]:
 # d/deta = s / (1 + exp(t)).
 @glm(bernoulli_partials, lambda y: np.all((y == 0.0) | (y == 1.0)), **titles(not_nan))
 def bernoulli_logit_glm_lpmf(
-    one_pass: Pass, y: Operand, alpha: Operand, keep: frozenset[str]
+    one_pass: Pass, y: Operand, alpha: Operand, keep: KeptTerms
 ) -> PassSums:
     """Log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)`` in one pass
     through `X`.
@@ -508,9 +508,7 @@ def poisson_partials(y: Operand, eta: Operand) -> dict[str, Result]:
     lambda y: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),
     **titles(not_nan),
 )
-def poisson_log_glm_lpmf(
-    one_pass: Pass, y: Operand, alpha: Operand, keep: frozenset[str]
-) -> PassSums:
+def poisson_log_glm_lpmf(one_pass: Pass, y: Operand, alpha: Operand, keep: KeptTerms) -> PassSums:
     """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @
     beta)`` in one pass through `X`.
 

@@ -13,8 +13,8 @@ from varmat.core.domains import finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.categorical import categories
-from varmat.densities.density import density, integer_to, not_nan
-from varmat.densities.domains import ZERO, finite_vector, ordered
+from varmat.densities.density import ZERO, density, integer_to, not_nan
+from varmat.densities.domains import finite_vector, ordered
 from varmat.densities.ordered import Cells
 from varmat.densities.row_pass import MOST_ROWS, Pass
 from varmat.functions.arrays.exponentials import softmax

@@ -32,6 +32,7 @@ from varmat.programs.kernels.counts import (
 )
 
 if TYPE_CHECKING:
+    from varmat.densities.density import KeptTerms
     from varmat.typing import Operand, Plain, Result, Setting
 
 __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
@@ -159,7 +160,7 @@ def _are_successes(n: Operand, trials: Operand) -> Result:
     N=("Population size parameter", nonnegative),
 )
 def binomial_logit_glm_lpmf(
-    one_pass: Pass, n: Operand, alpha: Operand, trials: Operand, keep: frozenset[str]
+    one_pass: Pass, n: Operand, alpha: Operand, trials: Operand, keep: KeptTerms
 ) -> PassSums:
     """Log mass of a binomial regression: ``binomial_logit_lpmf(n, N, alpha + X @ beta)`` in one
     pass through `X`.
@@ -245,7 +246,7 @@ def neg_binomial_partials(y: Operand, eta: Operand, phi: Operand) -> dict[str, A
     **titles(not_nan, phi=("Precision parameter", positive_finite)),
 )
 def neg_binomial_2_log_glm_lpmf(
-    one_pass: Pass, y: Operand, alpha: Operand, phi: Operand, keep: frozenset[str]
+    one_pass: Pass, y: Operand, alpha: Operand, phi: Operand, keep: KeptTerms
 ) -> PassSums:
     """Log mass of a negative binomial regression: ``neg_binomial_2_log_lpmf(y, alpha + X @ beta,
     phi)`` in one pass through `X`.

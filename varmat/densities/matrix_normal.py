@@ -11,8 +11,15 @@ import numpy as np
 from varmat.core.domains import finite, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, StructuredDensity, density, not_nan
-from varmat.densities.domains import ZERO, possible_value, symmetric_matrix
+from varmat.densities.density import (
+    HALF_LOG_TWO_PI,
+    ZERO,
+    KeptTerms,
+    StructuredDensity,
+    density,
+    not_nan,
+)
+from varmat.densities.domains import possible_value, symmetric_matrix
 from varmat.densities.multi_normal import is_empty, whitened
 from varmat.densities.scale_matrices import Cholesky, Covariance
 from varmat.densities.sources import references

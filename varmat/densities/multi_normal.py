@@ -20,8 +20,16 @@ from varmat.core.dispatch import plain
 from varmat.core.domains import Domain, finite, positive
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, Density, KeptTerms, density, not_nan, possible
-from varmat.densities.domains import ZERO, ScalarDomain, lower_factor, possible_value
+from varmat.densities.density import (
+    HALF_LOG_TWO_PI,
+    ZERO,
+    Density,
+    KeptTerms,
+    density,
+    not_nan,
+    possible,
+)
+from varmat.densities.domains import ScalarDomain, lower_factor, possible_value
 from varmat.densities.scale_matrices import Cholesky, Covariance, Precision, Scale, weighted
 from varmat.densities.sources import references
 from varmat.functions.arrays.reductions import add_reduce

@@ -12,8 +12,8 @@ from varmat.core.domains import finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
-from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, density, integer_to, not_nan
-from varmat.densities.domains import ZERO, ordered
+from varmat.densities.density import HALF_LOG_TWO_PI, ZERO, KeptTerms, density, integer_to, not_nan
+from varmat.densities.domains import ordered
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.numpy_kernels import softplus
 from varmat.functions.special.logistic_functions import expit, log1m_exp

@@ -42,7 +42,16 @@ from varmat.core.domains import Domain
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.tape import join
 from varmat.core.variables import Var, VarMat, new
-from varmat.densities.density import Density, Domains, ieee, not_nan, positional, possible, typed
+from varmat.densities.density import (
+    Density,
+    Domains,
+    KeptTerms,
+    ieee,
+    not_nan,
+    positional,
+    possible,
+    typed,
+)
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section, told
@@ -54,7 +63,7 @@ from varmat.programs.run.emit import function_of_program
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result, Setting, Shape
 
-    Use = int | tuple[int, frozenset[str]]
+    Use = int | tuple[int, KeptTerms]
     # A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
     # number of partials.
     Compiled = tuple[Function, Function, list[int] | None, int]
@@ -65,7 +74,6 @@ LONG = 8192
 # Counts up to which the terms of a log mass, which are of the size of n log(n), may be added up as
 # they are.
 MODERATE = 1000.0
-Keep = frozenset[str] | None
 
 
 class LogDensity:
@@ -217,7 +225,7 @@ class Univariate(Density, Operation):
 
     @typed
     def __call__(
-        self, *args: Operand, propto: bool = False, keep: Keep = None, **named: Operand
+        self, *args: Operand, propto: bool = False, keep: KeptTerms | None = None, **named: Operand
     ) -> Result:
         if named or len(args) != self.arity:
             args, _ = self._bind(args, named)
@@ -268,7 +276,7 @@ class Univariate(Density, Operation):
         ]
         return self(*args, keep=use[1] if isinstance(use, tuple) else None)
 
-    def _broadcast(self, args: Sequence[Operand], keep: Keep) -> Result:
+    def _broadcast(self, args: Sequence[Operand], keep: KeptTerms | None) -> Result:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         if any(type(x) in (list, tuple) for x in args):  # behind an array without axes
             return self.unless_impossible(args, self._general(args, {"keep": keep}))
@@ -358,7 +366,7 @@ class Univariate(Density, Operation):
         """For each term that may be dropped the arguments on which it depends."""
         return [self.outline(False).names(t) for t in self.formula.dropping]
 
-    def kept(self, parts: LogDensity, keep: Keep) -> Sequence[Operand]:
+    def kept(self, parts: LogDensity, keep: KeptTerms | None) -> Sequence[Operand]:
         """The terms that depend on an argument in `keep`; None keeps all."""
         if keep is None:
             return parts.terms
@@ -408,7 +416,7 @@ class Univariate(Density, Operation):
         return self._uses[use]
 
     def _functions(
-        self, arrays: set[str], active: list[str], keep: Keep, quick: Quick | None
+        self, arrays: set[str], active: list[str], keep: KeptTerms | None, quick: Quick | None
     ) -> tuple[Result, Result]:
         """The functions for one use, and what makes those for long arrays."""
         made: Function = cache(lambda: self._functions(arrays, active, keep, None)[0])
@@ -456,7 +464,7 @@ class Univariate(Density, Operation):
                 x._take(p)
 
     # The tangent rule of every density of one variable: the sum of partial times tangent.
-    def _maps(self, r: Operand, *values: Operand, keep: Keep) -> tuple[Result, ...]:
+    def _maps(self, r: Operand, *values: Operand, keep: KeptTerms | None) -> tuple[Result, ...]:
         size = math.prod(np.broadcast_shapes(*map(np.shape, values)))
         inside = is_held(possible, r) or self._in_support([plain(v) for v in values])
 

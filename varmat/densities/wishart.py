@@ -15,9 +15,8 @@ import numpy as np
 from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import KeptTerms, density, not_nan, possible
+from varmat.densities.density import ZERO, KeptTerms, density, not_nan, possible
 from varmat.densities.domains import (
-    ZERO,
     ScalarDomain,
     definite_matrix,
     factor_or_none,

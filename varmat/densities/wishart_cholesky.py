@@ -15,8 +15,8 @@ import numpy as np
 from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import KeptTerms, StructuredDensity, density, possible
-from varmat.densities.domains import ZERO, lower_factor, lower_matrix, possible_value, square_matrix
+from varmat.densities.density import ZERO, KeptTerms, StructuredDensity, density, possible
+from varmat.densities.domains import lower_factor, lower_matrix, possible_value, square_matrix
 from varmat.densities.sources import references
 from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, log_multigamma, nu_slope
 from varmat.functions.checks import is_held
