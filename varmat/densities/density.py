@@ -322,7 +322,9 @@ class StructuredDensity(Density):
         zero = tuple(None if name in self.discrete else lambda: ZERO for name in self.arguments)
 
         def reverse(g: Adjoint, r: Operand, *values: Operand, keep: Operand, **known: Any) -> Any:
-            parts = rule(r, *values, **known) or zero
+            parts = rule(r, *values, **known)
+            if parts is None:  # zero even if g is nan
+                return zero
             return tuple(None if p is None else lambda p=p: g * p() for p in parts)
 
         def tangent(r: Operand, *values: Operand, keep: Operand, **known: Any) -> Any:

@@ -15,15 +15,15 @@ import numpy as np
 from varmat.core.domains import Domain, finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, ZERO, KeptTerms, density, not_nan
-from varmat.densities.domains import Matrix, Vector, symmetric_matrix
+from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, density, not_nan
+from varmat.densities.domains import Matrix, Vector, possible_value, symmetric_matrix
 from varmat.functions.checks import TOLERANCE, check_values
 from varmat.functions.linalg.lapack import MatrixError, cholesky_factor
-from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
-from varmat.programs.build.symbol import refuse, require
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
+from varmat.programs.build.symbol import is_symbol, number, refuse, require
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Plain, Result
+    from varmat.typing import Adjoint, Operand, Plain, Result
 
 __all__ = ["gaussian_dlm_obs_lpdf"]
 
@@ -286,18 +286,23 @@ def gaussian_dlm_obs_lpdf(
     array([0.5])
     """
     _check_shapes(y, f, g, v, w, m0, c0)
-    cholesky_factor("gaussian_dlm_obs_lpdf", c0, name="C0")
-    if not y.size or not np.isfinite(y).all():
+    (n, r), times = np.shape(f), np.shape(y)[1]
+    is_traced = any(map(is_symbol, (y, f, g, v, w, m0, c0)))
+    if is_traced and (0 in (times, n, r) or times * max(n, r) ** 3 > STRAIGHT):
+        refuse()
+    factor = cholesky_factor("gaussian_dlm_obs_lpdf", c0, name="C0")
+    if is_traced:
+        require(factor.diagonal() > 0.0)
+    elif not (y.size and np.isfinite(y).all()):
         return Saved(-math.inf if y.size else 0.0, moments=None)
-    value, moments = _filter(y, f, g, _covariance(v), w, m0, c0, _factorised_plain)
-    return Saved(
-        float(value) - (y.size * HALF_LOG_TWO_PI if "constants" in keep else 0.0), moments=moments
-    )
+    factorise = _factorised if is_traced else _factorised_plain
+    value, moments = _filter(y, f, g, _covariance(v), w, m0, c0, factorise)
+    value = number(value) - (y.size * HALF_LOG_TWO_PI if "constants" in keep else 0.0)
+    return Saved(possible_value(value), moments=moments)
 
 
-@gaussian_dlm_obs_lpdf.reverse
-def gaussian_dlm_obs_reverse(
-    g: Adjoint,
+@gaussian_dlm_obs_lpdf.gradient
+def gaussian_dlm_obs_gradient(
     r: Operand,
     y: Operand,
     F: Operand,
@@ -306,78 +311,18 @@ def gaussian_dlm_obs_reverse(
     W: Operand,
     m0: Operand,
     C0: Operand,
-    keep: KeptTerms,
-    moments: Operand,
+    moments: Operand = None,
 ) -> Result:
     if moments is None:
-        return (lambda: ZERO,) * 7
-    return _contributions(g, F, G, V, moments, to_triangle)
-
-
-def _contributions(
-    g: Adjoint, F: Operand, G: Operand, V: Operand, moments: list[Moment], fold: Function
-) -> Result:
-    """Of `V` as a vector, the elements on the diagonal; otherwise of one triangle, as of `W` and
-    `C0`.
-    """
+        if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
+            return None
+        v, w, c = (symmetric(x) for x in (_covariance(V), W, C0))
+        _, moments = _filter(y, F, G, v, w, m0, c, _factorised)
     parts = _back(F, G, moments)
-    parts[3] = np.diagonal(parts[3]) if np.ndim(V) == 1 else fold(parts[3])
-    parts[4], parts[6] = fold(parts[4]), fold(parts[6])
-    return tuple((lambda part=part: g * part) for part in parts)
-
-
-@gaussian_dlm_obs_lpdf.tangent
-def gaussian_dlm_obs_tangent(
-    r: Operand,
-    y: Operand,
-    F: Operand,
-    G: Operand,
-    V: Operand,
-    W: Operand,
-    m0: Operand,
-    C0: Operand,
-    keep: KeptTerms,
-) -> Result:
-    if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
-        return (lambda t: 0.0,) * 7
-    diagonal = np.ndim(V) == 1
-    symmetrised = [symmetric(x) for x in (_covariance(V), W, C0)]
-    _, moments = _filter(y, F, G, symmetrised[0], symmetrised[1], m0, symmetrised[2], _factorised)
-    parts = _back(F, G, moments)
-
-    def of(i: int) -> Result:
-        if i == 3 and diagonal:
-            return lambda t: np.sum(np.diagonal(parts[3]) * t)
-        return lambda t: np.sum(parts[i] * (symmetric(t) if i in (3, 4, 6) else t))
-
-    return tuple(map(of, range(7)))
-
-
-@gaussian_dlm_obs_lpdf.straight
-def gaussian_dlm_obs_straight(
-    y: Operand,
-    F: Operand,
-    G: Operand,
-    V: Operand,
-    W: Operand,
-    m0: Operand,
-    C0: Operand,
-    keep: KeptTerms,
-) -> Result:
-    _check_shapes(y, F, G, V, W, m0, C0)
-    n, r = np.shape(F)
-    times = np.shape(y)[1]
-    if not times or not n or not r or keep == frozenset() or times * max(n, r) ** 3 > STRAIGHT:
-        refuse()
-    require(_holds(V) & _holds(W))
-    require(np.abs(C0 - C0.T) <= TOLERANCE)
-    require(np.diagonal(np.linalg.cholesky(C0)) > 0.0)
-    value, moments = _filter(y, F, G, _covariance(V), W, m0, C0, _factorised)
-    require(np.isfinite(value))
-    if keep is None or "constants" in keep:
-        value = value - times * r * HALF_LOG_TWO_PI
-
-    return value, lambda g: _contributions(g, F, G, V, moments, _folded)
+    # Of `V` as a vector, the elements on the diagonal; otherwise of one triangle, as of W and C0.
+    parts[3] = np.diagonal(parts[3]) if np.ndim(V) == 1 else _folded(parts[3])
+    parts[4], parts[6] = _folded(parts[4]), _folded(parts[6])
+    return tuple((lambda part=part: part) for part in parts)
 
 
 def _folded(x: Operand) -> Result:

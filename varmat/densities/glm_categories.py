@@ -15,7 +15,7 @@ from varmat.core.operation import Saved
 from varmat.densities.categorical import categories
 from varmat.densities.density import ZERO, density, integer_to, not_nan
 from varmat.densities.domains import finite_vector, ordered
-from varmat.densities.ordered import Cells
+from varmat.densities.ordered import Cells, ordered_logistic_straight
 from varmat.densities.row_pass import MOST_ROWS, Pass
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
@@ -80,6 +80,11 @@ def _each(which: Plain, size: int) -> Result:
         if which.size == size
         else np.full(size, which.reshape(-1)[0] if which.size else 0)
     )
+
+
+def _is_moderate(x: Operand, size: int) -> bool:
+    """Whether this is a matrix with a row for each observation, and not large."""
+    return np.ndim(x) == 2 and len(x) == size and 0 < np.size(x) <= LARGE
 
 
 def _rows(x: Operand) -> Result:
@@ -293,13 +298,7 @@ def categorical_logit_glm_straight(
 ) -> Result:
     size, k = _shapes_of_logits(y, x, alpha, beta)
     which = categories(y, k)
-    if (
-        which is None
-        or not 0 < np.size(x) <= LARGE
-        or np.ndim(x) != 2
-        or len(x) != size
-        or keep == frozenset()
-    ):
+    if which is None or not _is_moderate(x, size) or keep == frozenset():
         refuse()
     for operand in (x, alpha, beta):
         require(np.isfinite(operand))
@@ -521,62 +520,22 @@ def ordered_logistic_glm_tangent(
 
 @ordered_logistic_glm_lpmf.straight
 def ordered_logistic_glm_straight(
-    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: KeptTerms | None
+    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: KeptTerms
 ) -> Result:
-    size, k = _shapes_of_order(y, x, beta), np.shape(cutpoints)[0]
-    which = categories(y, k + 1)
-    if (
-        which is None
-        or not 0 < np.size(x) <= LARGE
-        or np.ndim(x) != 2
-        or len(x) != size
-        or not k
-        or keep == frozenset()
-    ):
+    size = _shapes_of_order(y, x, beta)
+    if not _is_moderate(x, size) or np.ndim(cutpoints) != 1 or keep == frozenset():
         refuse()
-    which = _each(which, size)
-    for operand in (x, beta, cutpoints):
+    for operand in (x, beta):
         require(np.isfinite(operand))
-    if k > 1:
-        require(cutpoints[1:] > cutpoints[:-1])
-    eta = np.matmul(x, beta)
-    # Ones for the observations that have a cutpoint below them, or above, and where it is.
-    has = [(which > 0).astype(np.float64), (which < k).astype(np.float64)]
-    places = [np.maximum(which - 1, 0), np.minimum(which, k - 1)]
-    t = [cutpoints[places[0]] - eta, eta - cutpoints[places[1]]]
-    e = [np.exp(-np.abs(each)) for each in t]
-    value = -sum(
-        np.vdot(here, np.maximum(each, 0.0) + np.log1p(small))
-        for here, each, small in zip(has, t, e, strict=True)
-    )
-    counts = _inner_counts(which, cutpoints)
-    if k > 1:
-        widths = cutpoints[1:] - cutpoints[:-1]
-        apart = np.exp(-widths)
-        value = value + np.vdot(
-            counts, np.where(widths < 0.5, np.log(-np.expm1(-widths)), np.log1p(-apart))
-        )
+    each = np.broadcast_to(y, (size,))
+    value, contributions = ordered_logistic_straight(each, x @ beta, cutpoints, keep)
 
-    def contributions(g: Adjoint) -> Result:
-        below, above = (
-            here * np.where(each > 0.0, 1.0, small) / (1.0 + small)
-            for here, each, small in zip(has, t, e, strict=True)
-        )
-        w = g * (below - above)
-
-        def of_cutpoints() -> Result:
-            c = g * (
-                np.matmul(above, _indicators(places[1], k))
-                - np.matmul(below, _indicators(places[0], k))
-            )
-            if k > 1:
-                odds = g * (counts * apart / -np.expm1(-widths))
-                c = c + np.concatenate([np.zeros(1), odds]) - np.concatenate([odds, np.zeros(1)])
-            return c
-
+    def of_matrix(g: Adjoint) -> Result:
+        _, of_eta, of_cutpoints = contributions(g)
+        w = of_eta()
         return None, lambda: w[:, None] * beta, lambda: np.matmul(np.transpose(x), w), of_cutpoints
 
-    return value, contributions
+    return value, of_matrix
 
 
 for _density in (categorical_logit_glm_lpmf, ordered_logistic_glm_lpmf):
