@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import KeptTerms, density, integer_to, not_nan
-from varmat.densities.domains import finite_vector, simplex
+from varmat.densities.domains import broadcast, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
@@ -43,12 +42,7 @@ def tally(function: str, title: str, n: Operand, shape: tuple[int, ...]) -> Resu
     """How often each category is observed with each vector of parameters, in the shape of these.
 
     It is None if an observation is no category."""
-    try:
-        np.broadcast_shapes(np.shape(n), shape[:-1])
-    except ValueError:
-        raise ShapeError(
-            f"{function}: {title} has shape {np.shape(n)}, but must broadcast with {shape[:-1]}!"
-        ) from None
+    broadcast(function, shape[:-1], (title, n))
     which = categories(n, shape[-1])
     return None if which is None else count(rows_of(shape) + which, shape)
 

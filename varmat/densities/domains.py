@@ -35,6 +35,20 @@ def possible_value(value: Operand) -> Result:
     return -math.inf if value != value else float(value)
 
 
+def broadcast(
+    function: str, shape: tuple[int, ...], *arguments: tuple[str, Operand]
+) -> tuple[int, ...]:
+    """The shape to which one broadcasts with those of arguments, which are given with titles."""
+    for title, x in arguments:
+        try:
+            shape = np.broadcast_shapes(shape, np.shape(x))
+        except ValueError:
+            raise ShapeError(
+                f"{function}: {title} has shape {np.shape(x)}, but must broadcast with {shape}!"
+            ) from None
+    return shape
+
+
 class ScalarDomain(Domain):
     """A domain of single numbers: an array is refused."""
 

@@ -24,7 +24,7 @@ from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import HALF_LOG_TWO_PI, Density, Domains, not_nan, typed, zero_or_one
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
-from varmat.densities.row_pass import Pass, PassSums, part
+from varmat.densities.row_pass import Pass, PassSums, observations, part
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit
@@ -162,31 +162,13 @@ class Glm(Density):
     def _size(self, values: tuple[Plain, ...]) -> int:
         """The number of observations."""
         x, titles = values[1], [title for title, _ in self.arguments.values()]
-        if np.ndim(x) not in (1, 2):
-            raise ShapeError(
-                f"{self.name}: {titles[1]} has shape {np.shape(x)}, but must be a matrix, or a "
-                "vector: one row!"
-            )
-        if np.shape(values[3]) != x.shape[-1:]:
+        if np.ndim(x) in (1, 2) and np.shape(values[3]) != x.shape[-1:]:
             raise ShapeError(
                 f"{self.name}: {titles[3]} has shape {np.shape(values[3])}, but must have the "
                 f"shape {x.shape[-1:]}!"
             )
-        size = x.shape[0] if x.ndim == 2 else 1
-        for i, value in enumerate(values):
-            if (
-                i in (1, 3)
-                or type(value) is float
-                or (shape := np.shape(value)) in ((), (1,), (size,))
-            ):
-                continue
-            if len(shape) != 1 or size != 1:
-                raise ShapeError(
-                    f"{self.name}: {titles[i]} has shape {shape}, but must be a scalar or have the "
-                    f"shape ({size},)!"
-                )
-            size = shape[0]
-        return size
+        vectors = [(titles[i], value) for i, value in enumerate(values) if i not in (1, 3)]
+        return observations(self.name, x, vectors)
 
     # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):
     # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.

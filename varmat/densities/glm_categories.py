@@ -16,7 +16,7 @@ from varmat.densities.categorical import categories
 from varmat.densities.density import ZERO, density, integer_to, not_nan
 from varmat.densities.domains import finite_vector, ordered
 from varmat.densities.ordered import Cells, ordered_logistic_straight
-from varmat.densities.row_pass import MOST_ROWS, Pass
+from varmat.densities.row_pass import MOST_ROWS, Pass, observations
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit, log1m_exp
@@ -34,26 +34,6 @@ LARGE = 1 << 17
 # Cutpoints up to which exponentials are taken of them, and what sums of these with the predictors
 # may be.
 FAR, LARGEST = 300.0, 1e150
-
-
-def _observations(function: str, y: Operand, x: Operand) -> int:
-    """The number of observations, after the checks of their shape and that of the matrix."""
-    shape = np.shape(y)
-    if np.ndim(x) not in (1, 2):
-        title = "Matrix of independent variables"
-        raise ShapeError(
-            f"{function}: {title} has shape {np.shape(x)}, but must be a matrix, or a vector: one "
-            "row!"
-        )
-    rows: int = np.shape(x)[0] if np.ndim(x) == 2 else 1
-    if shape in ((), (1,), (rows,)):
-        return rows
-    if len(shape) == 1 and rows == 1:
-        return int(shape[0])
-    title = "Vector of dependent variables"
-    raise ShapeError(
-        f"{function}: {title} has shape {shape}, but must be a scalar or have the shape ({rows},)!"
-    )
 
 
 def _check_shape(function: str, title: str, x: Operand, shape: tuple[int, ...]) -> None:
@@ -97,7 +77,7 @@ def _rows(x: Operand) -> Result:
 def _shapes_of_logits(y: Operand, x: Operand, alpha: Operand, beta: Operand) -> tuple[int, int]:
     """The numbers of observations and of categories."""
     function = "categorical_logit_glm_lpmf"
-    size = _observations(function, y, x)
+    size = observations(function, x, [("Vector of dependent variables", y)])
     if np.ndim(beta) != 2 or np.shape(beta)[0] != np.shape(x)[-1]:
         rule = f"a matrix with {np.shape(x)[-1]} rows and a column for each category"
         raise ShapeError(
@@ -325,8 +305,9 @@ def categorical_logit_glm_straight(
 # log p = log F(eta - low) + log F(high - eta) + log(1 - exp(low - high)),  d/deta = b - a = w,
 # d/dlow = -b - odds,  d/dhigh = a + odds.
 def _shapes_of_order(y: Operand, x: Operand, beta: Operand) -> int:
-    size = _observations("ordered_logistic_glm_lpmf", y, x)
-    _check_shape("ordered_logistic_glm_lpmf", "Weight vector", beta, np.shape(x)[-1:])
+    function = "ordered_logistic_glm_lpmf"
+    size = observations(function, x, [("Vector of dependent variables", y)])
+    _check_shape(function, "Weight vector", beta, np.shape(x)[-1:])
     return size
 
 

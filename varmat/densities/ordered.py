@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from varmat.core.domains import finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
 from varmat.densities.density import HALF_LOG_TWO_PI, ZERO, KeptTerms, density, integer_to, not_nan
-from varmat.densities.domains import ordered
+from varmat.densities.domains import broadcast, ordered
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.numpy_kernels import softplus
 from varmat.functions.special.logistic_functions import expit, log1m_exp
@@ -82,15 +81,8 @@ class Cells:
 def _check_shapes(
     n: Operand, eta: Operand, cutpoints: Operand, function: str = "ordered_logistic_lpmf"
 ) -> tuple[int, ...]:
-    shape: tuple[int, ...] = np.shape(cutpoints)[:-1]
-    for title, x in (("Random variable", n), ("Location parameter", eta)):
-        try:
-            shape = np.broadcast_shapes(shape, np.shape(x))
-        except ValueError:
-            raise ShapeError(
-                f"{function}: {title} has shape {np.shape(x)}, but must broadcast with {shape}!"
-            ) from None
-    return shape
+    arguments = ("Random variable", n), ("Location parameter", eta)
+    return broadcast(function, np.shape(cutpoints)[:-1], *arguments)
 
 
 @density(
@@ -170,32 +162,33 @@ def ordered_logistic_straight(
     which = categories(n, shape[-1] + 1)
     if which is None or not np.size(cutpoints):
         refuse()
-    cells, widths = Cells(which, shape, full), np.diff(cutpoints)
-    low, high = cells.bounds(cutpoints)
-    value = np.sum(cells.counts * applied(log1m_exp, -widths))
-    for x in (low - eta, eta - high):
-        value = value - np.sum(np.broadcast_to(softplus(x), full))
+    ends, widths = cell_ends(which, shape, full), np.diff(cutpoints)
+    counts, flat = Cells(which, shape, full).counts, np.reshape(cutpoints, (-1,))
+    has = [x.astype(np.float64) for x in (ends.has_low, ends.has_high)]
+    t = [flat[ends.low] - eta, eta - flat[ends.high]]
+    # One exponential for the value and the slope at an end.
+    e = [np.exp(-np.abs(each)) for each in t]
+    value = np.sum(counts * applied(log1m_exp, -widths)) - sum(
+        np.sum(here * (np.maximum(each, 0.0) + np.log1p(small)))
+        for here, each, small in zip(has, t, e, strict=True)
+    )
 
     def contributions(g: Adjoint) -> Result:
-        below, above = applied(expit, low - eta), applied(expit, eta - high)
+        below, above = (
+            here * np.where(each > 0.0, 1.0, small) / (1.0 + small)
+            for here, each, small in zip(has, t, e, strict=True)
+        )
 
-        def in_cutpoints() -> Result:
-            places, odds, none = (
-                np.broadcast_to(cells.places, full),
-                cells.counts / np.expm1(widths),
-                np.zeros((*shape[:-1], 1)),
-            )
-            first, second = (np.broadcast_to(x, full) for x in (below, above))
-            ends = spread_back(second, places + 1, cells.ends) - spread_back(
-                first, places, cells.ends
-            )
+        def of_cutpoints() -> Result:
+            odds, none = counts / np.expm1(widths), np.zeros((*shape[:-1], 1))
+            slopes = spread_back(above, ends.high, shape) - spread_back(below, ends.low, shape)
             return g * (
-                ends[..., 1:-1]
+                slopes
                 + np.concatenate([none, odds], axis=-1)
                 - np.concatenate([odds, none], axis=-1)
             )
 
-        return None, lambda: g * (below - above), in_cutpoints
+        return None, lambda: g * (below - above), of_cutpoints
 
     return value, contributions
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import ZERO, KeptTerms, StructuredDensity, density, possible
 from varmat.densities.domains import lower_factor, lower_matrix, possible_value, square_matrix
 from varmat.densities.sources import references
-from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, log_multigamma, nu_slope
+from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, check_degrees, log_multigamma, nu_slope
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.lapack import log_diagonal, triangular_solve
 from varmat.functions.linalg.triangles import add_quotients, clear_above, triangle_mask, tril
@@ -51,9 +50,7 @@ def _check(function: str, y: Operand, nu: Operand, s: Operand) -> int:
             f"{function}: {_OBSERVATION} has shape {y.shape}, but must have that of {_SCALE}, "
             f"{s.shape}!"
         )
-    Domain(f"finite and greater than {k - 1}", lambda x: (x > k - 1) & (x < math.inf)).check(
-        function, DEGREES[0], nu
-    )
+    check_degrees(function, nu, k)
     return k
 
 

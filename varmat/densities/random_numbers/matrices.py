@@ -10,7 +10,7 @@ from varmat.core.domains import Domain, positive_finite
 from varmat.densities.domains import ScalarDomain
 from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
 from varmat.densities.random_numbers.row import Generator, vectors
-from varmat.densities.wishart import DEGREES, inv_wishart_lpdf, wishart_lpdf
+from varmat.densities.wishart import check_degrees, inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 from varmat.functions.linalg.lapack import cholesky_factor
 
@@ -91,13 +91,6 @@ def lkj_corr_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand) -> Resu
 
 
 # --- Wishart ---
-
-
-def check_degrees(function: str, nu: Operand, rows: int) -> None:
-    """Raise an error for degrees of freedom with which there is no density."""
-    Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < np.inf)).check(
-        function, DEGREES[0], nu
-    )
 
 
 def products(factors: Operand) -> Result:

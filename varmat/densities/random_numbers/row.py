@@ -399,7 +399,7 @@ def vectors(
         for name, each in arguments.items():
             given = (each,) if isinstance(each, str) else each
             letters[name], domain, words = (*given, None, None)[:3]
-            if words is None:
+            if density is not None and words is None:
                 words, known = density.arguments[name]
                 domain = domain or without_infinities(known)
             domains[name] = words, domain
