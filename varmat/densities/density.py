@@ -45,6 +45,7 @@ from varmat.core.dual import Dual
 from varmat.core.errors import DataError, DomainError, ShapeError, called
 from varmat.core.operation import Operation, as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES, Var
+from varmat.densities.sources import indented, references
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
@@ -370,3 +371,21 @@ def density(
         rule. A parameter ``workspace=np.empty`` means what it means for operations.
     """
     return lambda function: StructuredDensity(function, arguments, discrete)
+
+
+def member(
+    value: Function, name: str, arguments: Domains, words: dict[str, str], **settings: Any
+) -> StructuredDensity:
+    """Make a density of a family: that of this name, by the function of the family with these
+    settings, whose docstring has places for the words.
+    """
+
+    def function(*values: Operand, keep: KeptTerms) -> Result:
+        return value(*values, keep=keep, **settings)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = value.__module__
+    function.__doc__ = indented(value).format(
+        name=name, unnormalised=name.replace("_lp", "_lup"), references=references(name), **words
+    )
+    return StructuredDensity(function, arguments, ())

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["reference_section", "references", "source_of", "told"]
+__all__ = ["indented", "reference_section", "references", "source_of", "told"]
 
 # --- the works ---
 
@@ -261,10 +261,14 @@ def reference_section(function: str) -> str:
     return f"\n    References\n    ----------\n{references(function)}\n"
 
 
+def indented(function: Callable[..., Any]) -> str:
+    """The docstring of a function, indented by four blanks, of which some Pythons strip it."""
+    return textwrap.indent(inspect.cleandoc(function.__doc__ or ""), " " * 4).lstrip()
+
+
 def told(function: Callable[..., Any]) -> dict[str, str]:
     """The notes and the examples in the docstring of a row's function, for a docstring whose text
     is indented by four blanks.
     """
-    text = textwrap.indent(inspect.cleandoc(function.__doc__ or ""), " " * 4).lstrip()
-    notes, _, examples = text.partition("\n\n    >>>")
+    notes, _, examples = indented(function).partition("\n\n    >>>")
     return {"notes": notes, "examples": f">>>{examples}"}
