@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.domains import Domain
-from varmat.core.operation import as_operand
-from varmat.densities.density import Density, positional
+from varmat.densities.density import Density
 from varmat.densities.first_passage import log_first_passage
 from varmat.densities.first_passage_time import (
     DROP,
@@ -24,16 +23,18 @@ from varmat.densities.first_passage_time import (
     mean_passage_after,
     mean_passage_before,
 )
+from varmat.densities.sources import indented
 from varmat.densities.univariate import LogDensity, Univariate
 from varmat.densities.wiener import (
     ARGUMENTS,
     VARIABILITIES,
     bound,
-    check_starts,
+    checked,
     gauss_rule,
     is_zero,
     of_time,
     variability,
+    with_variabilities,
 )
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values, fixed
@@ -335,12 +336,9 @@ class WienerCumulative:
         self.arguments = {**_ARGUMENTS, **VARIABILITIES}
         form = partial(_passage, log_passage, mean, -1.0 if upper else 1.0, is_possible)
         self.row, self.upper = Univariate(name, form, _ARGUMENTS), upper
-        self._shape_of = Density(name, self.arguments).shape_of
-        parameters = positional(_ARGUMENTS)
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters += [inspect.Parameter(each, kind, default=None) for each in VARIABILITIES]
-        self.__signature__ = inspect.Signature(parameters)
-        self.__doc__ = (type(self).__doc__ or "").format(name=name, **words)
+        self._density = Density(name, self.arguments)
+        self.__signature__ = inspect.Signature(with_variabilities(_ARGUMENTS))
+        self.__doc__ = indented(type(self)).format(name=name, **words)
 
     def __reduce__(self) -> str:
         return self.name
@@ -354,13 +352,8 @@ class WienerCumulative:
             return self.row(*values[:5])
         return self._averaged([0.0 if x is None else x for x in values])
 
-    def _averaged(self, args: list[Operand]) -> Result:
-        args = [
-            as_operand(x, f"{self.name}: {name}")
-            for x, name in zip(args, self.arguments, strict=True)
-        ]
-        shape = self._shape_of(args)
-        check_values(partial(check_starts, name=self.name), args[3], args[6])
+    def _averaged(self, values: list[Operand]) -> Result:
+        shape, args = checked(self._density, values)
         y, alpha, tau, beta, delta, var_delta, var_beta, var_tau = args
         if 0 in shape:
             return 0.0

@@ -25,7 +25,6 @@ ONE_TURN = Domain("in the interval [-pi, pi]", lambda x: abs(x) <= math.pi)
 
 
 # The smaller part of the circle is integrated. Locations that differ by full turns are the same.
-# The smaller part of the circle is integrated. Locations that differ by full turns are the same.
 def _von_mises(x: Operand, mu: Operand, kappa: Operand) -> Tails:
     """The probability between :math:`-\\pi` and y, of angles between :math:`-\\pi` and
     :math:`\\pi`: the integral of the density, by Gauss' rule. The density has a value at all

@@ -154,7 +154,6 @@ def _up_to(n: Operand, N: Operand, theta: Operand) -> Result:
 
 
 # The probability of a success is given; there is always a failure more than n is smaller than N.
-# The probability of a success is given; there is always a failure more than n is smaller than N.
 def _binomial(x: Operand, N: Operand, theta: Operand) -> Tails:
     """The probability up to n is the regularised incomplete beta function :math:`I_{1 -
     \\theta}(N - n, n + 1)`. In SciPy ``scipy.stats.binom(N, theta)``.
