@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -182,7 +183,9 @@ def hmm_latent_rng(
     """
     states = np.empty((*shape, log_omegas.shape[-1]), np.int64)
     if states.shape[-1] and log_omegas.size:
-        logs, log_gamma = filtered("hmm_latent_rng", np.logaddexp, log_omegas, Gamma, rho)
+        # For one chain this takes half the time of `logsumexp`.
+        add = partial(np.logaddexp.reduce, axis=-2)
+        logs, log_gamma = filtered("hmm_latent_rng", add, log_omegas, Gamma, rho)
         state = chosen(rng, shape, np.exp(logs.pop()))
         states[..., -1] = state
         for t, each in reversed([*enumerate(logs)]):
