@@ -192,9 +192,13 @@ def tangents(
     """
     rows = np.reshape(d, (-1, np.shape(d)[-1]))
     a, half_square, half_log_determinant = scale.tangent(matrix, rows, scale.factor)
-    q = np.sum(a * rows, axis=-1) if weigh else None
-    w = weigh(q) if weigh else 1.0
-    slopes = np.reshape(w[..., None] * a if weigh else a, np.shape(d))
+    q: Result = None
+    w: Result = 1.0
+    if weigh is not None:
+        q = np.sum(a * rows, axis=-1)
+        w = weigh(q)
+        a = w[:, None] * a
+    slopes = np.reshape(a, np.shape(d))
     return (
         q,
         lambda t: np.sum(slopes * t),

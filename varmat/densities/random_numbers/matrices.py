@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core.domains import Domain, positive_finite
 from varmat.densities.domains import ScalarDomain
 from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
-from varmat.densities.random_numbers.row import Generator, vectors
+from varmat.densities.random_numbers.row import Generator, random_numbers
 from varmat.densities.wishart import check_degrees, inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 from varmat.functions.linalg.lapack import cholesky_factor
@@ -49,9 +49,9 @@ def correlation_factors(rng: Generator, shape: Shape, k: int, eta: float) -> Res
     return factors
 
 
-@vectors(
-    "LKJ distribution of the Cholesky factor of a correlation matrix",
+@random_numbers(
     lkj_corr_cholesky_lpdf,
+    "LKJ distribution of the Cholesky factor of a correlation matrix",
     "kk",
     K=ROW_COUNT,
     eta="",
@@ -70,7 +70,9 @@ def lkj_corr_cholesky_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand
     return correlation_factors(rng, shape, int(K), eta)
 
 
-@vectors("LKJ distribution of correlation matrices", lkj_corr_lpdf, "kk", K=ROW_COUNT, eta="")
+@random_numbers(
+    lkj_corr_lpdf, "LKJ distribution of correlation matrices", "kk", K=ROW_COUNT, eta=""
+)
 def lkj_corr_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand) -> Result:
     """The rows of the Cholesky factor are drawn one after the other, which is the onion method:
     the square of the length of the part of row i + 1 before the diagonal has a beta distribution
@@ -128,7 +130,7 @@ def inv_wishart_factors(
     return np.tril(np.linalg.solve(triangles.mT, np.broadcast_to(factor.T, triangles.shape)).mT)
 
 
-@vectors("Wishart distribution", wishart_lpdf, "kk", nu=("", DEGREE_DOMAIN), S="kk")
+@random_numbers(wishart_lpdf, "Wishart distribution", "kk", nu=("", DEGREE_DOMAIN), S="kk")
 def wishart_rng(rng: Generator, shape: Shape, nu: Operand, S: Operand) -> Result:
     """A draw is made of Bartlett's triangle: normal numbers, and roots of chi-square
     numbers on the diagonal; M. S. Bartlett, "On the theory of statistical regression",
@@ -143,9 +145,9 @@ def wishart_rng(rng: Generator, shape: Shape, nu: Operand, S: Operand) -> Result
     return products(wishart_factors("wishart_rng", rng, shape, nu, factor))
 
 
-@vectors(
-    "Wishart distribution, by Cholesky factors",
+@random_numbers(
     wishart_cholesky_lpdf,
+    "Wishart distribution, by Cholesky factors",
     "kk",
     nu=("", DEGREE_DOMAIN),
     L_S="kk",
@@ -163,7 +165,9 @@ def wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Operand, L_S: Operand
     return wishart_factors("wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))
 
 
-@vectors("inverse Wishart distribution", inv_wishart_lpdf, "kk", nu=("", DEGREE_DOMAIN), S="kk")
+@random_numbers(
+    inv_wishart_lpdf, "inverse Wishart distribution", "kk", nu=("", DEGREE_DOMAIN), S="kk"
+)
 def inv_wishart_rng(rng: Generator, shape: Shape, nu: Operand, S: Operand) -> Result:
     """A draw is made of Bartlett's triangle: normal numbers, and roots of chi-square numbers on the
     diagonal, by which the factor of the scale is divided; M. S. Bartlett, "On the theory of
@@ -178,9 +182,9 @@ def inv_wishart_rng(rng: Generator, shape: Shape, nu: Operand, S: Operand) -> Re
     return products(inv_wishart_factors("inv_wishart_rng", rng, shape, nu, factor))
 
 
-@vectors(
-    "inverse Wishart distribution, by Cholesky factors",
+@random_numbers(
     inv_wishart_cholesky_lpdf,
+    "inverse Wishart distribution, by Cholesky factors",
     "kk",
     nu=("", DEGREE_DOMAIN),
     L_S="kk",

@@ -17,7 +17,7 @@ from varmat.densities.matrix_normal import (
     multi_gp_cholesky_lpdf,
     multi_gp_lpdf,
 )
-from varmat.densities.random_numbers.row import Generator, vectors
+from varmat.densities.random_numbers.row import Generator, random_numbers
 from varmat.densities.random_numbers.vectors import chosen, solved
 from varmat.functions.linalg.lapack import cholesky_factor
 
@@ -36,9 +36,9 @@ __all__ = [
 # --- matrices of normal numbers ---
 
 
-@vectors(
-    "matrix normal distribution, by precision matrices",
+@random_numbers(
     matrix_normal_prec_lpdf,
+    "matrix normal distribution, by precision matrices",
     "nm",
     mu="nm",
     Sigma="nn",
@@ -65,7 +65,9 @@ def matrix_normal_prec_rng(
     return mu + solved(rows, solved(columns, z).mT).mT
 
 
-@vectors("multivariate Gaussian process distribution", multi_gp_lpdf, "kn", Sigma="nn", w="k")
+@random_numbers(
+    multi_gp_lpdf, "multivariate Gaussian process distribution", "kn", Sigma="nn", w="k"
+)
 def multi_gp_rng(rng: Generator, shape: Shape, Sigma: Operand, w: Operand) -> Result:
     """Each row of a draw is a vector of normal numbers with this covariance, divided by the root of
     its kernel scale.
@@ -79,9 +81,9 @@ def multi_gp_rng(rng: Generator, shape: Shape, Sigma: Operand, w: Operand) -> Re
     )
 
 
-@vectors(
-    "multivariate Gaussian process distribution, by the Cholesky factor",
+@random_numbers(
     multi_gp_cholesky_lpdf,
+    "multivariate Gaussian process distribution, by the Cholesky factor",
     "kn",
     L="nn",
     w="k",
@@ -113,9 +115,9 @@ def _root(covariance: Operand) -> Result:
     return axes * np.sqrt(np.maximum(values, 0.0))
 
 
-@vectors(
-    "Gaussian dynamic linear model",
+@random_numbers(
     gaussian_dlm_obs_lpdf,
+    "Gaussian dynamic linear model",
     "rt",
     F="nr!",
     G="nn!",
@@ -160,9 +162,9 @@ def gaussian_dlm_obs_rng(
 below_infinity = Domain("below infinity", lambda x: x < math.inf)
 
 
-@vectors(
-    "hidden states of a Markov model, given the observations",
+@random_numbers(
     None,
+    "hidden states of a Markov model, given the observations",
     "t",
     integer=True,
     log_omegas=("kt", below_infinity, "log_omegas"),

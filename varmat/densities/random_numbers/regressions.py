@@ -10,7 +10,7 @@ from varmat.core.domains import nonnegative
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
 from varmat.densities.glm_categories import categorical_logit_glm_lpmf, ordered_logistic_glm_lpmf
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
-from varmat.densities.random_numbers.row import Generator, log_gamma, poisson_counts, vectors
+from varmat.densities.random_numbers.row import Generator, log_gamma, poisson_counts, random_numbers
 from varmat.densities.random_numbers.vectors import cell, chosen
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.special.logistic_functions import expit
@@ -37,7 +37,9 @@ def predictors(shape: Shape, x: Operand, alpha: Operand, beta: Operand) -> tuple
     return (*shape, np.shape(x)[-2]), eta
 
 
-@vectors("normal linear model", normal_id_glm_lpdf, "n", X="nk", alpha="n/", beta="k", sigma="n/")
+@random_numbers(
+    normal_id_glm_lpdf, "normal linear model", "n", X="nk", alpha="n/", beta="k", sigma="n/"
+)
 def normal_id_glm_rng(
     rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand, sigma: Operand
 ) -> Result:
@@ -53,9 +55,9 @@ def normal_id_glm_rng(
     return eta + sigma * rng.standard_normal(shape)
 
 
-@vectors(
-    "Bernoulli model of linear log odds",
+@random_numbers(
     bernoulli_logit_glm_lpmf,
+    "Bernoulli model of linear log odds",
     "n",
     X="nk",
     alpha="n/",
@@ -76,9 +78,9 @@ def bernoulli_logit_glm_rng(
     return rng.random(shape) < expit(eta)
 
 
-@vectors(
-    "binomial model of linear log odds",
+@random_numbers(
     binomial_logit_glm_lpmf,
+    "binomial model of linear log odds",
     "n",
     N=("#n/", nonnegative),
     X="nk",
@@ -100,8 +102,8 @@ def binomial_logit_glm_rng(
     return rng.binomial(N, expit(eta), shape)
 
 
-@vectors(
-    "Poisson model of linear log rates", poisson_log_glm_lpmf, "n", X="nk", alpha="n/", beta="k"
+@random_numbers(
+    poisson_log_glm_lpmf, "Poisson model of linear log rates", "n", X="nk", alpha="n/", beta="k"
 )
 def poisson_log_glm_rng(
     rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand
@@ -118,9 +120,9 @@ def poisson_log_glm_rng(
     return poisson_counts("poisson_log_glm_rng", rng, np.exp(eta), shape)
 
 
-@vectors(
-    "negative binomial model of linear log means",
+@random_numbers(
     neg_binomial_2_log_glm_lpmf,
+    "negative binomial model of linear log means",
     "n",
     X="nk",
     alpha="n/",
@@ -143,9 +145,9 @@ def neg_binomial_2_log_glm_rng(
     return poisson_counts("neg_binomial_2_log_glm_rng", rng, rate, shape)
 
 
-@vectors(
-    "ordered logistic model of linear locations",
+@random_numbers(
     ordered_logistic_glm_lpmf,
+    "ordered logistic model of linear locations",
     "n",
     X="nk",
     beta="k",
@@ -166,9 +168,9 @@ def ordered_logistic_glm_rng(
     return cell(eta + rng.logistic(size=shape), cutpoints[..., None, :])
 
 
-@vectors(
-    "categorical model of linear log odds",
+@random_numbers(
     categorical_logit_glm_lpmf,
+    "categorical model of linear log odds",
     "n",
     X="nk",
     alpha="c",

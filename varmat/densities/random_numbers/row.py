@@ -1,11 +1,12 @@
 """Random numbers of a distribution: rows of a table, as the densities are.
 
-    normal_rng = random_numbers(
-        normal_lpdf, lambda rng, shape, mu, sigma: rng.normal(mu, sigma, shape), notes=...
-    )
+    @random_numbers(normal_lpdf)
+    def normal_rng(rng, shape, mu, sigma):
+        "how the numbers are drawn"
+        return rng.normal(mu, sigma, shape)
 
-    @vectors("multivariate normal distribution", multi_normal_cholesky_lpdf, "k", mu="k", L="kk")
-    def multi_normal_cholesky_rng(rng, shape, mu, L): ...
+    @random_numbers(multi_normal_lpdf, "multivariate normal distribution", "k", mu="k", Sigma="kk")
+    def multi_normal_rng(rng, shape, mu, Sigma): ...
 
 The function that draws is called with a generator, the shape of the draws and the values of the
 arguments, after all checks. Titles and domains of the arguments are those of the density, but
@@ -16,7 +17,6 @@ from __future__ import annotations
 import inspect
 import math
 import operator
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Generator = np.random.Generator
 
-__all__ = ["RandomNumbers", "random_numbers", "vectors"]
+__all__ = ["RandomNumbers", "random_numbers"]
 
 # The largest rate for which NumPy draws Poisson counts.
 LARGEST_RATE = float(2**63 - 10 * math.isqrt(2**63))
@@ -88,7 +88,7 @@ def aligned(
 
 
 class RandomNumbers:
-    """A function that draws from a distribution; made by `random_numbers` or `vectors`.
+    """A function that draws from a distribution; made by `random_numbers`.
 
     Attributes
     ----------
@@ -132,17 +132,20 @@ class RandomNumbers:
         self.discrete = discrete
         self.__signature__ = inspect.Signature([*positional(arguments), *_SETTINGS])
 
-    def describe(self, module: str, density: Density | None, title: str, **words: str) -> None:
+    def describe(self, module: str, density: Density | None, **words: str) -> None:
         """Set where the function is, and its docstring, and make it the ``rng`` of its density."""
         self.__module__, self.family = module, density
         if density is not None:
             density.rng = self
         kind = "int" if self.integer else "float"
+        axes = f" Its last axes are ({', '.join(self.event.upper())})."
+        if len(self.event) < 2:
+            axes = " Its last axis is a draw." * len(self.event)
         self.__doc__ = _DOC.format(
-            title=title,
             arguments=_argument_lines(self),
             kind=f"{kind}64",
             scalar="" if self.event else f" or {kind}",
+            axes=axes,
             references=references(self.name),
             **words,
         )
@@ -317,67 +320,21 @@ def log_gamma(rng: Generator, alpha: Operand, shape: Shape) -> Result:
 
 
 def random_numbers(
-    density: Univariate, draw: Function, *, notes: str, **domains: Domain
-) -> RandomNumbers:
-    """Make the random numbers of a density of one variable: one row of the table.
-
-    Parameters
-    ----------
-    density : Univariate
-        The density or mass, from which the name, the arguments and their domains come. It gets the
-        function as its ``rng``.
-    draw : callable
-        Called with a generator, the shape of the draws and the arguments, which are floats or
-        arrays that broadcast with it.
-    notes : str
-        Text for the docstring: how the numbers are drawn.
-    **domains : Domain
-        Other domains than those of the density, by argument.
-
-    Returns
-    -------
-    RandomNumbers
-    """
-    _, *names = density.arguments
-    stem, _, suffix = density.name.rpartition("_")
-    arguments = {}
-    for name in names:
-        title, domain = density.arguments[name]
-        arguments[name] = title, domains.get(name) or without_infinities(domain)
-    discrete = density.discrete & set(names)
-    made = RandomNumbers(f"{stem}_rng", draw, arguments, {}, "", suffix == "lpmf", discrete)
-    if density.demand is not None:
-        # The demand does not depend on the observation, so any number stands in for it.
-        made.demand = lambda function, values: density.check_demand(function, [0.0, *values])
-    point = density.points[0][1:]
-    call = "".join(f"{x!r}, " for x in point)
-    examples = f""">>> import varmat as vm
-    >>> draws = vm.{made.name}({call}rng=1, size=100)
-    >>> draws.shape
-    (100,)
-    >>> vm.{density.name}({", ".join(["draws", *map(repr, point)])}) > float("-inf")
-    True"""
-    module = sys._getframe(1).f_globals["__name__"]
-    made.describe(module, density, density.title, axes="", notes=notes, examples=examples)
-    return made
-
-
-def vectors(
-    title: str,
     density: Density | None,
+    title: str = "",
     event: str = "",
     integer: bool = False,
     **arguments: str | tuple[str, Domain] | tuple[str, Domain, str],
 ) -> Callable[[Function], RandomNumbers]:
-    """Make random vectors or matrices, or random numbers with such parameters.
+    """Make the random numbers of a distribution: one row of the table.
 
     Parameters
     ----------
-    title : str
-        The name of the distribution.
     density : Density or None
         The density or mass, from which titles and domains of the arguments come. It gets the
         function as its ``rng``.
+    title : str
+        The name of the distribution, if it has several variables.
     event : str
         One letter for each axis of a draw.
     integer : bool
@@ -385,29 +342,29 @@ def vectors(
     **arguments : str or tuple
         One letter for each of the last axes of an argument, after "#" if it has integers; and its
         domain, if not that of the density without infinities; and its title, if the density has no
-        such argument.
+        such argument. The numbers that a distribution of one variable has need not be given.
 
     Returns
     -------
     callable
         Decorator for the function that draws. Its docstring says how the numbers are drawn, and
-        shows an example: the docstring of the random numbers has these as Notes and Examples.
+        shows an example if the distribution has several variables: the docstring of the random
+        numbers has these as Notes and Examples.
     """
 
+    row = density if isinstance(density, Univariate) else None
+
     def make(draw: Function) -> RandomNumbers:
+        given = dict.fromkeys([*row.arguments][1:], "") | arguments if row else arguments
         domains, letters = {}, {}
-        for name, each in arguments.items():
-            given = (each,) if isinstance(each, str) else each
-            letters[name], domain, words = (*given, None, None)[:3]
+        for name, each in given.items():
+            parts = (each,) if isinstance(each, str) else each
+            letters[name], domain, words = (*parts, None, None)[:3]
             if density is not None and words is None:
                 words, known = density.arguments[name]
                 domain = domain or without_infinities(known)
             domains[name] = words, domain
-        axes = (
-            f" Its last axes are ({', '.join(event.upper())})."
-            if len(event) > 1
-            else " Its last axis is a draw." * len(event)
-        )
+        discrete = {name for name, each in letters.items() if each.startswith("#")}
         made = RandomNumbers(
             draw.__name__,
             draw,
@@ -415,12 +372,31 @@ def vectors(
             {name: core for name, each in letters.items() if (core := each.removeprefix("#"))},
             event,
             integer or (density is not None and density.name.endswith("_lpmf")),
-            frozenset(name for name, each in letters.items() if each.startswith("#")),
+            frozenset(discrete | (row.discrete & given.keys() if row else set())),
         )
-        made.describe(draw.__module__, density, title, axes=axes, **told(draw))
+        told_of = {"title": title, **told(draw)}
+        if row:
+            told_of |= {"title": row.title, "examples": _example(made, row)}
+            made.demand = row.demand and (
+                # It does not depend on the observation, so any number stands in for that.
+                lambda function, values: row.check_demand(function, [0.0, *values])
+            )
+        made.describe(draw.__module__, density, **told_of)
         return made
 
     return make
+
+
+def _example(made: RandomNumbers, density: Univariate) -> str:
+    """Lines of a doctest."""
+    values = [repr(x) for x in density.points[0][1:]]
+    call, again = ", ".join([*values, "rng=1"]), ", ".join(["draws", *values])
+    return f""">>> import varmat as vm
+    >>> draws = vm.{made.name}({call}, size=100)
+    >>> draws.shape
+    (100,)
+    >>> vm.{density.name}({again}) > float("-inf")
+    True"""
 
 
 def _argument_lines(made: RandomNumbers) -> str:

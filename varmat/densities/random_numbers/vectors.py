@@ -19,7 +19,7 @@ from varmat.densities.multi_normal import (
 )
 from varmat.densities.ordered import ordered_logistic_lpmf, ordered_probit_lpmf
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
-from varmat.densities.random_numbers.row import Generator, log_gamma, vectors
+from varmat.densities.random_numbers.row import Generator, log_gamma, random_numbers
 from varmat.densities.simplex import (
     dirichlet_lpdf,
     dirichlet_multinomial_lpmf,
@@ -70,7 +70,7 @@ def solved(factor: Operand, z: Operand) -> Result:
     )
 
 
-@vectors("multivariate normal distribution", multi_normal_lpdf, "k", mu="k", Sigma="kk")
+@random_numbers(multi_normal_lpdf, "multivariate normal distribution", "k", mu="k", Sigma="kk")
 def multi_normal_rng(rng: Generator, shape: Shape, mu: Operand, Sigma: Operand) -> Result:
     """With z of ``numpy.random.Generator.standard_normal`` a draw is ``mu + L @ z`` with the
     Cholesky factor L of the covariance.
@@ -86,9 +86,9 @@ def multi_normal_rng(rng: Generator, shape: Shape, mu: Operand, Sigma: Operand) 
     return mu + normal_vectors(rng, shape, mu) @ factor.T
 
 
-@vectors(
-    "multivariate normal distribution, by the Cholesky factor",
+@random_numbers(
     multi_normal_cholesky_lpdf,
+    "multivariate normal distribution, by the Cholesky factor",
     "k",
     mu="k",
     L="kk",
@@ -106,9 +106,9 @@ def multi_normal_cholesky_rng(rng: Generator, shape: Shape, mu: Operand, L: Oper
     return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T
 
 
-@vectors(
-    "multivariate normal distribution, by the precision matrix",
+@random_numbers(
     multi_normal_prec_lpdf,
+    "multivariate normal distribution, by the precision matrix",
     "k",
     mu="k",
     Omega="kk",
@@ -128,9 +128,9 @@ def multi_normal_prec_rng(rng: Generator, shape: Shape, mu: Operand, Omega: Oper
     return mu + solved(factor, normal_vectors(rng, shape, mu))
 
 
-@vectors(
-    "multivariate Student t distribution",
+@random_numbers(
     multi_student_t_lpdf,
+    "multivariate Student t distribution",
     "k",
     nu=("", positive),
     mu="k",
@@ -153,9 +153,9 @@ def multi_student_t_rng(
     return mu + normal_vectors(rng, shape, mu) @ factor.T * student_factors(rng, shape, nu)
 
 
-@vectors(
-    "multivariate Student t distribution, by the Cholesky factor",
+@random_numbers(
     multi_student_t_cholesky_lpdf,
+    "multivariate Student t distribution, by the Cholesky factor",
     "k",
     nu=("", positive),
     mu="k",
@@ -195,7 +195,7 @@ def multinomial_counts(rng: Generator, shape: Shape, theta: Operand, trials: Ope
     return rng.multinomial(trials, theta / np.sum(theta, axis=-1, keepdims=True), shape)
 
 
-@vectors("Dirichlet distribution", dirichlet_lpdf, "k", alpha="k")
+@random_numbers(dirichlet_lpdf, "Dirichlet distribution", "k", alpha="k")
 def dirichlet_rng(rng: Generator, shape: Shape, alpha: Operand) -> Result:
     """A draw is a vector of gamma numbers of these shapes, divided by their sum. That is done
     with logarithms, so that shapes may be small.
@@ -210,9 +210,9 @@ def dirichlet_rng(rng: Generator, shape: Shape, alpha: Operand) -> Result:
     return simplexes(rng, shape, alpha)
 
 
-@vectors(
-    "multinomial distribution",
+@random_numbers(
     multinomial_lpmf,
+    "multinomial distribution",
     "k",
     theta="k",
     N=("#", nonnegative, "Number of trials variable"),
@@ -228,9 +228,9 @@ def multinomial_rng(rng: Generator, shape: Shape, theta: Operand, N: Operand) ->
     return multinomial_counts(rng, shape, theta, N)
 
 
-@vectors(
-    "multinomial distribution, by log odds",
+@random_numbers(
     multinomial_logit_lpmf,
+    "multinomial distribution, by log odds",
     "k",
     gamma="k",
     N=("#", nonnegative, "Number of trials variable"),
@@ -246,9 +246,9 @@ def multinomial_logit_rng(rng: Generator, shape: Shape, gamma: Operand, N: Opera
     return multinomial_counts(rng, shape, softmax(gamma, axis=-1), N)
 
 
-@vectors(
-    "Dirichlet-multinomial distribution",
+@random_numbers(
     dirichlet_multinomial_lpmf,
+    "Dirichlet-multinomial distribution",
     "k",
     alpha="k",
     N=("#", nonnegative, "Number of trials variable"),
@@ -264,7 +264,7 @@ def dirichlet_multinomial_rng(rng: Generator, shape: Shape, alpha: Operand, N: O
     return multinomial_counts(rng, shape, simplexes(rng, shape, alpha), N)
 
 
-@vectors("Poisson binomial distribution", poisson_binomial_lpmf, theta="k")
+@random_numbers(poisson_binomial_lpmf, "Poisson binomial distribution", theta="k")
 def poisson_binomial_rng(rng: Generator, shape: Shape, theta: Operand) -> Result:
     """A draw is the number of successes in trials with these probabilities.
 
@@ -288,7 +288,7 @@ def chosen(rng: Generator, shape: Shape, weights: Operand) -> Result:
     return 1 + np.sum(sums <= u[..., None], axis=-1)
 
 
-@vectors("categorical distribution", categorical_lpmf, theta="k")
+@random_numbers(categorical_lpmf, "categorical distribution", theta="k")
 def categorical_rng(rng: Generator, shape: Shape, theta: Operand) -> Result:
     """A draw is one of the categories 1, ..., K, as in Stan and in the mass, by inversion of the
     sums of the probabilities.
@@ -300,7 +300,7 @@ def categorical_rng(rng: Generator, shape: Shape, theta: Operand) -> Result:
     return chosen(rng, shape, theta)
 
 
-@vectors("categorical distribution, by log odds", categorical_logit_lpmf, beta="k")
+@random_numbers(categorical_logit_lpmf, "categorical distribution, by log odds", beta="k")
 def categorical_logit_rng(rng: Generator, shape: Shape, beta: Operand) -> Result:
     """A draw is one of the categories 1, ..., K, as in Stan and in the mass, by inversion of the
     sums of ``exp(beta)``.
@@ -317,7 +317,7 @@ def cell(latent: Operand, cutpoints: Operand) -> Result:
     return 1 + np.sum(cutpoints < latent[..., None], axis=-1)
 
 
-@vectors("ordered logistic distribution", ordered_logistic_lpmf, eta="", cutpoints="c")
+@random_numbers(ordered_logistic_lpmf, "ordered logistic distribution", eta="", cutpoints="c")
 def ordered_logistic_rng(rng: Generator, shape: Shape, eta: Operand, cutpoints: Operand) -> Result:
     """A draw is one of the categories 1, ..., K, as in Stan and in the mass. It says between which
     cutpoints a number lies that is logistic with the location `eta` and the scale 1.
@@ -329,7 +329,7 @@ def ordered_logistic_rng(rng: Generator, shape: Shape, eta: Operand, cutpoints: 
     return cell(eta + np.asarray(rng.logistic(size=shape)), cutpoints)
 
 
-@vectors("ordered probit distribution", ordered_probit_lpmf, eta="", cutpoints="c")
+@random_numbers(ordered_probit_lpmf, "ordered probit distribution", eta="", cutpoints="c")
 def ordered_probit_rng(rng: Generator, shape: Shape, eta: Operand, cutpoints: Operand) -> Result:
     """A draw is one of the categories 1, ..., K, as in Stan and in the mass. It says between which
     cutpoints a number lies that is normal with the location `eta` and the scale 1.
