@@ -12,12 +12,12 @@ from varmat.core.domains import finite
 from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
 from varmat.densities.density import HALF_LOG_TWO_PI, ZERO, KeptTerms, density, integer_to, not_nan
-from varmat.densities.domains import broadcast, ordered
+from varmat.densities.domains import broadcast, ordered, possible_value
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.numpy_kernels import softplus
 from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.programs.build.expressions import applied
-from varmat.programs.build.symbol import Symbol, refuse, require, spread_back
+from varmat.programs.build.symbol import Symbol, is_symbol, number, refuse, spread_back
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Plain, Result
@@ -442,11 +442,13 @@ def ordered_probit_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept
     which = categories(n, cutpoints.shape[-1] + 1)
     if which is None or not cutpoints.size:
         return Saved(0.0 if which is not None else -math.inf, slopes=None)
-    ends = cell_ends(which, cutpoints.shape, full)
+    is_traced = is_symbol(eta) or is_symbol(cutpoints)
+    ends = cell_ends(which, cutpoints.shape, full or (1,) if is_traced else full)
+    flat = np.reshape(cutpoints, (-1,))
     with np.errstate(all="ignore"):
-        low, high = (cutpoints.reshape(-1)[places] for places in (ends.low, ends.high))
+        low, high = flat[ends.low], flat[ends.high]
         value, *slopes = normal_cell(low - eta, high - eta, high - low, ends.has_low, ends.has_high)
-    return Saved(float(add_reduce(value, None)), slopes=(ends, *slopes))
+    return Saved(possible_value(number(np.sum(value))), slopes=(ends, *slopes))
 
 
 ordered_probit_lpmf.data_domain = lambda n, eta, cutpoints: integer_to(cutpoints.shape[-1] + 1)
@@ -464,16 +466,12 @@ def ordered_probit_reverse(
 ) -> Result:
     if slopes is None:
         return None, lambda: ZERO, lambda: ZERO
-    ends, at_low, at_high, in_eta = slopes
+    (ends, at_low, at_high, in_eta), shape = slopes, np.shape(cutpoints)
 
     def of_cutpoints() -> Result:
-        low, high = (
-            np.bincount(places.ravel(), at.ravel(), cutpoints.size)
-            for places, at in ((ends.low, at_low), (ends.high, at_high))
-        )
-        return g * (high - low).astype(np.float64).reshape(cutpoints.shape)
+        return g * (spread_back(at_high, ends.high, shape) - spread_back(at_low, ends.low, shape))
 
-    return None, lambda: np.asarray(g * in_eta), of_cutpoints
+    return None, lambda: g * in_eta, of_cutpoints
 
 
 @ordered_probit_lpmf.tangent
@@ -496,44 +494,3 @@ def ordered_probit_tangent(
         return np.sum(at_high * t[ends.high]) - np.sum(at_low * t[ends.low])
 
     return None, lambda t: np.sum((at_low - at_high) * t), along
-
-
-@ordered_probit_lpmf.straight
-def ordered_probit_straight(
-    n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms
-) -> Result:
-    shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf")
-    which = categories(n, shape[-1] + 1)
-    if (
-        which is None
-        or len(shape) != 1
-        or 0 in shape
-        or len(full) > 1
-        or 0 in full
-        or keep == frozenset()
-    ):
-        refuse()
-    for operand in (eta, cutpoints):
-        require(np.isfinite(operand))
-    if shape[0] > 1:
-        require(cutpoints[1:] > cutpoints[:-1])
-    ends = cell_ends(which, shape, full or (1,))
-    low, high = cutpoints[ends.low], cutpoints[ends.high]
-    value, at_low, at_high, in_eta = normal_cell(
-        low - eta, high - eta, high - low, ends.has_low, ends.has_high
-    )
-    total = np.sum(value)
-    require(np.isfinite(total))
-
-    def contributions(g: Adjoint) -> Result:
-        indicators = [
-            (places[:, None] == np.arange(shape[0])).astype(np.float64)
-            for places in (ends.low, ends.high)
-        ]
-        return (
-            None,
-            lambda: g * in_eta,
-            lambda: g * (np.matmul(at_high, indicators[1]) - np.matmul(at_low, indicators[0])),
-        )
-
-    return total, contributions
