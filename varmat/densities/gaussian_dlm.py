@@ -143,12 +143,8 @@ def _back(f: Plain, g: Adjoint, moments: list[Moment]) -> list[Result]:
     n, (first, *_) = np.shape(g)[0], moments
     mean, covariance = np.zeros(n), np.zeros((n, n))
     errors: list[Plain] = []
-    in_f, in_g, in_v, in_w = (
-        np.zeros(np.shape(f)),
-        np.zeros((n, n)),
-        np.zeros(np.shape(first.precision)),
-        np.zeros((n, n)),
-    )
+    in_f, in_v = np.zeros(np.shape(f)), np.zeros(np.shape(first.precision))
+    in_g, in_w = np.zeros((n, n)), np.zeros((n, n))
     for each in reversed(moments):
         u = each.surprise
         pulled = each.gain.T @ mean
