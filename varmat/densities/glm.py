@@ -55,12 +55,8 @@ class Glm(Density):
     ) -> None:
         super().__init__(family.__name__, arguments, discrete)
         update_wrapper(self, family)
-        self.family, self.support, self.partials, self.names = (
-            family,
-            support,
-            partials,
-            tuple(arguments),
-        )
+        self.family, self.support, self.partials = family, support, partials
+        self.names = tuple(arguments)
         self.places = [(i, name) for i, name in enumerate(self.names) if name in self.discrete]
 
         def value(

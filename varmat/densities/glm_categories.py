@@ -15,7 +15,7 @@ from varmat.core.operation import Saved
 from varmat.densities.categorical import categories
 from varmat.densities.density import ZERO, density, integer_to, not_nan
 from varmat.densities.domains import finite_vector, ordered
-from varmat.densities.ordered import Cells, ordered_logistic_straight
+from varmat.densities.ordered import Cells, ordered_logistic_lpmf, ordered_logistic_reverse
 from varmat.densities.row_pass import MOST_ROWS, Pass, observations
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
@@ -508,11 +508,13 @@ def ordered_logistic_glm_straight(
         refuse()
     for operand in (x, beta):
         require(np.isfinite(operand))
-    each = np.broadcast_to(y, (size,))
-    value, contributions = ordered_logistic_straight(each, x @ beta, cutpoints, keep)
+    require(ordered.holds(cutpoints))
+    operands = np.broadcast_to(y, (size,)), x @ beta, cutpoints
+    mass = ordered_logistic_lpmf.operation.function(*operands)
+    value, cells = mass.value, mass.saved["cells"] or refuse()
 
     def of_matrix(g: Adjoint) -> Result:
-        _, of_eta, of_cutpoints = contributions(g)
+        _, of_eta, of_cutpoints = ordered_logistic_reverse(g, value, *operands, keep, cells)
         w = of_eta()
         return None, lambda: w[:, None] * beta, lambda: np.matmul(np.transpose(x), w), of_cutpoints
 

@@ -60,11 +60,8 @@ def weigh_odds(one_pass: Pass, shift: Operand, wins: Operand, losses: Operand) -
     """Make the pass with the weights ``a q - b p`` of numbers a of wins and b of losses, and of the
     log odds with an intercept.
     """
-    odds, space, is_shifted = (
-        np.empty(one_pass.size),
-        np.empty(one_pass.rows),
-        shift.__class__ is not float or shift != 0.0,
-    )
+    odds, space = np.empty(one_pass.size), np.empty(one_pass.rows)
+    is_shifted = shift.__class__ is not float or shift != 0.0
 
     def weigh(t: Operand, here: slice) -> None:
         if is_shifted:
@@ -89,11 +86,9 @@ def _weigh_far_odds(one_pass: Pass, shift: Operand, wins: Operand, losses: Opera
         t += part(shift, here)
         e, above = np.exp(-np.abs(t)), t > 0.0
         p, q, m = np.maximum(above, e) / (1.0 + e), np.maximum(~above, e) / (1.0 + e), np.log1p(e)
-        found.p[here], found.minus_log_p[here], found.minus_log_q[here] = (
-            p,
-            np.maximum(-t, 0.0) + m,
-            np.maximum(t, 0.0) + m,
-        )
+        found.p[here] = p
+        found.minus_log_p[here] = np.maximum(-t, 0.0) + m
+        found.minus_log_q[here] = np.maximum(t, 0.0) + m
         t[...] = part(wins, here) * q - part(losses, here) * p
 
     one_pass.run(weigh)

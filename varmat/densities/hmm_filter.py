@@ -333,11 +333,8 @@ def _forward(a: Floats, emissions: Floats, gamma: Floats) -> tuple[Floats, Float
     """Filter all pieces together: the probabilities after each step, as (steps, pieces, states),
     and the sums by which they were divided.
     """
-    ones, out, scales = (
-        np.ones(len(gamma)),
-        np.empty(emissions.shape),
-        np.empty(emissions.shape[:2]),
-    )
+    ones = np.ones(len(gamma))
+    out, scales = np.empty(emissions.shape), np.empty(emissions.shape[:2])
     for w, row, scale in zip(emissions, out, scales, strict=True):
         np.matmul(a, gamma, row)
         row *= w

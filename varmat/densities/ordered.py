@@ -13,11 +13,9 @@ from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
 from varmat.densities.density import HALF_LOG_TWO_PI, ZERO, KeptTerms, density, integer_to, not_nan
 from varmat.densities.domains import broadcast, ordered, possible_value
-from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.numpy_kernels import softplus
 from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.programs.build.expressions import applied
-from varmat.programs.build.symbol import Symbol, is_symbol, number, refuse, spread_back
+from varmat.programs.build.symbol import Symbol, is_symbol, number, spread_back
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Plain, Result
@@ -49,16 +47,6 @@ class Cells:
         before, after = np.full(self.outer, -infinity), np.full(self.outer, infinity)
         flat = np.reshape(np.concatenate([before, cutpoints, after], axis=-1), (-1,))
         return flat[self.places], flat[self.places + 1]
-
-    def gather(self, below: Operand, above: Operand) -> Result:
-        """The transpose of `bounds`: add up values below and above each observation by cutpoint."""
-        size = math.prod(self.ends)
-        places = np.broadcast_to(self.places, np.shape(below)).ravel()
-        sums = np.bincount(places, np.ravel(below), size) + np.bincount(
-            places + 1, np.ravel(above), size
-        )
-        # Without observations the sums are integers.
-        return sums.astype(np.float64).reshape(self.ends)[..., 1:-1]
 
     def logistic_tangent(self, eta: Operand, cutpoints: Operand) -> tuple[Result, Linear]:
         """The derivatives of the log mass of the ordered logistic distribution with respect to
@@ -142,28 +130,8 @@ def ordered_logistic_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Ke
     which = categories(n, cutpoints.shape[-1] + 1)
     if which is None or not cutpoints.size:
         return Saved(0.0 if which is not None else -math.inf, cells=None)
-    cells = Cells(which, cutpoints.shape, full)
-    low, high = cells.bounds(cutpoints)
-    inner = float(add_reduce(cells.counts * log1m_exp(-np.diff(cutpoints)), None))
-    below, above = (
-        float(add_reduce(softplus(np.broadcast_to(x, full)), None)) for x in (low - eta, eta - high)
-    )
-    return Saved(inner - below - above, cells=cells)
-
-
-ordered_logistic_lpmf.data_domain = lambda n, eta, cutpoints: integer_to(cutpoints.shape[-1] + 1)
-
-
-@ordered_logistic_lpmf.straight
-def ordered_logistic_straight(
-    n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms
-) -> Result:
-    shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints)
-    which = categories(n, shape[-1] + 1)
-    if which is None or not np.size(cutpoints):
-        refuse()
-    ends, widths = cell_ends(which, shape, full), np.diff(cutpoints)
-    counts, flat = Cells(which, shape, full).counts, np.reshape(cutpoints, (-1,))
+    ends, widths = cell_ends(which, cutpoints.shape, full), np.diff(cutpoints)
+    counts, flat = Cells(which, cutpoints.shape, full).counts, np.reshape(cutpoints, (-1,))
     has = [x.astype(np.float64) for x in (ends.has_low, ends.has_high)]
     t = [flat[ends.low] - eta, eta - flat[ends.high]]
     # One exponential for the value and the slope at an end.
@@ -172,25 +140,10 @@ def ordered_logistic_straight(
         np.sum(here * (np.maximum(each, 0.0) + np.log1p(small)))
         for here, each, small in zip(has, t, e, strict=True)
     )
+    return Saved(number(value), cells=(ends, counts, widths, has, t, e))
 
-    def contributions(g: Adjoint) -> Result:
-        below, above = (
-            here * np.where(each > 0.0, 1.0, small) / (1.0 + small)
-            for here, each, small in zip(has, t, e, strict=True)
-        )
 
-        def of_cutpoints() -> Result:
-            odds, none = counts / np.expm1(widths), np.zeros((*shape[:-1], 1))
-            slopes = spread_back(above, ends.high, shape) - spread_back(below, ends.low, shape)
-            return g * (
-                slopes
-                + np.concatenate([none, odds], axis=-1)
-                - np.concatenate([odds, none], axis=-1)
-            )
-
-        return None, lambda: g * (below - above), of_cutpoints
-
-    return value, contributions
+ordered_logistic_lpmf.data_domain = lambda n, eta, cutpoints: integer_to(cutpoints.shape[-1] + 1)
 
 
 # With odds = 1 / (exp(width) - 1) the derivatives are F(low - eta) - F(eta - high) with respect to
@@ -207,17 +160,20 @@ def ordered_logistic_reverse(
 ) -> Result:
     if cells is None:
         return None, lambda: ZERO, lambda: ZERO
-    low, high = cells.bounds(cutpoints)
-    below, above = expit(low - eta), expit(eta - high)
+    (ends, counts, widths, has, t, e), shape = cells, np.shape(cutpoints)
+    below, above = (
+        here * np.where(each > 0.0, 1.0, small) / (1.0 + small)
+        for here, each, small in zip(has, t, e, strict=True)
+    )
 
     def of_cutpoints() -> Result:
-        c = cells.gather(-below, above)
-        odds = cells.counts / np.expm1(np.diff(cutpoints))
-        c[..., 1:] += odds
-        c[..., :-1] -= odds
-        return g * c
+        odds, none = counts / np.expm1(widths), np.zeros((*shape[:-1], 1))
+        slopes = spread_back(above, ends.high, shape) - spread_back(below, ends.low, shape)
+        return g * (
+            slopes + np.concatenate([none, odds], axis=-1) - np.concatenate([odds, none], axis=-1)
+        )
 
-    return None, lambda: np.asarray(g * (below - above)), of_cutpoints
+    return None, lambda: g * (below - above), of_cutpoints
 
 
 @ordered_logistic_lpmf.tangent

@@ -18,7 +18,7 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import check_values
 from varmat.functions.special.gamma_functions import betaln, gammaln
 from varmat.functions.special.zeta_functions import digamma, zeta_difference
-from varmat.programs.build.symbol import Symbol, holds, number, refuse, require
+from varmat.programs.build.symbol import Symbol, holds, number
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Plain, Result
@@ -284,7 +284,7 @@ def multinomial_logit_lpmf(n: Operand, gamma: Operand, keep: KeptTerms) -> Resul
     if not _are_counts(n):
         return Saved(-math.inf, logs=None)
     logs = log_softmax(gamma, axis=-1)
-    value = float(add_reduce(n * logs, None))
+    value = number(add_reduce(n * logs, None))
     return Saved(
         value + repeats(shape, n) * _log_arrangements(n) if "constants" in keep else value,
         logs=logs,
@@ -303,26 +303,6 @@ def multinomial_logit_gradient(
         return n - add_reduce(n, axis=-1, keepdims=True) * p
 
     return None, of_gamma
-
-
-@multinomial_logit_lpmf.straight
-def multinomial_logit_straight(n: Operand, gamma: Operand, keep: KeptTerms) -> Result:
-    shape = check_shapes(
-        "multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma
-    )
-    if not _are_counts(n) or 0 in shape or keep == frozenset():
-        refuse()
-    require(np.isfinite(gamma))
-    shifted = gamma - np.max(gamma, axis=-1, keepdims=True)
-    e = np.exp(shifted)
-    total = np.sum(e, axis=-1, keepdims=True)
-    value = np.sum(n * (shifted - np.log(total)))
-    if keep is None or "constants" in keep:
-        value = value + repeats(shape, n) * _log_arrangements(n)
-    return value, lambda g: (
-        None,
-        lambda: g * (n - add_reduce(n, axis=-1, keepdims=True) * (e / total)),
-    )
 
 
 # With N the sum of the counts and A that of alpha:

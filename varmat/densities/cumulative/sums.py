@@ -70,12 +70,8 @@ class LogSum:
     # `arguments` has the title and the domain of each argument, the same as for the mass.
     def __init__(self, name: str, mass: Operand, upper: bool, log_masses: Function) -> None:
         self.__name__ = self.__qualname__ = self.name = name
-        self.arguments, self.mass, self._upper, self._log_masses = (
-            mass.arguments,
-            mass,
-            upper,
-            log_masses,
-        )
+        self.arguments, self.mass = mass.arguments, mass
+        self._upper, self._log_masses = upper, log_masses
         self.__signature__ = inspect.Signature(positional(mass.arguments))
 
     def __reduce__(self) -> str:

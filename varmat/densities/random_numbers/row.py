@@ -122,14 +122,8 @@ class RandomNumbers:
         discrete: frozenset[str],
     ) -> None:
         self.__name__ = self.__qualname__ = self.name = name
-        self.draw, self.arguments, self.cores, self.event, self.integer = (
-            draw,
-            arguments,
-            cores,
-            event,
-            integer,
-        )
-        self.discrete = discrete
+        self.draw, self.arguments, self.cores = draw, arguments, cores
+        self.event, self.integer, self.discrete = event, integer, discrete
         self.__signature__ = inspect.Signature([*positional(arguments), *_SETTINGS])
 
     def describe(self, module: str, density: Density | None, **words: str) -> None:
