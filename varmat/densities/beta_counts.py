@@ -1,5 +1,5 @@
 """Distributions of counts with a beta distributed probability: beta-binomial, beta negative
-binomial."""
+binomial, Yule-Simon."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from varmat.core.domains import nonnegative, positive_finite
 from varmat.densities.density import is_count, not_nan
 from varmat.densities.univariate import LogDensity, univariate
-from varmat.functions.special.gamma_functions import gammaln, lchoose, log_rising_factorial
+from varmat.functions.special.gamma_functions import gammaln, lbeta, lchoose, log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
 
 if TYPE_CHECKING:
     from varmat.typing import Operand
 
 
-__all__ = ["beta_binomial_lpmf", "beta_neg_binomial_lpmf"]
+__all__ = ["beta_binomial_lpmf", "beta_neg_binomial_lpmf", "yule_simon_lpmf"]
 
 
 # The difference of two log beta functions is written with rising factorials, which lose no digits
@@ -97,6 +97,31 @@ def beta_neg_binomial_lpmf(n: Operand, r: Operand, alpha: Operand, beta: Operand
         alpha=zeta_difference(1.0, alpha, r) - d,
         beta=zeta_difference(1.0, beta, n) - d,
         support=is_count(n),
+    )
+
+
+@univariate(
+    "Yule-Simon distribution",
+    "n",
+    n=("Outcome variable", not_nan),
+    alpha=("Shape parameter", positive_finite),
+    points=[(1, 0.7), (3, 2.5), (12, 1.0), (40, 6.0)],
+    tails=[(2, 1e-5), (10**6, 1.5), (3, 1e8)],
+    outside=[(0, 2.0), (-1, 2.0), (1.5, 2.0), (float("inf"), 2.0)],
+)
+def yule_simon_lpmf(n: Operand, alpha: Operand) -> LogDensity:
+    """The log mass is :math:`\\log \\alpha + \\log B(n, \\alpha + 1)`: that of the trials up to a
+    first success whose probability has a beta distribution of the shapes :math:`\\alpha` and 1.
+    In SciPy ``scipy.stats.yulesimon(alpha)``.
+
+    >>> import varmat as vm
+    >>> round(vm.yule_simon_lpmf(1, 1.0), 12)
+    -0.69314718056
+    """
+    return LogDensity(
+        np.log(alpha) + lbeta(n, alpha + 1.0),
+        alpha=1.0 / alpha - zeta_difference(1.0, alpha + 1.0, n),
+        support=(n >= 1.0) & is_count(n),
     )
 
 

@@ -144,6 +144,7 @@ SOURCES: dict[str, tuple[str | None, str | None]] = {
     "categorical_logit": ("Categorical distribution", GENERALIZED(5)),
     "discrete_range": ("Discrete range distribution", None),
     "hypergeometric": ("Hypergeometric distribution", DISCRETE(6)),
+    "yule_simon": ("Yule-Simon distribution", DISCRETE(6)),
     "neg_binomial": ("Negative binomial distribution", DISCRETE(5)),
     "neg_binomial_2": (
         "Negative binomial distribution (alternative parameterization)",

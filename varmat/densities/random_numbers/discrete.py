@@ -13,7 +13,7 @@ from varmat.densities.bernoulli import (
     binomial_logit_lpmf,
     binomial_lpmf,
 )
-from varmat.densities.beta_counts import beta_binomial_lpmf, beta_neg_binomial_lpmf
+from varmat.densities.beta_counts import beta_binomial_lpmf, beta_neg_binomial_lpmf, yule_simon_lpmf
 from varmat.densities.counts import (
     neg_binomial_2_log_lpmf,
     neg_binomial_2_lpmf,
@@ -42,6 +42,7 @@ __all__ = [
     "neg_binomial_rng",
     "poisson_log_rng",
     "poisson_rng",
+    "yule_simon_rng",
 ]
 
 # NumPy draws hypergeometric counts up to here.
@@ -155,3 +156,12 @@ def beta_neg_binomial_rng(
         * np.exp(log_gamma(rng, beta, shape) - log_gamma(rng, alpha, shape)),
         shape,
     )
+
+
+@random_numbers(yule_simon_lpmf)
+def yule_simon_rng(rng: Generator, shape: Shape, alpha: Operand) -> Result:
+    """A draw is one more than a Poisson number whose rate is an exponential number times the odds
+    against a success. Rates beyond 64-bit integers are refused, also if they are drawn.
+    """
+    odds = np.expm1(rng.standard_exponential(shape) / alpha)
+    return 1 + poisson_counts("yule_simon_rng", rng, rng.standard_exponential(shape) * odds, shape)
