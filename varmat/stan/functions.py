@@ -455,6 +455,10 @@ def _integral_tol(
     return vm.integrate_1d(f, a, b, *rest[2:], relative_tolerance=relative)
 
 
+# Tolerance, steps, solver, halvings of a step, and whether other solvers are tried.
+_OPTIONS = (1.5e-8, 500, 1, 1000, 1)
+
+
 def _laplace(name: str, kinds: Kinds) -> StanFunction:
     """A marginal over latent normals; before the covariance stands the size of the blocks of the
     Hessian, or the first vector.
@@ -465,26 +469,18 @@ def _laplace(name: str, kinds: Kinds) -> StanFunction:
         vm, name.replace(f"{ending}_tol", ending).replace(ending, f"{ending}_tol")
     )
 
-    def call(
-        *arguments: StanValue, propto: bool = False, rng: np.random.Generator | None = None
-    ) -> StanValue:
+    def call(*arguments: StanValue, propto: bool = False, **rng: Any) -> StanValue:
         first, (block, *covariance) = [*arguments[: place - 1]], arguments[place - 1 : place + 2]
         if not is_general:
             first[1] = first[1] - 1
-            first[2:-1] = [x.item() if np.size(x) == 1 else x for x in first[2:-1]]
-        start, *settings = arguments[-1] if "_tol" in name else (None, 1.5e-8, 500, 1, 1000, 1)
+            first[2:-1] = [x[0] if np.shape(x) == (1,) else x for x in first[2:-1]]
+        start, *settings = arguments[-1] if "_tol" in name else (None, *_OPTIONS)
         if np.ndim(block):
             start, block = block, 1
         settings.insert(2, block if is_general else 1)
-        more = {} if rng is None else {"rng": rng}
-        return with_tolerances(*first, *covariance, (start, *settings), **more)
+        return with_tolerances(*first, *covariance, (start, *settings), **rng)
 
     return call
-
-
-def _laplace_options(x: StanValue) -> tuple[StanValue, ...]:
-    """The usual settings, with a first vector or as many zeros."""
-    return (x if np.ndim(x) else np.zeros(x), 1.5e-8, 500, 1, 1000, 1)
 
 
 def _student_t_qf(p: StanValue, nu: StanValue, mu: StanValue, sigma: StanValue) -> StanValue:
@@ -544,7 +540,7 @@ _FUNCTIONS: dict[str, StanFunction] = {
     "col": _part(lambda x, j: slice(None), lambda x, j: j),
     "dims": _dims,
     "diagonal": np.diagonal,
-    "generate_laplace_options": _laplace_options,
+    "generate_laplace_options": lambda x: (x if np.ndim(x) else np.zeros(x), *_OPTIONS),
     "head": _part(lambda x, n: slice(1, n)),
     "integrate_1d": _integrate_1d,
     "integrate_1d_double_exponential": _integral,
