@@ -99,6 +99,7 @@ def densities(x: vm.Var) -> list[vm.Var]:
         vm.weibull_cdf(1, x), vm.weibull_lccdf(1, x), vm.weibull_lcdf(1, x), vm.weibull_lpdf(1, x),
         vm.weibull_lupdf(1, x), vm.wiener_lpdf(1, x), vm.wiener_lupdf(1, x),
         vm.wishart_cholesky_lpdf(1, x), vm.wishart_cholesky_lupdf(1, x), vm.wishart_lpdf(1, x),
-        vm.wishart_lupdf(1, x),
+        vm.wishart_lupdf(1, x), vm.yule_simon_cdf(1, x), vm.yule_simon_lccdf(1, x),
+        vm.yule_simon_lcdf(1, x), vm.yule_simon_lpmf(1, x), vm.yule_simon_lupmf(1, x),
     ]  # fmt: skip
     return assert_type(known, list[vm.Var])

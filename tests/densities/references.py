@@ -254,6 +254,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         - loggamma(beta)
         + loggamma(alpha + beta)
     ),
+    "yule_simon_lpmf": lambda n, alpha: log(alpha) + log(mpmath.beta(n, alpha + 1)),
     "von_mises_lpdf": lambda y, mu, kappa: kappa * cos(y - mu) - log(2 * pi * besseli(0, kappa)),
     "gumbel_lpdf": lambda y, mu, beta: -log(beta) - (y - mu) / beta - exp(-(y - mu) / beta),
     "frechet_lpdf": lambda y, alpha, sigma: (
@@ -304,6 +305,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         (floor(y) - lower + 1) / (upper - lower + 1)
     ),
     "discrete_range_lccdf": lambda y, lower, upper: log((upper - floor(y)) / (upper - lower + 1)),
+    "yule_simon_lcdf": lambda n, alpha: log1m_exp(log(n) + log(mpmath.beta(n, alpha + 1))),
+    "yule_simon_lccdf": lambda n, alpha: log(n) + log(mpmath.beta(n, alpha + 1)),
     "gumbel_lcdf": lambda y, mu, beta: -exp(-(y - mu) / beta),
     "gumbel_lccdf": lambda y, mu, beta: log1m_exp(-exp(-(y - mu) / beta)),
     "frechet_lcdf": lambda y, alpha, sigma: -((y / sigma) ** (-alpha)),

@@ -272,20 +272,27 @@ def test_signature_names_and_documentation():
 
 
 def test_a_density_of_ones_own():
-    def form(y: Any, beta: Any) -> LogDensity:
+    @univariate(
+        "exponential distribution with a given scale",
+        y=("Random variable", not_nan),
+        beta=("Scale parameter", positive),
+        points=[(1.0, 2.0)],
+    )
+    def own_exponential_lpdf(y: Any, beta: Any) -> LogDensity:
+        """With :math:`s = 1 / \\beta` the log density is
+        :math:`\\log s - y s`.
+
+        >>> 1 + 1
+        2
+        """
         s = 1.0 / beta
         return LogDensity(-y * s, np.log(s), y=-s, beta=(y * s - 1.0) * s, support=y >= 0)
 
-    own = univariate(
-        "own_exponential_lpdf",
-        "exponential distribution with a given scale",
-        form,
-        y=("Random variable", not_nan),
-        beta=("Scale parameter", positive),
-        notes="",
-        examples="",
-        points=[(1.0, 2.0)],
-    )
+    own = own_exponential_lpdf
+    assert own.__module__ == __name__
+    assert "\n    Notes\n    -----\n    With :math:`s = 1 / \\beta`" in own.__doc__
+    assert "is\n    :math:`\\log s" in own.__doc__
+    assert own.__doc__.endswith("\n    Examples\n    --------\n    >>> 1 + 1\n    2\n")
     positive_y = np.abs(COLUMN)
     for args in (
         (SIGMA, 2.0),
@@ -323,20 +330,20 @@ def test_a_partial_is_never_an_array_of_somebody_else():
     """If a partial is an argument, or is the partial of another argument too, it is copied before
     it becomes an adjoint.
     """
-    odd = univariate(
-        "odd_lpdf",
+
+    @univariate(
         "no distribution",
-        lambda y, mu, w: LogDensity(y * mu, y * w, y=mu + w, mu=y, w=y),
         y=("Random variable", not_nan),
         mu=("Location parameter", finite),
         w=("Weight", finite),
-        notes="",
-        examples="",
         points=[(1.0, 2.0, 3.0)],
     )
+    def odd_lpdf(y: Any, mu: Any, w: Any) -> LogDensity:
+        return LogDensity(y * mu, y * w, y=mu + w, mu=y, w=y)
+
     with vm.nested():
         y, mu, w = vm.var(Y), vm.var(MU), vm.var(SIGMA)
-        (np.sum(mu * 10.0) + odd(y, mu, w)).grad()
+        (np.sum(mu * 10.0) + odd_lpdf(y, mu, w)).grad()
         np.testing.assert_allclose(mu.adj, Y + 10.0)
         np.testing.assert_array_equal(w.adj, Y)
         np.testing.assert_array_equal(y.val, Y)

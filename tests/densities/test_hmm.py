@@ -325,7 +325,7 @@ def test_all_ways_to_filter_agree(states, times, kind, monkeypatch):
     if kind.startswith("with"):
         log_omegas[0, ::3] = -np.inf if states > 1 else 0.0
     logs, slopes = (
-        hmm_filter.log_filter(log_omegas, gamma, rho)[0],
+        hmm_filter._log_value(log_omegas, gamma, rho),
         hmm_filter._log_posterior(log_omegas, gamma, rho),
     )
     for settings in ({}, {"TREE_ELEMENTS": 0}, {"TREE_ELEMENTS": 0, "LONG_CHAIN": 10**9}):

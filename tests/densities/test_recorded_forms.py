@@ -57,3 +57,19 @@ def test_densities_of_arguments_that_are_broadcast():
         vm.DomainError, match=r"normal_lpdf: Scale parameter\[2, 0\] is -1.0, but must be positive!"
     ):
         g(np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0, 1.0, 1.0]))
+
+
+def test_dynamic_linear_models_are_loops():
+    rng = np.random.default_rng(5)
+    y, f = rng.normal(size=(2, 300)), rng.normal(size=(3, 2))
+    g = np.linalg.qr(rng.normal(size=(3, 3)))[0] * 0.9
+
+    def density(x):
+        noise = np.exp(x[0]) * np.eye(2)
+        return vm.gaussian_dlm_obs_lpdf(
+            y, f * x[1], g, noise, np.exp(x[2]) * np.eye(3), x[3:] * np.ones(3), np.eye(3)
+        )
+
+    points = np.array([0.3, 0.8, -0.4, 0.5]), np.array([-0.5, 1.2, 0.1, -1.0])
+    recorded = agree(density, *((x,) for x in points), rtol=1e-10)
+    assert len(recorded.program) < 100

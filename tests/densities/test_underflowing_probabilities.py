@@ -29,7 +29,8 @@ DENSITIES = [
 NEVER = {
     f"{family}_cdf"
     for family in (
-        "bernoulli", "cauchy", "exponential", "inv_chi_square", "std_normal", "uniform", "von_mises"
+        "bernoulli", "cauchy", "exponential", "inv_chi_square", "std_normal", "uniform",
+        "von_mises", "yule_simon"
     )
 }  # fmt: skip
 FAR = [row for row in DENSITIES if row.cdf.name not in NEVER]

@@ -16,7 +16,7 @@ from recordings import EVERY_RUNNER, RUNNERS, agree
 
 import varmat as vm
 from varmat.functions.special.gamma_differences import zeta_difference_straight
-from varmat.programs.build.factorisations import ONE_GO, UNROLLED
+from varmat.programs.build.factorisations import UNROLLED
 from varmat.programs.ir.interpret import interpret
 
 ROWS = np.random.default_rng(3).normal(size=(4, 3))
@@ -262,12 +262,12 @@ def test_systems_of_a_loop_are_one_stack() -> None:
     lambda a: np.sum(np.sin(np.linalg.cholesky(a))),
     lambda a: vm.multi_normal_lpdf(np.ones((2, len(a))), 0.5, a),
 ])  # fmt: skip
-def test_larger_systems_are_solved_by_halves(f: Any) -> None:
-    rng, n = np.random.default_rng(0), ONE_GO + 9
+def test_larger_systems_are_steps(f: Any) -> None:
+    rng, n = np.random.default_rng(0), 73
     a, b = (x @ x.T + n * np.eye(n) for x in rng.normal(size=(2, n, n)))
     recorded = agree(f, (a,), (b,), rtol=TWELVE)
     assert not recorded.program.python_steps()
-    assert recorded.program.counts()["solve_triangular"] > 2
+    assert recorded.program.counts()["solve_triangular"]
 
 
 def test_large_matrices_call_python() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
 import varmat as vm
 
@@ -248,9 +249,68 @@ def test_errors_name_the_line(body: str, kind: type[Exception], message: str) ->
 
 
 def test_a_function_that_varmat_does_not_have_is_named() -> None:
-    program = vm.stan.Program("generated quantities { real x = student_t_qf(0.5, 3, 0, 1); }")
-    with pytest.raises(TypeError, match="student_t_qf is a function of Stan that varmat does not"):
+    program = vm.stan.Program(
+        "generated quantities { real x = beta_neg_binomial_cdf(1 | 3, 2, 1); }"
+    )
+    with pytest.raises(TypeError, match="beta_neg_binomial_cdf is a function of Stan that varmat"):
         program.model()
+
+
+def test_quantiles_traces_and_yule_simon() -> None:
+    found = quantities("""
+        vector[2] a = student_t_qf([0.1, 0.7]', 3, 1, 2);
+        real b = trace_dot([[1, 2, 3], [4, 5, 6]], [[1, 4], [2, 5], [3, 7]]);
+        vector[2] c = [yule_simon_lpmf(3 | 1.5), yule_simon_lccdf(3 | 1.5)]';
+        int d = yule_simon_rng(2);
+    """)
+    np.testing.assert_allclose(found["a"], stats.t(3, 1, 2).ppf([0.1, 0.7]), rtol=1e-12)
+    assert found["b"] == 97.0
+    yule = stats.yulesimon(1.5)
+    np.testing.assert_allclose(found["c"], [yule.logpmf(3), yule.logsf(3)], rtol=1e-12)
+    assert found["d"] >= 1
+
+
+LAPLACE = """
+functions {
+  real ll(vector theta, array[] int y, real m) { return poisson_log_lpmf(y | theta + m); }
+  matrix K(array[] real x, real length) { return gp_exp_quad_cov(x, 0.5, length); }
+}
+data { int n; array[n] int y; array[n] int at; array[n] real x; }
+transformed data { vector[n] m = rep_vector(0.2, n); }
+parameters { real<lower=0> length; }
+model {
+  target += laplace_marginal(ll, (y, 0.2), 1, K, (x, length));
+  target += laplace_marginal_tol(ll, (y, 0.2), 2, K, (x, length), generate_laplace_options(n));
+  y ~ laplace_marginal_poisson_log(at, m, 1, K, (x, length));
+}
+generated quantities {
+  vector[n] theta = laplace_latent_poisson_log_rng(y, at, m, 1, K, (x, length));
+}
+"""
+
+
+def test_laplace_approximations() -> None:
+    x, y, at = np.arange(4.0), np.array([1, 0, 3, 2]), np.arange(4)
+    program = vm.stan.Program(LAPLACE)
+    model = program.model({"n": 4, "y": y, "at": at + 1, "x": x})
+
+    def density(q: Any) -> Any:
+        def covariance(length: Any) -> Any:
+            return vm.gp_exp_quad_cov(x, 0.5, length)
+
+        args = covariance, (np.exp(q[0]),)
+        log_likelihood = vm.laplace_marginal(
+            lambda theta: vm.poisson_log_lpmf(y, theta + 0.2), (), *args
+        )
+        built_in = vm.laplace_marginal_poisson_log_lpmf(y, at, 0.2, *args)
+        return 2.0 * log_likelihood + built_in + q[0]
+
+    q = np.array([0.3])
+    value, gradient = model.log_density_gradient(q, propto=False)
+    expected, slope = vm.value_and_grad(density)(q)
+    assert value == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-7)
+    assert model.constrain(q, True, True, np.random.default_rng(1))["theta"].shape == (4,)
 
 
 def test_transforms_that_a_program_calls() -> None:

@@ -34,7 +34,25 @@ CHOICES = "log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_exc
 
 # The choices in `odds` and `against` are of what to divide by: a quotient by zero that is not taken
 # would be 0 times infinity in the second derivative.
-def _bernoulli(n: Operand, theta: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "Bernoulli distribution",
+    "n",
+    n=("n", not_nan),
+    theta=("Probability parameter", probability),
+    quick=Quick(),
+    points=[(1, 0.3), (0, 0.3), (1, 0.999), (0, 1e-9)],
+    tails=[(1, 1e-300), (0, 1.0 - 2.0**-53)],
+    outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
+)
+def bernoulli_lpmf(n: Operand, theta: Operand, quick: bool) -> LogDensity:
+    """The log mass is :math:`\\log \\theta` for n = 1 and :math:`\\log(1 - \\theta)` for n =
+    0, with the derivatives :math:`1 / \\theta` and :math:`-1 / (1 - \\theta)`. In SciPy
+    ``scipy.stats.bernoulli(theta)``.
+
+    >>> import varmat as vm
+    >>> vm.value_and_grad(vm.bernoulli_lpmf, argnums=1)([1, 0, 1], 0.5)
+    (-2.0794415416798357, 2.0)
+    """
     m = 1.0 - n
     if quick:
         log_theta = np.log(theta)
@@ -51,33 +69,29 @@ def _bernoulli(n: Operand, theta: Operand, quick: bool) -> LogDensity:
     return LogDensity(wins, losses, theta=odds - against, support=(n == 0.0) | (n == 1.0))
 
 
-bernoulli_lpmf = univariate(
-    "bernoulli_lpmf",
-    "Bernoulli distribution",
-    _bernoulli,
-    "n",
-    n=("n", not_nan),
-    theta=("Probability parameter", probability),
-    quick=Quick(),
-    points=[(1, 0.3), (0, 0.3), (1, 0.999), (0, 1e-9)],
-    tails=[(1, 1e-300), (0, 1.0 - 2.0**-53)],
-    outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
-    notes="""The log mass is :math:`\\log \\theta` for n = 1 and :math:`\\log(1 - \\theta)` for n =
-    0, with the derivatives :math:`1 / \\theta` and :math:`-1 / (1 - \\theta)`. In SciPy
-    ``scipy.stats.bernoulli(theta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.value_and_grad(vm.bernoulli_lpmf, argnums=1)([1, 0, 1], 0.5)
-(-2.0794415416798357, 2.0)
-""",
-)
-
-
 # With t = alpha for a success and -alpha for a failure: log p = log(expit(t)) = min(t, 0) - log(1 +
 # exp(-|t|)). The absolute value is written as an extreme, which has a derivative at 0 that is right
 # in both formulas that use it. So is the choice of 1 or e, which is at most 1: `where` takes
 # several times as long as an extreme, all more if what it selects is random.
-def _bernoulli_logit(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "Bernoulli distribution of the log odds",
+    "n",
+    n=("n", not_nan),
+    alpha=("Logit transformed probability parameter", not_nan),
+    quick=Quick(),
+    points=[(1, 0.3), (0, 0.3), (1, -4.0), (0, 4.0), (1, 30.0), (0, 0.0), (1, 0.0)],
+    tails=[(1, 700.0), (0, 700.0), (1, -1e5)],
+    outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
+)
+def bernoulli_logit_lpmf(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
+    """With the log odds :math:`\\alpha` the log mass is :math:`-\\log(1 + e^{-\\alpha})` for
+    n = 1 and :math:`-\\log(1 + e^{\\alpha})` for n = 0; the derivative is n minus the probability
+    ``expit(alpha)``.
+
+    >>> import varmat as vm
+    >>> vm.value_and_grad(vm.bernoulli_logit_lpmf, argnums=1)([1, 0, 1], 0.0)
+    (-2.0794415416798357, 0.5)
+    """
     # Where this exponential overflows, the value does.
     sign = n + n - 1.0
     t = sign * alpha
@@ -92,31 +106,35 @@ def _bernoulli_logit(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
     return LogDensity(chance, alpha=sign * above / (1.0 + e), support=(n == 0.0) | (n == 1.0))
 
 
-bernoulli_logit_lpmf = univariate(
-    "bernoulli_logit_lpmf",
-    "Bernoulli distribution of the log odds",
-    _bernoulli_logit,
-    "n",
-    n=("n", not_nan),
-    alpha=("Logit transformed probability parameter", not_nan),
-    quick=Quick(),
-    points=[(1, 0.3), (0, 0.3), (1, -4.0), (0, 4.0), (1, 30.0), (0, 0.0), (1, 0.0)],
-    tails=[(1, 700.0), (0, 700.0), (1, -1e5)],
-    outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
-    notes="""With the log odds :math:`\\alpha` the log mass is :math:`-\\log(1 + e^{-\\alpha})` for
-    n = 1 and :math:`-\\log(1 + e^{\\alpha})` for n = 0; the derivative is n minus the probability
-    ``expit(alpha)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.value_and_grad(vm.bernoulli_logit_lpmf, argnums=1)([1, 0, 1], 0.0)
-(-2.0794415416798357, 0.5)
-""",
-)
-
 bernoulli_lpmf.data_domain = bernoulli_logit_lpmf.data_domain = lambda *_: zero_or_one
 
 
-def _binomial(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "binomial distribution",
+    "n",
+    "N",
+    n=("Successes variable", not_nan),
+    N=("Population size parameter", nonnegative),
+    theta=("Probability parameter", probability),
+    quick=Quick(counts=("N",)),
+    points=[(3, 10, 0.35), (0, 10, 0.01), (10, 10, 0.99), (40, 100, 0.5), (0, 0, 0.5)],
+    tails=[
+        (1, 2, 1e-300),
+        (500000, 1000000, 0.5001),
+        (1, 10, 1e-12),
+        (10**10, 3 * 10**10, 0.33334),
+    ],
+    outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
+)
+def binomial_lpmf(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDensity:
+    """The log mass is :math:`\\log \\binom{N}{n} + n \\log \\theta + (N - n) \\log(1 -
+    \\theta)`, with the derivative :math:`n / \\theta - (N - n) / (1 - \\theta)`. In SciPy
+    ``scipy.stats.binom(N, theta)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda theta: vm.binomial_lpmf([3, 4], 10, theta), 0.5)
+    -12.0
+    """
     m = N - n
     if quick:
         choices = lchoose(N, n)
@@ -143,60 +161,10 @@ def _binomial(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDensity
     )
 
 
-binomial_lpmf = univariate(
-    "binomial_lpmf",
-    "binomial distribution",
-    _binomial,
-    "n",
-    "N",
-    n=("Successes variable", not_nan),
-    N=("Population size parameter", nonnegative),
-    theta=("Probability parameter", probability),
-    quick=Quick(counts=("N",)),
-    points=[(3, 10, 0.35), (0, 10, 0.01), (10, 10, 0.99), (40, 100, 0.5), (0, 0, 0.5)],
-    tails=[
-        (1, 2, 1e-300),
-        (500000, 1000000, 0.5001),
-        (1, 10, 1e-12),
-        (10**10, 3 * 10**10, 0.33334),
-    ],
-    outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
-    notes="""The log mass is :math:`\\log \\binom{N}{n} + n \\log \\theta + (N - n) \\log(1 -
-    \\theta)`, with the derivative :math:`n / \\theta - (N - n) / (1 - \\theta)`. In SciPy
-    ``scipy.stats.binom(N, theta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda theta: vm.binomial_lpmf([3, 4], 10, theta), 0.5)
--12.0
-""",
-)
-
-
 # With e = exp(-|alpha|):  log(expit(alpha)) = min(alpha, 0) - log(1 + e), and of the complement
 # min(-alpha, 0) - log(1 + e).
-def _binomial_logit(n: Operand, N: Operand, alpha: Operand, quick: bool) -> LogDensity:
-    e = np.exp(np.minimum(alpha, -alpha))
-    p = np.maximum(alpha > 0.0, e) / (1.0 + e)
-    q = np.maximum(alpha <= 0.0, e) / (1.0 + e)
-    if quick:
-        choices = lchoose(N, n)
-        chance = n * np.minimum(alpha, 0.0) + (N - n) * np.minimum(-alpha, 0.0) - N * np.log1p(e)
-    else:
-        choices = log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)
-        chance = -binomial_logit_deviance(n, N, alpha)
-    return LogDensity(
-        choices,
-        chance,
-        alpha=n * q - (N - n) * p,
-        support=(n >= 0.0) & (n <= N) & (np.floor(n) == n),
-        dropping=(n * np.minimum(alpha, 0.0), (N - n) * np.minimum(-alpha, 0.0), -N * np.log1p(e)),
-    )
-
-
-binomial_logit_lpmf = univariate(
-    "binomial_logit_lpmf",
+@univariate(
     "binomial distribution of the log odds",
-    _binomial_logit,
     "n",
     "N",
     n=("Successes variable", not_nan),
@@ -220,12 +188,29 @@ binomial_logit_lpmf = univariate(
         (10**10, 3 * 10**10, -0.6931),
     ],
     outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
-    notes="""With the log odds :math:`\\alpha` the log mass is :math:`\\log \\binom{N}{n} - n
-    \\log(1 + e^{-\\alpha}) - (N - n) \\log(1 + e^{\\alpha})`, with the derivative ``n - N *
-    expit(alpha)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda alpha: vm.binomial_logit_lpmf([3, 4], 10, alpha), 0.0)
--3.0
-""",
 )
+def binomial_logit_lpmf(n: Operand, N: Operand, alpha: Operand, quick: bool) -> LogDensity:
+    """With the log odds :math:`\\alpha` the log mass is :math:`\\log \\binom{N}{n} - n
+    \\log(1 + e^{-\\alpha}) - (N - n) \\log(1 + e^{\\alpha})`, with the derivative ``n - N *
+    expit(alpha)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda alpha: vm.binomial_logit_lpmf([3, 4], 10, alpha), 0.0)
+    -3.0
+    """
+    e = np.exp(np.minimum(alpha, -alpha))
+    p = np.maximum(alpha > 0.0, e) / (1.0 + e)
+    q = np.maximum(alpha <= 0.0, e) / (1.0 + e)
+    if quick:
+        choices = lchoose(N, n)
+        chance = n * np.minimum(alpha, 0.0) + (N - n) * np.minimum(-alpha, 0.0) - N * np.log1p(e)
+    else:
+        choices = log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)
+        chance = -binomial_logit_deviance(n, N, alpha)
+    return LogDensity(
+        choices,
+        chance,
+        alpha=n * q - (N - n) * p,
+        support=(n >= 0.0) & (n <= N) & (np.floor(n) == n),
+        dropping=(n * np.minimum(alpha, 0.0), (N - n) * np.minimum(-alpha, 0.0), -N * np.log1p(e)),
+    )

@@ -23,36 +23,55 @@ proper_fraction = Domain(
 )
 
 
-def _uniform(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
-    s = 1.0 / (beta - alpha)
-    return LogDensity(
-        -np.log(beta - alpha), y=0.0, alpha=s, beta=-s, support=(y >= alpha) & (y <= beta)
-    )
-
-
-uniform_lpdf = univariate(
-    "uniform_lpdf",
+@univariate(
     "uniform distribution",
-    _uniform,
     y=("Random variable", not_nan),
     alpha=("Lower bound parameter", finite),
     beta=("Upper bound parameter", finite),
     demand=Demand("beta", lambda y, alpha, beta: beta > alpha, "greater than the lower bound"),
     points=[(0.3, 0.1, 1.5), (0.2, -4.0, 0.35), (0.25, -1e-9, 1e3), (0.31, 0.2, 0.7)],
     outside=[(-1.0, 0.1, 1.5), (1.6, 0.1, 1.5)],
-    notes="""The log density is :math:`-\\log(\\beta - \\alpha)` between the bounds. In SciPy
-    ``scipy.stats.uniform(alpha, beta - alpha)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda beta: vm.uniform_lpdf([0.5, 1.5], 0.0, beta), 2.0)
--1.0
-""",
 )
+def uniform_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    """The log density is :math:`-\\log(\\beta - \\alpha)` between the bounds. In SciPy
+    ``scipy.stats.uniform(alpha, beta - alpha)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda beta: vm.uniform_lpdf([0.5, 1.5], 0.0, beta), 2.0)
+    -1.0
+    """
+    s = 1.0 / (beta - alpha)
+    return LogDensity(
+        -np.log(beta - alpha), y=0.0, alpha=s, beta=-s, support=(y >= alpha) & (y <= beta)
+    )
 
 
 # Dividing 0 by the smallest number gives 0, and 0 for its derivative in theta. The derivative in
 # the shape overflows to infinity, as it should.
-def _beta(theta: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "beta distribution",
+    theta=("Random variable", not_nan),
+    alpha=("First shape parameter", positive_finite),
+    beta=("Second shape parameter", positive_finite),
+    quick=Quick(),
+    points=[
+        (0.3, 2.0, 3.0),
+        (0.9, 0.7, 0.3),
+        (1e-9, 0.1, 10.0),
+        (0.6, 65.0, 40.0),
+        (0.5, 1.0, 1.0),
+    ],
+    tails=[(1e-6, 2.0, 3.0), (0.999999, 2.0, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 1e6, 1e6)],
+    outside=[(-1.0, 2.0, 1.5), (1.5, 2.0, 1.5)],
+)
+def beta_lpdf(theta: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDensity:
+    """The log density is :math:`-\\log B(\\alpha, \\beta) + (\\alpha - 1) \\log \\theta +
+    (\\beta - 1) \\log(1 - \\theta)`. In SciPy ``scipy.stats.beta(alpha, beta)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda theta: vm.beta_lpdf(theta, 3.0, 3.0), 0.5)
+    0.0
+    """
     # Terms dropped as in Stan are three, which cancel if both shapes are large.
     log_theta = np.log(theta)
     log_rest = np.log1p(-theta)
@@ -78,34 +97,31 @@ def _beta(theta: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDens
     )
 
 
-beta_lpdf = univariate(
-    "beta_lpdf",
-    "beta distribution",
-    _beta,
+@univariate(
+    "beta distribution of mean and precision",
     theta=("Random variable", not_nan),
-    alpha=("First shape parameter", positive_finite),
-    beta=("Second shape parameter", positive_finite),
+    mu=("Location parameter", proper_fraction),
+    kappa=("Precision parameter", positive_finite),
     quick=Quick(),
     points=[
-        (0.3, 2.0, 3.0),
-        (0.9, 0.7, 0.3),
-        (1e-9, 0.1, 10.0),
-        (0.6, 65.0, 40.0),
-        (0.5, 1.0, 1.0),
+        (0.3, 0.4, 3.0),
+        (0.9, 0.6, 0.7),
+        (1e-9, 0.01, 10.0),
+        (0.61, 0.6, 105.0),
+        (0.4, 0.5, 2.0),
     ],
-    tails=[(1e-6, 2.0, 3.0), (0.999999, 2.0, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 1e6, 1e6)],
-    outside=[(-1.0, 2.0, 1.5), (1.5, 2.0, 1.5)],
-    notes="""The log density is :math:`-\\log B(\\alpha, \\beta) + (\\alpha - 1) \\log \\theta +
-    (\\beta - 1) \\log(1 - \\theta)`. In SciPy ``scipy.stats.beta(alpha, beta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda theta: vm.beta_lpdf(theta, 3.0, 3.0), 0.5)
-0.0
-""",
+    tails=[(1e-6, 0.4, 3.0), (0.999999, 0.6, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 0.5, 2e6)],
+    outside=[(-1.0, 0.4, 1.5), (1.5, 0.4, 1.5)],
 )
+def beta_proportion_lpdf(theta: Operand, mu: Operand, kappa: Operand, quick: bool) -> LogDensity:
+    """`beta_lpdf` with the shapes :math:`\\alpha = \\mu\\kappa` and :math:`\\beta = (1 -
+    \\mu)\\kappa`: the mean is :math:`\\mu`, the variance :math:`\\mu (1 - \\mu) / (1 + \\kappa)`.
+    In SciPy ``scipy.stats.beta(mu * kappa, (1 - mu) * kappa)``.
 
-
-def _beta_proportion(theta: Operand, mu: Operand, kappa: Operand, quick: bool) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.gradient(lambda mu: vm.beta_proportion_lpdf([0.25, 0.75], mu, 4.0), 0.5)
+    0.0
+    """
     a = mu * kappa
     nu = 1.0 - mu
     b = nu * kappa
@@ -133,31 +149,3 @@ def _beta_proportion(theta: Operand, mu: Operand, kappa: Operand, quick: bool) -
         support=(theta >= 0.0) & (theta <= 1.0),
         dropping=(gammaln(kappa), -gammaln(a) - gammaln(b), rising, falling),
     )
-
-
-beta_proportion_lpdf = univariate(
-    "beta_proportion_lpdf",
-    "beta distribution of mean and precision",
-    _beta_proportion,
-    theta=("Random variable", not_nan),
-    mu=("Location parameter", proper_fraction),
-    kappa=("Precision parameter", positive_finite),
-    quick=Quick(),
-    points=[
-        (0.3, 0.4, 3.0),
-        (0.9, 0.6, 0.7),
-        (1e-9, 0.01, 10.0),
-        (0.61, 0.6, 105.0),
-        (0.4, 0.5, 2.0),
-    ],
-    tails=[(1e-6, 0.4, 3.0), (0.999999, 0.6, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 0.5, 2e6)],
-    outside=[(-1.0, 0.4, 1.5), (1.5, 0.4, 1.5)],
-    notes="""`beta_lpdf` with the shapes :math:`\\alpha = \\mu\\kappa` and :math:`\\beta = (1 -
-    \\mu)\\kappa`: the mean is :math:`\\mu`, the variance :math:`\\mu (1 - \\mu) / (1 + \\kappa)`.
-    In SciPy ``scipy.stats.beta(mu * kappa, (1 - mu) * kappa)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda mu: vm.beta_proportion_lpdf([0.25, 0.75], mu, 4.0), 0.5)
-0.0
-""",
-)

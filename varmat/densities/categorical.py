@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import KeptTerms, density, integer_to, not_nan
-from varmat.densities.domains import ZERO, finite_vector, simplex
+from varmat.densities.domains import broadcast, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.programs.build.symbol import number, refuse, spread_back
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+    from varmat.typing import Operand, Result
 
 __all__ = ["categorical_logit_lpmf", "categorical_lpmf"]
 
@@ -43,12 +42,7 @@ def tally(function: str, title: str, n: Operand, shape: tuple[int, ...]) -> Resu
     """How often each category is observed with each vector of parameters, in the shape of these.
 
     It is None if an observation is no category."""
-    try:
-        np.broadcast_shapes(np.shape(n), shape[:-1])
-    except ValueError:
-        raise ShapeError(
-            f"{function}: {title} has shape {np.shape(n)}, but must broadcast with {shape[:-1]}!"
-        ) from None
+    broadcast(function, shape[:-1], (title, n))
     which = categories(n, shape[-1])
     return None if which is None else count(rows_of(shape) + which, shape)
 
@@ -124,17 +118,9 @@ def categorical_straight(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     )
 
 
-@categorical_lpmf.reverse
-def categorical_reverse(
-    g: Adjoint, r: Operand, n: Operand, theta: Operand, keep: KeptTerms, counts: Operand
-) -> Result:
-    return None, lambda: ZERO if counts is None else g * ratios(counts, theta)
-
-
-@categorical_lpmf.tangent
-def categorical_tangent(r: Operand, n: Operand, theta: Operand, keep: KeptTerms) -> Result:
-    counts = tally("categorical_lpmf", "", n, np.shape(theta))
-    return None, lambda t: 0.0 if counts is None else np.sum(ratios(counts, theta) * t)
+@categorical_lpmf.gradient
+def categorical_gradient(r: Operand, n: Operand, theta: Operand, counts: Operand) -> Result:
+    return None if counts is None else (None, lambda: ratios(counts, theta))
 
 
 @density(
@@ -197,30 +183,20 @@ def categorical_logit_lpmf(n: Operand, beta: Operand, keep: KeptTerms) -> Result
 categorical_logit_lpmf.data_domain = lambda n, beta: integer_to(beta.shape[-1])
 
 
-@categorical_logit_lpmf.reverse
-def categorical_logit_reverse(
-    g: Adjoint,
-    r: Operand,
-    n: Operand,
-    beta: Operand,
-    keep: KeptTerms,
-    counts: Operand,
-    logs: Operand,
+@categorical_logit_lpmf.gradient
+def categorical_logit_gradient(
+    r: Operand, n: Operand, beta: Operand, counts: Operand, logs: Operand = None
 ) -> Result:
+    if counts is None:
+        return None
+
     def of_beta() -> Result:
+        times = add_reduce(counts, axis=-1, keepdims=True)
+        if logs is None:
+            return counts - times * softmax(beta, axis=-1)
         c = np.exp(logs)
-        c *= -add_reduce(counts, axis=-1, keepdims=True)
+        c *= -times
         c += counts
-        c *= g
         return c
 
-    return None, lambda: ZERO if counts is None else of_beta()
-
-
-@categorical_logit_lpmf.tangent
-def categorical_logit_tangent(r: Operand, n: Operand, beta: Operand, keep: KeptTerms) -> Result:
-    counts = tally("categorical_logit_lpmf", "", n, np.shape(beta))
-    if counts is None:
-        return None, lambda t: 0.0
-    slopes = counts - add_reduce(counts, axis=-1, keepdims=True) * softmax(beta, axis=-1)
-    return None, lambda t: np.sum(slopes * t)
+    return None, of_beta

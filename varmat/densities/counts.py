@@ -49,7 +49,25 @@ OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
 
 # The choice is between divisors. If it were between quotients, one by zero that is not taken would
 # give 0 times infinity in the second derivative.
-def _poisson(n: Operand, rate: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "Poisson distribution",
+    "n",
+    n=("Random variable", not_nan),
+    rate=("Rate parameter", nonnegative),
+    quick=Quick(counts=("n",)),
+    points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 1e-9), (0, 50.0)],
+    tails=[(1000000, 1000500.0), (5, 1e-300), (0, 700.0), (10**10, 1.00001e10), (3, 1e5)],
+    outside=[point[:2] for point in OUTSIDE],
+)
+def poisson_lpmf(n: Operand, rate: Operand, quick: bool) -> LogDensity:
+    """With the rate :math:`\\lambda` the log mass is :math:`n \\log \\lambda - \\lambda -
+    \\log n!`, with the derivative :math:`n / \\lambda - 1`. In SciPy
+    ``scipy.stats.poisson(rate)``.
+
+    >>> import varmat as vm
+    >>> vm.value_and_grad(vm.poisson_lpmf, argnums=1)([0, 1], 1.0)
+    (-2.0, -1.0)
+    """
     # With an infinite rate the second term is the larger one.
     if quick:
         log_rate = np.log(rate)
@@ -67,29 +85,24 @@ def _poisson(n: Operand, rate: Operand, quick: bool) -> LogDensity:
     )
 
 
-poisson_lpmf = univariate(
-    "poisson_lpmf",
-    "Poisson distribution",
-    _poisson,
+@univariate(
+    "Poisson distribution of the log rate",
     "n",
     n=("Random variable", not_nan),
-    rate=("Rate parameter", nonnegative),
+    alpha=("Log rate parameter", not_nan),
     quick=Quick(counts=("n",)),
-    points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 1e-9), (0, 50.0)],
-    tails=[(1000000, 1000500.0), (5, 1e-300), (0, 700.0), (10**10, 1.00001e10), (3, 1e5)],
+    points=[(3, 0.9), (0, -7.0), (40, 3.6), (1, -20.0), (0, 4.0)],
+    tails=[(1000000, 13.8), (5, -700.0), (0, 700.0), (10**10, 23.02586)],
     outside=[point[:2] for point in OUTSIDE],
-    notes="""With the rate :math:`\\lambda` the log mass is :math:`n \\log \\lambda - \\lambda -
-    \\log n!`, with the derivative :math:`n / \\lambda - 1`. In SciPy
-    ``scipy.stats.poisson(rate)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.value_and_grad(vm.poisson_lpmf, argnums=1)([0, 1], 1.0)
-(-2.0, -1.0)
-""",
 )
+def poisson_log_lpmf(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
+    """The log mass is :math:`n \\alpha - e^\\alpha - \\log n!`, with the derivative
+    :math:`n - e^\\alpha`.
 
-
-def _poisson_log(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.value_and_grad(vm.poisson_log_lpmf, argnums=1)([0, 1], 0.0)
+    (-2.0, -1.0)
+    """
     # Where the sum is 0 * -inf or inf - inf, its limit is that of the second term.
     mean = np.exp(alpha)
     if quick:
@@ -105,31 +118,29 @@ def _poisson_log(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
     )
 
 
-poisson_log_lpmf = univariate(
-    "poisson_log_lpmf",
-    "Poisson distribution of the log rate",
-    _poisson_log,
-    "n",
-    n=("Random variable", not_nan),
-    alpha=("Log rate parameter", not_nan),
-    quick=Quick(counts=("n",)),
-    points=[(3, 0.9), (0, -7.0), (40, 3.6), (1, -20.0), (0, 4.0)],
-    tails=[(1000000, 13.8), (5, -700.0), (0, 700.0), (10**10, 23.02586)],
-    outside=[point[:2] for point in OUTSIDE],
-    notes="""The log mass is :math:`n \\alpha - e^\\alpha - \\log n!`, with the derivative
-    :math:`n - e^\\alpha`.""",
-    examples="""
->>> import varmat as vm
->>> vm.value_and_grad(vm.poisson_log_lpmf, argnums=1)([0, 1], 0.0)
-(-2.0, -1.0)
-""",
-)
-
-
 # The derivative in mu avoids the cancellation of n / mu - (n + phi) / (mu + phi), and its first
 # quotient has a derivative of exactly zero for n = 0. That in phi is written in two ways, of which
 # the quick one has a term that equal counts share: see `varmat.functions.special.precision_scores`.
-def _neg_binomial_2(n: Operand, mu: Operand, phi: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "negative binomial distribution of mean and precision",
+    "n",
+    n=("n", not_nan),
+    mu=("Location parameter", positive_finite),
+    phi=("Precision parameter", positive_finite),
+    quick=Quick(counts=("n",)),
+    points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
+    tails=[(3, 2.5, 1e6), (1000, 1020.0, 35.0), (2, 1e5, 1e-3), (10**10, 1.2e10, 13.0)],
+    outside=OUTSIDE,
+)
+def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, quick: bool) -> LogDensity:
+    """The mean is :math:`\\mu` and the variance :math:`\\mu + \\mu^2 / \\phi`. The log mass
+    is :math:`\\log \\binom{n + \\phi - 1}{n} + n \\log \\frac{\\mu}{\\mu + \\phi} + \\phi \\log
+    \\frac{\\phi}{\\mu + \\phi}`. In SciPy ``scipy.stats.nbinom(phi, phi / (mu + phi))``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda mu: vm.neg_binomial_2_lpmf([1, 3], mu, 2.0), 2.0)
+    0.0
+    """
     ratio = mu / phi
     if quick:
         choices = log_rising_factorial(phi, n) - gammaln(n + 1.0)
@@ -156,30 +167,33 @@ def _neg_binomial_2(n: Operand, mu: Operand, phi: Operand, quick: bool) -> LogDe
     )
 
 
-neg_binomial_2_lpmf = univariate(
-    "neg_binomial_2_lpmf",
-    "negative binomial distribution of mean and precision",
-    _neg_binomial_2,
+@univariate(
+    "negative binomial distribution of log mean and precision",
     "n",
     n=("n", not_nan),
-    mu=("Location parameter", positive_finite),
+    eta=("Log location parameter", finite),
     phi=("Precision parameter", positive_finite),
     quick=Quick(counts=("n",)),
-    points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
-    tails=[(3, 2.5, 1e6), (1000, 1020.0, 35.0), (2, 1e5, 1e-3), (10**10, 1.2e10, 13.0)],
+    points=[(3, 0.9, 1.3), (0, -7.0, 0.5), (40, 3.6, 12.0), (1, -2.0, 4.0), (7, 4.0, 0.3)],
+    tails=[
+        (3, 0.9, 1e6),
+        (1000, 6.93, 35.0),
+        (2, 12.0, 1e-3),
+        (2, 300.0, 1.5),
+        (80000, 1e8, 1e-10),
+        (10**10, 23.3, 13.0),
+        (10**6, 900.0, 1e-303),
+    ],
     outside=OUTSIDE,
-    notes="""The mean is :math:`\\mu` and the variance :math:`\\mu + \\mu^2 / \\phi`. The log mass
-    is :math:`\\log \\binom{n + \\phi - 1}{n} + n \\log \\frac{\\mu}{\\mu + \\phi} + \\phi \\log
-    \\frac{\\phi}{\\mu + \\phi}`. In SciPy ``scipy.stats.nbinom(phi, phi / (mu + phi))``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda mu: vm.neg_binomial_2_lpmf([1, 3], mu, 2.0), 2.0)
-0.0
-""",
 )
+def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, quick: bool) -> LogDensity:
+    """The mean is :math:`e^\\eta` and the variance :math:`e^\\eta + e^{2 \\eta} / \\phi`:
+    `neg_binomial_2_lpmf` with ``mu = exp(eta)``, without overflow.
 
-
-def _neg_binomial_2_log(n: Operand, eta: Operand, phi: Operand, quick: bool) -> LogDensity:
+    >>> import varmat as vm
+    >>> round(vm.gradient(lambda eta: vm.neg_binomial_2_log_lpmf([1, 3], eta, 2.0), 0.0), 12)
+    1.333333333333
+    """
     # Terms dropped as in Stan are two, which cancel if the mean is large.
     log_phi = np.log(phi)
     t = eta - log_phi
@@ -213,37 +227,26 @@ def _neg_binomial_2_log(n: Operand, eta: Operand, phi: Operand, quick: bool) -> 
     )
 
 
-neg_binomial_2_log_lpmf = univariate(
-    "neg_binomial_2_log_lpmf",
-    "negative binomial distribution of log mean and precision",
-    _neg_binomial_2_log,
+@univariate(
+    "negative binomial distribution of shape and inverse scale",
     "n",
-    n=("n", not_nan),
-    eta=("Log location parameter", finite),
-    phi=("Precision parameter", positive_finite),
-    quick=Quick(counts=("n",)),
-    points=[(3, 0.9, 1.3), (0, -7.0, 0.5), (40, 3.6, 12.0), (1, -2.0, 4.0), (7, 4.0, 0.3)],
-    tails=[
-        (3, 0.9, 1e6),
-        (1000, 6.93, 35.0),
-        (2, 12.0, 1e-3),
-        (2, 300.0, 1.5),
-        (80000, 1e8, 1e-10),
-        (10**10, 23.3, 13.0),
-        (10**6, 900.0, 1e-303),
-    ],
+    n=("Failures variable", not_nan),
+    alpha=("Shape parameter", positive_finite),
+    beta=("Inverse scale parameter", positive_finite),
+    points=[(3, 2.0, 0.5), (0, 1.5, 1.2), (12, 4.0, 0.3), (40, 370.0, 12.0), (1, 0.1, 40.0)],
+    tails=[(13, 1e11, 1e10), (11, 1e5, 1e4), (1000, 35.0, 0.036), (2, 1e-3, 1e5)],
     outside=OUTSIDE,
-    notes="""The mean is :math:`e^\\eta` and the variance :math:`e^\\eta + e^{2 \\eta} / \\phi`:
-    `neg_binomial_2_lpmf` with ``mu = exp(eta)``, without overflow.""",
-    examples="""
->>> import varmat as vm
->>> round(vm.gradient(lambda eta: vm.neg_binomial_2_log_lpmf([1, 3], eta, 2.0), 0.0), 12)
-1.333333333333
-""",
 )
+def neg_binomial_lpmf(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    """The mean is :math:`\\alpha / \\beta` and the variance :math:`\\alpha (1 + \\beta) /
+    \\beta^2`. The log mass is :math:`\\log \\binom{n + \\alpha - 1}{n} - n \\log(1 + \\beta) -
+    \\alpha \\log(1 + 1 / \\beta)`: that of a Poisson count whose rate has a gamma distribution of
+    this shape and inverse scale. In SciPy ``scipy.stats.nbinom(alpha, beta / (1 + beta))``.
 
-
-def _neg_binomial(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.gradient(lambda beta: vm.neg_binomial_lpmf([1, 3], 4.0, beta), 2.0)
+    0.0
+    """
     logarithm = np.log1p(1.0 / beta)
     return LogDensity(
         log_rising_factorial(alpha, n) - gammaln(n + 1.0),
@@ -253,26 +256,3 @@ def _neg_binomial(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
         beta=(alpha / beta - n) / (1.0 + beta),
         support=is_count(n),
     )
-
-
-neg_binomial_lpmf = univariate(
-    "neg_binomial_lpmf",
-    "negative binomial distribution of shape and inverse scale",
-    _neg_binomial,
-    "n",
-    n=("Failures variable", not_nan),
-    alpha=("Shape parameter", positive_finite),
-    beta=("Inverse scale parameter", positive_finite),
-    points=[(3, 2.0, 0.5), (0, 1.5, 1.2), (12, 4.0, 0.3), (40, 370.0, 12.0), (1, 0.1, 40.0)],
-    tails=[(13, 1e11, 1e10), (11, 1e5, 1e4), (1000, 35.0, 0.036), (2, 1e-3, 1e5)],
-    outside=OUTSIDE,
-    notes="""The mean is :math:`\\alpha / \\beta` and the variance :math:`\\alpha (1 + \\beta) /
-    \\beta^2`. The log mass is :math:`\\log \\binom{n + \\alpha - 1}{n} - n \\log(1 + \\beta) -
-    \\alpha \\log(1 + 1 / \\beta)`: that of a Poisson count whose rate has a gamma distribution of
-    this shape and inverse scale. In SciPy ``scipy.stats.nbinom(alpha, beta / (1 + beta))``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda beta: vm.neg_binomial_lpmf([1, 3], 4.0, beta), 2.0)
-0.0
-""",
-)

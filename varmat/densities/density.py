@@ -22,6 +22,9 @@ the unnormalised companion.
     @multi_normal_lpdf.tangent
     def multi_normal_tangent(r, y, mu, Sigma, keep): ...
 
+    @multi_normal_lpdf.gradient  # or both of these rules as one
+    def multi_normal_gradient(r, y, mu, Sigma, factor): ...
+
 A density of one variable is a row of a table instead: see `varmat.densities.univariate`.
 """
 
@@ -31,7 +34,7 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial, update_wrapper
+from functools import cache, partial, update_wrapper
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -42,10 +45,11 @@ from varmat.core.dual import Dual
 from varmat.core.errors import DataError, DomainError, ShapeError, called
 from varmat.core.operation import Operation, as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES, Var
+from varmat.densities.sources import indented, references
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
-    from varmat.typing import DensityCall, Function, Operand, Plain, Result, Setting
+    from varmat.typing import Adjoint, DensityCall, Function, Operand, Plain, Result, Setting
 
 # The phrases are Stan's. The tests take floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
@@ -70,6 +74,8 @@ def integer_to(last: int, first: int = 1) -> Domain:
     )
 
 
+# The derivative for an observation outside the support, and for no observation at all.
+ZERO = np.zeros(())
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 LN2 = math.log(2.0)
 LARGEST = sys.float_info.max
@@ -305,6 +311,33 @@ class StructuredDensity(Density):
         """Decorator: the tangent rule."""
         return self.operation.tangent(rule)
 
+    def gradient(self, rule: Operand) -> Result:
+        """Decorator: the derivatives, from which both rules are made, where one way to compute
+        them serves arrays and variables.
+
+        The rule is given the result, the arguments and saved values: all of these in a reverse
+        pass, and those without a default in a forward one too. It returns a function of nothing for
+        each argument, None for a discrete one; or None, if all derivatives are zero.
+        """
+        saved = [*inspect.signature(rule).parameters.values()][1 + len(self.arguments) :]
+        zero = tuple(None if name in self.discrete else lambda: ZERO for name in self.arguments)
+
+        def reverse(g: Adjoint, r: Operand, *values: Operand, keep: Operand, **known: Any) -> Any:
+            parts = rule(r, *values, **known)
+            if parts is None:  # zero even if g is nan
+                return zero
+            return tuple(None if p is None else lambda p=p: g * p() for p in parts)
+
+        def tangent(r: Operand, *values: Operand, keep: Operand, **known: Any) -> Any:
+            # A derivative is computed once for all directions.
+            parts = [p and cache(p) for p in rule(r, *values, **known) or zero]
+            return tuple(None if p is None else lambda t, p=p: np.sum(p() * t) for p in parts)
+
+        self.operation.reverse(reverse)
+        self.operation.tangent(tangent)
+        self.operation.wanted = frozenset(p.name for p in saved if p.default is p.empty)
+        return rule
+
     def straight(self, rule: Operand) -> Result:
         """Decorator: how the density is written into a program. The rule takes the arguments of the
         function.
@@ -338,3 +371,21 @@ def density(
         rule. A parameter ``workspace=np.empty`` means what it means for operations.
     """
     return lambda function: StructuredDensity(function, arguments, discrete)
+
+
+def member(
+    value: Function, name: str, arguments: Domains, words: dict[str, str], **settings: Any
+) -> StructuredDensity:
+    """Make a density of a family: that of this name, by the function of the family with these
+    settings, whose docstring has places for the words.
+    """
+
+    def function(*values: Operand, keep: KeptTerms) -> Result:
+        return value(*values, keep=keep, **settings)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = value.__module__
+    function.__doc__ = indented(value).format(
+        name=name, unnormalised=name.replace("_lp", "_lup"), references=references(name), **words
+    )
+    return StructuredDensity(function, arguments, ())

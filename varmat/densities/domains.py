@@ -24,9 +24,6 @@ from varmat.programs.build.symbol import Symbol, holds, require
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Plain, Result
 
-# The derivative for an observation outside the support, and for no observation at all.
-ZERO = np.zeros(())
-
 
 def possible_value(value: Operand) -> Result:
     """A log density that is nan only for an infinite observation, for which it is -inf, and a run
@@ -36,6 +33,20 @@ def possible_value(value: Operand) -> Result:
         require(np.isfinite(value))
         return value
     return -math.inf if value != value else float(value)
+
+
+def broadcast(
+    function: str, shape: tuple[int, ...], *arguments: tuple[str, Operand]
+) -> tuple[int, ...]:
+    """The shape to which one broadcasts with those of arguments, which are given with titles."""
+    for title, x in arguments:
+        try:
+            shape = np.broadcast_shapes(shape, np.shape(x))
+        except ValueError:
+            raise ShapeError(
+                f"{function}: {title} has shape {np.shape(x)}, but must broadcast with {shape}!"
+            ) from None
+    return shape
 
 
 class ScalarDomain(Domain):

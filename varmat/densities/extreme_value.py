@@ -19,7 +19,25 @@ __all__ = ["frechet_lpdf", "gumbel_lpdf"]
 
 # At -inf the two parts of the log density are inf - inf, and the second is the larger one, so the
 # support ends before.
-def _gumbel(y: Operand, mu: Operand, beta: Operand) -> LogDensity:
+@univariate(
+    "Gumbel distribution",
+    y=("Random variable", not_nan),
+    mu=("Location parameter", finite),
+    beta=("Scale parameter", positive),
+    shown=("y", "mu"),
+    points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 2.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-1)],
+    tails=[(1e8, 1.0, 1e-3), (-600.0, 1.0, 1.0), (6.0, 6.0 + 1e-9, 0.5)],
+    outside=[(float("-inf"), 0.1, 1.5)],
+)
+def gumbel_lpdf(y: Operand, mu: Operand, beta: Operand) -> LogDensity:
+    """With :math:`z = (y - \\mu) / \\beta` the log density is :math:`-\\log \\beta - z -
+    e^{-z}`, with the derivative :math:`(e^{-z} - 1) / \\beta` in y. In SciPy
+    ``scipy.stats.gumbel_r(mu, beta)``.
+
+    >>> import varmat as vm
+    >>> vm.value_and_grad(vm.gumbel_lpdf)(1.0, 1.0, 0.5)
+    (-0.3068528194400547, 0.0)
+    """
     inv = 1.0 / beta
     z = (y - mu) * inv
     s = np.expm1(-z)
@@ -33,29 +51,32 @@ def _gumbel(y: Operand, mu: Operand, beta: Operand) -> LogDensity:
     )
 
 
-gumbel_lpdf = univariate(
-    "gumbel_lpdf",
-    "Gumbel distribution",
-    _gumbel,
+@univariate(
+    "Fréchet distribution",
     y=("Random variable", not_nan),
-    mu=("Location parameter", finite),
-    beta=("Scale parameter", positive),
-    shown=("y", "mu"),
-    points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 2.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-1)],
-    tails=[(1e8, 1.0, 1e-3), (-600.0, 1.0, 1.0), (6.0, 6.0 + 1e-9, 0.5)],
-    outside=[(float("-inf"), 0.1, 1.5)],
-    notes="""With :math:`z = (y - \\mu) / \\beta` the log density is :math:`-\\log \\beta - z -
-    e^{-z}`, with the derivative :math:`(e^{-z} - 1) / \\beta` in y. In SciPy
-    ``scipy.stats.gumbel_r(mu, beta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.value_and_grad(vm.gumbel_lpdf)(1.0, 1.0, 0.5)
-(-0.3068528194400547, 0.0)
-""",
+    alpha=("Shape parameter", positive_finite),
+    sigma=("Scale parameter", positive_finite),
+    shown=("y",),
+    quick=Quick(),
+    points=[
+        (0.3, 2.0, 0.5),
+        (4.0, 0.7, 0.3),
+        (1e-9, 0.1, 1e-7),
+        (70.0, 6.5, 65.0),
+        (1.5, 1.0, 2.0),
+    ],
+    tails=[(1e8, 2.0, 1.0), (0.01, 3.0, 2.0), (1e300, 0.01, 1.0)],
+    outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
 )
+def frechet_lpdf(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    """The log density is :math:`\\log \\alpha + \\alpha \\log \\sigma - (\\alpha + 1) \\log
+    y - (\\sigma / y)^\\alpha`: that of the reciprocal of a Weibull variable. In SciPy
+    ``scipy.stats.invweibull(alpha, scale=sigma)``.
 
-
-def _frechet(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.gradient(lambda sigma: vm.frechet_lpdf([1.0, 1.0], 2.0, sigma), 1.0)
+    0.0
+    """
     u = sigma / y
     log_u = np.log(u)
     if quick:
@@ -74,32 +95,3 @@ def _frechet(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDens
         sigma=alpha * (1.0 - t) / sigma,
         support=y > 0.0,
     )
-
-
-frechet_lpdf = univariate(
-    "frechet_lpdf",
-    "Fréchet distribution",
-    _frechet,
-    y=("Random variable", not_nan),
-    alpha=("Shape parameter", positive_finite),
-    sigma=("Scale parameter", positive_finite),
-    shown=("y",),
-    quick=Quick(),
-    points=[
-        (0.3, 2.0, 0.5),
-        (4.0, 0.7, 0.3),
-        (1e-9, 0.1, 1e-7),
-        (70.0, 6.5, 65.0),
-        (1.5, 1.0, 2.0),
-    ],
-    tails=[(1e8, 2.0, 1.0), (0.01, 3.0, 2.0), (1e300, 0.01, 1.0)],
-    outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\log \\alpha + \\alpha \\log \\sigma - (\\alpha + 1) \\log
-    y - (\\sigma / y)^\\alpha`: that of the reciprocal of a Weibull variable. In SciPy
-    ``scipy.stats.invweibull(alpha, scale=sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda sigma: vm.frechet_lpdf([1.0, 1.0], 2.0, sigma), 1.0)
-0.0
-""",
-)

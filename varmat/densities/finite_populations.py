@@ -19,16 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["discrete_range_lpmf", "hypergeometric_lpmf"]
 
 
-def _discrete_range(y: Operand, lower: Operand, upper: Operand) -> LogDensity:
-    return LogDensity(
-        -np.log(upper - lower + 1.0), support=(y >= lower) & (y <= upper) & (np.floor(y) == y)
-    )
-
-
-discrete_range_lpmf = univariate(
-    "discrete_range_lpmf",
+@univariate(
     "uniform distribution on a range of integers",
-    _discrete_range,
     "y",
     "lower",
     "upper",
@@ -40,28 +32,23 @@ discrete_range_lpmf = univariate(
     ),
     points=[(3, 1, 5), (0, -2, 4), (2, 2, 2), (-1, -3, 40)],
     outside=[(0, 1, 5), (6, 1, 5), (2.5, 1, 5)],
-    notes="""The log mass is minus the logarithm of the number of integers from the lower bound to
-    the upper one, both included. There are no derivatives: all arguments are discrete. In SciPy
-    ``scipy.stats.randint(lower, upper + 1)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.discrete_range_lpmf([1, 5], 1, 5) == 2 * vm.discrete_range_lpmf(3, 1, 5)
-True
-""",
 )
+def discrete_range_lpmf(y: Operand, lower: Operand, upper: Operand) -> LogDensity:
+    """The log mass is minus the logarithm of the number of integers from the lower bound to
+    the upper one, both included. There are no derivatives: all arguments are discrete. In SciPy
+    ``scipy.stats.randint(lower, upper + 1)``.
 
-
-def _hypergeometric(n: Operand, N: Operand, a: Operand, b: Operand) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.discrete_range_lpmf([1, 5], 1, 5) == 2 * vm.discrete_range_lpmf(3, 1, 5)
+    True
+    """
     return LogDensity(
-        lchoose(a, n) + lchoose(b, N - n) - lchoose(a + b, N),
-        support=(n >= 0.0) & (n <= N) & (n <= a) & (N - n <= b) & (np.floor(n) == n),
+        -np.log(upper - lower + 1.0), support=(y >= lower) & (y <= upper) & (np.floor(y) == y)
     )
 
 
-hypergeometric_lpmf = univariate(
-    "hypergeometric_lpmf",
+@univariate(
     "hypergeometric distribution",
-    _hypergeometric,
     "n",
     "N",
     "a",
@@ -74,12 +61,17 @@ hypergeometric_lpmf = univariate(
     points=[(5, 5, 10, 10), (3, 5, 7, 6), (1, 4, 3, 5), (0, 1, 3, 2), (4, 13, 9, 20)],
     tails=[(40, 100, 300, 450), (2, 3, 10**6, 10**7), (300, 1000, 3000, 7000)],
     outside=[(-1, 5, 7, 6), (6, 5, 7, 6), (0.5, 5, 7, 6), (0, 7, 7, 6)],
-    notes="""The log mass is :math:`\\log \\binom an \\binom b{N - n} / \\binom{a + b}N`: of n
-    successes in N draws, without replacement, from a successes and b failures. There are no
-    derivatives: all arguments are discrete. In SciPy ``scipy.stats.hypergeom(a + b, a, N)``.""",
-    examples="""
->>> import varmat as vm
->>> round(vm.hypergeometric_lpmf(1, 2, 5, 5), 12)
--0.587786664902
-""",
 )
+def hypergeometric_lpmf(n: Operand, N: Operand, a: Operand, b: Operand) -> LogDensity:
+    """The log mass is :math:`\\log \\binom an \\binom b{N - n} / \\binom{a + b}N`: of n
+    successes in N draws, without replacement, from a successes and b failures. There are no
+    derivatives: all arguments are discrete. In SciPy ``scipy.stats.hypergeom(a + b, a, N)``.
+
+    >>> import varmat as vm
+    >>> round(vm.hypergeometric_lpmf(1, 2, 5, 5), 12)
+    -0.587786664902
+    """
+    return LogDensity(
+        lchoose(a, n) + lchoose(b, N - n) - lchoose(a + b, N),
+        support=(n >= 0.0) & (n <= N) & (n <= a) & (N - n <= b) & (np.floor(n) == n),
+    )

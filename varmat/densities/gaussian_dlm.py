@@ -3,11 +3,12 @@ backward pass.
 
 The filter and the backward pass are written with functions that take plain arrays and variables
 alike. The value and the reverse rule run them on arrays, forward derivatives run them on
-directions, and programs of short series contain them time by time."""
+directions, and in programs they are loops over the times."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,20 +17,18 @@ from varmat.core.domains import Domain, finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, density, not_nan
-from varmat.densities.domains import ZERO, Matrix, Vector, symmetric_matrix
+from varmat.densities.domains import Matrix, Vector, possible_value, symmetric_matrix
 from varmat.functions.checks import TOLERANCE, check_values
 from varmat.functions.linalg.lapack import MatrixError, cholesky_factor
-from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
-from varmat.programs.build.symbol import refuse, require
+from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
+from varmat.programs.build.factorisations import inverse_lower
+from varmat.programs.build.loops import each_trip
+from varmat.programs.build.symbol import is_symbol, number, refuse, require
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Operand, Plain, Result
 
 __all__ = ["gaussian_dlm_obs_lpdf"]
-
-# A series is written into programs if the multiplications of a matrix product, times the number of
-# times, are at most this; other series are called from Python.
-STRAIGHT = 4096
 
 
 def _check_semidefinite(function: str, x: Operand, name: str) -> None:
@@ -82,9 +81,9 @@ class Noise(Vector):
 noise = Noise("nonnegative or symmetric positive semidefinite", _holds, _check_noise)
 
 
-class Moment(NamedTuple):
-    """The state at one time: moments before it, predicted moments, and the effect of its
-    observation.
+class Moments(NamedTuple):
+    """What the filter stacks by time: moments of the state before an observation, its predicted
+    moments, and the effect of the observation.
     """
 
     mean: Plain
@@ -104,32 +103,37 @@ class Moment(NamedTuple):
 # the gain. Then
 #     m <- a + K e,  C <- R - K (R F)',
 #     log p = -sum(log det Q + e' inv(Q) e) / 2 - r T log(2 pi) / 2.
-def _filter(
-    y: Operand,
-    f: Plain,
-    g: Adjoint,
-    v: Operand,
-    w: Operand,
+def _forward(
+    factorise: Function,
     mean: Operand,
     covariance: Operand,
-    factorise: Operand,
-) -> tuple[Result, list[Moment]]:
+    y: Operand,
+    f: Plain,
+    g: Plain,
+    v: Operand,
+    w: Operand,
+) -> tuple[list[Result], list[Result]]:
+    """One step of the filter: the moments after an observation; its log density without the
+    constant, and the moments.
+    """
+    predicted = g @ mean
+    spread = g @ covariance @ g.T + w
+    cross = spread @ f
+    precision, half_log_determinant = factorise(f.T @ cross + v)
+    gain = cross @ precision
+    error = y - f.T @ predicted
+    surprise = precision @ error
+    term = -half_log_determinant - 0.5 * np.sum(error * surprise)
+    moments = Moments(mean, covariance, predicted, spread, cross, precision, gain, surprise)
+    return [predicted + gain @ error, spread - gain @ cross.T], [term, *moments]
+
+
+def _filtered(factorise: Function, y: Operand, *model: Operand) -> tuple[Result, Moments]:
     """The log likelihood without its constant, and the moments at all times."""
-    value, moments = 0.0, []
-    for t in range(np.shape(y)[1]):
-        predicted = g @ mean
-        spread = g @ covariance @ g.T + w
-        cross = spread @ f
-        precision, half_log_determinant = factorise(f.T @ cross + v)
-        gain = cross @ precision
-        error = y[:, t] - f.T @ predicted
-        surprise = precision @ error
-        value = value - (half_log_determinant + 0.5 * np.sum(error * surprise))
-        moments.append(
-            Moment(mean, covariance, predicted, spread, cross, precision, gain, surprise)
-        )
-        mean, covariance = predicted + gain @ error, spread - gain @ cross.T
-    return value, moments
+    *shared, mean, covariance = model
+    step, times = partial(_forward, factorise), np.shape(y)[1]
+    _, _, terms, *moments = each_trip(step, times, [mean, covariance], [y.T], shared)
+    return np.sum(terms), Moments(*moments)
 
 
 # One step of the backward pass, with the adjoint M of m, the symmetric adjoint S of C, the cross
@@ -138,35 +142,39 @@ def _filter(
 #     B~ = M u' - 2 S K,  R~ = S + F Q~ F' + sym(B~ F'),
 #     F~ = 2 B Q~ + R B~ - a e~',  a~ = M - F e~,  G~ = a~ m' + 2 R~ G C,
 # and then M <- G' a~,  S <- G' R~ G.
-def _back(f: Plain, g: Adjoint, moments: list[Moment]) -> list[Result]:
+def _backward(
+    mean: Operand,
+    covariance: Operand,
+    in_f: Operand,
+    in_g: Operand,
+    in_v: Operand,
+    in_w: Operand,
+    *given: Operand,
+) -> tuple[list[Result], list[Result]]:
+    now, (f, g) = Moments(*given[:-2]), given[-2:]
+    u = now.surprise
+    pulled = now.gain.T @ mean
+    error = pulled - u
+    of_q = 0.5 * (u[:, None] * u - now.precision) + now.gain.T @ covariance @ now.gain
+    of_q = of_q - 0.5 * (pulled[:, None] * u + u[:, None] * pulled)
+    of_cross = mean[:, None] * u - 2.0 * (covariance @ now.gain)
+    through = of_cross @ f.T
+    of_spread = covariance + f @ of_q @ f.T + 0.5 * (through + through.T)
+    of_predicted = mean - f @ error
+    in_f = in_f + 2.0 * (now.cross @ of_q) + now.spread @ of_cross - now.predicted[:, None] * error
+    in_g = in_g + of_predicted[:, None] * now.mean + 2.0 * (of_spread @ g @ now.covariance)
+    after = [g.T @ of_predicted, g.T @ of_spread @ g, in_f, in_g, in_v + of_q, in_w + of_spread]
+    return after, [error]
+
+
+def _derivatives(f: Plain, g: Plain, moments: Moments) -> list[Result]:
     """The derivatives with respect to all arguments; those of symmetric matrices are symmetric."""
-    n, (first, *_) = np.shape(g)[0], moments
-    mean, covariance = np.zeros(n), np.zeros((n, n))
-    errors: list[Plain] = []
-    in_f, in_g, in_v, in_w = (
-        np.zeros(np.shape(f)),
-        np.zeros((n, n)),
-        np.zeros(np.shape(first.precision)),
-        np.zeros((n, n)),
+    times, n, r = np.shape(moments.cross)
+    zeros = [np.zeros(shape) for shape in ((n,), (n, n), (n, r), (n, n), (r, r), (n, n))]
+    mean, covariance, *inside, errors = each_trip(
+        _backward, times, zeros, moments, [f, g], backwards=True
     )
-    for each in reversed(moments):
-        u = each.surprise
-        pulled = each.gain.T @ mean
-        error = pulled - u
-        of_q = 0.5 * (u[:, None] * u - each.precision) + each.gain.T @ covariance @ each.gain
-        of_q = of_q - 0.5 * (pulled[:, None] * u + u[:, None] * pulled)
-        of_cross = mean[:, None] * u - 2.0 * (covariance @ each.gain)
-        through = of_cross @ f.T
-        of_spread = covariance + f @ of_q @ f.T + 0.5 * (through + through.T)
-        of_predicted = mean - f @ error
-        in_f = in_f + (
-            2.0 * (each.cross @ of_q) + each.spread @ of_cross - each.predicted[:, None] * error
-        )
-        in_g = in_g + (of_predicted[:, None] * each.mean + 2.0 * (of_spread @ g @ each.covariance))
-        in_v, in_w = in_v + of_q, in_w + of_spread
-        mean, covariance = g.T @ of_predicted, g.T @ of_spread @ g
-        errors.append(error)
-    return [np.stack(errors[::-1], axis=1), in_f, in_g, in_v, in_w, mean, covariance]
+    return [errors.T, *inside, mean, covariance]
 
 
 def _check_shapes(
@@ -197,7 +205,9 @@ def _factorised(q: Operand) -> tuple[Result, Result]:
     """The inverse of the covariance of an observation, and half the logarithm of its
     determinant.
     """
-    return np.linalg.inv(q), np.sum(np.log(np.diagonal(np.linalg.cholesky(q))))
+    factor = np.linalg.cholesky(q)
+    inverse = inverse_lower(factor) if is_symbol(q) else np.linalg.inv(q)
+    return inverse, np.sum(np.log(np.diagonal(factor)))
 
 
 def _factorised_plain(q: Operand) -> tuple[Result, Result]:
@@ -286,18 +296,23 @@ def gaussian_dlm_obs_lpdf(
     array([0.5])
     """
     _check_shapes(y, f, g, v, w, m0, c0)
-    cholesky_factor("gaussian_dlm_obs_lpdf", c0, name="C0")
-    if not y.size or not np.isfinite(y).all():
+    (n, r), times = np.shape(f), np.shape(y)[1]
+    is_traced = any(map(is_symbol, (y, f, g, v, w, m0, c0)))
+    if is_traced and 0 in (times, n, r):
+        refuse()
+    factor = cholesky_factor("gaussian_dlm_obs_lpdf", c0, name="C0")
+    if is_traced:
+        require(factor.diagonal() > 0.0)
+    elif not (y.size and np.isfinite(y).all()):
         return Saved(-math.inf if y.size else 0.0, moments=None)
-    value, moments = _filter(y, f, g, _covariance(v), w, m0, c0, _factorised_plain)
-    return Saved(
-        float(value) - (y.size * HALF_LOG_TWO_PI if "constants" in keep else 0.0), moments=moments
-    )
+    factorise = _factorised if is_traced else _factorised_plain
+    value, moments = _filtered(factorise, y, f, g, _covariance(v), w, m0, c0)
+    value = number(value) - (y.size * HALF_LOG_TWO_PI if "constants" in keep else 0.0)
+    return Saved(possible_value(value), moments=moments)
 
 
-@gaussian_dlm_obs_lpdf.reverse
-def gaussian_dlm_obs_reverse(
-    g: Adjoint,
+@gaussian_dlm_obs_lpdf.gradient
+def gaussian_dlm_obs_gradient(
     r: Operand,
     y: Operand,
     F: Operand,
@@ -306,78 +321,18 @@ def gaussian_dlm_obs_reverse(
     W: Operand,
     m0: Operand,
     C0: Operand,
-    keep: KeptTerms,
-    moments: Operand,
+    moments: Operand = None,
 ) -> Result:
     if moments is None:
-        return (lambda: ZERO,) * 7
-    return _contributions(g, F, G, V, moments, to_triangle)
-
-
-def _contributions(
-    g: Adjoint, F: Operand, G: Operand, V: Operand, moments: list[Moment], fold: Function
-) -> Result:
-    """Of `V` as a vector, the elements on the diagonal; otherwise of one triangle, as of `W` and
-    `C0`.
-    """
-    parts = _back(F, G, moments)
-    parts[3] = np.diagonal(parts[3]) if np.ndim(V) == 1 else fold(parts[3])
-    parts[4], parts[6] = fold(parts[4]), fold(parts[6])
-    return tuple((lambda part=part: g * part) for part in parts)
-
-
-@gaussian_dlm_obs_lpdf.tangent
-def gaussian_dlm_obs_tangent(
-    r: Operand,
-    y: Operand,
-    F: Operand,
-    G: Operand,
-    V: Operand,
-    W: Operand,
-    m0: Operand,
-    C0: Operand,
-    keep: KeptTerms,
-) -> Result:
-    if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
-        return (lambda t: 0.0,) * 7
-    diagonal = np.ndim(V) == 1
-    symmetrised = [symmetric(x) for x in (_covariance(V), W, C0)]
-    _, moments = _filter(y, F, G, symmetrised[0], symmetrised[1], m0, symmetrised[2], _factorised)
-    parts = _back(F, G, moments)
-
-    def of(i: int) -> Result:
-        if i == 3 and diagonal:
-            return lambda t: np.sum(np.diagonal(parts[3]) * t)
-        return lambda t: np.sum(parts[i] * (symmetric(t) if i in (3, 4, 6) else t))
-
-    return tuple(map(of, range(7)))
-
-
-@gaussian_dlm_obs_lpdf.straight
-def gaussian_dlm_obs_straight(
-    y: Operand,
-    F: Operand,
-    G: Operand,
-    V: Operand,
-    W: Operand,
-    m0: Operand,
-    C0: Operand,
-    keep: KeptTerms,
-) -> Result:
-    _check_shapes(y, F, G, V, W, m0, C0)
-    n, r = np.shape(F)
-    times = np.shape(y)[1]
-    if not times or not n or not r or keep == frozenset() or times * max(n, r) ** 3 > STRAIGHT:
-        refuse()
-    require(_holds(V) & _holds(W))
-    require(np.abs(C0 - C0.T) <= TOLERANCE)
-    require(np.diagonal(np.linalg.cholesky(C0)) > 0.0)
-    value, moments = _filter(y, F, G, _covariance(V), W, m0, C0, _factorised)
-    require(np.isfinite(value))
-    if keep is None or "constants" in keep:
-        value = value - times * r * HALF_LOG_TWO_PI
-
-    return value, lambda g: _contributions(g, F, G, V, moments, _folded)
+        if not np.size(y) or not check_values(lambda y: bool(np.isfinite(y).all()), y):
+            return None
+        v, w, c = (symmetric(x) for x in (_covariance(V), W, C0))
+        _, moments = _filtered(_factorised, y, F, G, v, w, m0, c)
+    parts = _derivatives(F, G, moments)
+    # Of `V` as a vector, the elements on the diagonal; otherwise of one triangle, as of W and C0.
+    parts[3] = np.diagonal(parts[3]) if np.ndim(V) == 1 else _folded(parts[3])
+    parts[4], parts[6] = _folded(parts[4]), _folded(parts[6])
+    return tuple((lambda part=part: part) for part in parts)
 
 
 def _folded(x: Operand) -> Result:

@@ -24,7 +24,7 @@ from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import HALF_LOG_TWO_PI, Density, Domains, not_nan, typed, zero_or_one
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
-from varmat.densities.row_pass import Pass, PassSums, part
+from varmat.densities.row_pass import Pass, PassSums, observations, part
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit
@@ -55,16 +55,12 @@ class Glm(Density):
     ) -> None:
         super().__init__(family.__name__, arguments, discrete)
         update_wrapper(self, family)
-        self.family, self.support, self.partials, self.names = (
-            family,
-            support,
-            partials,
-            tuple(arguments),
-        )
+        self.family, self.support, self.partials = family, support, partials
+        self.names = tuple(arguments)
         self.places = [(i, name) for i, name in enumerate(self.names) if name in self.discrete]
 
         def value(
-            *values: Operand, keep: frozenset[str] | None = None, workspace: Function = np.empty
+            *values: Operand, keep: KeptTerms | None = None, workspace: Function = np.empty
         ) -> Result:
             return self._value(values, keep, workspace)
 
@@ -121,7 +117,7 @@ class Glm(Density):
         return super().__call__(*args, propto=propto, **named)
 
     def _value(
-        self, values: tuple[Operand, ...], keep: frozenset[str] | None, workspace: Function
+        self, values: tuple[Operand, ...], keep: KeptTerms | None, workspace: Function
     ) -> Result:
         if any(map(is_symbol, values)):  # a program has its own form, or calls this function
             refuse()
@@ -129,7 +125,7 @@ class Glm(Density):
         return Saved(value, sums=sums)
 
     def _evaluate(
-        self, values: Operand, keep: frozenset[str] | None, workspace: Function
+        self, values: Operand, keep: KeptTerms | None, workspace: Function
     ) -> tuple[float, PassSums | None]:
         """The value, and what the reverse rule wants back: None if there are no rows, or an
         observation is impossible.
@@ -162,31 +158,13 @@ class Glm(Density):
     def _size(self, values: tuple[Plain, ...]) -> int:
         """The number of observations."""
         x, titles = values[1], [title for title, _ in self.arguments.values()]
-        if np.ndim(x) not in (1, 2):
-            raise ShapeError(
-                f"{self.name}: {titles[1]} has shape {np.shape(x)}, but must be a matrix, or a "
-                "vector: one row!"
-            )
-        if np.shape(values[3]) != x.shape[-1:]:
+        if np.ndim(x) in (1, 2) and np.shape(values[3]) != x.shape[-1:]:
             raise ShapeError(
                 f"{self.name}: {titles[3]} has shape {np.shape(values[3])}, but must have the "
                 f"shape {x.shape[-1:]}!"
             )
-        size = x.shape[0] if x.ndim == 2 else 1
-        for i, value in enumerate(values):
-            if (
-                i in (1, 3)
-                or type(value) is float
-                or (shape := np.shape(value)) in ((), (1,), (size,))
-            ):
-                continue
-            if len(shape) != 1 or size != 1:
-                raise ShapeError(
-                    f"{self.name}: {titles[i]} has shape {shape}, but must be a scalar or have the "
-                    f"shape ({size},)!"
-                )
-            size = shape[0]
-        return size
+        vectors = [(titles[i], value) for i, value in enumerate(values) if i not in (1, 3)]
+        return observations(self.name, x, vectors)
 
     # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):
     # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
@@ -323,7 +301,7 @@ def normal_partials(y: Operand, eta: Operand, sigma: Operand) -> dict[str, Resul
 # d/deta = z / sigma,  d/dy = -z / sigma,  d/dsigma = (z**2 - 1) / sigma.
 @glm(normal_partials, **titles(finite, sigma=("Scale vector", positive_finite)))
 def normal_id_glm_lpdf(
-    one_pass: Pass, y: Operand, alpha: Operand, sigma: Operand, keep: frozenset[str]
+    one_pass: Pass, y: Operand, alpha: Operand, sigma: Operand, keep: KeptTerms
 ) -> PassSums:
     """Log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)`` in one pass
     through `X`.
@@ -416,7 +394,7 @@ def bernoulli_partials(y: Operand, eta: Operand) -> dict[str, Result]:
 # d/deta = s / (1 + exp(t)).
 @glm(bernoulli_partials, lambda y: np.all((y == 0.0) | (y == 1.0)), **titles(not_nan))
 def bernoulli_logit_glm_lpmf(
-    one_pass: Pass, y: Operand, alpha: Operand, keep: frozenset[str]
+    one_pass: Pass, y: Operand, alpha: Operand, keep: KeptTerms
 ) -> PassSums:
     """Log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)`` in one pass
     through `X`.
@@ -508,9 +486,7 @@ def poisson_partials(y: Operand, eta: Operand) -> dict[str, Result]:
     lambda y: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),
     **titles(not_nan),
 )
-def poisson_log_glm_lpmf(
-    one_pass: Pass, y: Operand, alpha: Operand, keep: frozenset[str]
-) -> PassSums:
+def poisson_log_glm_lpmf(one_pass: Pass, y: Operand, alpha: Operand, keep: KeptTerms) -> PassSums:
     """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @
     beta)`` in one pass through `X`.
 

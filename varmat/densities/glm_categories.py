@@ -13,10 +13,10 @@ from varmat.core.domains import finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.categorical import categories
-from varmat.densities.density import density, integer_to, not_nan
-from varmat.densities.domains import ZERO, finite_vector, ordered
-from varmat.densities.ordered import Cells
-from varmat.densities.row_pass import MOST_ROWS, Pass
+from varmat.densities.density import ZERO, density, integer_to, not_nan
+from varmat.densities.domains import finite_vector, ordered
+from varmat.densities.ordered import Cells, ordered_logistic_lpmf, ordered_logistic_reverse
+from varmat.densities.row_pass import MOST_ROWS, Pass, observations
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit, log1m_exp
@@ -34,26 +34,6 @@ LARGE = 1 << 17
 # Cutpoints up to which exponentials are taken of them, and what sums of these with the predictors
 # may be.
 FAR, LARGEST = 300.0, 1e150
-
-
-def _observations(function: str, y: Operand, x: Operand) -> int:
-    """The number of observations, after the checks of their shape and that of the matrix."""
-    shape = np.shape(y)
-    if np.ndim(x) not in (1, 2):
-        title = "Matrix of independent variables"
-        raise ShapeError(
-            f"{function}: {title} has shape {np.shape(x)}, but must be a matrix, or a vector: one "
-            "row!"
-        )
-    rows: int = np.shape(x)[0] if np.ndim(x) == 2 else 1
-    if shape in ((), (1,), (rows,)):
-        return rows
-    if len(shape) == 1 and rows == 1:
-        return int(shape[0])
-    title = "Vector of dependent variables"
-    raise ShapeError(
-        f"{function}: {title} has shape {shape}, but must be a scalar or have the shape ({rows},)!"
-    )
 
 
 def _check_shape(function: str, title: str, x: Operand, shape: tuple[int, ...]) -> None:
@@ -82,6 +62,11 @@ def _each(which: Plain, size: int) -> Result:
     )
 
 
+def _is_moderate(x: Operand, size: int) -> bool:
+    """Whether this is a matrix with a row for each observation, and not large."""
+    return np.ndim(x) == 2 and len(x) == size and 0 < np.size(x) <= LARGE
+
+
 def _rows(x: Operand) -> Result:
     return x.reshape(1, -1) if x.ndim == 1 else x
 
@@ -92,7 +77,7 @@ def _rows(x: Operand) -> Result:
 def _shapes_of_logits(y: Operand, x: Operand, alpha: Operand, beta: Operand) -> tuple[int, int]:
     """The numbers of observations and of categories."""
     function = "categorical_logit_glm_lpmf"
-    size = _observations(function, y, x)
+    size = observations(function, x, [("Vector of dependent variables", y)])
     if np.ndim(beta) != 2 or np.shape(beta)[0] != np.shape(x)[-1]:
         rule = f"a matrix with {np.shape(x)[-1]} rows and a column for each category"
         raise ShapeError(
@@ -293,13 +278,7 @@ def categorical_logit_glm_straight(
 ) -> Result:
     size, k = _shapes_of_logits(y, x, alpha, beta)
     which = categories(y, k)
-    if (
-        which is None
-        or not 0 < np.size(x) <= LARGE
-        or np.ndim(x) != 2
-        or len(x) != size
-        or keep == frozenset()
-    ):
+    if which is None or not _is_moderate(x, size) or keep == frozenset():
         refuse()
     for operand in (x, alpha, beta):
         require(np.isfinite(operand))
@@ -326,8 +305,9 @@ def categorical_logit_glm_straight(
 # log p = log F(eta - low) + log F(high - eta) + log(1 - exp(low - high)),  d/deta = b - a = w,
 # d/dlow = -b - odds,  d/dhigh = a + odds.
 def _shapes_of_order(y: Operand, x: Operand, beta: Operand) -> int:
-    size = _observations("ordered_logistic_glm_lpmf", y, x)
-    _check_shape("ordered_logistic_glm_lpmf", "Weight vector", beta, np.shape(x)[-1:])
+    function = "ordered_logistic_glm_lpmf"
+    size = observations(function, x, [("Vector of dependent variables", y)])
+    _check_shape(function, "Weight vector", beta, np.shape(x)[-1:])
     return size
 
 
@@ -521,62 +501,24 @@ def ordered_logistic_glm_tangent(
 
 @ordered_logistic_glm_lpmf.straight
 def ordered_logistic_glm_straight(
-    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: KeptTerms | None
+    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: KeptTerms
 ) -> Result:
-    size, k = _shapes_of_order(y, x, beta), np.shape(cutpoints)[0]
-    which = categories(y, k + 1)
-    if (
-        which is None
-        or not 0 < np.size(x) <= LARGE
-        or np.ndim(x) != 2
-        or len(x) != size
-        or not k
-        or keep == frozenset()
-    ):
+    size = _shapes_of_order(y, x, beta)
+    if not _is_moderate(x, size) or np.ndim(cutpoints) != 1 or keep == frozenset():
         refuse()
-    which = _each(which, size)
-    for operand in (x, beta, cutpoints):
+    for operand in (x, beta):
         require(np.isfinite(operand))
-    if k > 1:
-        require(cutpoints[1:] > cutpoints[:-1])
-    eta = np.matmul(x, beta)
-    # Ones for the observations that have a cutpoint below them, or above, and where it is.
-    has = [(which > 0).astype(np.float64), (which < k).astype(np.float64)]
-    places = [np.maximum(which - 1, 0), np.minimum(which, k - 1)]
-    t = [cutpoints[places[0]] - eta, eta - cutpoints[places[1]]]
-    e = [np.exp(-np.abs(each)) for each in t]
-    value = -sum(
-        np.vdot(here, np.maximum(each, 0.0) + np.log1p(small))
-        for here, each, small in zip(has, t, e, strict=True)
-    )
-    counts = _inner_counts(which, cutpoints)
-    if k > 1:
-        widths = cutpoints[1:] - cutpoints[:-1]
-        apart = np.exp(-widths)
-        value = value + np.vdot(
-            counts, np.where(widths < 0.5, np.log(-np.expm1(-widths)), np.log1p(-apart))
-        )
+    require(ordered.holds(cutpoints))
+    operands = np.broadcast_to(y, (size,)), x @ beta, cutpoints
+    mass = ordered_logistic_lpmf.operation.function(*operands)
+    value, cells = mass.value, mass.saved["cells"] or refuse()
 
-    def contributions(g: Adjoint) -> Result:
-        below, above = (
-            here * np.where(each > 0.0, 1.0, small) / (1.0 + small)
-            for here, each, small in zip(has, t, e, strict=True)
-        )
-        w = g * (below - above)
-
-        def of_cutpoints() -> Result:
-            c = g * (
-                np.matmul(above, _indicators(places[1], k))
-                - np.matmul(below, _indicators(places[0], k))
-            )
-            if k > 1:
-                odds = g * (counts * apart / -np.expm1(-widths))
-                c = c + np.concatenate([np.zeros(1), odds]) - np.concatenate([odds, np.zeros(1)])
-            return c
-
+    def of_matrix(g: Adjoint) -> Result:
+        _, of_eta, of_cutpoints = ordered_logistic_reverse(g, value, *operands, keep, cells)
+        w = of_eta()
         return None, lambda: w[:, None] * beta, lambda: np.matmul(np.transpose(x), w), of_cutpoints
 
-    return value, contributions
+    return value, of_matrix
 
 
 for _density in (categorical_logit_glm_lpmf, ordered_logistic_glm_lpmf):

@@ -32,6 +32,7 @@ from varmat.programs.kernels.counts import (
 )
 
 if TYPE_CHECKING:
+    from varmat.densities.density import KeptTerms
     from varmat.typing import Operand, Plain, Result, Setting
 
 __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
@@ -59,11 +60,8 @@ def weigh_odds(one_pass: Pass, shift: Operand, wins: Operand, losses: Operand) -
     """Make the pass with the weights ``a q - b p`` of numbers a of wins and b of losses, and of the
     log odds with an intercept.
     """
-    odds, space, is_shifted = (
-        np.empty(one_pass.size),
-        np.empty(one_pass.rows),
-        shift.__class__ is not float or shift != 0.0,
-    )
+    odds, space = np.empty(one_pass.size), np.empty(one_pass.rows)
+    is_shifted = shift.__class__ is not float or shift != 0.0
 
     def weigh(t: Operand, here: slice) -> None:
         if is_shifted:
@@ -88,11 +86,9 @@ def _weigh_far_odds(one_pass: Pass, shift: Operand, wins: Operand, losses: Opera
         t += part(shift, here)
         e, above = np.exp(-np.abs(t)), t > 0.0
         p, q, m = np.maximum(above, e) / (1.0 + e), np.maximum(~above, e) / (1.0 + e), np.log1p(e)
-        found.p[here], found.minus_log_p[here], found.minus_log_q[here] = (
-            p,
-            np.maximum(-t, 0.0) + m,
-            np.maximum(t, 0.0) + m,
-        )
+        found.p[here] = p
+        found.minus_log_p[here] = np.maximum(-t, 0.0) + m
+        found.minus_log_q[here] = np.maximum(t, 0.0) + m
         t[...] = part(wins, here) * q - part(losses, here) * p
 
     one_pass.run(weigh)
@@ -159,7 +155,7 @@ def _are_successes(n: Operand, trials: Operand) -> Result:
     N=("Population size parameter", nonnegative),
 )
 def binomial_logit_glm_lpmf(
-    one_pass: Pass, n: Operand, alpha: Operand, trials: Operand, keep: frozenset[str]
+    one_pass: Pass, n: Operand, alpha: Operand, trials: Operand, keep: KeptTerms
 ) -> PassSums:
     """Log mass of a binomial regression: ``binomial_logit_lpmf(n, N, alpha + X @ beta)`` in one
     pass through `X`.
@@ -245,7 +241,7 @@ def neg_binomial_partials(y: Operand, eta: Operand, phi: Operand) -> dict[str, A
     **titles(not_nan, phi=("Precision parameter", positive_finite)),
 )
 def neg_binomial_2_log_glm_lpmf(
-    one_pass: Pass, y: Operand, alpha: Operand, phi: Operand, keep: frozenset[str]
+    one_pass: Pass, y: Operand, alpha: Operand, phi: Operand, keep: KeptTerms
 ) -> PassSums:
     """Log mass of a negative binomial regression: ``neg_binomial_2_log_lpmf(y, alpha + X @ beta,
     phi)`` in one pass through `X`.

@@ -23,7 +23,24 @@ SCALE = ("Scale parameter", positive_finite)
 
 
 # The logarithm of a rounded quotient near 1 has lost its digits.
-def _pareto(y: Operand, y_min: Operand, alpha: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "Pareto distribution",
+    y=VARIABLE,
+    y_min=SCALE,
+    alpha=SHAPE,
+    quick=Quick(),
+    points=[(1.3, 0.2, 1.1), (3.9, 1.2, 0.7), (4.0, 0.999, 20.0), (8e9, 1e-3, 0.2)],
+    tails=[(1e200, 1e-100, 2.0), (4.0, 3.999999, 1e6), (1.0, 1.0, 1e10)],
+    outside=[(0.1, 0.2, 1.5), (-1.0, 0.2, 1.5)],
+)
+def pareto_lpdf(y: Operand, y_min: Operand, alpha: Operand, quick: bool) -> LogDensity:
+    """The log density is :math:`\\log \\alpha + \\alpha \\log y_{min} - (\\alpha + 1) \\log
+    y` from :math:`y_{min}` on. In SciPy ``scipy.stats.pareto(alpha, scale=y_min)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda y_min: vm.pareto_lpdf([2.0, 3.0], y_min, 1.5), 1.0)
+    3.0
+    """
     log_ratio = np.log1p((y - y_min) / y_min)
     log_y = np.log(y_min) + log_ratio if quick else np.log(y)
     return LogDensity(
@@ -38,28 +55,30 @@ def _pareto(y: Operand, y_min: Operand, alpha: Operand, quick: bool) -> LogDensi
     )
 
 
-pareto_lpdf = univariate(
-    "pareto_lpdf",
-    "Pareto distribution",
-    _pareto,
+@univariate(
+    "Pareto type 2 (Lomax) distribution",
     y=VARIABLE,
-    y_min=SCALE,
+    mu=("Location parameter", finite),
+    scale=SCALE,
     alpha=SHAPE,
-    quick=Quick(),
-    points=[(1.3, 0.2, 1.1), (3.9, 1.2, 0.7), (4.0, 0.999, 20.0), (8e9, 1e-3, 0.2)],
-    tails=[(1e200, 1e-100, 2.0), (4.0, 3.999999, 1e6), (1.0, 1.0, 1e10)],
-    outside=[(0.1, 0.2, 1.5), (-1.0, 0.2, 1.5)],
-    notes="""The log density is :math:`\\log \\alpha + \\alpha \\log y_{min} - (\\alpha + 1) \\log
-    y` from :math:`y_{min}` on. In SciPy ``scipy.stats.pareto(alpha, scale=y_min)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda y_min: vm.pareto_lpdf([2.0, 3.0], y_min, 1.5), 1.0)
-3.0
-""",
+    points=[
+        (1.3, 0.2, 1.1, 2.0),
+        (4.4, -3.9, 0.7, 0.8),
+        (3.9, 3.5, 1e2, 1e2),
+        (8.0, 1.0, 1e-2, 0.2),
+    ],
+    tails=[(1e20, 1.0, 1e-10, 2.0), (3.9, 3.5, 1e6, 1e6), (1.0, 1.0, 2.0, 1e10)],
+    outside=[(0.1, 0.2, 1.5, 2.0), (-1.0, 0.2, 1.5, 2.0)],
 )
+def pareto_type_2_lpdf(y: Operand, mu: Operand, scale: Operand, alpha: Operand) -> LogDensity:
+    """The log density is :math:`\\log \\alpha - \\log \\lambda - (\\alpha + 1) \\log(1 + (y -
+    \\mu) / \\lambda)` from :math:`\\mu` on, with :math:`\\lambda` the scale. In SciPy
+    ``scipy.stats.lomax(alpha, mu, scale)``.
 
-
-def _pareto_type_2(y: Operand, mu: Operand, scale: Operand, alpha: Operand) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.gradient(lambda y: vm.pareto_type_2_lpdf(y, 0.0, 1.0, 2.0), 2.0)
+    -1.0
+    """
     d = y - mu
     r = d / scale
     logarithm = np.log1p(r)
@@ -77,36 +96,26 @@ def _pareto_type_2(y: Operand, mu: Operand, scale: Operand, alpha: Operand) -> L
     )
 
 
-pareto_type_2_lpdf = univariate(
-    "pareto_type_2_lpdf",
-    "Pareto type 2 (Lomax) distribution",
-    _pareto_type_2,
-    y=VARIABLE,
-    mu=("Location parameter", finite),
-    scale=SCALE,
-    alpha=SHAPE,
-    points=[
-        (1.3, 0.2, 1.1, 2.0),
-        (4.4, -3.9, 0.7, 0.8),
-        (3.9, 3.5, 1e2, 1e2),
-        (8.0, 1.0, 1e-2, 0.2),
-    ],
-    tails=[(1e20, 1.0, 1e-10, 2.0), (3.9, 3.5, 1e6, 1e6), (1.0, 1.0, 2.0, 1e10)],
-    outside=[(0.1, 0.2, 1.5, 2.0), (-1.0, 0.2, 1.5, 2.0)],
-    notes="""The log density is :math:`\\log \\alpha - \\log \\lambda - (\\alpha + 1) \\log(1 + (y -
-    \\mu) / \\lambda)` from :math:`\\mu` on, with :math:`\\lambda` the scale. In SciPy
-    ``scipy.stats.lomax(alpha, mu, scale)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda y: vm.pareto_type_2_lpdf(y, 0.0, 1.0, 2.0), 2.0)
--1.0
-""",
-)
-
-
 # With w = beta log(y / alpha), log(1 + exp(w)) takes out exp(w) where that is large. The derivative
 # in y is written with the probability below y, which is small where the other terms cancel.
-def _loglogistic(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+@univariate(
+    "log-logistic distribution",
+    y=VARIABLE,
+    alpha=SCALE,
+    beta=SHAPE,
+    points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 3.5, 20.0), (1e-9, 1.0, 1.0), (1e9, 1e-3, 0.3)],
+    tails=[(1e300, 1e-5, 2.0), (1e-300, 1e5, 3.0), (1.5, 1.0, 1e4)],
+    outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5), (float("inf"), 2.0, 1.5)],
+)
+def loglogistic_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    """With :math:`u = y / \\alpha` the log density is :math:`\\log\\frac\\beta\\alpha +
+    (\\beta - 1) \\log u - 2 \\log(1 + u^\\beta)`: scale :math:`\\alpha`, shape :math:`\\beta`. In
+    SciPy ``scipy.stats.fisk(beta, scale=alpha)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda alpha: vm.loglogistic_lpdf([0.5, 2.0], alpha, 3.0), 1.0)
+    0.0
+    """
     ratio = np.log(y / alpha)
     w = beta * ratio
     logarithm = np.maximum(w, 0.0) + np.log1p(np.exp(-np.absolute(w)))
@@ -122,24 +131,3 @@ def _loglogistic(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
         support=(y > 0.0) & (y <= LARGEST),
         dropping=(np.log(beta), -beta * np.log(alpha), (beta - 1.0) * np.log(y), -2.0 * logarithm),
     )
-
-
-loglogistic_lpdf = univariate(
-    "loglogistic_lpdf",
-    "log-logistic distribution",
-    _loglogistic,
-    y=VARIABLE,
-    alpha=SCALE,
-    beta=SHAPE,
-    points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 3.5, 20.0), (1e-9, 1.0, 1.0), (1e9, 1e-3, 0.3)],
-    tails=[(1e300, 1e-5, 2.0), (1e-300, 1e5, 3.0), (1.5, 1.0, 1e4)],
-    outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5), (float("inf"), 2.0, 1.5)],
-    notes="""With :math:`u = y / \\alpha` the log density is :math:`\\log\\frac\\beta\\alpha +
-    (\\beta - 1) \\log u - 2 \\log(1 + u^\\beta)`: scale :math:`\\alpha`, shape :math:`\\beta`. In
-    SciPy ``scipy.stats.fisk(beta, scale=alpha)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda alpha: vm.loglogistic_lpdf([0.5, 2.0], alpha, 3.0), 1.0)
-0.0
-""",
-)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -120,7 +121,7 @@ def log_marginal(
             value, filtered = _filter(_emissions(log_omegas, peaks).T.copy(), gamma, rho)
             return value + total, filtered
     except FloatingPointError:
-        return log_filter(log_omegas, gamma, rho)[0], None
+        return _log_value(log_omegas, gamma, rho), None
 
 
 def _emissions(log_omegas: Floats, peaks: Floats, space: Space = np.empty) -> Floats:
@@ -332,11 +333,8 @@ def _forward(a: Floats, emissions: Floats, gamma: Floats) -> tuple[Floats, Float
     """Filter all pieces together: the probabilities after each step, as (steps, pieces, states),
     and the sums by which they were divided.
     """
-    ones, out, scales = (
-        np.ones(len(gamma)),
-        np.empty(emissions.shape),
-        np.empty(emissions.shape[:2]),
-    )
+    ones = np.ones(len(gamma))
+    out, scales = np.empty(emissions.shape), np.empty(emissions.shape[:2])
     for w, row, scale in zip(emissions, out, scales, strict=True):
         np.matmul(a, gamma, row)
         row *= w
@@ -441,28 +439,53 @@ def _both_ways(
 
 
 # The filter on logarithms, for chains with states that are not connected, whose scaled
-# probabilities underflow.
-def log_filter(log_omegas: Floats, gamma: Floats, rho: Floats) -> tuple[float, Floats]:
-    """The log marginal, and the log probabilities of states given the observations so far."""
+# probabilities underflow, and for paths.
+def log_filter(
+    log_omegas: Floats, log_gamma: Floats, log_rho: Floats, combine: Function
+) -> tuple[list[Floats], list[Floats]]:
+    """Filter on logarithms. Arguments may be stacks.
+
+    Parameters
+    ----------
+    log_omegas, log_gamma, log_rho : ndarray
+    combine : callable
+        What adds over the states before, the last axis but one, or takes the largest of them.
+
+    Returns
+    -------
+    logs : list of ndarray of shape (..., states)
+        For each time, the logarithm of the probability of each state and the observations so far,
+        scaled to a largest one of 0. They end where no state is possible.
+    scales : list of ndarray of shape (..., 1)
+        The logarithms by which they were scaled.
+    """
+    logs: list[Floats] = []
+    scales: list[Floats] = []
+    before = log_rho
+    for t in range(log_omegas.shape[-1]):
+        joint = before + log_omegas[..., t]
+        scales.append(np.max(joint, axis=-1, keepdims=True))
+        if np.any(scales[-1] == -math.inf):
+            break
+        logs.append(joint - scales[-1])
+        before = combine(logs[-1][..., None] + log_gamma)
+    return logs, scales
+
+
+_added = partial(logsumexp, axis=-2)
+
+
+def _log_value(log_omegas: Floats, gamma: Floats, rho: Floats) -> float:
     with np.errstate(all="ignore"):
-        log_gamma, out, value = np.log(gamma), np.empty(log_omegas.T.shape), 0.0
-        joint = np.log(rho) + log_omegas[:, 0]
-        for t, row in enumerate(out):
-            if t:
-                joint = logsumexp(out[t - 1][:, None] + log_gamma, 0) + log_omegas[:, t]
-            scale = logsumexp(joint, 0)
-            value += float(scale)
-            if value == -math.inf:
-                break
-            np.subtract(joint, scale, row)
-        return value, out
+        logs, scales = log_filter(log_omegas, np.log(gamma), np.log(rho), _added)
+        return float(np.sum(scales) + (logsumexp(logs[-1], 0) if logs else 0.0))
 
 
 def _log_posterior(log_omegas: Floats, gamma: Floats, rho: Floats) -> tuple[Floats, Floats, Floats]:
-    a = log_filter(log_omegas, gamma, rho)[1]
     with np.errstate(all="ignore"):
-        log_gamma, both, in_gamma = np.log(gamma), np.empty(a.shape), np.zeros(gamma.shape)
-        b = np.zeros(len(gamma))
+        log_gamma, in_gamma, b = np.log(gamma), np.zeros(gamma.shape), np.zeros(len(gamma))
+        a = log_filter(log_omegas, log_gamma, np.log(rho), _added)[0]
+        both = np.empty((len(a), len(gamma)))
         for t in range(len(a) - 1, -1, -1):
             joint = a[t] + b
             both[t] = np.exp(joint - logsumexp(joint, 0))

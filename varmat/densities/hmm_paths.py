@@ -5,7 +5,7 @@ Arguments may be stacks, as for many draws of the parameters, whose paths are co
 
 from __future__ import annotations
 
-import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +14,10 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.densities.domains import check_simplex
+from varmat.densities.hmm_filter import log_filter
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand
+    from varmat.typing import Function, Operand
 
 __all__ = ["hmm_viterbi"]
 
@@ -80,7 +81,7 @@ def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray
             raise ShapeError(f"hmm_viterbi: {name} has shape {shape}, but must {rule}!")
     check_simplex("hmm_viterbi", values[1], "Gamma")
     check_simplex("hmm_viterbi", values[2], "rho")
-    logs, log_gamma = filtered("hmm_viterbi", np.maximum, *values)
+    logs, log_gamma = filtered("hmm_viterbi", partial(np.maximum.reduce, axis=-2), *values)
     states = np.empty((*logs[-1].shape[:-1], len(logs)), np.int64)
     later = np.zeros(())
     for t in range(len(logs) - 1, -1, -1):
@@ -90,33 +91,18 @@ def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray
 
 
 def filtered(
-    function: str, combine: np.ufunc, log_omegas: np.ndarray, gamma: np.ndarray, rho: np.ndarray
+    function: str, combine: Function, log_omegas: np.ndarray, gamma: np.ndarray, rho: np.ndarray
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Filter on logarithms. `combine` is `numpy.logaddexp` for the sum over the states
-    before, `numpy.maximum` for their maximum.
-
-    Returns
-    -------
-    logs : list of ndarray of shape (..., states)
-        For each time, the logarithm of the probability of each state and the observations so far,
-        up to a constant.
-    log_gamma : ndarray
-        The logarithm of `gamma`.
+    """The log probabilities of `log_filter`, and the logarithm of `gamma`; refuse a chain without a
+    possible path.
     """
-    logs: list[np.ndarray] = []
     with np.errstate(all="ignore"):
-        log_gamma, before = np.log(gamma), np.log(rho)
-        for t in range(log_omegas.shape[-1]):
-            if t:
-                before = combine.reduce(logs[-1][..., None] + log_gamma, axis=-2)
-            joint = before + log_omegas[..., t]
-            scale = np.max(joint, axis=-1, keepdims=True)
-            if np.any(scale == -math.inf):
-                raise DomainError(
-                    f"{function}: log_omegas, Gamma and rho allow no path of states, but must "
-                    "allow one!"
-                )
-            logs.append(joint - scale)
+        log_gamma = np.log(gamma)
+        logs, _ = log_filter(log_omegas, log_gamma, np.log(rho), combine)
+    if len(logs) < log_omegas.shape[-1]:
+        raise DomainError(
+            f"{function}: log_omegas, Gamma and rho allow no path of states, but must allow one!"
+        )
     return logs, log_gamma
 
 

@@ -29,7 +29,25 @@ VARIABLE = ("Random variable", not_nan)
 FREEDOM = ("Degrees of freedom parameter", positive_finite)
 
 
-def _inv_chi_square(y: Operand, nu: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "inverse chi-square distribution",
+    y=VARIABLE,
+    nu=FREEDOM,
+    shown=("y",),
+    quick=Quick(),
+    points=[(1.3, 2.0), (0.4, 0.9), (0.2, 5.0), (0.01, 102.5), (1e9, 1e-3)],
+    tails=[(0.001, 0.1), (1e-6, 1.001e6), (1e300, 2.0)],
+    outside=[(-1.0, 2.0), (0.0, 2.0)],
+)
+def inv_chi_square_lpdf(y: Operand, nu: Operand, quick: bool) -> LogDensity:
+    """The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) -
+    (\\frac\\nu2 + 1) \\log y - \\frac1{2y}`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=1 /
+    2)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda y: vm.inv_chi_square_lpdf(y, 2.0), 0.25)
+    0.0
+    """
     half = 0.5 * nu
     w = 0.5 / y
     u = w / half
@@ -51,29 +69,26 @@ def _inv_chi_square(y: Operand, nu: Operand, quick: bool) -> LogDensity:
     )
 
 
-inv_chi_square_lpdf = univariate(
-    "inv_chi_square_lpdf",
-    "inverse chi-square distribution",
-    _inv_chi_square,
+@univariate(
+    "scaled inverse chi-square distribution",
     y=VARIABLE,
     nu=FREEDOM,
+    s=("Scale parameter", positive_finite),
     shown=("y",),
     quick=Quick(),
-    points=[(1.3, 2.0), (0.4, 0.9), (0.2, 5.0), (0.01, 102.5), (1e9, 1e-3)],
-    tails=[(0.001, 0.1), (1e-6, 1.001e6), (1e300, 2.0)],
-    outside=[(-1.0, 2.0), (0.0, 2.0)],
-    notes="""The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) -
-    (\\frac\\nu2 + 1) \\log y - \\frac1{2y}`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=1 /
-    2)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda y: vm.inv_chi_square_lpdf(y, 2.0), 0.25)
-0.0
-""",
+    points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 100.5, 2.0), (1e9, 1e-3, 1e3)],
+    tails=[(0.01, 2.0, 1.0), (1.001, 1e6, 1.0), (1e300, 2.0, 1.1)],
+    outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
 )
+def scaled_inv_chi_square_lpdf(y: Operand, nu: Operand, s: Operand, quick: bool) -> LogDensity:
+    """The log density is :math:`\\frac\\nu2 \\log \\frac\\nu2 - \\log\\Gamma(\\frac\\nu2) +
+    \\nu \\log s - (\\frac\\nu2 + 1) \\log y - \\frac{\\nu s^2}{2y}`. In SciPy
+    ``scipy.stats.invgamma(nu / 2, scale=nu * s**2 / 2)``.
 
-
-def _scaled_inv_chi_square(y: Operand, nu: Operand, s: Operand, quick: bool) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.gradient(lambda s: vm.scaled_inv_chi_square_lpdf([4.0, 4.0], 3.0, s), 2.0)
+    0.0
+    """
     half = 0.5 * nu
     u = s / y * s
     if quick:
@@ -98,26 +113,3 @@ def _scaled_inv_chi_square(y: Operand, nu: Operand, s: Operand, quick: bool) -> 
             -half * u,
         ),
     )
-
-
-scaled_inv_chi_square_lpdf = univariate(
-    "scaled_inv_chi_square_lpdf",
-    "scaled inverse chi-square distribution",
-    _scaled_inv_chi_square,
-    y=VARIABLE,
-    nu=FREEDOM,
-    s=("Scale parameter", positive_finite),
-    shown=("y",),
-    quick=Quick(),
-    points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 100.5, 2.0), (1e9, 1e-3, 1e3)],
-    tails=[(0.01, 2.0, 1.0), (1.001, 1e6, 1.0), (1e300, 2.0, 1.1)],
-    outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\frac\\nu2 \\log \\frac\\nu2 - \\log\\Gamma(\\frac\\nu2) +
-    \\nu \\log s - (\\frac\\nu2 + 1) \\log y - \\frac{\\nu s^2}{2y}`. In SciPy
-    ``scipy.stats.invgamma(nu / 2, scale=nu * s**2 / 2)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda s: vm.scaled_inv_chi_square_lpdf([4.0, 4.0], 3.0, s), 2.0)
-0.0
-""",
-)

@@ -11,9 +11,8 @@ import numpy as np
 from varmat.core.domains import finite, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, density, possible
+from varmat.densities.density import HALF_LOG_TWO_PI, ZERO, KeptTerms, density, possible
 from varmat.densities.domains import (
-    ZERO,
     ScalarDomain,
     definite_matrix,
     factor_or_none,

@@ -25,7 +25,38 @@ SCALE = ("Scale parameter", positive_finite)
 # With h**2 = d**2 + c**2 the logarithm of h / c is log1p(d / c * d / (c + h)), where nothing
 # overflows; fmin is for an infinite d. Expressions with two forms use the smaller of the
 # ratios d / h and c / h, because derivatives of a ratio near 1 cancel.
-def _student_t(y: Operand, nu: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "Student t distribution",
+    y=("Random variable", not_nan),
+    nu=("Degrees of freedom parameter", positive_finite),
+    mu=LOCATION,
+    sigma=SCALE,
+    shown=("y", "mu"),
+    quick=Quick(),
+    points=[
+        (0.3, 2.5, 0.1, 1.5),
+        (-4.0, 1.0, 0.7, 0.3),
+        (1e-9, 30.0, -1e-9, 1e3),
+        (7.0, 4.0, 6.5, 1e-3),
+    ],
+    tails=[
+        (1e8, 3.0, 0.0, 1.0),
+        (0.3, 1e6, 0.1, 1.5),
+        (-40.0, 1e4, 3.0, 1.5),
+        (0.3, 1e-6, 0.1, 1.5),
+        (40.0, 1e-11, 0.1, 1.5),
+    ],
+)
+def student_t_lpdf(y: Operand, nu: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    """With :math:`z = (y - \\mu) / \\sigma` the log density is
+    :math:`\\log\\Gamma(\\frac{\\nu + 1}2) - \\log\\Gamma(\\frac\\nu2) - \\frac12 \\log \\nu\\pi -
+    \\log\\sigma - \\frac{\\nu + 1}2 \\log(1 + z^2 / \\nu)`. In SciPy ``scipy.stats.t(nu, mu,
+    sigma)``.
+
+    >>> import varmat as vm
+    >>> round(vm.student_t_lpdf(1.0, 3.0, 0.0, 1.0), 12)
+    -1.576252994527
+    """
     # The partial in sigma equals s z - inv, but that cancels where nu is small.
     d = y - mu
     if quick:
@@ -62,42 +93,24 @@ def _student_t(y: Operand, nu: Operand, mu: Operand, sigma: Operand, quick: bool
     )
 
 
-student_t_lpdf = univariate(
-    "student_t_lpdf",
-    "Student t distribution",
-    _student_t,
+@univariate(
+    "Cauchy distribution",
     y=("Random variable", not_nan),
-    nu=("Degrees of freedom parameter", positive_finite),
     mu=LOCATION,
     sigma=SCALE,
     shown=("y", "mu"),
     quick=Quick(),
-    points=[
-        (0.3, 2.5, 0.1, 1.5),
-        (-4.0, 1.0, 0.7, 0.3),
-        (1e-9, 30.0, -1e-9, 1e3),
-        (7.0, 4.0, 6.5, 1e-3),
-    ],
-    tails=[
-        (1e8, 3.0, 0.0, 1.0),
-        (0.3, 1e6, 0.1, 1.5),
-        (-40.0, 1e4, 3.0, 1.5),
-        (0.3, 1e-6, 0.1, 1.5),
-        (40.0, 1e-11, 0.1, 1.5),
-    ],
-    notes="""With :math:`z = (y - \\mu) / \\sigma` the log density is
-    :math:`\\log\\Gamma(\\frac{\\nu + 1}2) - \\log\\Gamma(\\frac\\nu2) - \\frac12 \\log \\nu\\pi -
-    \\log\\sigma - \\frac{\\nu + 1}2 \\log(1 + z^2 / \\nu)`. In SciPy ``scipy.stats.t(nu, mu,
-    sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> round(vm.student_t_lpdf(1.0, 3.0, 0.0, 1.0), 12)
--1.576252994527
-""",
+    points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-3)],
+    tails=[(-1e8, 0.0, 1.0), (1.0, 2.0, 1e8)],
 )
+def cauchy_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    """With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-\\log \\pi\\sigma -
+    \\log(1 + z^2)`. In SciPy ``scipy.stats.cauchy(mu, sigma)``.
 
-
-def _cauchy(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.gradient(lambda mu: vm.cauchy_lpdf([1.0, 3.0], mu, 1.0), 2.0)
+    0.0
+    """
     # The partial in sigma equals s z - inv, but the derivative of that cancels where z is large.
     inv = 1.0 / sigma
     if quick:
@@ -116,28 +129,23 @@ def _cauchy(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
     return LogDensity(-np.log(sigma), -logarithm, -1.1447298858494002, y=-s, mu=s, sigma=inv - w)
 
 
-cauchy_lpdf = univariate(
-    "cauchy_lpdf",
-    "Cauchy distribution",
-    _cauchy,
+@univariate(
+    "double exponential (Laplace) distribution",
     y=("Random variable", not_nan),
     mu=LOCATION,
     sigma=SCALE,
     shown=("y", "mu"),
-    quick=Quick(),
-    points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-3)],
-    tails=[(-1e8, 0.0, 1.0), (1.0, 2.0, 1e8)],
-    notes="""With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-\\log \\pi\\sigma -
-    \\log(1 + z^2)`. In SciPy ``scipy.stats.cauchy(mu, sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda mu: vm.cauchy_lpdf([1.0, 3.0], mu, 1.0), 2.0)
-0.0
-""",
+    points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-3, -0.1, 1e3), (7.0, 6.5, 1e-3)],
+    tails=[(1e8, 1.0, 1e-3), (-1e-20, 1.0, 1e5)],
 )
+def double_exponential_lpdf(y: Operand, mu: Operand, sigma: Operand) -> LogDensity:
+    """The log density is :math:`-\\log 2\\sigma - |y - \\mu| / \\sigma`; at the kink
+    :math:`y = \\mu` the derivative in both is 0. In SciPy ``scipy.stats.laplace(mu, sigma)``.
 
-
-def _double_exponential(y: Operand, mu: Operand, sigma: Operand) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.gradient(lambda mu: vm.double_exponential_lpdf([1.0, 3.0, 4.0], mu, 0.5), 2.0)
+    2.0
+    """
     inv = 1.0 / sigma
     d = y - mu
     a = np.absolute(d) * inv
@@ -145,28 +153,25 @@ def _double_exponential(y: Operand, mu: Operand, sigma: Operand) -> LogDensity:
     return LogDensity(-np.log(sigma), -a, -LN2, y=-s, mu=s, sigma=a * inv - inv)
 
 
-double_exponential_lpdf = univariate(
-    "double_exponential_lpdf",
-    "double exponential (Laplace) distribution",
-    _double_exponential,
+# The density is symmetric. With e = exp(-|z|) its logarithm -|z| - 2 log(1 + e) never overflows.
+@univariate(
+    "logistic distribution",
     y=("Random variable", not_nan),
     mu=LOCATION,
     sigma=SCALE,
     shown=("y", "mu"),
-    points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-3, -0.1, 1e3), (7.0, 6.5, 1e-3)],
-    tails=[(1e8, 1.0, 1e-3), (-1e-20, 1.0, 1e5)],
-    notes="""The log density is :math:`-\\log 2\\sigma - |y - \\mu| / \\sigma`; at the kink
-    :math:`y = \\mu` the derivative in both is 0. In SciPy ``scipy.stats.laplace(mu, sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda mu: vm.double_exponential_lpdf([1.0, 3.0, 4.0], mu, 0.5), 2.0)
-2.0
-""",
+    points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (6.51, 6.5, 1e-3)],
+    tails=[(1000.0, 0.0, 1.0), (-1000.0, 0.0, 1.0)],
 )
+def logistic_lpdf(y: Operand, mu: Operand, sigma: Operand) -> LogDensity:
+    """With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-\\log\\sigma - z - 2
+    \\log(1 + e^{-z})`, with the derivative :math:`-\\tanh(z / 2) / \\sigma` in y. In SciPy
+    ``scipy.stats.logistic(mu, sigma)``.
 
-
-# The density is symmetric. With e = exp(-|z|) its logarithm -|z| - 2 log(1 + e) never overflows.
-def _logistic(y: Operand, mu: Operand, sigma: Operand) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.gradient(lambda mu: vm.logistic_lpdf([1.0, 3.0], mu, 1.0), 2.0)
+    0.0
+    """
     inv = 1.0 / sigma
     z = (y - mu) * inv
     a = np.absolute(z)
@@ -174,24 +179,3 @@ def _logistic(y: Operand, mu: Operand, sigma: Operand) -> LogDensity:
     return LogDensity(
         -np.log(sigma), -a - 2.0 * np.log1p(np.exp(-a)), y=-s, mu=s, sigma=s * z - inv
     )
-
-
-logistic_lpdf = univariate(
-    "logistic_lpdf",
-    "logistic distribution",
-    _logistic,
-    y=("Random variable", not_nan),
-    mu=LOCATION,
-    sigma=SCALE,
-    shown=("y", "mu"),
-    points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (6.51, 6.5, 1e-3)],
-    tails=[(1000.0, 0.0, 1.0), (-1000.0, 0.0, 1.0)],
-    notes="""With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-\\log\\sigma - z - 2
-    \\log(1 + e^{-z})`, with the derivative :math:`-\\tanh(z / 2) / \\sigma` in y. In SciPy
-    ``scipy.stats.logistic(mu, sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda mu: vm.logistic_lpdf([1.0, 3.0], mu, 1.0), 2.0)
-0.0
-""",
-)

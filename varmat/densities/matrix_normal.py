@@ -3,7 +3,6 @@ processes as rows."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,11 +10,18 @@ import numpy as np
 from varmat.core.domains import finite, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, StructuredDensity, density, not_nan
-from varmat.densities.domains import ZERO, possible_value, symmetric_matrix
+from varmat.densities.density import (
+    HALF_LOG_TWO_PI,
+    ZERO,
+    KeptTerms,
+    StructuredDensity,
+    density,
+    member,
+    not_nan,
+)
+from varmat.densities.domains import possible_value, symmetric_matrix
 from varmat.densities.multi_normal import is_empty, whitened
-from varmat.densities.scale_matrices import Cholesky, Covariance
-from varmat.densities.sources import references
+from varmat.densities.scale_matrices import Cholesky, Covariance, tangents
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.linalg.lapack import cholesky_factor, inverse_triangle, log_diagonal
 from varmat.functions.linalg.spd_solves import inverse_spd_of
@@ -185,14 +191,53 @@ def matrix_normal_prec_tangent(
 
 
 def _gp(
-    y: Operand,
-    matrix: Operand,
-    w: Operand,
-    keep: KeptTerms,
-    kind: type[Covariance],
-    function: str,
-    name: str,
+    y: Operand, matrix: Operand, w: Operand, keep: KeptTerms, kind: type[Covariance], function: str
 ) -> Result:
+    """Log density of Gaussian processes that share {given}, each with a scale of its own.
+
+    Parameters
+    ----------
+    y : array_like, shape (K, N)
+        Random variable: a row for each process; not nan.
+    {matrix} : array_like, shape (N, N)
+        {title}: {domain}.
+    w : array_like, shape (K,)
+        Kernel scales, the factors of the precisions of the processes: positive and finite.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if an element of `y` is infinite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for a matrix that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    Row i is normal with the mean zero and the covariance :math:`\\Sigma / w_i`{where}: with
+    :math:`q_i = y_i \\Sigma^{{-1}} y_i^T` the log density is :math:`\\tfrac12 [\\sum_i (N \\log w_i
+    - w_i q_i) - K \\log\\det\\Sigma - K N \\log 2 \\pi]`. The derivatives are :math:`-w_i y_i
+    \\Sigma^{{-1}}`, :math:`\\tfrac12 (N / w_i - q_i)`, and those of the normal density with respect
+    to {matrix}, in the lower triangle. SciPy has no equivalent.
+
+    References
+    ----------
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> y, matrix = np.array([[4.0, 3.0]]), np.array({example})
+    >>> vm.gradient(lambda w: vm.{name}(y, matrix, w), np.ones(1))
+    array([-1.5])
+    """
     k, n = _check_gp_shapes(y, matrix, w, function, kind)
     scale = kind(function, matrix, k)
     with np.errstate(all="ignore"):
@@ -201,7 +246,7 @@ def _gp(
         value = -0.5 * number(q @ w)
     if "w" in keep:
         value += 0.5 * n * number(add_reduce(np.log(w)))
-    if name in keep:
+    if kind.name in keep:
         value -= k * scale.half_log_determinant()
     if "constants" in keep:
         value -= k * n * HALF_LOG_TWO_PI
@@ -246,109 +291,28 @@ def _gp_reverse(
 
 
 def _gp_tangent(
-    r: Operand,
-    y: Operand,
-    matrix: Operand,
-    w: Operand,
-    keep: KeptTerms,
-    scale: Operand,
-    kind: type[Covariance],
+    r: Operand, y: Operand, matrix: Operand, w: Operand, keep: KeptTerms, scale: Operand
 ) -> Result:
     if is_empty(r, y):
         return (lambda t: 0.0,) * 3
-    k, n = np.shape(y)
-    a, half_square, half_log_determinant = kind.tangent(matrix, y, scale.factor)
-    q = np.sum(a * y, axis=-1)
-    slopes = np.reshape(w, (-1, 1)) * a
-    return (
-        lambda t: -np.sum(slopes * t),
-        lambda t: -np.sum(w * half_square(t)) - k * half_log_determinant(t),
-        lambda t: 0.5 * np.sum((n / w - q) * t),
-    )
+    q, along, of_matrix = tangents(scale, matrix, y, lambda q: w)
+    return (lambda t: -along(t), of_matrix, lambda t: 0.5 * np.sum((np.shape(y)[1] / w - q) * t))
 
 
-_DOC = """Log density of Gaussian processes that share {given}, each with a scale of its own.
-
-    Parameters
-    ----------
-    y : array_like, shape (K, N)
-        Random variable: a row for each process; not nan.
-    {name} : array_like, shape (N, N)
-        {title}: {domain}.
-    w : array_like, shape (K,)
-        Kernel scales, the factors of the precisions of the processes: positive and finite.
-    propto : bool, keyword only
-        Drop the terms that depend on data only, as ``{unnormalised}`` does.
-
-    Returns
-    -------
-    float or Var
-        -inf, with a gradient of zero, if an element of `y` is infinite.
-
-    Raises
-    ------
-    DomainError
-        If an argument is outside its domain; for a matrix that is not positive definite also a
-        `numpy.linalg.LinAlgError`.
-    ShapeError
-        If the shapes do not fit.
-
-    Notes
-    -----
-    Row i is normal with the mean zero and the covariance :math:`\\Sigma / w_i`{where}: with
-    :math:`q_i = y_i \\Sigma^{{-1}} y_i^T` the log density is :math:`\\tfrac12 [\\sum_i (N \\log w_i
-    - w_i q_i) - K \\log\\det\\Sigma - K N \\log 2 \\pi]`. The derivatives are :math:`-w_i y_i
-    \\Sigma^{{-1}}`, :math:`\\tfrac12 (N / w_i - q_i)`, and those of the normal density with respect
-    to {name}, in the lower triangle. SciPy has no equivalent.
-
-    References
-    ----------
-{references}
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> y, matrix = np.array([[4.0, 3.0]]), np.array({example})
-    >>> vm.gradient(lambda w: vm.{function}(y, matrix, w), np.ones(1))
-    array([{result}])
-    """
-
-
-def _gp_density(
-    function: str, kind: type[Covariance], name: str, given: str, example: str, result: str
-) -> StructuredDensity:
-    def value(y: Operand, matrix: Operand, w: Operand, keep: KeptTerms) -> Result:
-        return _gp(y, matrix, w, keep, kind, function, name)
-
-    value.__name__ = value.__qualname__ = function
-    value.__doc__ = _DOC.format(
-        given=given,
-        name=name,
-        title=kind.title,
-        domain=kind.domain.phrase,
-        unnormalised=function.replace("_lpdf", "_lupdf"),
-        where=kind.where,
-        references=references(function),
-        example=example,
-        function=function,
-        result=result,
-    )
-    made = density(y=_Y, **{name: (kind.title, kind.domain)}, w=("Kernel scales", positive_finite))(
-        value
-    )
+def _gp_density(name: str, kind: type[Covariance], given: str) -> StructuredDensity:
+    arguments = {
+        "y": _Y,
+        kind.name: (kind.title, kind.domain),
+        "w": ("Kernel scales", positive_finite),
+    }
+    words = {"given": given, **kind.words()}
+    made = member(_gp, name, arguments, words, kind=kind, function=name)
     made.reverse(_gp_reverse)
-    made.tangent(partial(_gp_tangent, kind=kind))
+    made.tangent(_gp_tangent)
     return made
 
 
-multi_gp_lpdf = _gp_density(
-    "multi_gp_lpdf", Covariance, "Sigma", "a covariance", "[[4.0, 2.0], [2.0, 2.0]]", "-1.5"
-)
+multi_gp_lpdf = _gp_density("multi_gp_lpdf", Covariance, "a covariance")
 multi_gp_cholesky_lpdf = _gp_density(
-    "multi_gp_cholesky_lpdf",
-    Cholesky,
-    "L",
-    "the Cholesky factor of a covariance",
-    "[[2.0, 0.0], [1.0, 1.0]]",
-    "-1.5",
+    "multi_gp_cholesky_lpdf", Cholesky, "the Cholesky factor of a covariance"
 )

@@ -2,7 +2,8 @@
 distribution.
 
 Each parameterisation is a class that whitens residuals and makes the derivatives with respect to
-the residuals and the matrix. The densities of a family differ in nothing else.
+the residuals and the matrix. The densities of a family differ in nothing else: the docstring of
+its function is that of all of them, with words of the parameterisation in braces.
 
 The residuals of N observations are N rows. They are whitened with a lower Cholesky factor L by a
 triangular solve with N right-hand sides. If N is large, a product with the inverse of L takes half
@@ -20,10 +21,24 @@ from varmat.core.dispatch import plain
 from varmat.core.domains import Domain, finite, positive
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import HALF_LOG_TWO_PI, Density, KeptTerms, density, not_nan, possible
-from varmat.densities.domains import ZERO, ScalarDomain, lower_factor, possible_value
-from varmat.densities.scale_matrices import Cholesky, Covariance, Precision, Scale, weighted
-from varmat.densities.sources import references
+from varmat.densities.density import (
+    HALF_LOG_TWO_PI,
+    ZERO,
+    KeptTerms,
+    StructuredDensity,
+    member,
+    not_nan,
+    possible,
+)
+from varmat.densities.domains import ScalarDomain, lower_factor, possible_value
+from varmat.densities.scale_matrices import (
+    Cholesky,
+    Covariance,
+    Precision,
+    Scale,
+    tangents,
+    weighted,
+)
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
@@ -32,7 +47,7 @@ from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.programs.build.symbol import Symbol, number
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Plain, Result
+    from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = [
     "multi_normal_cholesky_lpdf",
@@ -101,11 +116,10 @@ def is_empty(r: Operand, d: Operand) -> bool:
 
 
 class Form(NamedTuple):
-    """A density of a family: its name, the kind and name of its matrix, and all its arguments."""
+    """A density of a family: its name, the kind of its matrix, and all its arguments."""
 
     function: str
     kind: type[Covariance]
-    name: str
     arguments: dict[str, tuple[str, Domain]]
 
     def check(self, *values: Operand) -> None:
@@ -131,6 +145,54 @@ def _is_one(y: Operand, mu: Operand, matrix: Operand) -> bool:
 # A single observation stays a vector, and its arguments are checked only if the value is not
 # finite: that saves 10 us for a short vector.
 def _normal(y: Operand, mu: Operand, matrix: Operand, keep: KeptTerms, form: Form) -> Result:
+    """Log density of the multivariate normal distribution with a given {given}, summed over
+    the observations.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K)
+        Random variable: one observation, or one in each row; not nan.
+    mu : array_like, shape (..., K), or scalar
+        Location parameter: finite. It broadcasts with `y`.
+    {matrix} : array_like, shape (K, K)
+        {title}: {domain}.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is infinite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for a matrix that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    With :math:`d = y - \\mu` the log density of an observation is :math:`-\\tfrac12 (d^T
+    \\Sigma^{{-1}} d + \\log\\det \\Sigma + K \\log 2 \\pi)`. The derivatives are
+    :math:`\\mp\\Sigma^{{-1}} d` with respect to y and mu, and :math:`\\tfrac12 \\Sigma^{{-1}} (d
+    d^T - \\Sigma) \\Sigma^{{-1}}` with respect to the covariance :math:`\\Sigma`{where}. The
+    derivative with respect to {matrix} lies in its lower triangle, the only one that is read (see
+    `varmat.functions.linalg.symmetric_arguments`). In SciPy ``scipy.stats.multivariate_normal(mu,
+    {covariance})``.
+
+    References
+    ----------
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> y, matrix = np.array([4.0, 3.0]), np.array({example})
+    >>> vm.gradient(lambda mu: vm.{name}(y, mu, matrix), np.zeros(2))
+    array([{result}])
+    """
     kind = form.kind
     if one := _is_one(y, mu, matrix):
         n, k = 1, len(y)
@@ -148,13 +210,13 @@ def _normal(y: Operand, mu: Operand, matrix: Operand, keep: KeptTerms, form: For
         scale = kind(form.function, matrix, n)
         z = scale.whiten(d) if one else whitened(scale, d.reshape(n, k))
         value = -0.5 * number(np.vdot(z, z))
-        if form.name in keep:
+        if form.kind.name in keep:
             value -= n * scale.half_log_determinant()
     is_traced = type(value) is Symbol
     if one and not (is_traced or math.isfinite(value)):
         form.check(y, mu, matrix)
     elif (one and kind is Cholesky) and (
-        is_traced or not (form.name in keep and np.count_nonzero(z) == k)
+        is_traced or not (form.kind.name in keep and np.count_nonzero(z) == k)
     ):
         # A bad factor makes the value infinite or nan, unless it meets a zero or the determinant is
         # dropped.
@@ -183,30 +245,68 @@ def _normal_reverse(
 
 
 def _normal_tangent(
-    r: Operand,
-    y: Operand,
-    mu: Operand,
-    matrix: Operand,
-    keep: KeptTerms,
-    scale: Operand,
-    kind: type[Covariance],
+    r: Operand, y: Operand, mu: Operand, matrix: Operand, keep: KeptTerms, scale: Operand
 ) -> Result:
     d = y - mu
     if is_empty(r, d):
         return (lambda t: 0.0,) * 3
-    rows = np.reshape(d, (-1, np.shape(d)[-1]))
-    a, half_square, half_log_determinant = kind.tangent(matrix, rows, scale.factor)
-    a = np.reshape(a, np.shape(d))
-    return (
-        lambda t: -np.sum(a * t),
-        lambda t: np.sum(a * t),
-        lambda t: -np.sum(half_square(t)) - len(rows) * half_log_determinant(t),
-    )
+    _, along, of_matrix = tangents(scale, matrix, d)
+    return lambda t: -along(t), along, of_matrix
 
 
 def _student(
     y: Operand, nu: float, mu: Operand, matrix: Operand, keep: KeptTerms, form: Form
 ) -> Result:
+    """Log density of the multivariate Student t distribution with a given {given}, summed over
+    the observations.
+
+    Parameters
+    ----------
+    y : array_like, shape (..., K)
+        Random variable: one observation, or one in each row; not nan.
+    nu : scalar
+        Degrees of freedom parameter: positive; with inf the distribution is the normal one.
+    mu : array_like, shape (..., K), or scalar
+        Location parameter: finite. It broadcasts with `y`.
+    {matrix} : array_like, shape (K, K)
+        {title}: {domain}.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+
+    Returns
+    -------
+    float or Var
+        Zero if there are no observations; -inf, with a gradient of zero, if one is infinite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for a matrix that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    With :math:`q = (y - \\mu)^T \\Sigma^{{-1}} (y - \\mu)` the log density of an observation is
+    :math:`\\log\\Gamma(\\tfrac{{\\nu + K}}2) - \\log\\Gamma(\\tfrac\\nu2) - \\tfrac12 (K \\log
+    \\nu\\pi + \\log\\det\\Sigma) - \\tfrac{{\\nu + K}}2 \\log(1 + q / \\nu)`{where}. The
+    derivatives are those of the normal density with observations weighted by :math:`(\\nu + K) /
+    (\\nu + q)`. The derivative with respect to {matrix} lies in its lower triangle, the only one
+    that is read (see `varmat.functions.linalg.symmetric_arguments`). In SciPy
+    ``scipy.stats.multivariate_t(mu, {covariance}, nu)``.
+
+    References
+    ----------
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> y, matrix = np.array([4.0, 3.0]), np.array({example})
+    >>> vm.gradient(lambda mu: vm.{name}(y, 1.0, mu, matrix), np.zeros(2))
+    array([{result}])
+    """
     form.check(y, nu, mu, matrix)
     k = len(matrix)
     d = residuals(form.function, y, mu, form.kind.title, k)
@@ -222,7 +322,7 @@ def _student(
             if heavy
             else -0.5 * k * LOG_TWO
         )
-    if form.name in keep:
+    if form.kind.name in keep:
         value -= n * scale.half_log_determinant()
     if "constants" in keep:
         value -= d.size * HALF_LOG_PI
@@ -270,208 +370,58 @@ def _student_tangent(
     matrix: Operand,
     keep: KeptTerms,
     scale: Operand,
-    kind: type[Covariance],
 ) -> Result:
     d = y - mu
     if is_empty(r, d):
         return (lambda t: 0.0,) * 4
-    k = np.shape(d)[-1]
-    rows = np.reshape(d, (-1, k))
-    a, half_square, half_log_determinant = kind.tangent(matrix, rows, scale.factor)
-    q = np.sum(a * rows, axis=-1)
-    w = (nu + k) / (nu + q) if is_held(below_infinity, nu) else np.ones(len(rows))
-    slopes = np.reshape(w[:, None] * a, np.shape(d))
-    return (
-        lambda t: -np.sum(slopes * t),
-        lambda t: t * _nu_slope(nu, q, k),
-        lambda t: np.sum(slopes * t),
-        lambda t: -np.sum(w * half_square(t)) - len(rows) * half_log_determinant(t),
+    k, heavy = np.shape(d)[-1], is_held(below_infinity, nu)
+    q, along, of_matrix = tangents(
+        scale, matrix, d, lambda q: (nu + k) / (nu + q) if heavy else np.ones(np.shape(q))
     )
+    return lambda t: -along(t), lambda t: t * _nu_slope(nu, q, k), along, of_matrix
 
 
-_DOC = """Log density of the multivariate {family} distribution with a given {given}, summed over
-    the observations.
-
-    Parameters
-    ----------
-    y : array_like, shape (..., K)
-        Random variable: one observation, or one in each row; not nan.
-{nu}    mu : array_like, shape (..., K), or scalar
-        Location parameter: finite. It broadcasts with `y`.
-    {name} : array_like, shape (K, K)
-        {title}: {domain}.
-    propto : bool, keyword only
-        Drop the terms that depend on data only, as ``{unnormalised}`` does.
-
-    Returns
-    -------
-    float or Var
-        Zero if there are no observations; -inf, with a gradient of zero, if one is infinite.
-
-    Raises
-    ------
-    DomainError
-        If an argument is outside its domain; for a matrix that is not positive definite also a
-        `numpy.linalg.LinAlgError`.
-    ShapeError
-        If the shapes do not fit.
-
-    Notes
-    -----
-    {formula}
-    The derivative with respect to {name} lies in its lower triangle, the only one that is read (see
-    `varmat.functions.linalg.symmetric_arguments`). In SciPy ``{scipy}``.
-
-    References
-    ----------
-{references}
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> y, matrix = np.array([4.0, 3.0]), np.array({example})
-    >>> vm.gradient(lambda mu: vm.{call}, np.zeros(2))
-    array([{result}])
-    """
-
-_NU = """    nu : scalar
-        Degrees of freedom parameter: positive; with inf the distribution is the normal one.
-"""
-_NORMAL = """With :math:`d = y - \\mu` the log density of an observation is
-    :math:`-\\tfrac12 (d^T \\Sigma^{-1} d + \\log\\det \\Sigma + K \\log 2 \\pi)`. The derivatives
-    are :math:`\\mp\\Sigma^{-1} d` with respect to y and mu, and
-    :math:`\\tfrac12 \\Sigma^{-1} (d d^T - \\Sigma) \\Sigma^{-1}` with respect to the covariance
-    :math:`\\Sigma`{where}."""
-_STUDENT = """With :math:`q = (y - \\mu)^T \\Sigma^{-1} (y - \\mu)` the log density of an
-    observation is :math:`\\log\\Gamma(\\tfrac{\\nu + K}2) - \\log\\Gamma(\\tfrac\\nu2) - \\tfrac12
-    (K \\log \\nu\\pi + \\log\\det\\Sigma) - \\tfrac{\\nu + K}2 \\log(1 + q / \\nu)`{where}. The
-    derivatives are those of the normal density with observations weighted by
-    :math:`(\\nu + K) / (\\nu + q)`."""
-
-
-class Family(NamedTuple):
-    """The parts that the densities of a family share."""
-
-    name: str
-    arguments: dict[str, tuple[str, Domain]]
-    value: Plain
-    reverse: Function
-    tangent: Function
-    nu: str
-    formula: str
-
-
-_Y, _MU = ("Random variable", not_nan), ("Location parameter", finite)
-NORMAL = Family(
-    "normal", {"y": _Y, "mu": _MU}, _normal, _normal_reverse, _normal_tangent, "", _NORMAL
-)
-STUDENT = Family(
-    "Student t",
-    {"y": _Y, "nu": ("Degrees of freedom parameter", ScalarDomain(positive)), "mu": _MU},
-    _student,
-    _student_reverse,
-    _student_tangent,
-    _NU,
-    _STUDENT,
-)
-
-
-def multivariate(
-    full: str,
-    family: Family,
-    kind: type[Covariance],
+def _density(
     name: str,
+    kind: type[Covariance],
     given: str,
-    scipy: str,
-    example: str,
     result: str,
-) -> Density:
-    """Make the density of a family for one kind of matrix, whose argument is called `name`."""
-
-    arguments = {**family.arguments, name: (kind.title, kind.domain)}
-    form = Form(full, kind, name, arguments)
-
-    def function(*values: Operand, keep: KeptTerms) -> Result:
-        return family.value(*values, keep, form)
-
-    function.__name__ = function.__qualname__ = full
-    call = (
-        f"{full}({', '.join({'nu': '1.0'}.get(each, each) for each in family.arguments)}, matrix)"
-    )
-    function.__doc__ = _DOC.format(
-        family=family.name,
-        given=given,
-        nu=family.nu,
-        name=name,
-        title=kind.title,
-        domain=kind.domain.phrase,
-        scipy=scipy,
-        unnormalised=full.replace("_lpdf", "_lupdf"),
-        formula=family.formula.replace("{where}", kind.where.format(name)),
-        example=example,
-        call=call,
-        references=references(full),
-        result=result,
-    )
-    made = density(**arguments)(function)
+    value: Function,
+    reverse: Function,
+    tangent: Function,
+    **others: tuple[str, Domain],
+) -> StructuredDensity:
+    """Make the density of a family for one kind of matrix."""
+    arguments = {
+        "y": ("Random variable", not_nan),
+        **others,
+        "mu": ("Location parameter", finite),
+        kind.name: (kind.title, kind.domain),
+    }
+    words = {"given": given, "result": result, **kind.words()}
+    made = member(value, name, arguments, words, form=Form(name, kind, arguments))
     made.operation.domains = {}  # The value function checks its arguments itself, where it must.
-    made.reverse(family.reverse)
-    made.tangent(partial(family.tangent, kind=kind))
+    made.reverse(reverse)
+    made.tangent(tangent)
     return made
 
 
-_SCIPY, _SCIPY_T = (
-    "scipy.stats.multivariate_normal(mu, {})",
-    "scipy.stats.multivariate_t(mu, {}, nu)",
+_normal_density = partial(_density, value=_normal, reverse=_normal_reverse, tangent=_normal_tangent)
+_student_density = partial(
+    _density,
+    value=_student,
+    reverse=_student_reverse,
+    tangent=_student_tangent,
+    nu=("Degrees of freedom parameter", ScalarDomain(positive)),
 )
-_MATRIX, _FACTOR = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
-multi_normal_lpdf = multivariate(
-    "multi_normal_lpdf",
-    NORMAL,
-    Covariance,
-    "Sigma",
-    "covariance",
-    _SCIPY.format("Sigma"),
-    _MATRIX,
-    "0.5, 1. ",
+multi_normal_lpdf = _normal_density("multi_normal_lpdf", Covariance, "covariance", "0.5, 1. ")
+multi_normal_cholesky_lpdf = _normal_density(
+    "multi_normal_cholesky_lpdf", Cholesky, "Cholesky factor of the covariance", "0.5, 1. "
 )
-multi_normal_cholesky_lpdf = multivariate(
-    "multi_normal_cholesky_lpdf",
-    NORMAL,
-    Cholesky,
-    "L",
-    "Cholesky factor of the covariance",
-    _SCIPY.format("L @ L.T"),
-    _FACTOR,
-    "0.5, 1. ",
+multi_normal_prec_lpdf = _normal_density(
+    "multi_normal_prec_lpdf", Precision, "precision", "22., 14."
 )
-multi_normal_prec_lpdf = multivariate(
-    "multi_normal_prec_lpdf",
-    NORMAL,
-    Precision,
-    "Omega",
-    "precision",
-    _SCIPY.format("np.linalg.inv(Omega)"),
-    _MATRIX,
-    "22., 14.",
-)
-multi_student_t_lpdf = multivariate(
-    "multi_student_t_lpdf",
-    STUDENT,
-    Scale,
-    "Sigma",
-    "scale matrix",
-    _SCIPY_T.format("Sigma"),
-    _MATRIX,
-    "0.25, 0.5 ",
-)
-multi_student_t_cholesky_lpdf = multivariate(
-    "multi_student_t_cholesky_lpdf",
-    STUDENT,
-    Cholesky,
-    "L",
-    "Cholesky factor of the scale matrix",
-    _SCIPY_T.format("L @ L.T"),
-    _FACTOR,
-    "0.25, 0.5 ",
+multi_student_t_lpdf = _student_density("multi_student_t_lpdf", Scale, "scale matrix", "0.25, 0.5 ")
+multi_student_t_cholesky_lpdf = _student_density(
+    "multi_student_t_cholesky_lpdf", Cholesky, "Cholesky factor of the scale matrix", "0.25, 0.5 "
 )

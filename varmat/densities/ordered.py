@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from varmat.core.domains import finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.categorical import categories, count, rows_of
-from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, density, integer_to, not_nan
-from varmat.densities.domains import ZERO, ordered
-from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.numpy_kernels import softplus
+from varmat.densities.density import HALF_LOG_TWO_PI, ZERO, KeptTerms, density, integer_to, not_nan
+from varmat.densities.domains import broadcast, ordered, possible_value
 from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.programs.build.expressions import applied
-from varmat.programs.build.symbol import Symbol, refuse, require, spread_back
+from varmat.programs.build.symbol import Symbol, is_symbol, number, spread_back
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Plain, Result
@@ -51,16 +48,6 @@ class Cells:
         flat = np.reshape(np.concatenate([before, cutpoints, after], axis=-1), (-1,))
         return flat[self.places], flat[self.places + 1]
 
-    def gather(self, below: Operand, above: Operand) -> Result:
-        """The transpose of `bounds`: add up values below and above each observation by cutpoint."""
-        size = math.prod(self.ends)
-        places = np.broadcast_to(self.places, np.shape(below)).ravel()
-        sums = np.bincount(places, np.ravel(below), size) + np.bincount(
-            places + 1, np.ravel(above), size
-        )
-        # Without observations the sums are integers.
-        return sums.astype(np.float64).reshape(self.ends)[..., 1:-1]
-
     def logistic_tangent(self, eta: Operand, cutpoints: Operand) -> tuple[Result, Linear]:
         """The derivatives of the log mass of the ordered logistic distribution with respect to
         `eta`, and along a tangent of the cutpoints; differentiable.
@@ -82,15 +69,8 @@ class Cells:
 def _check_shapes(
     n: Operand, eta: Operand, cutpoints: Operand, function: str = "ordered_logistic_lpmf"
 ) -> tuple[int, ...]:
-    shape: tuple[int, ...] = np.shape(cutpoints)[:-1]
-    for title, x in (("Random variable", n), ("Location parameter", eta)):
-        try:
-            shape = np.broadcast_shapes(shape, np.shape(x))
-        except ValueError:
-            raise ShapeError(
-                f"{function}: {title} has shape {np.shape(x)}, but must broadcast with {shape}!"
-            ) from None
-    return shape
+    arguments = ("Random variable", n), ("Location parameter", eta)
+    return broadcast(function, np.shape(cutpoints)[:-1], *arguments)
 
 
 @density(
@@ -150,54 +130,20 @@ def ordered_logistic_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Ke
     which = categories(n, cutpoints.shape[-1] + 1)
     if which is None or not cutpoints.size:
         return Saved(0.0 if which is not None else -math.inf, cells=None)
-    cells = Cells(which, cutpoints.shape, full)
-    low, high = cells.bounds(cutpoints)
-    inner = float(add_reduce(cells.counts * log1m_exp(-np.diff(cutpoints)), None))
-    below, above = (
-        float(add_reduce(softplus(np.broadcast_to(x, full)), None)) for x in (low - eta, eta - high)
+    ends, widths = cell_ends(which, cutpoints.shape, full), np.diff(cutpoints)
+    counts, flat = Cells(which, cutpoints.shape, full).counts, np.reshape(cutpoints, (-1,))
+    has = [x.astype(np.float64) for x in (ends.has_low, ends.has_high)]
+    t = [flat[ends.low] - eta, eta - flat[ends.high]]
+    # One exponential for the value and the slope at an end.
+    e = [np.exp(-np.abs(each)) for each in t]
+    value = np.sum(counts * applied(log1m_exp, -widths)) - sum(
+        np.sum(here * (np.maximum(each, 0.0) + np.log1p(small)))
+        for here, each, small in zip(has, t, e, strict=True)
     )
-    return Saved(inner - below - above, cells=cells)
+    return Saved(number(value), cells=(ends, counts, widths, has, t, e))
 
 
 ordered_logistic_lpmf.data_domain = lambda n, eta, cutpoints: integer_to(cutpoints.shape[-1] + 1)
-
-
-@ordered_logistic_lpmf.straight
-def ordered_logistic_straight(
-    n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms
-) -> Result:
-    shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints)
-    which = categories(n, shape[-1] + 1)
-    if which is None or not np.size(cutpoints):
-        refuse()
-    cells, widths = Cells(which, shape, full), np.diff(cutpoints)
-    low, high = cells.bounds(cutpoints)
-    value = np.sum(cells.counts * applied(log1m_exp, -widths))
-    for x in (low - eta, eta - high):
-        value = value - np.sum(np.broadcast_to(softplus(x), full))
-
-    def contributions(g: Adjoint) -> Result:
-        below, above = applied(expit, low - eta), applied(expit, eta - high)
-
-        def in_cutpoints() -> Result:
-            places, odds, none = (
-                np.broadcast_to(cells.places, full),
-                cells.counts / np.expm1(widths),
-                np.zeros((*shape[:-1], 1)),
-            )
-            first, second = (np.broadcast_to(x, full) for x in (below, above))
-            ends = spread_back(second, places + 1, cells.ends) - spread_back(
-                first, places, cells.ends
-            )
-            return g * (
-                ends[..., 1:-1]
-                + np.concatenate([none, odds], axis=-1)
-                - np.concatenate([odds, none], axis=-1)
-            )
-
-        return None, lambda: g * (below - above), in_cutpoints
-
-    return value, contributions
 
 
 # With odds = 1 / (exp(width) - 1) the derivatives are F(low - eta) - F(eta - high) with respect to
@@ -214,17 +160,20 @@ def ordered_logistic_reverse(
 ) -> Result:
     if cells is None:
         return None, lambda: ZERO, lambda: ZERO
-    low, high = cells.bounds(cutpoints)
-    below, above = expit(low - eta), expit(eta - high)
+    (ends, counts, widths, has, t, e), shape = cells, np.shape(cutpoints)
+    below, above = (
+        here * np.where(each > 0.0, 1.0, small) / (1.0 + small)
+        for here, each, small in zip(has, t, e, strict=True)
+    )
 
     def of_cutpoints() -> Result:
-        c = cells.gather(-below, above)
-        odds = cells.counts / np.expm1(np.diff(cutpoints))
-        c[..., 1:] += odds
-        c[..., :-1] -= odds
-        return g * c
+        odds, none = counts / np.expm1(widths), np.zeros((*shape[:-1], 1))
+        slopes = spread_back(above, ends.high, shape) - spread_back(below, ends.low, shape)
+        return g * (
+            slopes + np.concatenate([none, odds], axis=-1) - np.concatenate([odds, none], axis=-1)
+        )
 
-    return None, lambda: np.asarray(g * (below - above)), of_cutpoints
+    return None, lambda: g * (below - above), of_cutpoints
 
 
 @ordered_logistic_lpmf.tangent
@@ -449,11 +398,13 @@ def ordered_probit_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Kept
     which = categories(n, cutpoints.shape[-1] + 1)
     if which is None or not cutpoints.size:
         return Saved(0.0 if which is not None else -math.inf, slopes=None)
-    ends = cell_ends(which, cutpoints.shape, full)
+    is_traced = is_symbol(eta) or is_symbol(cutpoints)
+    ends = cell_ends(which, cutpoints.shape, full or (1,) if is_traced else full)
+    flat = np.reshape(cutpoints, (-1,))
     with np.errstate(all="ignore"):
-        low, high = (cutpoints.reshape(-1)[places] for places in (ends.low, ends.high))
+        low, high = flat[ends.low], flat[ends.high]
         value, *slopes = normal_cell(low - eta, high - eta, high - low, ends.has_low, ends.has_high)
-    return Saved(float(add_reduce(value, None)), slopes=(ends, *slopes))
+    return Saved(possible_value(number(np.sum(value))), slopes=(ends, *slopes))
 
 
 ordered_probit_lpmf.data_domain = lambda n, eta, cutpoints: integer_to(cutpoints.shape[-1] + 1)
@@ -471,16 +422,12 @@ def ordered_probit_reverse(
 ) -> Result:
     if slopes is None:
         return None, lambda: ZERO, lambda: ZERO
-    ends, at_low, at_high, in_eta = slopes
+    (ends, at_low, at_high, in_eta), shape = slopes, np.shape(cutpoints)
 
     def of_cutpoints() -> Result:
-        low, high = (
-            np.bincount(places.ravel(), at.ravel(), cutpoints.size)
-            for places, at in ((ends.low, at_low), (ends.high, at_high))
-        )
-        return g * (high - low).astype(np.float64).reshape(cutpoints.shape)
+        return g * (spread_back(at_high, ends.high, shape) - spread_back(at_low, ends.low, shape))
 
-    return None, lambda: np.asarray(g * in_eta), of_cutpoints
+    return None, lambda: g * in_eta, of_cutpoints
 
 
 @ordered_probit_lpmf.tangent
@@ -503,44 +450,3 @@ def ordered_probit_tangent(
         return np.sum(at_high * t[ends.high]) - np.sum(at_low * t[ends.low])
 
     return None, lambda t: np.sum((at_low - at_high) * t), along
-
-
-@ordered_probit_lpmf.straight
-def ordered_probit_straight(
-    n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms
-) -> Result:
-    shape, full = np.shape(cutpoints), _check_shapes(n, eta, cutpoints, "ordered_probit_lpmf")
-    which = categories(n, shape[-1] + 1)
-    if (
-        which is None
-        or len(shape) != 1
-        or 0 in shape
-        or len(full) > 1
-        or 0 in full
-        or keep == frozenset()
-    ):
-        refuse()
-    for operand in (eta, cutpoints):
-        require(np.isfinite(operand))
-    if shape[0] > 1:
-        require(cutpoints[1:] > cutpoints[:-1])
-    ends = cell_ends(which, shape, full or (1,))
-    low, high = cutpoints[ends.low], cutpoints[ends.high]
-    value, at_low, at_high, in_eta = normal_cell(
-        low - eta, high - eta, high - low, ends.has_low, ends.has_high
-    )
-    total = np.sum(value)
-    require(np.isfinite(total))
-
-    def contributions(g: Adjoint) -> Result:
-        indicators = [
-            (places[:, None] == np.arange(shape[0])).astype(np.float64)
-            for places in (ends.low, ends.high)
-        ]
-        return (
-            None,
-            lambda: g * in_eta,
-            lambda: g * (np.matmul(at_high, indicators[1]) - np.matmul(at_low, indicators[0])),
-        )
-
-    return total, contributions

@@ -17,6 +17,7 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import KeptTerms, density, integer_to, not_nan, probability
+from varmat.densities.domains import broadcast
 from varmat.functions.arrays.reductions import add_reduce
 
 if TYPE_CHECKING:
@@ -163,11 +164,7 @@ def _observed(y: Operand, theta: Operand) -> tuple[Result, Result]:
             "them)!"
         )
     *rows, count = np.shape(theta)
-    try:
-        shape = np.broadcast_shapes(np.shape(y), tuple(rows))
-    except ValueError:
-        what = f"Successes variable has shape {np.shape(y)}, but must broadcast with {tuple(rows)}!"
-        raise ShapeError(f"{function}: {what}") from None
+    shape = broadcast(function, tuple(rows), ("Successes variable", y))
     n = np.broadcast_to(np.asarray(y, np.float64), shape)
     inside = bool(np.all((n >= 0) & (n <= count) & (np.floor(n) == n)))
     return (n if inside else None), np.broadcast_to(theta, (*shape, count))

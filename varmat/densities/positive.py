@@ -36,7 +36,26 @@ SCALE = ("Scale parameter", positive_finite)
 SUPPORT = "(y >= 0.0) & (y <= 1.7976931348623157e308)"
 
 
-def _lognormal(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "lognormal distribution",
+    y=VARIABLE,
+    mu=("Location parameter", finite),
+    sigma=SCALE,
+    shown=("y", "mu"),
+    quick=Quick(number="sigma"),
+    points=[(0.3, 0.1, 1.5), (4.0, 0.7, 0.3), (1e-9, -20.0, 1e3), (700.0, 6.5, 1e-2)],
+    tails=[(1e-300, 3.0, 0.5), (1e300, -3.0, 2.0)],
+    outside=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
+)
+def lognormal_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    """With :math:`z = (\\log y - \\mu) / \\sigma` the log density is :math:`-\\log y - \\log
+    \\sigma - z^2 / 2 - \\log(2\\pi) / 2`. In SciPy ``scipy.stats.lognorm(sigma,
+    scale=exp(mu))``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda mu: vm.lognormal_lpdf([1.0, 1.0], mu, 1.0), 2.0)
+    -4.0
+    """
     log_y = np.log(y)
     inv = 1.0 / sigma
     if quick:
@@ -58,32 +77,27 @@ def _lognormal(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensi
     )
 
 
-lognormal_lpdf = univariate(
-    "lognormal_lpdf",
-    "lognormal distribution",
-    _lognormal,
-    y=VARIABLE,
-    mu=("Location parameter", finite),
-    sigma=SCALE,
-    shown=("y", "mu"),
-    quick=Quick(number="sigma"),
-    points=[(0.3, 0.1, 1.5), (4.0, 0.7, 0.3), (1e-9, -20.0, 1e3), (700.0, 6.5, 1e-2)],
-    tails=[(1e-300, 3.0, 0.5), (1e300, -3.0, 2.0)],
-    outside=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
-    notes="""With :math:`z = (\\log y - \\mu) / \\sigma` the log density is :math:`-\\log y - \\log
-    \\sigma - z^2 / 2 - \\log(2\\pi) / 2`. In SciPy ``scipy.stats.lognorm(sigma,
-    scale=exp(mu))``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda mu: vm.lognormal_lpdf([1.0, 1.0], mu, 1.0), 2.0)
--4.0
-""",
-)
-
-
 # In this slope, and in those below, dividing 0 by the smallest number gives 0, and 0 for the
 # derivative in y. The derivative in the shape overflows to infinity, as it should.
-def _gamma(y: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "gamma distribution",
+    y=VARIABLE,
+    alpha=SHAPE,
+    beta=RATE,
+    quick=Quick(),
+    points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 65.0, 1.1), (1.5, 1.0, 2.0)],
+    tails=[(41.0, 45.0, 1.1), (1e-300, 1e-3, 1.0), (1000.0, 2.0, 1.0), (1.0, 1e6, 1.1e6)],
+    outside=[(-1.0, 2.0, 1.5)],
+)
+def gamma_lpdf(y: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDensity:
+    """The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) + (\\alpha - 1)
+    \\log y - \\beta y`: shape :math:`\\alpha`, rate :math:`\\beta`, mean :math:`\\alpha / \\beta`.
+    In SciPy ``scipy.stats.gamma(alpha, scale=1 / beta)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda beta: vm.gamma_lpdf([1.0, 3.0], 2.0, beta), 1.0)
+    0.0
+    """
     log_y = np.log(y)
     if quick:
         log_power = (alpha - 1.0) * log_y
@@ -103,29 +117,30 @@ def _gamma(y: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDensity
     )
 
 
-gamma_lpdf = univariate(
-    "gamma_lpdf",
-    "gamma distribution",
-    _gamma,
+@univariate(
+    "inverse gamma distribution",
     y=VARIABLE,
     alpha=SHAPE,
-    beta=RATE,
-    quick=Quick(),
-    points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 65.0, 1.1), (1.5, 1.0, 2.0)],
-    tails=[(41.0, 45.0, 1.1), (1e-300, 1e-3, 1.0), (1000.0, 2.0, 1.0), (1.0, 1e6, 1.1e6)],
-    outside=[(-1.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) + (\\alpha - 1)
-    \\log y - \\beta y`: shape :math:`\\alpha`, rate :math:`\\beta`, mean :math:`\\alpha / \\beta`.
-    In SciPy ``scipy.stats.gamma(alpha, scale=1 / beta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda beta: vm.gamma_lpdf([1.0, 3.0], 2.0, beta), 1.0)
-0.0
-""",
+    beta=SCALE,
+    shown=("y",),
+    points=[
+        (0.3, 2.0, 1.5),
+        (4.0, 0.7, 0.3),
+        (1e-3, 0.1, 1e-2),
+        (1.1, 65.0, 70.0),
+        (1.5, 1.0, 2.0),
+    ],
+    tails=[(0.03, 45.0, 1.1), (1e300, 1e-3, 1.0), (1e-3, 2.0, 1.0)],
+    outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
 )
+def inv_gamma_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    """The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) - (\\alpha + 1)
+    \\log y - \\beta / y`. In SciPy ``scipy.stats.invgamma(alpha, scale=beta)``.
 
-
-def _inv_gamma(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.gradient(lambda beta: vm.inv_gamma_lpdf([0.5, 0.5], 2.0, beta), 1.0)
+    0.0
+    """
     log_y = np.log(y)
     u = 1.0 / y
     return LogDensity(
@@ -140,57 +155,42 @@ def _inv_gamma(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     )
 
 
-inv_gamma_lpdf = univariate(
-    "inv_gamma_lpdf",
-    "inverse gamma distribution",
-    _inv_gamma,
-    y=VARIABLE,
-    alpha=SHAPE,
-    beta=SCALE,
-    shown=("y",),
-    points=[
-        (0.3, 2.0, 1.5),
-        (4.0, 0.7, 0.3),
-        (1e-3, 0.1, 1e-2),
-        (1.1, 65.0, 70.0),
-        (1.5, 1.0, 2.0),
-    ],
-    tails=[(0.03, 45.0, 1.1), (1e300, 1e-3, 1.0), (1e-3, 2.0, 1.0)],
-    outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) - (\\alpha + 1)
-    \\log y - \\beta / y`. In SciPy ``scipy.stats.invgamma(alpha, scale=beta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda beta: vm.inv_gamma_lpdf([0.5, 0.5], 2.0, beta), 1.0)
-0.0
-""",
-)
-
-
-def _exponential(y: Operand, beta: Operand) -> LogDensity:
-    return LogDensity(np.log(beta), -beta * y, y=-beta, beta=1.0 / beta - y, support=y >= 0.0)
-
-
-exponential_lpdf = univariate(
-    "exponential_lpdf",
+@univariate(
     "exponential distribution",
-    _exponential,
     y=VARIABLE,
     beta=RATE,
     points=[(0.3, 1.5), (4.0, 0.3), (1e-9, 1e3), (70.0, 1e-3)],
     tails=[(1e10, 2e-10), (1e-200, 2e200)],
     outside=[(-1.0, 1.5)],
-    notes="""The log density is :math:`\\log \\beta - \\beta y`, with the rate :math:`\\beta`. In
-    SciPy ``scipy.stats.expon(scale=1 / beta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda beta: vm.exponential_lpdf([0.5, 1.5], beta), 1.0)
-0.0
-""",
 )
+def exponential_lpdf(y: Operand, beta: Operand) -> LogDensity:
+    """The log density is :math:`\\log \\beta - \\beta y`, with the rate :math:`\\beta`. In
+    SciPy ``scipy.stats.expon(scale=1 / beta)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda beta: vm.exponential_lpdf([0.5, 1.5], beta), 1.0)
+    0.0
+    """
+    return LogDensity(np.log(beta), -beta * y, y=-beta, beta=1.0 / beta - y, support=y >= 0.0)
 
 
-def _chi_square(y: Operand, nu: Operand, quick: bool) -> LogDensity:
+@univariate(
+    "chi-square distribution",
+    y=VARIABLE,
+    nu=("Degrees of freedom parameter", positive_finite),
+    quick=Quick(),
+    points=[(0.3, 2.5), (4.0, 0.7), (1e-9, 0.1), (70.0, 65.0), (1.5, 2.0)],
+    tails=[(50.0, 55.0), (1e-300, 1e-3), (1000.0, 2.0)],
+    outside=[(-1.0, 2.0)],
+)
+def chi_square_lpdf(y: Operand, nu: Operand, quick: bool) -> LogDensity:
+    """The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) +
+    (\\frac\\nu2 - 1) \\log y - \\frac y2`. In SciPy ``scipy.stats.chi2(nu)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda y: vm.chi_square_lpdf(y, 4.0), 2.0)
+    0.0
+    """
     half = 0.5 * nu
     log_y = np.log(y)
     if quick:
@@ -209,27 +209,24 @@ def _chi_square(y: Operand, nu: Operand, quick: bool) -> LogDensity:
     )
 
 
-chi_square_lpdf = univariate(
-    "chi_square_lpdf",
-    "chi-square distribution",
-    _chi_square,
+@univariate(
+    "Weibull distribution",
     y=VARIABLE,
-    nu=("Degrees of freedom parameter", positive_finite),
+    alpha=SHAPE,
+    sigma=SCALE,
     quick=Quick(),
-    points=[(0.3, 2.5), (4.0, 0.7), (1e-9, 0.1), (70.0, 65.0), (1.5, 2.0)],
-    tails=[(50.0, 55.0), (1e-300, 1e-3), (1000.0, 2.0)],
-    outside=[(-1.0, 2.0)],
-    notes="""The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) +
-    (\\frac\\nu2 - 1) \\log y - \\frac y2`. In SciPy ``scipy.stats.chi2(nu)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda y: vm.chi_square_lpdf(y, 4.0), 2.0)
-0.0
-""",
+    points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 6.5, 65.0), (1.5, 1.0, 2.0)],
+    tails=[(1e-8, 2.0, 1.0), (1e3, 3.0, 2.0), (1e-300, 0.01, 1.0)],
+    outside=[(-1.0, 2.0, 1.5)],
 )
+def weibull_lpdf(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    """The log density is :math:`\\log \\alpha + (\\alpha - 1) \\log y - \\alpha \\log
+    \\sigma - (y / \\sigma)^\\alpha`. In SciPy ``scipy.stats.weibull_min(alpha, scale=sigma)``.
 
-
-def _weibull(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.gradient(lambda sigma: vm.weibull_lpdf([1.0, 1.0], 2.0, sigma), 1.0)
+    0.0
+    """
     log_y = np.log(y)
     u = y / sigma
     t = np.power(u, alpha)
@@ -253,28 +250,23 @@ def _weibull(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDens
     )
 
 
-weibull_lpdf = univariate(
-    "weibull_lpdf",
-    "Weibull distribution",
-    _weibull,
+@univariate(
+    "Rayleigh distribution",
     y=VARIABLE,
-    alpha=SHAPE,
-    sigma=SCALE,
-    quick=Quick(),
-    points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 6.5, 65.0), (1.5, 1.0, 2.0)],
-    tails=[(1e-8, 2.0, 1.0), (1e3, 3.0, 2.0), (1e-300, 0.01, 1.0)],
-    outside=[(-1.0, 2.0, 1.5)],
-    notes="""The log density is :math:`\\log \\alpha + (\\alpha - 1) \\log y - \\alpha \\log
-    \\sigma - (y / \\sigma)^\\alpha`. In SciPy ``scipy.stats.weibull_min(alpha, scale=sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda sigma: vm.weibull_lpdf([1.0, 1.0], 2.0, sigma), 1.0)
-0.0
-""",
+    sigma=("Scale parameter", positive),
+    shown=("sigma",),
+    points=[(1.3, 2.0), (0.4, 0.9), (3.9, 1.5), (1e-9, 1e-6)],
+    tails=[(1e3, 2.0), (1e-300, 1e5), (1.0 + 1e-6, 1.0)],
+    outside=[(-1.0, 1.5), (0.0, 1.5), (float("inf"), 1.5)],
 )
+def rayleigh_lpdf(y: Operand, sigma: Operand) -> LogDensity:
+    """The log density is :math:`\\log y - 2 \\log \\sigma - y^2 / 2 \\sigma^2`. In SciPy
+    ``scipy.stats.rayleigh(scale=sigma)``.
 
-
-def _rayleigh(y: Operand, sigma: Operand) -> LogDensity:
+    >>> import varmat as vm
+    >>> vm.value_and_grad(vm.rayleigh_lpdf)(1.0, 1.0)
+    (-0.5, 0.0)
+    """
     log_y = np.log(y)
     inv = 1.0 / sigma
     z = y * inv
@@ -286,23 +278,3 @@ def _rayleigh(y: Operand, sigma: Operand) -> LogDensity:
         sigma=(z * z - 2.0) * inv,
         support=(y > 0.0) & (y <= LARGEST),
     )
-
-
-rayleigh_lpdf = univariate(
-    "rayleigh_lpdf",
-    "Rayleigh distribution",
-    _rayleigh,
-    y=VARIABLE,
-    sigma=("Scale parameter", positive),
-    shown=("sigma",),
-    points=[(1.3, 2.0), (0.4, 0.9), (3.9, 1.5), (1e-9, 1e-6)],
-    tails=[(1e3, 2.0), (1e-300, 1e5), (1.0 + 1e-6, 1.0)],
-    outside=[(-1.0, 1.5), (0.0, 1.5), (float("inf"), 1.5)],
-    notes="""The log density is :math:`\\log y - 2 \\log \\sigma - y^2 / 2 \\sigma^2`. In SciPy
-    ``scipy.stats.rayleigh(scale=sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.value_and_grad(vm.rayleigh_lpdf)(1.0, 1.0)
-(-0.5, 0.0)
-""",
-)

@@ -4,11 +4,12 @@ products with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.errors import ShapeError
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.plain_arrays import BLOCK, blocks, is_scipy_sparse
 
@@ -101,3 +102,26 @@ class Pass:
 def part(x: Operand, here: slice) -> Result:
     """The elements of a block: a number stays one."""
     return x if type(x) is float or here is ALL else x[here]
+
+
+def observations(function: str, x: Operand, vectors: Iterable[tuple[str, Operand]]) -> int:
+    """The number of observations, after checks of the shapes of the matrix and of what is a number
+    or a vector of one for each, given with titles.
+    """
+    shape = np.shape(x)
+    if len(shape) not in (1, 2):
+        raise ShapeError(
+            f"{function}: Matrix of independent variables has shape {shape}, but must be a matrix, "
+            "or a vector: one row!"
+        )
+    size: int = shape[0] if len(shape) == 2 else 1
+    for title, value in vectors:
+        shape = np.shape(value)
+        if shape not in ((), (1,), (size,)):
+            if len(shape) != 1 or size != 1:
+                raise ShapeError(
+                    f"{function}: {title} has shape {shape}, but must be a scalar or have the "
+                    f"shape ({size},)!"
+                )
+            size = shape[0]
+    return size

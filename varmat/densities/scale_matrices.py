@@ -33,7 +33,7 @@ from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.programs.build.symbol import is_symbol
 
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Plain, Result
+    from varmat.typing import Function, Linear, Operand, Plain, Result
 
 __all__: list[str] = []
 
@@ -41,7 +41,9 @@ __all__: list[str] = []
 class Covariance:
     """The matrix is the covariance, ``L @ L.T``: whitened residuals are ``inv(L) @ d``."""
 
-    title, domain, where = "Covariance matrix", symmetric_matrix, ""
+    name, title, domain = "Sigma", "Covariance matrix", symmetric_matrix
+    # For docstrings: how the covariance follows from the matrix, and an example of it.
+    covariance, where, example = "Sigma", "", "[[4.0, 2.0], [2.0, 2.0]]"
     # The sign with which log det of the matrix enters log det of the covariance.
     sign = 1.0
 
@@ -52,6 +54,12 @@ class Covariance:
         if rows > 2 * len(matrix) > 0 and not is_symbol(self.factor):
             # Fortran sees the transpose, and does not read above the diagonal.
             self.inverse = clear_above(lapack().dtrtri(self.factor.T, lower=False)[0].T)
+
+    @classmethod
+    def words(cls) -> dict[str, str]:
+        """What a docstring says of the matrix."""
+        words = {"matrix": cls.name, "title": cls.title, "domain": cls.domain.phrase}
+        return words | {x: getattr(cls, x) for x in ("covariance", "where", "example")}
 
     def factorise(self, function: str, matrix: Operand) -> Result:
         return cholesky_factor(function, matrix, name=self.title)
@@ -117,7 +125,9 @@ class Scale(Covariance):
 class Cholesky(Covariance):
     """The matrix is the lower Cholesky factor of the covariance."""
 
-    title, domain, where = "Cholesky factor", lower_factor, "; here :math:`\\Sigma = L L^T`"
+    name, title, domain = "L", "Cholesky factor", lower_factor
+    covariance, where = "L @ L.T", "; here :math:`\\Sigma = L L^T`"
+    example = "[[2.0, 0.0], [1.0, 1.0]]"
 
     def factorise(self, function: str, matrix: Operand) -> Result:
         return matrix
@@ -147,11 +157,9 @@ class Precision(Covariance):
     d``.
     """
 
-    title, where, sign = (
-        "Precision matrix",
-        "; here :math:`\\Sigma` is the inverse of the argument",
-        -1.0,
-    )
+    name, title, sign = "Omega", "Precision matrix", -1.0
+    covariance = "np.linalg.inv(Omega)"
+    where = "; here :math:`\\Sigma` is the inverse of the argument"
 
     def __init__(self, function: str, matrix: Operand, rows: int) -> None:
         super().__init__(function, matrix, 0)
@@ -174,6 +182,28 @@ class Precision(Covariance):
             lambda t: 0.5 * np.sum(d * (d @ symmetric(t)), axis=-1),
             lambda t: -0.5 * inner(x, symmetric(t)),
         )
+
+
+def tangents(
+    scale: Covariance, matrix: Operand, d: Operand, weigh: Function | None = None
+) -> tuple[Result, Linear, Linear]:
+    """The derivatives of a log density along tangents of residuals d, but for the sign, and of the
+    matrix, and the squares q of whitened residuals before them; `weigh` makes weights of these.
+    """
+    rows = np.reshape(d, (-1, np.shape(d)[-1]))
+    a, half_square, half_log_determinant = scale.tangent(matrix, rows, scale.factor)
+    q: Result = None
+    w: Result = 1.0
+    if weigh is not None:
+        q = np.sum(a * rows, axis=-1)
+        w = weigh(q)
+        a = w[:, None] * a
+    slopes = np.reshape(a, np.shape(d))
+    return (
+        q,
+        lambda t: np.sum(slopes * t),
+        lambda t: -np.sum(w * half_square(t)) - len(rows) * half_log_determinant(t),
+    )
 
 
 def weighted(w: Operand, rows: Operand) -> Result:

@@ -12,16 +12,16 @@ from varmat.core.domains import positive, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import KeptTerms, density, not_nan
-from varmat.densities.domains import ZERO, Vector, finite_vector, simplex
+from varmat.densities.domains import Vector, finite_vector, simplex
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import check_values
 from varmat.functions.special.gamma_functions import betaln, gammaln
 from varmat.functions.special.zeta_functions import digamma, zeta_difference
-from varmat.programs.build.symbol import Symbol, holds, number, refuse, require
+from varmat.programs.build.symbol import Symbol, holds, number
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Plain, Result
+    from varmat.typing import Operand, Plain, Result
 
 __all__ = [
     "dirichlet_lpdf",
@@ -144,28 +144,19 @@ def dirichlet_lpdf(theta: Operand, alpha: Operand, keep: KeptTerms) -> Result:
 dirichlet_lpdf.data_domain = lambda theta, alpha: simplex
 
 
-@dirichlet_lpdf.reverse
-def dirichlet_reverse(
-    g: Adjoint, r: Operand, theta: Operand, alpha: Operand, keep: KeptTerms, logs: Operand
-) -> Result:
-    if logs is None:
-        return (lambda: ZERO,) * 2
-    # The logarithms are already summed over observations that share alpha.
-    times = math.prod(theta.shape[:-1]) if alpha.ndim == 1 else 1
-    return lambda: g * ratios(alpha - 1.0, theta), lambda: g * (logs + times * _alpha_slopes(alpha))
+@dirichlet_lpdf.gradient
+def dirichlet_gradient(r: Operand, theta: Operand, alpha: Operand, logs: Operand = None) -> Result:
+    if logs is None and not check_values(simplex.holds, theta):
+        return None
 
+    def of_alpha() -> Result:
+        slopes = digamma(np.sum(alpha, axis=-1, keepdims=True)) - digamma(alpha)
+        if logs is None:
+            return np.log(theta) + slopes
+        # The logarithms are already summed over observations that share alpha.
+        return logs + (math.prod(theta.shape[:-1]) if alpha.ndim == 1 else 1) * slopes
 
-def _alpha_slopes(alpha: Operand) -> Result:
-    return digamma(np.sum(alpha, axis=-1, keepdims=True)) - digamma(alpha)
-
-
-@dirichlet_lpdf.tangent
-def dirichlet_tangent(r: Operand, theta: Operand, alpha: Operand, keep: KeptTerms) -> Result:
-    if not check_values(simplex.holds, theta):
-        return (lambda t: 0.0,) * 2
-    return lambda t: np.sum(ratios(alpha - 1.0, theta) * t), lambda t: np.sum(
-        (np.log(theta) + _alpha_slopes(alpha)) * t
-    )
+    return lambda: ratios(alpha - 1.0, theta), of_alpha
 
 
 @density("n", n=TRIALS, theta=("Probabilities parameter", simplex))
@@ -235,17 +226,9 @@ def _are_counts(n: Operand) -> bool:
     return bool(((n >= 0) & (n == np.floor(n)) & (n < np.inf)).all())
 
 
-@multinomial_lpmf.reverse
-def multinomial_reverse(
-    g: Adjoint, r: Operand, n: Operand, theta: Operand, keep: KeptTerms
-) -> Result:
-    return None, lambda: g * ratios(n, theta) if _are_counts(n) else ZERO
-
-
-@multinomial_lpmf.tangent
-def multinomial_tangent(r: Operand, n: Operand, theta: Operand, keep: KeptTerms) -> Result:
-    slopes = ratios(n, theta) if _are_counts(plain(n)) else 0.0
-    return None, lambda t: np.sum(slopes * t)
+@multinomial_lpmf.gradient
+def multinomial_gradient(r: Operand, n: Operand, theta: Operand) -> Result:
+    return (None, lambda: ratios(n, theta)) if _are_counts(plain(n)) else None
 
 
 @density("n", n=TRIALS, gamma=("log-probabilities parameter", finite_vector))
@@ -301,51 +284,25 @@ def multinomial_logit_lpmf(n: Operand, gamma: Operand, keep: KeptTerms) -> Resul
     if not _are_counts(n):
         return Saved(-math.inf, logs=None)
     logs = log_softmax(gamma, axis=-1)
-    value = float(add_reduce(n * logs, None))
+    value = number(add_reduce(n * logs, None))
     return Saved(
         value + repeats(shape, n) * _log_arrangements(n) if "constants" in keep else value,
         logs=logs,
     )
 
 
-@multinomial_logit_lpmf.reverse
-def multinomial_logit_reverse(
-    g: Adjoint, r: Operand, n: Operand, gamma: Operand, keep: KeptTerms, logs: Operand
+@multinomial_logit_lpmf.gradient
+def multinomial_logit_gradient(
+    r: Operand, n: Operand, gamma: Operand, logs: Operand = None
 ) -> Result:
-    return (
-        None,
-        lambda: (
-            ZERO if logs is None else g * (n - add_reduce(n, axis=-1, keepdims=True) * np.exp(logs))
-        ),
-    )
-
-
-@multinomial_logit_lpmf.tangent
-def multinomial_logit_tangent(r: Operand, n: Operand, gamma: Operand, keep: KeptTerms) -> Result:
     if not _are_counts(plain(n)):
-        return None, lambda t: 0.0
-    slopes = n - add_reduce(n, axis=-1, keepdims=True) * softmax(gamma, axis=-1)
-    return None, lambda t: np.sum(slopes * t)
+        return None
 
+    def of_gamma() -> Result:
+        p = softmax(gamma, axis=-1) if logs is None else np.exp(logs)
+        return n - add_reduce(n, axis=-1, keepdims=True) * p
 
-@multinomial_logit_lpmf.straight
-def multinomial_logit_straight(n: Operand, gamma: Operand, keep: KeptTerms) -> Result:
-    shape = check_shapes(
-        "multinomial_logit_lpmf", TRIALS[0], n, "log-probabilities parameter", gamma
-    )
-    if not _are_counts(n) or 0 in shape or keep == frozenset():
-        refuse()
-    require(np.isfinite(gamma))
-    shifted = gamma - np.max(gamma, axis=-1, keepdims=True)
-    e = np.exp(shifted)
-    total = np.sum(e, axis=-1, keepdims=True)
-    value = np.sum(n * (shifted - np.log(total)))
-    if keep is None or "constants" in keep:
-        value = value + repeats(shape, n) * _log_arrangements(n)
-    return value, lambda g: (
-        None,
-        lambda: g * (n - add_reduce(n, axis=-1, keepdims=True) * (e / total)),
-    )
+    return None, of_gamma
 
 
 # With N the sum of the counts and A that of alpha:
@@ -419,24 +376,15 @@ def _log_betas(alpha: Operand, n: Operand) -> Result:
     return np.where(n > 0, betaln(alpha, np.maximum(n, 1.0)), 0.0)
 
 
-def _count_slopes(n: Operand, alpha: Operand) -> Result:
-    """The derivative with respect to alpha; differentiable."""
-    of_sums = zeta_difference(
-        1.0, np.sum(alpha, axis=-1, keepdims=True), add_reduce(n, axis=-1, keepdims=True)
-    )
-    return zeta_difference(1.0, alpha, n) - of_sums
+@dirichlet_multinomial_lpmf.gradient
+def dirichlet_multinomial_gradient(r: Operand, n: Operand, alpha: Operand) -> Result:
+    if not _are_counts(plain(n)):
+        return None
 
+    def of_alpha() -> Result:
+        of_sums = zeta_difference(
+            1.0, np.sum(alpha, axis=-1, keepdims=True), add_reduce(n, axis=-1, keepdims=True)
+        )
+        return zeta_difference(1.0, alpha, n) - of_sums
 
-@dirichlet_multinomial_lpmf.reverse
-def dirichlet_multinomial_reverse(
-    g: Adjoint, r: Operand, n: Operand, alpha: Operand, keep: KeptTerms
-) -> Result:
-    return None, lambda: g * _count_slopes(n, alpha) if _are_counts(n) else ZERO
-
-
-@dirichlet_multinomial_lpmf.tangent
-def dirichlet_multinomial_tangent(
-    r: Operand, n: Operand, alpha: Operand, keep: KeptTerms
-) -> Result:
-    slopes = _count_slopes(n, alpha) if _are_counts(plain(n)) else 0.0
-    return None, lambda t: np.sum(slopes * t)
+    return None, of_alpha

@@ -40,28 +40,8 @@ def mean_beyond(x: Operand, h: Operand) -> Operand:
     return np.where(x > -28.0, x + h, (q * series - 1.0) / far)
 
 
-def _skew_normal(y: Operand, xi: Operand, omega: Operand, alpha: Operand) -> LogDensity:
-    inv = 1.0 / omega
-    z = (y - xi) * inv
-    h = hazard(alpha * z)
-    s = (alpha * h - z) * inv
-    return LogDensity(
-        -np.log(omega),
-        -0.5 * z * z,
-        log_ndtr(alpha * z) + LN2,
-        -HALF_LOG_TWO_PI,
-        y=s,
-        xi=-s,
-        omega=-z * s - inv,
-        alpha=z * h,
-        support=(y >= -LARGEST) & (y <= LARGEST),
-    )
-
-
-skew_normal_lpdf = univariate(
-    "skew_normal_lpdf",
+@univariate(
     "skew normal distribution",
-    _skew_normal,
     y=VARIABLE,
     xi=LOCATION,
     omega=("Scale parameter", positive),
@@ -81,19 +61,62 @@ skew_normal_lpdf = univariate(
         (1e8, 0.0, 1.0, -3.0),
     ],
     outside=[(float("-inf"), 0.1, 1.5, 0.8), (float("inf"), 0.1, 1.5, 0.0)],
-    notes="""With :math:`z = (y - \\xi) / \\omega` the log density is :math:`-\\log\\omega - z^2 /
-    2 + \\log 2\\Phi(\\alpha z) - \\log(2 \\pi) / 2`. In SciPy ``scipy.stats.skewnorm(alpha, xi,
-    omega)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.skew_normal_lpdf(1.5, 1.0, 2.0, 0.0) == vm.normal_lpdf(1.5, 1.0, 2.0)
-True
-""",
 )
+def skew_normal_lpdf(y: Operand, xi: Operand, omega: Operand, alpha: Operand) -> LogDensity:
+    """With :math:`z = (y - \\xi) / \\omega` the log density is :math:`-\\log\\omega - z^2 /
+    2 + \\log 2\\Phi(\\alpha z) - \\log(2 \\pi) / 2`. In SciPy ``scipy.stats.skewnorm(alpha, xi,
+    omega)``.
+
+    >>> import varmat as vm
+    >>> vm.skew_normal_lpdf(1.5, 1.0, 2.0, 0.0) == vm.normal_lpdf(1.5, 1.0, 2.0)
+    True
+    """
+    inv = 1.0 / omega
+    z = (y - xi) * inv
+    h = hazard(alpha * z)
+    s = (alpha * h - z) * inv
+    return LogDensity(
+        -np.log(omega),
+        -0.5 * z * z,
+        log_ndtr(alpha * z) + LN2,
+        -HALF_LOG_TWO_PI,
+        y=s,
+        xi=-s,
+        omega=-z * s - inv,
+        alpha=z * h,
+        support=(y >= -LARGEST) & (y <= LARGEST),
+    )
 
 
 # With a skewness of 0 or 1 the density is zero everywhere.
-def _skew_double_exponential(y: Operand, mu: Operand, sigma: Operand, tau: Operand) -> LogDensity:
+@univariate(
+    "skew double exponential distribution",
+    y=VARIABLE,
+    mu=LOCATION,
+    sigma=("Scale parameter", positive_finite),
+    tau=("Skewness parameter", probability),
+    shown=("y", "mu"),
+    points=[
+        (0.3, 0.1, 1.5, 0.4),
+        (-2.0, -1.0, 0.7, 0.8),
+        (4.0, 3.0, 2.5, 0.15),
+        (-1e-3, 0.1, 1e3, 1e-9),
+    ],
+    tails=[(1e8, 1.0, 1e-3, 0.5), (-1e-20, 1.0, 1e5, 1.0 - 1e-9)],
+)
+def skew_double_exponential_lpdf(
+    y: Operand, mu: Operand, sigma: Operand, tau: Operand
+) -> LogDensity:
+    """The log density is :math:`\\log 2 \\tau (1 - \\tau) - \\log \\sigma - \\frac2\\sigma
+    \\tau (y - \\mu)` above :math:`\\mu` and :math:`\\log 2 \\tau (1 - \\tau) - \\log \\sigma -
+    \\frac2\\sigma (1 - \\tau) (\\mu - y)` below, where the probability is :math:`\\tau`; at the
+    kink :math:`y = \\mu` the derivative in both is 0. With :math:`\\tau = 1/2` it is
+    `double_exponential_lpdf`. In SciPy ``scipy.stats.laplace_asymmetric``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda mu: vm.skew_double_exponential_lpdf([1.0, 3.0, 4.0], mu, 1.0, 0.25), 2.0)
+    -0.5
+    """
     d = y - mu
     inv = 1.0 / sigma
     k = np.where(d > 0.0, tau, np.where(d < 0.0, tau - 1.0, 0.0))
@@ -111,64 +134,13 @@ def _skew_double_exponential(y: Operand, mu: Operand, sigma: Operand, tau: Opera
     )
 
 
-skew_double_exponential_lpdf = univariate(
-    "skew_double_exponential_lpdf",
-    "skew double exponential distribution",
-    _skew_double_exponential,
-    y=VARIABLE,
-    mu=LOCATION,
-    sigma=("Scale parameter", positive_finite),
-    tau=("Skewness parameter", probability),
-    shown=("y", "mu"),
-    points=[
-        (0.3, 0.1, 1.5, 0.4),
-        (-2.0, -1.0, 0.7, 0.8),
-        (4.0, 3.0, 2.5, 0.15),
-        (-1e-3, 0.1, 1e3, 1e-9),
-    ],
-    tails=[(1e8, 1.0, 1e-3, 0.5), (-1e-20, 1.0, 1e5, 1.0 - 1e-9)],
-    notes="""The log density is :math:`\\log 2 \\tau (1 - \\tau) - \\log \\sigma - \\frac2\\sigma
-    \\tau (y - \\mu)` above :math:`\\mu` and :math:`\\log 2 \\tau (1 - \\tau) - \\log \\sigma -
-    \\frac2\\sigma (1 - \\tau) (\\mu - y)` below, where the probability is :math:`\\tau`; at the
-    kink :math:`y = \\mu` the derivative in both is 0. With :math:`\\tau = 1/2` it is
-    `double_exponential_lpdf`. In SciPy ``scipy.stats.laplace_asymmetric``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gradient(lambda mu: vm.skew_double_exponential_lpdf([1.0, 3.0, 4.0], mu, 1.0, 0.25), 2.0)
--0.5
-""",
-)
-
-
 # With x = z - a the log density is log(rate) + a**2 / 2 - a z + log(Phi(x)). Left of 0 log(Phi(x))
 # cancels with the terms before it, and the last three terms are -z**2 / 2 + log(erfcx(-x / sqrt(2))
 # / 2). With the hazard h the derivatives are h - a in z and -(x + h) in a. Here x + h is the mean
 # of a normal variable beyond -x. It cancels far on the left, where a ratio of series DLMF 7.12.1
 # takes over.
-def _exp_mod_normal(y: Operand, mu: Operand, sigma: Operand, rate: Operand) -> LogDensity:
-    inv = 1.0 / sigma
-    z, a = (y - mu) * inv, rate * sigma
-    x = z - a
-    h = hazard(x)
-    v = mean_beyond(x, h)
-    left = -0.5 * z * z + np.log(ROOT_TWO_OVER_PI / h)
-    right = a * (0.5 * a - z) + log_ndtr(np.maximum(x, 0.0)) + LN2
-    p = np.where(x < 0.0, v - z, h - a) * inv
-    return LogDensity(
-        np.log(rate),
-        np.where(x < 0.0, left, right),
-        -LN2,
-        y=p,
-        mu=-p,
-        sigma=-(z * p + rate * v),
-        rate=1.0 / rate - sigma * v,
-    )
-
-
-exp_mod_normal_lpdf = univariate(
-    "exp_mod_normal_lpdf",
+@univariate(
     "exponentially modified normal distribution",
-    _exp_mod_normal,
     y=VARIABLE,
     mu=LOCATION,
     sigma=("Scale parameter", positive_finite),
@@ -188,13 +160,31 @@ exp_mod_normal_lpdf = univariate(
         (-60.0, 0.0, 1.0, 1e-3),
         (0.5, 0.0, 1.0, 3e3),
     ],
-    notes="""The density of the sum of a normal and an exponential variable. With :math:`z = (y -
+)
+def exp_mod_normal_lpdf(y: Operand, mu: Operand, sigma: Operand, rate: Operand) -> LogDensity:
+    """The density of the sum of a normal and an exponential variable. With :math:`z = (y -
     \\mu) / \\sigma` and :math:`a = \\lambda\\sigma` its logarithm is :math:`\\log \\lambda + a^2 /
     2 - a z + \\log\\Phi(z - a)`, computed without cancellation in both tails. In SciPy
-    ``scipy.stats.exponnorm(1 / (rate * sigma), mu, sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> round(vm.exp_mod_normal_lpdf(1.0, 0.0, 1.0, 50.0), 12)
--1.399151886237
-""",
-)
+    ``scipy.stats.exponnorm(1 / (rate * sigma), mu, sigma)``.
+
+    >>> import varmat as vm
+    >>> round(vm.exp_mod_normal_lpdf(1.0, 0.0, 1.0, 50.0), 12)
+    -1.399151886237
+    """
+    inv = 1.0 / sigma
+    z, a = (y - mu) * inv, rate * sigma
+    x = z - a
+    h = hazard(x)
+    v = mean_beyond(x, h)
+    left = -0.5 * z * z + np.log(ROOT_TWO_OVER_PI / h)
+    right = a * (0.5 * a - z) + log_ndtr(np.maximum(x, 0.0)) + LN2
+    p = np.where(x < 0.0, v - z, h - a) * inv
+    return LogDensity(
+        np.log(rate),
+        np.where(x < 0.0, left, right),
+        -LN2,
+        y=p,
+        mu=-p,
+        sigma=-(z * p + rate * v),
+        rate=1.0 / rate - sigma * v,
+    )

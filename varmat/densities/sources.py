@@ -2,14 +2,17 @@
 paper.
 
 The docstrings of densities, cumulative functions and random numbers are given these by
-`source_of`."""
+`source_of`, and their notes and examples by `told`."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["reference_section", "references", "source_of"]
+__all__ = ["indented", "reference_section", "references", "source_of", "told"]
 
 # --- the works ---
 
@@ -141,6 +144,7 @@ SOURCES: dict[str, tuple[str | None, str | None]] = {
     "categorical_logit": ("Categorical distribution", GENERALIZED(5)),
     "discrete_range": ("Discrete range distribution", None),
     "hypergeometric": ("Hypergeometric distribution", DISCRETE(6)),
+    "yule_simon": ("Yule-Simon distribution", DISCRETE(6)),
     "neg_binomial": ("Negative binomial distribution", DISCRETE(5)),
     "neg_binomial_2": (
         "Negative binomial distribution (alternative parameterization)",
@@ -256,3 +260,16 @@ def reference_section(function: str) -> str:
     if _ENDING.sub("", function) not in SOURCES:
         return ""
     return f"\n    References\n    ----------\n{references(function)}\n"
+
+
+def indented(function: Callable[..., Any]) -> str:
+    """The docstring of a function, indented by four blanks, of which some Pythons strip it."""
+    return textwrap.indent(inspect.cleandoc(function.__doc__ or ""), " " * 4).lstrip()
+
+
+def told(function: Callable[..., Any]) -> dict[str, str]:
+    """The notes and the examples in the docstring of a row's function, for a docstring whose text
+    is indented by four blanks.
+    """
+    notes, _, examples = indented(function).partition("\n\n    >>>")
+    return {"notes": notes, "examples": f">>>{examples}"}

@@ -1,22 +1,20 @@
 """Densities of one variable: rows of a table.
 
-    def _normal(y, mu, sigma):
+    @univariate(
+        "normal distribution",
+        y=("Random variable", not_nan),
+        mu=("Location parameter", finite),
+        sigma=("Scale parameter", positive),
+        ...
+    )
+    def normal_lpdf(y, mu, sigma):
+        "the formula, and an example"
         inv = 1.0 / sigma
         z = (y - mu) * inv
         s = z * inv
         return LogDensity(
             -0.5 * z * z, -np.log(sigma), -HALF_LOG_TWO_PI, y=-s, mu=s, sigma=z * s - inv
         )
-
-    normal_lpdf = univariate(
-        "normal_lpdf",
-        "normal distribution",
-        _normal,
-        y=("Random variable", not_nan),
-        mu=("Location parameter", finite),
-        sigma=("Scale parameter", positive),
-        ...
-    )
 
 The function is written in NumPy's functions and those of the elementwise table. It is run once, on
 symbols (see `varmat.densities.traced`). The log density is the sum of the terms over all elements
@@ -31,7 +29,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property, partial
 from importlib import import_module
@@ -45,10 +42,19 @@ from varmat.core.domains import Domain
 from varmat.core.operation import OPERATIONS, Operation, is_differentiable
 from varmat.core.tape import join
 from varmat.core.variables import Var, VarMat, new
-from varmat.densities.density import Density, Domains, ieee, not_nan, positional, possible, typed
+from varmat.densities.density import (
+    Density,
+    Domains,
+    KeptTerms,
+    ieee,
+    not_nan,
+    positional,
+    possible,
+    typed,
+)
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.pointwise import Pointwise
-from varmat.densities.sources import reference_section
+from varmat.densities.sources import reference_section, told
 from varmat.densities.traced import Outline, traced
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.ir.program import ElsewhereError, Value
@@ -57,7 +63,7 @@ from varmat.programs.run.emit import function_of_program
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result, Setting, Shape
 
-    Use = int | tuple[int, frozenset[str]]
+    Use = int | tuple[int, KeptTerms]
     # A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
     # number of partials.
     Compiled = tuple[Function, Function, list[int] | None, int]
@@ -68,7 +74,6 @@ LONG = 8192
 # Counts up to which the terms of a log mass, which are of the size of n log(n), may be added up as
 # they are.
 MODERATE = 1000.0
-Keep = frozenset[str] | None
 
 
 class LogDensity:
@@ -154,10 +159,10 @@ class Univariate(Density, Operation):
         name: str,
         form: Callable[..., LogDensity],
         arguments: Domains,
-        discrete: Collection[str],
-        shown: Collection[str],
-        demand: Demand | None,
-        quick: Quick | None,
+        discrete: Collection[str] = (),
+        shown: Collection[str] = (),
+        demand: Demand | None = None,
+        quick: Quick | None = None,
     ) -> None:
         def function(*values: Operand) -> Result:
             return self(*values)
@@ -220,7 +225,7 @@ class Univariate(Density, Operation):
 
     @typed
     def __call__(
-        self, *args: Operand, propto: bool = False, keep: Keep = None, **named: Operand
+        self, *args: Operand, propto: bool = False, keep: KeptTerms | None = None, **named: Operand
     ) -> Result:
         if named or len(args) != self.arity:
             args, _ = self._bind(args, named)
@@ -271,7 +276,7 @@ class Univariate(Density, Operation):
         ]
         return self(*args, keep=use[1] if isinstance(use, tuple) else None)
 
-    def _broadcast(self, args: Sequence[Operand], keep: Keep) -> Result:
+    def _broadcast(self, args: Sequence[Operand], keep: KeptTerms | None) -> Result:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         if any(type(x) in (list, tuple) for x in args):  # behind an array without axes
             return self.unless_impossible(args, self._general(args, {"keep": keep}))
@@ -361,7 +366,7 @@ class Univariate(Density, Operation):
         """For each term that may be dropped the arguments on which it depends."""
         return [self.outline(False).names(t) for t in self.formula.dropping]
 
-    def kept(self, parts: LogDensity, keep: Keep) -> Sequence[Operand]:
+    def kept(self, parts: LogDensity, keep: KeptTerms | None) -> Sequence[Operand]:
         """The terms that depend on an argument in `keep`; None keeps all."""
         if keep is None:
             return parts.terms
@@ -411,7 +416,7 @@ class Univariate(Density, Operation):
         return self._uses[use]
 
     def _functions(
-        self, arrays: set[str], active: list[str], keep: Keep, quick: Quick | None
+        self, arrays: set[str], active: list[str], keep: KeptTerms | None, quick: Quick | None
     ) -> tuple[Result, Result]:
         """The functions for one use, and what makes those for long arrays."""
         made: Function = cache(lambda: self._functions(arrays, active, keep, None)[0])
@@ -459,7 +464,7 @@ class Univariate(Density, Operation):
                 x._take(p)
 
     # The tangent rule of every density of one variable: the sum of partial times tangent.
-    def _maps(self, r: Operand, *values: Operand, keep: Keep) -> tuple[Result, ...]:
+    def _maps(self, r: Operand, *values: Operand, keep: KeptTerms | None) -> tuple[Result, ...]:
         size = math.prod(np.broadcast_shapes(*map(np.shape, values)))
         inside = is_held(possible, r) or self._in_support([plain(v) for v in values])
 
@@ -490,12 +495,8 @@ def _of_arrays(function: Function, values: list[Operand], shape: tuple[int, ...]
 
 
 def univariate(
-    name: str,
     title: str,
-    form: Callable[..., LogDensity],
     *discrete: str,
-    notes: str,
-    examples: str,
     points: Sequence[tuple[float, ...]],
     tails: Sequence[tuple[float, ...]] = (),
     outside: Sequence[tuple[float, ...]] = (),
@@ -503,22 +504,15 @@ def univariate(
     demand: Demand | None = None,
     quick: Quick | None = None,
     **arguments: tuple[str, Domain],
-) -> Univariate:
+) -> Callable[[Callable[..., LogDensity]], Univariate]:
     """Make a density of one variable: one row of the table.
 
     Parameters
     ----------
-    name : str
-        The name of the function.
     title : str
         The name of the distribution.
-    form : callable
-        What the terms, the partials and the support are, element by element, as a function of the
-        arguments, and of ``quick`` if there is a quick form.
     *discrete : str
         Names of the arguments without a derivative.
-    notes, examples : str
-        Text for the docstring: formula, parameterisation, SciPy's equivalent; lines of a doctest.
     points, tails, outside : sequence of tuples
         Arguments for the tests: in the bulk, where value and derivatives are right to 1e-12; in the
         tails, where they are right to 1e-7; with an observation outside the support.
@@ -535,25 +529,32 @@ def univariate(
 
     Returns
     -------
-    Univariate
+    callable
+        Decorator for a function of the name of the density. The function takes the arguments, and
+        ``quick`` if there is a quick form, and returns what the terms, the partials and the support
+        are, element by element. Its docstring is the formula, with SciPy's equivalent, and an
+        example: the docstring of the density has these as Notes and Examples.
     """
-    row = Univariate(name, form, arguments, discrete, shown, demand, quick)
-    # where it is found when it is unpickled
-    row.__module__ = sys._getframe(1).f_globals["__name__"]
-    row.points, row.tails, row.outside = tuple(points), tuple(tails), tuple(outside)
-    row.title = title
-    row.__doc__ = _DOC.format(
-        kind="mass" if name.endswith("pmf") else "density",
-        title=title,
-        full=name,
-        name=row.proportional.name,
-        arguments=argument_lines(arguments),
-        notes=notes.strip(),
-        references=reference_section(name),
-        examples=examples.strip().replace("\n", "\n    "),
-        outside=" Outside the support the value is -inf and the gradient zero." * bool(outside),
-    )
-    return row
+
+    def make(form: Callable[..., LogDensity]) -> Univariate:
+        row = Univariate(form.__name__, form, arguments, discrete, shown, demand, quick)
+        # where it is found when it is unpickled
+        row.__module__ = form.__module__
+        row.points, row.tails, row.outside = tuple(points), tuple(tails), tuple(outside)
+        row.title = title
+        row.__doc__ = _DOC.format(
+            kind="mass" if row.name.endswith("pmf") else "density",
+            title=title,
+            full=row.name,
+            name=row.proportional.name,
+            arguments=argument_lines(arguments),
+            references=reference_section(row.name),
+            outside=" Outside the support the value is -inf and the gradient zero." * bool(outside),
+            **told(form),
+        )
+        return row
+
+    return make
 
 
 def argument_lines(arguments: Domains) -> str:

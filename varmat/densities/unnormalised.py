@@ -107,6 +107,7 @@ __all__ = [
     "wiener_lupdf",
     "wishart_cholesky_lupdf",
     "wishart_lupdf",
+    "yule_simon_lupmf",
 ]
 
 bernoulli_logit_lupmf = bernoulli.bernoulli_logit_lpmf.proportional
@@ -115,6 +116,7 @@ binomial_logit_lupmf = bernoulli.binomial_logit_lpmf.proportional
 binomial_lupmf = bernoulli.binomial_lpmf.proportional
 beta_binomial_lupmf = beta_counts.beta_binomial_lpmf.proportional
 beta_neg_binomial_lupmf = beta_counts.beta_neg_binomial_lpmf.proportional
+yule_simon_lupmf = beta_counts.yule_simon_lpmf.proportional
 beta_lupdf = bounded.beta_lpdf.proportional
 beta_proportion_lupdf = bounded.beta_proportion_lpdf.proportional
 uniform_lupdf = bounded.uniform_lpdf.proportional

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +14,15 @@ import numpy as np
 from varmat.core.domains import Domain, finite, positive_finite
 from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, is_differentiable
-from varmat.densities.density import Density, not_nan, probability, typed
+from varmat.densities.density import Density, not_nan, positional, probability, typed
 from varmat.densities.first_passage import first_passage_ratio, log_first_passage
-from varmat.densities.univariate import LogDensity, Univariate, univariate
+from varmat.densities.univariate import LogDensity, Univariate
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from varmat.typing import Operand, Result
 
 __all__ = ["wiener_lpdf"]
@@ -86,18 +88,12 @@ def _wiener(
     return LogDensity(term, support=support, **partials)
 
 
-_NAME, _TITLE = "wiener_lpdf", "Wiener first passage time distribution"
-
-
-def _row(**arguments: Any) -> Univariate:
-    return univariate(_NAME, _TITLE, _wiener, points=(), notes="", examples="", **arguments)
-
-
-wiener = _row(**ARGUMENTS)
+_NAME = "wiener_lpdf"
+wiener = Univariate(_NAME, _wiener, ARGUMENTS)
 _OF_DRIFTS = ARGUMENTS | {"var_delta": VARIABILITIES["var_delta"]}
-wiener_of_drifts = _row(**_OF_DRIFTS)
+wiener_of_drifts = Univariate(_NAME, _wiener, _OF_DRIFTS)
 # The density of the decision time alone, for integrals: it takes tau = 0.
-of_time = _row(**_OF_DRIFTS | {"tau": ("Nondecision time", variability)})
+of_time = Univariate(_NAME, _wiener, _OF_DRIFTS | {"tau": ("Nondecision time", variability)})
 
 
 @cache
@@ -107,7 +103,7 @@ def gauss_rule(size: int) -> tuple[Result, Result]:
     return 0.5 * (nodes + 1.0), np.log(0.5 * weights)
 
 
-def check_starts(beta: Operand, var_beta: Operand, name: str = _NAME) -> None:
+def check_starts(beta: Operand, var_beta: Operand, name: str) -> None:
     """Raise an error if starting points reach beyond a boundary."""
     for room, what in ((beta, "A-priori bias"), (1.0 - np.asarray(beta), "(1 - A-priori bias)")):
         most, given = np.broadcast_arrays(2.0 * np.asarray(room), var_beta)
@@ -136,11 +132,8 @@ def _averaged(
     var_beta: Operand,
     var_tau: Operand,
 ) -> Result:
-    args = [y, alpha, tau, beta, delta, var_delta, var_beta, var_tau]
-    titles = {**ARGUMENTS, **VARIABILITIES}
-    args = [as_operand(x, f"wiener_lpdf: {name}") for x, name in zip(args, titles, strict=True)]
-    shape = wiener_lpdf.shape_of(args)
-    check_values(check_starts, args[3], args[6])
+    values = y, alpha, tau, beta, delta, var_delta, var_beta, var_tau
+    shape, args = checked(wiener_lpdf, values)
     if 0 in shape:
         return 0.0
     y, alpha, tau, beta, delta, var_delta, var_beta, var_tau = args
@@ -169,6 +162,19 @@ def _averaged(
     return np.sum(each + share + np.zeros(shape))
 
 
+def checked(density: Density, values: Sequence[Operand]) -> tuple[tuple[int, ...], list[Operand]]:
+    """The shape to which all arguments broadcast, and the arguments as operands, inside their
+    domains.
+    """
+    name = density.name
+    args = [
+        as_operand(x, f"{name}: {each}") for each, x in zip(density.arguments, values, strict=True)
+    ]
+    shape = density.shape_of(args)
+    check_values(partial(check_starts, name=name), args[3], args[6])
+    return shape, args
+
+
 def _are_slow(
     y: Operand, alpha: Operand, tau: Operand, beta: Operand, var_beta: Operand, var_tau: Operand
 ) -> tuple[bool, bool]:
@@ -192,6 +198,11 @@ def _is_inside(y: Operand, tau: Operand) -> bool:
     return bool(np.all((y > tau) & (y < np.inf)))
 
 
+def with_variabilities(arguments: Iterable[str]) -> list[inspect.Parameter]:
+    """The parameters of a call, those of the variability optional."""
+    return positional(arguments) + [p.replace(default=None) for p in positional(VARIABILITIES)]
+
+
 def bound(name: str, signature: inspect.Signature, args: Any, named: Any) -> list[Any]:
     """The arguments of a call in the order of the signature, None for those that are left out."""
     try:
@@ -201,31 +212,9 @@ def bound(name: str, signature: inspect.Signature, args: Any, named: Any) -> lis
     return [given.get(each) for each in signature.parameters]
 
 
+# The docstring is that of the only instance.
 class Wiener(Density):
-    """The density with five to eight arguments."""
-
-    def __init__(self) -> None:
-        super().__init__("wiener_lpdf", {**ARGUMENTS, **VARIABILITIES})
-        for i, name in enumerate(VARIABILITIES, start=len(ARGUMENTS)):
-            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            self.parameters[i] = inspect.Parameter(name, kind, default=None)
-        propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
-        self.__signature__ = inspect.Signature([*self.parameters, propto])
-        self.proportional.__signature__ = inspect.Signature(self.parameters)
-        self.__doc__ = _DOC
-
-    @typed
-    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
-        values = bound("wiener_lpdf", self.__signature__, args, named)[: len(self.arguments)]
-        if values[6] is None and values[7] is None:
-            row = wiener if values[5] is None else wiener_of_drifts
-            return row(*values[: len(row.arguments)], propto=propto)
-        values[5:] = [0.0 if x is None else x for x in values[5:]]
-        result = _averaged(*values)
-        return 0.0 if propto and not any(map(is_differentiable, values)) else result
-
-
-_DOC = """Log density of the Wiener first passage time distribution at the upper boundary, summed
+    """Log density of the Wiener first passage time distribution at the upper boundary, summed
     over all elements.
 
     Parameters
@@ -289,6 +278,23 @@ _DOC = """Log density of the Wiener first passage time distribution at the upper
     >>> round(vm.wiener_lpdf([0.5, 0.8], 1.2, 0.1, 0.4, 0.6), 12)
     -1.665231044301
     """
+
+    def __init__(self) -> None:
+        super().__init__(_NAME, {**ARGUMENTS, **VARIABILITIES})
+        self.parameters = with_variabilities(ARGUMENTS)
+        propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
+        self.__signature__ = inspect.Signature([*self.parameters, propto])
+        self.proportional.__signature__ = inspect.Signature(self.parameters)
+
+    @typed
+    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
+        values = bound(_NAME, self.__signature__, args, named)[: len(self.arguments)]
+        if values[6] is None and values[7] is None:
+            row = wiener if values[5] is None else wiener_of_drifts
+            return row(*values[: len(row.arguments)], propto=propto)
+        values[5:] = [0.0 if x is None else x for x in values[5:]]
+        result = _averaged(*values)
+        return 0.0 if propto and not any(map(is_differentiable, values)) else result
 
 
 wiener_lpdf = Wiener()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.domains import Domain
-from varmat.core.operation import as_operand
-from varmat.densities.density import Density, positional
+from varmat.densities.density import Density
 from varmat.densities.first_passage import log_first_passage
 from varmat.densities.first_passage_time import (
     DROP,
@@ -24,16 +23,18 @@ from varmat.densities.first_passage_time import (
     mean_passage_after,
     mean_passage_before,
 )
-from varmat.densities.univariate import LogDensity, Univariate, univariate
+from varmat.densities.sources import indented
+from varmat.densities.univariate import LogDensity, Univariate
 from varmat.densities.wiener import (
     ARGUMENTS,
     VARIABILITIES,
     bound,
-    check_starts,
+    checked,
     gauss_rule,
     is_zero,
     of_time,
     variability,
+    with_variabilities,
 )
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values, fixed
@@ -83,18 +84,6 @@ def _passage(
         "delta": alpha * miss,
     }
     return LogDensity(passage + v * w, support=is_possible(y, tau), **partials)
-
-
-def _log_passage(name: str, *choices: Any) -> Univariate:
-    return univariate(
-        name,
-        "Wiener first passage time distribution",
-        partial(_passage, *choices),
-        points=(),
-        notes="",
-        examples="",
-        **_ARGUMENTS,
-    )
 
 
 def _range(
@@ -271,58 +260,9 @@ def _count_of_times(high: Operand, var_tau: Operand) -> int:
     return FEW_TIMES if np.all(1000.0 * np.asarray(var_tau) < np.abs(high)) else MANY_TIMES
 
 
+# The docstring is that of both instances, but for some words.
 class WienerCumulative:
-    """The log probability of a decision for the upper boundary up to, or after, an observation."""
-
-    def __init__(self, name: str, upper: bool, row: Univariate, **words: str) -> None:
-        self.__name__ = self.__qualname__ = self.name = name
-        self.arguments = {**_ARGUMENTS, **VARIABILITIES}
-        self.row, self.upper, self._shape_of = row, upper, Density(name, self.arguments).shape_of
-        parameters = positional(_ARGUMENTS)
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters += [inspect.Parameter(each, kind, default=None) for each in VARIABILITIES]
-        self.__signature__ = inspect.Signature(parameters)
-        self.__doc__ = _DOC.format(name=name, **words)
-
-    def __reduce__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        values = bound(self.name, self.__signature__, args, named)
-        if values[5] is values[6] is values[7] is None:
-            return self.row(*values[:5])
-        return self._averaged([0.0 if x is None else x for x in values])
-
-    def _averaged(self, args: list[Operand]) -> Result:
-        args = [
-            as_operand(x, f"{self.name}: {name}")
-            for x, name in zip(args, self.arguments, strict=True)
-        ]
-        shape = self._shape_of(args)
-        check_values(partial(check_starts, name=self.name), args[3], args[6])
-        y, alpha, tau, beta, delta, var_delta, var_beta, var_tau = args
-        if 0 in shape:
-            return 0.0
-        if not check_values(_is_before if self.upper else _is_after, y, tau):
-            return -np.inf
-        count = 1 if is_zero(var_beta) else check_values(_count_of_starts, y, tau, alpha, var_beta)
-        model = _Model(self.upper, count, alpha, beta, delta, var_delta, var_beta)
-        result = _log_probability(self.upper, y, tau, var_tau, model)
-        return np.sum(result + np.zeros(shape)) if shape else result
-
-
-def _is_after(y: Operand, tau: Operand) -> bool:
-    return bool(np.all(y > tau))
-
-
-def _is_before(y: Operand, tau: Operand) -> bool:
-    return bool(np.all(y < np.inf))
-
-
-_DOC = """Log probability of a decision for the upper boundary {words} an observation, Wiener
+    """Log probability of a decision for the upper boundary {words} an observation, Wiener
     process; summed over all elements.
 
     Parameters
@@ -383,12 +323,62 @@ _DOC = """Log probability of a decision for the upper boundary {words} an observ
     {value}
     """
 
+    def __init__(
+        self,
+        name: str,
+        upper: bool,
+        log_passage: Function,
+        mean: Function,
+        is_possible: Callable[[Operand, Operand], Operand],
+        **words: str,
+    ) -> None:
+        self.__name__ = self.__qualname__ = self.name = name
+        self.arguments = {**_ARGUMENTS, **VARIABILITIES}
+        form = partial(_passage, log_passage, mean, -1.0 if upper else 1.0, is_possible)
+        self.row, self.upper = Univariate(name, form, _ARGUMENTS), upper
+        self._density = Density(name, self.arguments)
+        self.__signature__ = inspect.Signature(with_variabilities(_ARGUMENTS))
+        self.__doc__ = indented(type(self)).format(name=name, **words)
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<varmat cumulative distribution function {self.name}{self.__signature__}>"
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        values = bound(self.name, self.__signature__, args, named)
+        if values[5] is values[6] is values[7] is None:
+            return self.row(*values[:5])
+        return self._averaged([0.0 if x is None else x for x in values])
+
+    def _averaged(self, values: list[Operand]) -> Result:
+        shape, args = checked(self._density, values)
+        y, alpha, tau, beta, delta, var_delta, var_beta, var_tau = args
+        if 0 in shape:
+            return 0.0
+        if not check_values(_is_before if self.upper else _is_after, y, tau):
+            return -np.inf
+        count = 1 if is_zero(var_beta) else check_values(_count_of_starts, y, tau, alpha, var_beta)
+        model = _Model(self.upper, count, alpha, beta, delta, var_delta, var_beta)
+        result = _log_probability(self.upper, y, tau, var_tau, model)
+        return np.sum(result + np.zeros(shape)) if shape else result
+
+
+def _is_after(y: Operand, tau: Operand) -> bool:
+    return bool(np.all(y > tau))
+
+
+def _is_before(y: Operand, tau: Operand) -> bool:
+    return bool(np.all(y < np.inf))
+
+
 wiener_lcdf_unnorm = WienerCumulative(
     "wiener_lcdf_unnorm",
     False,
-    _log_passage(
-        "wiener_lcdf_unnorm", log_passage_before, mean_passage_before, 1.0, lambda y, tau: y > tau
-    ),
+    log_passage_before,
+    mean_passage_before,
+    lambda y, tau: y > tau,
     words="up to",
     outside="Where ``tau < y`` does not hold the value is -inf and the gradient zero.",
     value="-1.006332980395",
@@ -396,13 +386,9 @@ wiener_lcdf_unnorm = WienerCumulative(
 wiener_lccdf_unnorm = WienerCumulative(
     "wiener_lccdf_unnorm",
     True,
-    _log_passage(
-        "wiener_lccdf_unnorm",
-        log_passage_after,
-        mean_passage_after,
-        -1.0,
-        lambda y, _: y < math.inf,
-    ),
+    log_passage_after,
+    mean_passage_after,
+    lambda y, _: y < math.inf,
     words="above",
     outside="Where ``y < inf`` does not hold the value is -inf and the gradient zero.",
     value="-1.569007573762",

@@ -15,9 +15,8 @@ import numpy as np
 from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import KeptTerms, density, not_nan, possible
+from varmat.densities.density import ZERO, KeptTerms, density, not_nan, possible
 from varmat.densities.domains import (
-    ZERO,
     ScalarDomain,
     definite_matrix,
     factor_or_none,
@@ -52,6 +51,13 @@ HALF_LOG_TWO = 0.5 * math.log(2.0)
 DEGREES = ("Degrees of freedom parameter", ScalarDomain(not_nan))
 
 
+def check_degrees(function: str, nu: Operand, rows: int) -> None:
+    """Raise an error for degrees of freedom with which there is no density."""
+    Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < math.inf)).check(
+        function, DEGREES[0], nu
+    )
+
+
 # Both log densities in W are, with the sign s = +1 for Wishart and -1 for inverse Wishart,
 #     s nu / 2 log(det W / det S) - (K + 1) / 2 log det W - trace(inv(P) M) / 2
 #         - nu K / 2 log 2 - log gamma_K(nu / 2),
@@ -65,10 +71,7 @@ def _wishart(
             f"{function}: random variable has shape {w.shape}, but must have that of scale "
             f"parameter, {s.shape}!"
         )
-    title, _ = DEGREES
-    Domain(f"finite and greater than {k - 1}", lambda x: (x > k - 1) & (x < math.inf)).check(
-        function, title, nu
-    )
+    check_degrees(function, nu, k)
     factors = factor_or_none(w), cholesky_factor(function, s, name="scale parameter")
     if factors[0] is None:
         return Saved(-math.inf, factors=None, root=None)

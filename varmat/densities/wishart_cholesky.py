@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import KeptTerms, StructuredDensity, density, possible
-from varmat.densities.domains import ZERO, lower_factor, lower_matrix, possible_value, square_matrix
-from varmat.densities.sources import references
-from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, log_multigamma, nu_slope
+from varmat.densities.density import ZERO, KeptTerms, StructuredDensity, member, possible
+from varmat.densities.domains import lower_factor, lower_matrix, possible_value, square_matrix
+from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, check_degrees, log_multigamma, nu_slope
 from varmat.functions.checks import is_held
 from varmat.functions.linalg.lapack import log_diagonal, triangular_solve
 from varmat.functions.linalg.triangles import add_quotients, clear_above, triangle_mask, tril
@@ -51,9 +49,7 @@ def _check(function: str, y: Operand, nu: Operand, s: Operand) -> int:
             f"{function}: {_OBSERVATION} has shape {y.shape}, but must have that of {_SCALE}, "
             f"{s.shape}!"
         )
-    Domain(f"finite and greater than {k - 1}", lambda x: (x > k - 1) & (x < math.inf)).check(
-        function, DEGREES[0], nu
-    )
+    check_degrees(function, nu, k)
     return k
 
 
@@ -77,6 +73,51 @@ def _log_density(
 def _value(
     y: Operand, nu: float, s: Operand, keep: KeptTerms, function: str, sign: float
 ) -> Result:
+    """Log density of the Cholesky factor of a matrix that has the {family} distribution.
+
+    Parameters
+    ----------
+    L_Y : array_like, shape (K, K)
+        Random variable: a lower Cholesky factor; not nan.
+    nu : scalar
+        Degrees of freedom parameter: finite and greater than K - 1.
+    L_S : array_like, shape (K, K)
+        Cholesky factor of the scale matrix: lower triangular with a positive diagonal; what stands
+        above it is not read.
+    propto : bool, keyword only
+        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+
+    Returns
+    -------
+    float or Var
+        -inf, with a gradient of zero, if `L_Y` is not lower triangular with a positive diagonal, or
+        not finite.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    `{plain}` of :math:`L_Y L_Y^T` and :math:`L_S L_S^T` times the Jacobian :math:`2^K \\prod_i
+    L_{{Y,ii}}^{{K-i+1}}`: the log density is :math:`{formula} - \\tfrac{{\\nu K}}2 \\log 2 -
+    \\log\\Gamma_K(\\tfrac\\nu2) + K \\log 2`. The derivatives with respect to the factors lie in
+    their lower triangles. SciPy has no equivalent.
+
+    References
+    ----------
+    {references}
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.gradient(lambda L: vm.{name}(L, 5.0, np.eye(2)), np.eye(2))
+    array([[{first}, 0.],
+           [0., {second}]])
+    """
     k = _check(function, y, nu, s)
     if not (holds(y.diagonal() > 0) and holds(tril(y) == y) and holds(np.isfinite(y))):
         return Saved(-math.inf, root=None)
@@ -147,73 +188,13 @@ def _tangent(
     return (along_m, along_nu, along_p) if sign > 0 else (along_p, along_nu, along_m)
 
 
-_DOC = """Log density of the Cholesky factor of a matrix that has the {family} distribution.
-
-    Parameters
-    ----------
-    L_Y : array_like, shape (K, K)
-        Random variable: a lower Cholesky factor; not nan.
-    nu : scalar
-        Degrees of freedom parameter: finite and greater than K - 1.
-    L_S : array_like, shape (K, K)
-        Cholesky factor of the scale matrix: lower triangular with a positive diagonal; what stands
-        above it is not read.
-    propto : bool, keyword only
-        Drop the terms that depend on data only, as ``{unnormalised}`` does.
-
-    Returns
-    -------
-    float or Var
-        -inf, with a gradient of zero, if `L_Y` is not lower triangular with a positive diagonal, or
-        not finite.
-
-    Raises
-    ------
-    DomainError
-        If an argument is outside its domain.
-    ShapeError
-        If the shapes do not fit.
-
-    Notes
-    -----
-    `{plain}` of :math:`L_Y L_Y^T` and :math:`L_S L_S^T` times the Jacobian :math:`2^K \\prod_i
-    L_{{Y,ii}}^{{K-i+1}}`: the log density is :math:`{formula} - \\tfrac{{\\nu K}}2 \\log 2 -
-    \\log\\Gamma_K(\\tfrac\\nu2) + K \\log 2`. The derivatives with respect to the factors lie in
-    their lower triangles. SciPy has no equivalent.
-
-    References
-    ----------
-{references}
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.gradient(lambda L: vm.{name}(L, 5.0, np.eye(2)), np.eye(2))
-    array([[{first}, 0.],
-           [0., {second}]])
-    """
-
-
 def _cholesky_density(
     name: str, sign: float, family: str, formula: str, first: str, second: str
 ) -> StructuredDensity:
-    def function(y: Operand, nu: Operand, s: Operand, keep: KeptTerms) -> Result:
-        return _value(y, nu, s, keep, name, sign)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = _DOC.format(
-        family=family,
-        unnormalised=name.replace("_lpdf", "_lupdf"),
-        plain=name.replace("_cholesky", ""),
-        formula=formula,
-        references=references(name),
-        name=name,
-        first=first,
-        second=second,
-    )
-    made = density(L_Y=(_OBSERVATION, square_matrix), nu=DEGREES, L_S=(_SCALE, lower_factor))(
-        function
-    )
+    words = {"family": family, "formula": formula, "first": first, "second": second}
+    words["plain"] = name.replace("_cholesky", "")
+    arguments = {"L_Y": (_OBSERVATION, square_matrix), "nu": DEGREES, "L_S": (_SCALE, lower_factor)}
+    made = member(_value, name, arguments, words, function=name, sign=sign)
     made.data_domain = lambda *_: lower_matrix
     made.reverse(partial(_reverse, sign=sign))
     made.tangent(partial(_tangent, sign=sign))

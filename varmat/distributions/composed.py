@@ -10,7 +10,7 @@ import numpy as np
 from varmat.core.operation import is_differentiable
 from varmat.densities.hmm import hmm_marginal
 from varmat.densities.mixture import log_mix
-from varmat.densities.random_numbers.row import Source
+from varmat.densities.random_numbers.row import Source, aligned
 from varmat.densities.truncated import truncated
 from varmat.distributions.distribution import DensityTerms, Distribution, OfRow, total
 from varmat.functions.arrays.exponentials import logsumexp
@@ -167,11 +167,7 @@ class _TruncatedNumbers:
         rng: np.random.Generator, size: int | Shape | None = None,
     ) -> np.ndarray:  # fmt: skip
         shape = (size,) if isinstance(size, int) else size or ()
-        # Broadcasting aligns the last axes, and the rows must stay the first.
-        stacked = [
-            x.reshape(count, *(1,) * (1 + len(shape) - x.ndim), *x.shape[1:]) if i in varying else x
-            for i, x in enumerate(args)
-        ]
+        stacked = aligned(args, varying, [1 + len(shape) - np.ndim(x) for x in args])
         return np.asarray(self(*stacked, rng=rng, size=(count, *shape)))
 
 

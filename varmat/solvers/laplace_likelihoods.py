@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,15 +12,7 @@ from varmat.core.variables import data
 from varmat.functions.special.gamma_functions import lgamma, log_rising_factorial
 from varmat.functions.special.logistic_functions import log1p_exp
 from varmat.solvers.inner import value_now
-from varmat.solvers.laplace_marginal import (
-    EXAMPLE_TOLERANCES,
-    control_of,
-    covariance_of,
-    density,
-    document,
-    draws,
-)
-from varmat.solvers.latent_modes import Control
+from varmat.solvers.laplace_marginal import EXAMPLE_TOLERANCES, document, laplace_functions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -129,259 +121,37 @@ def _grouped(
 # --- Stan's functions ---
 
 
-def _problem(
-    name: str,
-    likelihood: Function,
-    data: Sequence[Operand],
-    covariance: Operand,
-    args: Sequence[Operand],
-    tolerances: Sequence[Any] | None,
-) -> tuple[tuple[Operand, ...], Operand, Control]:
-    """The arguments of the log likelihood by groups, the covariance, and the settings."""
-    control = Control() if tolerances is None else control_of(name, tolerances)
-    k = covariance_of(name, covariance, args)
-    y, y_index, m, *eta = data
-    return _grouped(name, likelihood, y, y_index, m, k, *eta), k, control
+def _problem(likelihood: Function) -> Callable[..., tuple[Function, Sequence[Operand]]]:
+    def problem(
+        name: str, covariance: Operand, y: Operand, y_index: ArrayLike, *rest: Operand
+    ) -> tuple[Function, Sequence[Operand]]:
+        *eta, m = rest
+        return likelihood, _grouped(name, likelihood, y, y_index, m, covariance, *eta)
+
+    return problem
 
 
-def _marginal(
-    name: str,
-    likelihood: Function,
-    data: Sequence[Operand],
-    covariance: Operand,
-    args: Sequence[Operand],
-    tolerances: Sequence[Operand] | None = None,
-) -> Result:
-    """The log density; `data` is (y, y_index, m) and further arguments of the likelihood."""
-    return density(
-        name, likelihood, *_problem(name, likelihood, data, covariance, args, tolerances)
-    )
-
-
-def _latent(
-    name: str,
-    likelihood: Function,
-    data: Sequence[Operand],
-    covariance: Operand,
-    args: Sequence[Operand],
-    rng: np.random.Generator | int | None,
-    size: int | None,
-    tolerances: Sequence[Operand] | None = None,
-) -> np.ndarray:
-    problem = _problem(name, likelihood, data, covariance, args, tolerances)
-    return draws(name, likelihood, *problem, rng, size)
-
-
-def laplace_marginal_poisson_log_lpmf(
-    y: Operand,
-    y_index: ArrayLike,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-) -> Result:
-    name = "laplace_marginal_poisson_log_lpmf"
-    return _marginal(name, _poisson_log, (y, y_index, m), covariance_function, covariance_args)
-
-
-def laplace_latent_poisson_log_rng(
-    y: Operand,
-    y_index: ArrayLike,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    *,
-    rng: np.random.Generator | int | None = None,
-    size: int | None = None,
-) -> np.ndarray:
-    name = "laplace_latent_poisson_log_rng"
-    return _latent(
-        name, _poisson_log, (y, y_index, m), covariance_function, covariance_args, rng, size
-    )
-
-
-def laplace_marginal_tol_poisson_log_lpmf(
-    y: Operand,
-    y_index: ArrayLike,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    tolerances: Sequence[Operand],
-) -> Result:
-    name = "laplace_marginal_tol_poisson_log_lpmf"
-    return _marginal(
-        name, _poisson_log, (y, y_index, m), covariance_function, covariance_args, tolerances
-    )
-
-
-def laplace_latent_tol_poisson_log_rng(
-    y: Operand,
-    y_index: ArrayLike,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    tolerances: Sequence[Operand],
-    *,
-    rng: np.random.Generator | int | None = None,
-    size: int | None = None,
-) -> np.ndarray:
-    name = "laplace_latent_tol_poisson_log_rng"
-    return _latent(
-        name,
-        _poisson_log,
-        (y, y_index, m),
-        covariance_function,
-        covariance_args,
-        rng,
-        size,
-        tolerances,
-    )
-
-
-def laplace_marginal_bernoulli_logit_lpmf(
-    y: Operand,
-    y_index: ArrayLike,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-) -> Result:
-    name = "laplace_marginal_bernoulli_logit_lpmf"
-    return _marginal(name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args)
-
-
-def laplace_latent_bernoulli_logit_rng(
-    y: Operand,
-    y_index: ArrayLike,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    *,
-    rng: np.random.Generator | int | None = None,
-    size: int | None = None,
-) -> np.ndarray:
-    name = "laplace_latent_bernoulli_logit_rng"
-    return _latent(
-        name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args, rng, size
-    )
-
-
-def laplace_marginal_tol_bernoulli_logit_lpmf(
-    y: Operand,
-    y_index: ArrayLike,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    tolerances: Sequence[Operand],
-) -> Result:
-    name = "laplace_marginal_tol_bernoulli_logit_lpmf"
-    return _marginal(
-        name, _bernoulli_logit, (y, y_index, m), covariance_function, covariance_args, tolerances
-    )
-
-
-def laplace_latent_tol_bernoulli_logit_rng(
-    y: Operand,
-    y_index: ArrayLike,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    tolerances: Sequence[Operand],
-    *,
-    rng: np.random.Generator | int | None = None,
-    size: int | None = None,
-) -> np.ndarray:
-    name = "laplace_latent_tol_bernoulli_logit_rng"
-    return _latent(
-        name,
-        _bernoulli_logit,
-        (y, y_index, m),
-        covariance_function,
-        covariance_args,
-        rng,
-        size,
-        tolerances,
-    )
-
-
-def laplace_marginal_neg_binomial_2_log_lpmf(
-    y: Operand,
-    y_index: ArrayLike,
-    eta: Operand,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-) -> Result:
-    name = "laplace_marginal_neg_binomial_2_log_lpmf"
-    return _marginal(
-        name, _neg_binomial_2_log, (y, y_index, m, eta), covariance_function, covariance_args
-    )
-
-
-def laplace_latent_neg_binomial_2_log_rng(
-    y: Operand,
-    y_index: ArrayLike,
-    eta: Operand,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    *,
-    rng: np.random.Generator | int | None = None,
-    size: int | None = None,
-) -> np.ndarray:
-    name = "laplace_latent_neg_binomial_2_log_rng"
-    return _latent(
-        name,
-        _neg_binomial_2_log,
-        (y, y_index, m, eta),
-        covariance_function,
-        covariance_args,
-        rng,
-        size,
-    )
-
-
-def laplace_marginal_tol_neg_binomial_2_log_lpmf(
-    y: Operand,
-    y_index: ArrayLike,
-    eta: Operand,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    tolerances: Sequence[Operand],
-) -> Result:
-    name = "laplace_marginal_tol_neg_binomial_2_log_lpmf"
-    return _marginal(
-        name,
-        _neg_binomial_2_log,
-        (y, y_index, m, eta),
-        covariance_function,
-        covariance_args,
-        tolerances,
-    )
-
-
-def laplace_latent_tol_neg_binomial_2_log_rng(
-    y: Operand,
-    y_index: ArrayLike,
-    eta: Operand,
-    m: Operand,
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    tolerances: Sequence[Operand],
-    *,
-    rng: np.random.Generator | int | None = None,
-    size: int | None = None,
-) -> np.ndarray:
-    name = "laplace_latent_tol_neg_binomial_2_log_rng"
-    return _latent(
-        name,
-        _neg_binomial_2_log,
-        (y, y_index, m, eta),
-        covariance_function,
-        covariance_args,
-        rng,
-        size,
-        tolerances,
-    )
+_COUNTS = ("y", "y_index", "m")
+(
+    laplace_marginal_poisson_log_lpmf,
+    laplace_marginal_tol_poisson_log_lpmf,
+    laplace_latent_poisson_log_rng,
+    laplace_latent_tol_poisson_log_rng,
+) = laplace_functions("poisson_log", _COUNTS, _problem(_poisson_log))
+(
+    laplace_marginal_bernoulli_logit_lpmf,
+    laplace_marginal_tol_bernoulli_logit_lpmf,
+    laplace_latent_bernoulli_logit_rng,
+    laplace_latent_tol_bernoulli_logit_rng,
+) = laplace_functions("bernoulli_logit", _COUNTS, _problem(_bernoulli_logit))
+(
+    laplace_marginal_neg_binomial_2_log_lpmf,
+    laplace_marginal_tol_neg_binomial_2_log_lpmf,
+    laplace_latent_neg_binomial_2_log_rng,
+    laplace_latent_tol_neg_binomial_2_log_rng,
+) = laplace_functions(
+    "neg_binomial_2_log", ("y", "y_index", "eta", "m"), _problem(_neg_binomial_2_log)
+)
 
 
 _PARAMETERS = """y : array_like of int, shape (N,)
@@ -440,4 +210,5 @@ def _document(function: Function) -> None:
 
 
 for _name in __all__:
+    globals()[_name].__module__ = __name__
     _document(globals()[_name])

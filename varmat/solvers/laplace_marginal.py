@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -180,7 +181,10 @@ def control_of(name: str, given: Operand) -> Control:
             "max_num_steps, hessian_block_size, solver, max_steps_line_search, allow_fallthrough), "
             "of which the last may be left out!"
         )
-    control = Control(*given)
+    return _checked(name, Control(*given))
+
+
+def _checked(name: str, control: Control) -> Control:
     if not 0.0 < control.tolerance < np.inf:
         raise DomainError(
             f"{name}: tolerance is {control.tolerance!r}, but must be positive and finite!"
@@ -216,29 +220,19 @@ def covariance_of(name: str, function: Function, args: Sequence[Operand]) -> Res
     return function(*args)
 
 
-def density(
-    name: str, likelihood: Function, args: Sequence[Operand], covariance: Operand, control: Control
-) -> Result:
-    inner = Inner(name, likelihood, args)
-    return laplace_density(covariance, *inner.leaves, inner=inner, control=control)
-
-
 def draws(
-    name: str,
-    likelihood: Function,
-    args: Sequence[Operand],
+    inner: Inner,
     k: Operand,
     control: Control,
     rng: np.random.Generator | int | None,
     size: int | None,
 ) -> np.ndarray:
-    inner = Inner(name, likelihood, args)
     if inner.leaves or is_differentiable(k):
         raise TypeError(
-            f"{name}: an argument carries derivatives, but must be plain numbers, for draws have "
-            "no derivative!"
+            f"{inner.name}: an argument carries derivatives, but must be plain numbers, for draws "
+            "have no derivative!"
         )
-    mode = find_mode(inner, np.asarray(data(k, f"{name}: the covariance")), (), control)
+    mode = find_mode(inner, np.asarray(data(k, f"{inner.name}: the covariance")), (), control)
     values, axes = np.linalg.eigh(mode.spread()[0])
     z = np.random.default_rng(rng).standard_normal(
         (*(() if size is None else (size,)), len(values))
@@ -247,71 +241,79 @@ def draws(
     return drawn
 
 
-def laplace_marginal(
-    log_likelihood: Function,
-    likelihood_args: Sequence[Operand],
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    hessian_block_size: int = 1,
-) -> Result:
-    control = control_of("laplace_marginal", (None, 1.5e-8, 500, hessian_block_size, 1, 1000))
-    return density(
-        "laplace_marginal",
-        log_likelihood,
-        likelihood_args,
-        covariance_of("laplace_marginal", covariance_function, covariance_args),
-        control,
+def laplace_functions(
+    family: str, given: Sequence[str], problem: Callable[..., tuple[Function, Sequence[Operand]]]
+) -> tuple[Function, Function, Function, Function]:
+    """The log density of a family, the one with tolerances, and the draws of both.
+
+    Parameters
+    ----------
+    family : str
+        The end of the names of the functions, empty for likelihoods that the caller passes.
+    given : sequence of str
+        The arguments before the covariance.
+    problem : callable
+        Takes the name of the function, the covariance and the values of these arguments, and
+        returns the log likelihood with what it is called with.
+    """
+    ending = f"_{family}" if family else ""
+    marginal, latent = f"{ending}_lpmf" if family else "", f"{ending}_rng"
+
+    def made(name: str) -> Function:
+        return _laplace_function(name, given, problem)
+
+    return (
+        made(f"laplace_marginal{marginal}"),
+        made(f"laplace_marginal_tol{marginal}"),
+        made(f"laplace_latent{latent}"),
+        made(f"laplace_latent_tol{latent}"),
     )
 
 
-def laplace_marginal_tol(
-    log_likelihood: Function,
-    likelihood_args: Sequence[Operand],
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    tolerances: Sequence[Operand],
-) -> Result:
-    name = "laplace_marginal_tol"
-    control = control_of(name, tolerances)
-    return density(
-        name,
-        log_likelihood,
-        likelihood_args,
-        covariance_of(name, covariance_function, covariance_args),
-        control,
+def _laplace_function(
+    name: str, given: Sequence[str], problem: Callable[..., tuple[Function, Sequence[Operand]]]
+) -> Function:
+    names = [*given, "covariance_function", "covariance_args"]
+    places = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in names]
+    if "_tol" in name:
+        places.append(places[0].replace(name="tolerances"))
+    elif "log_likelihood" in given:
+        places.append(places[0].replace(name="hessian_block_size", default=1))
+    settings = ("rng", "size") if name.endswith("_rng") else ()
+    kind = inspect.Parameter.KEYWORD_ONLY
+    places += [inspect.Parameter(each, kind, default=None) for each in settings]
+    signature = inspect.Signature(places)
+
+    def function(*args: Operand, **named: Operand) -> Result:
+        try:
+            bound = signature.bind(*args, **named)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}; the signature is {name}{signature}") from None
+        bound.apply_defaults()
+        values = bound.arguments
+        if "tolerances" in values:
+            control = control_of(name, values["tolerances"])
+        else:
+            control = _checked(name, Control(block=values.get("hessian_block_size", 1)))
+        covariance = covariance_of(name, values["covariance_function"], values["covariance_args"])
+        likelihood, arguments = problem(name, covariance, *(values[each] for each in given))
+        inner = Inner(name, likelihood, arguments)
+        if settings:
+            return draws(inner, covariance, control, values["rng"], values["size"])
+        return laplace_density(covariance, *inner.leaves, inner=inner, control=control)
+
+    function.__name__ = function.__qualname__ = name
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
+laplace_marginal, laplace_marginal_tol, laplace_latent_rng, laplace_latent_tol_rng = (
+    laplace_functions(
+        "",
+        ("log_likelihood", "likelihood_args"),
+        lambda name, covariance, likelihood, arguments: (likelihood, arguments),
     )
-
-
-def laplace_latent_rng(
-    log_likelihood: Function,
-    likelihood_args: Sequence[Operand],
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    hessian_block_size: int = 1,
-    *,
-    rng: np.random.Generator | int | None = None,
-    size: int | None = None,
-) -> np.ndarray:
-    name = "laplace_latent_rng"
-    control = control_of(name, (None, 1.5e-8, 500, hessian_block_size, 1, 1000))
-    covariance = covariance_of(name, covariance_function, covariance_args)
-    return draws(name, log_likelihood, likelihood_args, covariance, control, rng, size)
-
-
-def laplace_latent_tol_rng(
-    log_likelihood: Function,
-    likelihood_args: Sequence[Operand],
-    covariance_function: Function,
-    covariance_args: Sequence[Operand],
-    tolerances: Sequence[Operand],
-    *,
-    rng: np.random.Generator | int | None = None,
-    size: int | None = None,
-) -> np.ndarray:
-    name = "laplace_latent_tol_rng"
-    control = control_of(name, tolerances)
-    covariance = covariance_of(name, covariance_function, covariance_args)
-    return draws(name, log_likelihood, likelihood_args, covariance, control, rng, size)
+)
 
 
 NOTES = """The latent variables theta are normal with mean zero and covariance K. With them

@@ -12,12 +12,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import special
 
 import varmat as vm
+from varmat.core.domains import positive_finite
 from varmat.core.elementwise import ROWS as ELEMENTWISE
 from varmat.core.elementwise import Elementwise
-from varmat.core.errors import DomainError
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
+from varmat.densities.density import probability
 from varmat.stan import operators, transforms, types
 from varmat.stan.types import ArrayType, Tuple
 from varmat.stan.values import (
@@ -68,7 +71,7 @@ class Passed:
 def library(name: str, kinds: Kinds, result: Type | None) -> Callable[..., StanValue]:
     """The library function of a name for arguments of these types: it takes the run and them."""
     if name.endswith("_rng"):
-        function = _generator(name)
+        function = _generator(implementation(name, kinds))
     elif name.endswith(("_lupdf", "_lupmf")):
         return proportional(name.replace("_lup", "_lp"), kinds)
     elif name.endswith("_jacobian"):
@@ -95,6 +98,8 @@ def implementation(name: str, kinds: Kinds) -> StanFunction:
     make = _BY_TYPES.get(name)
     if make is not None:
         return make(kinds)
+    if name.startswith("laplace_"):
+        return _laplace(name, kinds)
     if name in _FUNCTIONS:
         return _FUNCTIONS[name]
     if name in _OPERATORS:
@@ -115,7 +120,7 @@ def _of_varmat(name: str) -> StanFunction:
         )
         transform: StanFunction = found[direction == "unconstrain"]
         return transform
-    function: StanFunction | None = None if "laplace" in name else getattr(vm, name, None)
+    function: StanFunction | None = getattr(vm, name, None)
     if function is None:
         raise TypeError(f"{name} is a function of Stan that varmat does not have yet!")
     return function
@@ -151,8 +156,7 @@ def truncated(name: str) -> Callable[..., StanValue]:
     return call
 
 
-def _generator(name: str) -> Callable[..., StanValue]:
-    draw = _of_varmat(name)
+def _generator(draw: StanFunction) -> Callable[..., StanValue]:
     return lambda run, *arguments: draw(*arguments, rng=run.rng)
 
 
@@ -451,6 +455,54 @@ def _integral_tol(
     return vm.integrate_1d(f, a, b, *rest[2:], relative_tolerance=relative)
 
 
+# Tolerance, steps, solver, halvings of a step, and whether other solvers are tried.
+_OPTIONS = (1.5e-8, 500, 1, 1000, 1)
+
+
+def _laplace(name: str, kinds: Kinds) -> StanFunction:
+    """A marginal over latent normals; before the covariance stands the size of the blocks of the
+    Hessian, or the first vector.
+    """
+    place = max(i for i, kind in enumerate(kinds) if isinstance(kind, types.FunctionType))
+    is_general, ending = place == 3, "marginal" if "marginal" in name else "latent"
+    with_tolerances = getattr(
+        vm, name.replace(f"{ending}_tol", ending).replace(ending, f"{ending}_tol")
+    )
+
+    def call(*arguments: StanValue, propto: bool = False, **rng: Any) -> StanValue:
+        first, (block, *covariance) = [*arguments[: place - 1]], arguments[place - 1 : place + 2]
+        if not is_general:
+            first[1] = first[1] - 1
+            first[2:-1] = [x[0] if np.shape(x) == (1,) else x for x in first[2:-1]]
+        start, *settings = arguments[-1] if "_tol" in name else (None, *_OPTIONS)
+        if np.ndim(block):
+            start, block = block, 1
+        settings.insert(2, block if is_general else 1)
+        return with_tolerances(*first, *covariance, (start, *settings), **rng)
+
+    return call
+
+
+def _student_t_qf(p: StanValue, nu: StanValue, mu: StanValue, sigma: StanValue) -> StanValue:
+    domains = (
+        ("p", p, probability),
+        ("nu", nu, positive_finite),
+        ("sigma", sigma, positive_finite),
+    )
+    for title, x, domain in domains:
+        domain.check("student_t_qf", title, vm.value(x))
+    return mu + sigma * special.stdtrit(nu, p)
+
+
+def _trace_dot(a: StanValue, b: StanValue) -> StanValue:
+    if np.shape(a) != np.shape(b)[::-1]:
+        raise ShapeError(
+            f"trace_dot: the matrices have shapes {np.shape(a)} and {np.shape(b)}, of which one "
+            "must be that of the other transposed!"
+        )
+    return np.sum(a * np.transpose(b))
+
+
 def _adjoint(f: Passed, *arguments: StanValue) -> StanValue:
     return vm.ode_adjoint_tol_ctl(f, *arguments)
 
@@ -488,6 +540,7 @@ _FUNCTIONS: dict[str, StanFunction] = {
     "col": _part(lambda x, j: slice(None), lambda x, j: j),
     "dims": _dims,
     "diagonal": np.diagonal,
+    "generate_laplace_options": lambda x: (x if np.ndim(x) else np.zeros(x), *_OPTIONS),
     "head": _part(lambda x, n: slice(1, n)),
     "integrate_1d": _integrate_1d,
     "integrate_1d_double_exponential": _integral,
@@ -519,10 +572,12 @@ _FUNCTIONS: dict[str, StanFunction] = {
     "segment": _part(lambda x, i, n: slice(i, i + n - 1)),
     "sort_indices_asc": lambda x: np.asarray(vm.sort_indices_asc(x)) + 1,
     "sort_indices_desc": lambda x: np.asarray(vm.sort_indices_desc(x)) + 1,
+    "student_t_qf": _student_t_qf,
     "sub_col": _part(lambda x, i, j, n: slice(i, i + n - 1), lambda x, i, j, n: j),
     "sub_row": _part(lambda x, i, j, n: i, lambda x, i, j, n: slice(j, j + n - 1)),
     "sum": np.sum,
     "tail": _part(_tail),
+    "trace_dot": _trace_dot,
 }
 _OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "elt_multiply": ".*",

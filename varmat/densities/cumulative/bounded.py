@@ -18,6 +18,13 @@ __all__ = ["uniform_cdf", "uniform_lccdf", "uniform_lcdf"]
 
 # The distance to the nearer end has more digits.
 def _uniform(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+    """The probability up to y is :math:`(y - \\alpha) / (\\beta - \\alpha)`. In SciPy
+    ``scipy.stats.uniform(alpha, beta - alpha)``.
+
+    >>> import varmat as vm
+    >>> vm.uniform_cdf(1.0, 0.0, 4.0)
+    0.25
+    """
     inv = 1.0 / (beta - alpha)
     under = x - alpha
     p = under * inv
@@ -43,11 +50,4 @@ uniform_cdf, uniform_lcdf, uniform_lccdf = cumulative(
     end=lambda y, _, beta: y < beta,
     after=[(2.0, 0.1, 1.5), (1.5, 0.1, 1.5)],
     inside=lambda alpha, beta: 0.5 * (alpha + beta),
-    notes="""The probability up to y is :math:`(y - \\alpha) / (\\beta - \\alpha)`. In SciPy
-    ``scipy.stats.uniform(alpha, beta - alpha)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.uniform_cdf(1.0, 0.0, 4.0)
-0.25
-""",
 )

@@ -25,8 +25,16 @@ ONE_TURN = Domain("in the interval [-pi, pi]", lambda x: abs(x) <= math.pi)
 
 
 # The smaller part of the circle is integrated. Locations that differ by full turns are the same.
-# The smaller part of the circle is integrated. Locations that differ by full turns are the same.
 def _von_mises(x: Operand, mu: Operand, kappa: Operand) -> Tails:
+    """The probability between :math:`-\\pi` and y, of angles between :math:`-\\pi` and
+    :math:`\\pi`: the integral of the density, by Gauss' rule. The density has a value at all
+    angles, so others are refused, and not counted as below or above. In SciPy, with the location 0,
+    ``scipy.stats.vonmises(kappa)``.
+
+    >>> import varmat as vm
+    >>> round(vm.von_mises_cdf(0.0, 0.0, 1.5), 12)
+    0.5
+    """
     m = mu - TURN * np.floor(mu / TURN + 0.5)
     low, mid, high = -math.pi - m, x - m, math.pi - m
     e = i0e(kappa)
@@ -83,13 +91,4 @@ von_mises_cdf, von_mises_lcdf, von_mises_lccdf = cumulative(
     after=[(math.pi, 0.1, 1.5)],
     inside=0.0,
     observed=ONE_TURN,
-    notes="""The probability between :math:`-\\pi` and y, of angles between :math:`-\\pi` and
-    :math:`\\pi`: the integral of the density, by Gauss' rule. The density has a value at all
-    angles, so others are refused, and not counted as below or above. In SciPy, with the location 0,
-    ``scipy.stats.vonmises(kappa)``.""",
-    examples="""
->>> import varmat as vm
->>> round(vm.von_mises_cdf(0.0, 0.0, 1.5), 12)
-0.5
-""",
 )

@@ -1,4 +1,6 @@
-"""Cumulative functions of counts that are no special functions: Bernoulli, discrete range."""
+"""Cumulative functions of counts that are elementary or gamma functions: Bernoulli, discrete range,
+Yule-Simon.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.densities.bernoulli import bernoulli_lpmf
+from varmat.densities.beta_counts import yule_simon_lpmf
 from varmat.densities.cumulative.row import Tail, Tails, cumulative
 from varmat.densities.finite_populations import discrete_range_lpmf
+from varmat.functions.special.gamma_functions import lbeta
+from varmat.functions.special.logistic_functions import log1m_exp
+from varmat.functions.special.zeta_functions import zeta_difference
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
 
 __all__ = [
     "bernoulli_cdf", "bernoulli_lccdf", "bernoulli_lcdf", "discrete_range_cdf",
-     "discrete_range_lccdf", "discrete_range_lcdf",
+     "discrete_range_lccdf", "discrete_range_lcdf", "yule_simon_cdf", "yule_simon_lccdf",
+     "yule_simon_lcdf",
 ]  # fmt: skip
 
 
@@ -24,6 +31,13 @@ def _up_to(n: Operand, theta: Operand) -> Result:
 
 
 def _bernoulli(x: Operand, theta: Operand) -> Tails:
+    """The probability up to 0 is :math:`1 - \\theta`, that up to 1 is 1. In
+    SciPy ``scipy.stats.bernoulli(theta)``.
+
+    >>> import varmat as vm
+    >>> vm.bernoulli_cdf([0, 1], 0.25)
+    0.75
+    """
     return Tails(
         below=Tail(np.log1p(-theta), theta=-1.0 / (1.0 - theta)),
         above=Tail(np.log(theta), theta=1.0 / theta),
@@ -41,18 +55,19 @@ bernoulli_cdf, bernoulli_lcdf, bernoulli_lccdf = cumulative(
     end=lambda n, *_: n < 1.0,
     after=[(1, 0.5), (2, 0.5)],
     inside=0.0,
-    notes="""The probability up to 0 is :math:`1 - \\theta`, that up to 1 is 1. In
-    SciPy ``scipy.stats.bernoulli(theta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.bernoulli_cdf([0, 1], 0.25)
-0.75
-""",
 )
 
 
 # Of the count of integers up to y and of that above it, the smaller one has the digits.
 def _discrete_range(x: Operand, lower: Operand, upper: Operand) -> Tails:
+    """The probability up to y is the number of integers from the lower bound to y over that
+    of all up to the upper bound. There are no derivatives: all arguments are discrete. In SciPy
+    ``scipy.stats.randint(lower, upper + 1)``.
+
+    >>> import varmat as vm
+    >>> vm.discrete_range_cdf(1, 1, 4)
+    0.25
+    """
     size = upper - lower + 1.0
     under = (np.floor(x) - lower + 1.0) / size
     over = (upper - np.floor(x)) / size
@@ -72,12 +87,33 @@ discrete_range_cdf, discrete_range_lcdf, discrete_range_lccdf = cumulative(
     end=lambda y, _, upper: y < upper,
     after=[(5, 1, 5), (6, 1, 5), (2, 2, 2)],
     inside=lambda lower, *_: lower,
-    notes="""The probability up to y is the number of integers from the lower bound to y over that
-    of all up to the upper bound. There are no derivatives: all arguments are discrete. In SciPy
-    ``scipy.stats.randint(lower, upper + 1)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.discrete_range_cdf(1, 1, 4)
-0.25
-""",
+)
+
+
+def _yule_simon(x: Operand, alpha: Operand) -> Tails:
+    """The probability above n is :math:`n B(n, \\alpha + 1)`. In SciPy
+    ``scipy.stats.yulesimon(alpha)``.
+
+    >>> import varmat as vm
+    >>> round(vm.yule_simon_cdf(3, 1.0), 12)
+    0.75
+    """
+    n = np.floor(x)
+    log_above = np.log(n) + lbeta(n, alpha + 1.0)
+    slope = zeta_difference(1.0, alpha + 1.0, n)
+    return Tails(
+        below=Tail(log1m_exp(log_above), alpha=slope / np.expm1(-log_above)),
+        above=Tail(log_above, alpha=-slope),
+    )
+
+
+yule_simon_cdf, yule_simon_lcdf, yule_simon_lccdf = cumulative(
+    yule_simon_lpmf,
+    _yule_simon,
+    points=[(1, 0.7), (3, 2.5), (12, 1.0), (40, 6.0)],
+    tails=[(10**6, 1.5), (3, 1e8)],
+    start=lambda n, *_: n >= 1.0,
+    before=[(0, 2.0), (-1, 2.0)],
+    after=[(float("inf"), 2.0)],
+    inside=1.0,
 )

@@ -28,6 +28,13 @@ INF = math.inf
 
 # These are the formulas of the Weibull distribution with the two probabilities exchanged.
 def _gumbel(x: Operand, mu: Operand, beta: Operand, quick: bool) -> Tails:
+    """The probability up to y is :math:`\\exp(-e^{-z})` with :math:`z = (y - \\mu) / \\beta`.
+    In SciPy ``scipy.stats.gumbel_r(mu, beta)``.
+
+    >>> import varmat as vm
+    >>> vm.gumbel_lcdf(2.0, 2.0, 1.0)
+    -1.0
+    """
     inv = 1.0 / beta
     z = (x - mu) * inv
     t = np.exp(-z)
@@ -50,17 +57,17 @@ gumbel_cdf, gumbel_lcdf, gumbel_lccdf = cumulative(
     before=[(-INF, 0.1, 1.5)],
     after=[(INF, 0.1, 1.5)],
     inside=lambda mu, *_: mu,
-    notes="""The probability up to y is :math:`\\exp(-e^{-z})` with :math:`z = (y - \\mu) / \\beta`.
-    In SciPy ``scipy.stats.gumbel_r(mu, beta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gumbel_lcdf(2.0, 2.0, 1.0)
--1.0
-""",
 )
 
 
 def _frechet(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
+    """The probability up to y is :math:`\\exp(-(y / \\sigma)^{-\\alpha})`. In SciPy
+    ``scipy.stats.invweibull(alpha, scale=sigma)``.
+
+    >>> import varmat as vm
+    >>> vm.frechet_lcdf(0.5, 2.0, 1.0)
+    -4.0
+    """
     u = x / sigma
     log_u = np.log(u)
     t = np.exp(-alpha * log_u) if quick else np.power(u, -alpha)
@@ -84,11 +91,4 @@ frechet_cdf, frechet_lcdf, frechet_lccdf = cumulative(
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
     after=[(INF, 2.0, 1.5)],
-    notes="""The probability up to y is :math:`\\exp(-(y / \\sigma)^{-\\alpha})`. In SciPy
-    ``scipy.stats.invweibull(alpha, scale=sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.frechet_lcdf(0.5, 2.0, 1.0)
--4.0
-""",
 )

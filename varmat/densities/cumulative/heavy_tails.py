@@ -27,6 +27,13 @@ INF = math.inf
 # With t = alpha log(1 + u) the probability above is exp(-t). Next to the smallest possible
 # observation u is exact, but log(1 + u) of a quotient near 1 is not.
 def _pareto(x: Operand, y_min: Operand, alpha: Operand, quick: bool) -> Tails:
+    """The probability above y is :math:`(y_{min} / y)^\\alpha`. In SciPy
+    ``scipy.stats.pareto(alpha, scale=y_min)``.
+
+    >>> import varmat as vm
+    >>> vm.pareto_cdf(2.0, 1.0, 1.0)
+    0.5
+    """
     log_ratio = np.log1p((x - y_min) / y_min)
     t = alpha * log_ratio
     rest, odds, _ = less(t, quick)
@@ -48,17 +55,17 @@ pareto_cdf, pareto_lcdf, pareto_lccdf = cumulative(
     before=[(-1.0, 0.2, 1.5), (0.2, 0.2, 1.5)],
     after=[(INF, 0.2, 1.5)],
     inside=lambda y_min, *_: y_min + y_min,
-    notes="""The probability above y is :math:`(y_{min} / y)^\\alpha`. In SciPy
-    ``scipy.stats.pareto(alpha, scale=y_min)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.pareto_cdf(2.0, 1.0, 1.0)
-0.5
-""",
 )
 
 
 def _pareto_type_2(x: Operand, mu: Operand, scale: Operand, alpha: Operand, quick: bool) -> Tails:
+    """The probability above y is :math:`(1 + (y - \\mu) / \\lambda)^{-\\alpha}`, with the
+    scale :math:`\\lambda`. In SciPy ``scipy.stats.lomax(alpha, mu, scale)``.
+
+    >>> import varmat as vm
+    >>> vm.pareto_type_2_cdf(1.0, 0.0, 1.0, 1.0)
+    0.5
+    """
     d = x - mu
     u = d / scale
     log_ratio = np.log1p(u)
@@ -87,17 +94,17 @@ pareto_type_2_cdf, pareto_type_2_lcdf, pareto_type_2_lccdf = cumulative(
     before=[(-1.0, 0.2, 1.3, 1.5), (0.2, 0.2, 1.3, 1.5)],
     after=[(INF, 0.2, 1.3, 1.5)],
     inside=lambda mu, scale, *_: mu + scale,
-    notes="""The probability above y is :math:`(1 + (y - \\mu) / \\lambda)^{-\\alpha}`, with the
-    scale :math:`\\lambda`. In SciPy ``scipy.stats.lomax(alpha, mu, scale)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.pareto_type_2_cdf(1.0, 0.0, 1.0, 1.0)
-0.5
-""",
 )
 
 
 def _loglogistic(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+    """The probability up to y is :math:`1 / (1 + (y / \\alpha)^{-\\beta})`. In SciPy
+    ``scipy.stats.fisk(beta, scale=alpha)``.
+
+    >>> import varmat as vm
+    >>> vm.loglogistic_cdf(2.0, 2.0, 3.0)
+    0.5
+    """
     logarithm = np.log(x / alpha)
     s = beta * logarithm
     p = expit(-s)
@@ -116,11 +123,4 @@ loglogistic_cdf, loglogistic_lcdf, loglogistic_lccdf = cumulative(
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 0.2, 1.5), (0.0, 0.2, 1.5)],
     after=[(INF, 0.2, 1.5)],
-    notes="""The probability up to y is :math:`1 / (1 + (y / \\alpha)^{-\\beta})`. In SciPy
-    ``scipy.stats.fisk(beta, scale=alpha)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.loglogistic_cdf(2.0, 2.0, 3.0)
-0.5
-""",
 )

@@ -67,6 +67,14 @@ UPPER = Beta(log_betaincc, log_betaincc_derivative)
 
 
 def _beta(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+    """The probability up to theta is the regularised incomplete beta function
+    :math:`I_\\theta(\\alpha, \\beta)`. In SciPy ``scipy.stats.beta(alpha, beta)``.
+
+    >>> import varmat as vm
+    >>> vm.beta_cdf(0.25, 1.0, 1.0)
+    0.25
+    """
+
     def tail(of: Beta) -> Tail:
         in_a, in_b, in_p = of.slopes(alpha, beta, x)
         return Tail(of.log(alpha, beta, x), theta=in_p, alpha=in_a, beta=in_b)
@@ -96,17 +104,18 @@ beta_cdf, beta_lcdf, beta_lccdf = cumulative(
     end=lambda theta, *_: theta < 1.0,
     after=[(1.5, 2.0, 1.5), (1.0, 2.0, 1.5)],
     inside=0.5,
-    notes="""The probability up to theta is the regularised incomplete beta function
-    :math:`I_\\theta(\\alpha, \\beta)`. In SciPy ``scipy.stats.beta(alpha, beta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.beta_cdf(0.25, 1.0, 1.0)
-0.25
-""",
 )
 
 
 def _beta_proportion(x: Operand, mu: Operand, kappa: Operand) -> Tails:
+    """The probability up to theta is the regularised incomplete beta function
+    :math:`I_\\theta(\\mu \\kappa, (1 - \\mu) \\kappa)`. In SciPy ``scipy.stats.beta(mu * kappa, (1
+    - mu) * kappa)``.
+
+    >>> import varmat as vm
+    >>> vm.beta_proportion_cdf(0.25, 0.5, 2.0)
+    0.25
+    """
     a, b = mu * kappa, (1.0 - mu) * kappa
 
     def tail(of: Beta, proportion: Function) -> Tail:
@@ -133,14 +142,6 @@ beta_proportion_cdf, beta_proportion_lcdf, beta_proportion_lccdf = cumulative(
     end=lambda theta, *_: theta < 1.0,
     after=[(1.5, 0.4, 1.5), (1.0, 0.4, 1.5)],
     inside=0.5,
-    notes="""The probability up to theta is the regularised incomplete beta function
-    :math:`I_\\theta(\\mu \\kappa, (1 - \\mu) \\kappa)`. In SciPy ``scipy.stats.beta(mu * kappa, (1
-    - mu) * kappa)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.beta_proportion_cdf(0.25, 0.5, 2.0)
-0.25
-""",
 )
 
 
@@ -153,8 +154,14 @@ def _up_to(n: Operand, N: Operand, theta: Operand) -> Result:
 
 
 # The probability of a success is given; there is always a failure more than n is smaller than N.
-# The probability of a success is given; there is always a failure more than n is smaller than N.
 def _binomial(x: Operand, N: Operand, theta: Operand) -> Tails:
+    """The probability up to n is the regularised incomplete beta function :math:`I_{1 -
+    \\theta}(N - n, n + 1)`. In SciPy ``scipy.stats.binom(N, theta)``.
+
+    >>> import varmat as vm
+    >>> vm.binomial_cdf(1, 2, 0.5)
+    0.75
+    """
     a, b = x + 1.0, np.maximum(N - x, 1.0)
     return Tails(
         *(Tail(of.log(a, b, theta), theta=of.derivative(1.0, a, b, theta)) for of in (UPPER, LOWER))
@@ -179,13 +186,6 @@ binomial_cdf, binomial_lcdf, binomial_lccdf = cumulative(
     end=lambda n, N, *_: n < N,
     after=[(10, 10, 0.5), (11, 10, 0.5), (0, 0, 0.5)],
     inside=0.0,
-    notes="""The probability up to n is the regularised incomplete beta function :math:`I_{1 -
-    \\theta}(N - n, n + 1)`. In SciPy ``scipy.stats.binom(N, theta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.binomial_cdf(1, 2, 0.5)
-0.75
-""",
 )
 
 
@@ -206,6 +206,14 @@ def negative(
 
 
 def _neg_binomial(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+    """The probability up to n is the regularised incomplete beta function :math:`I_p(\\alpha,
+    n + 1)` with :math:`p = \\beta / (1 + \\beta)`. In SciPy ``scipy.stats.nbinom(alpha, beta / (1 +
+    beta))``.
+
+    >>> import varmat as vm
+    >>> vm.neg_binomial_cdf(1, 1.0, 1.0)
+    0.75
+    """
     q = 1.0 / (1.0 + beta)
 
     def tail(of: Beta) -> Tail:
@@ -230,18 +238,20 @@ neg_binomial_cdf, neg_binomial_lcdf, neg_binomial_lccdf = cumulative(
     start=lambda n, *_: n >= 0.0,
     before=[(-1, 2.0, 1.5)],
     after=[(INF, 2.0, 1.5)],
-    notes="""The probability up to n is the regularised incomplete beta function :math:`I_p(\\alpha,
-    n + 1)` with :math:`p = \\beta / (1 + \\beta)`. In SciPy ``scipy.stats.nbinom(alpha, beta / (1 +
-    beta))``.""",
-    examples="""
->>> import varmat as vm
->>> vm.neg_binomial_cdf(1, 1.0, 1.0)
-0.75
-""",
 )
 
 
 def _neg_binomial_2(x: Operand, mu: Operand, phi: Operand) -> Tails:
+    """The probability up to n is the regularised incomplete beta function :math:`I_p(\\phi, n
+    + 1)` with :math:`p = \\phi / (\\mu + \\phi)`. In SciPy ``scipy.stats.nbinom(phi, phi / (mu +
+    phi))``. For large :math:`\\phi` the derivative in it is of order :math:`\\phi^{-2}`,
+    except next to its zero, where the mean is about the count: there it is right to 1e-12 of that
+    order.
+
+    >>> import varmat as vm
+    >>> vm.neg_binomial_2_cdf(1, 1.0, 1.0)
+    0.75
+    """
     m, inv = np.floor(x) + 1.0, 1.0 / (mu + phi)
     p, q = phi * inv, mu * inv
 
@@ -260,16 +270,6 @@ neg_binomial_2_cdf, neg_binomial_2_lcdf, neg_binomial_2_lccdf = cumulative(
     start=lambda n, *_: n >= 0.0,
     before=[(-1, 2.0, 1.5)],
     after=[(INF, 2.0, 1.5)],
-    notes="""The probability up to n is the regularised incomplete beta function :math:`I_p(\\phi, n
-    + 1)` with :math:`p = \\phi / (\\mu + \\phi)`. In SciPy ``scipy.stats.nbinom(phi, phi / (mu +
-    phi))``. For large :math:`\\phi` the derivative in it is of order :math:`\\phi^{-2}`,
-    except next to its zero, where the mean is about the count: there it is right to 1e-12 of that
-    order.""",
-    examples="""
->>> import varmat as vm
->>> vm.neg_binomial_2_cdf(1, 1.0, 1.0)
-0.75
-""",
 )
 
 # The tail beyond |z| is half the incomplete beta function of nu / 2 and 1 / 2 at u = nu / (nu +
@@ -280,6 +280,14 @@ _FAR = 1e-280
 
 
 def _student_t(x: Operand, nu: Operand, mu: Operand, sigma: Operand) -> Tails:
+    """With :math:`z = (y - \\mu) / \\sigma` the probability of more than :math:`|z|` is half
+    the regularised incomplete beta function :math:`I_u(\\frac\\nu2, \\frac12)` with :math:`u = \\nu
+    / (\\nu + z^2)`. In SciPy ``scipy.stats.t(nu, mu, sigma)``.
+
+    >>> import varmat as vm
+    >>> vm.student_t_cdf(2.0, 3.0, 2.0, 1.0)
+    0.5
+    """
     inv, half, root = 1.0 / sigma, 0.5 * nu, np.sqrt(nu)
     z = (x - mu) * inv
     a = np.absolute(z)
@@ -332,12 +340,4 @@ student_t_cdf, student_t_lcdf, student_t_lccdf = cumulative(
     before=[(-INF, 2.5, 0.1, 1.5)],
     after=[(INF, 2.5, 0.1, 1.5)],
     inside=lambda nu, mu, *_: mu,
-    notes="""With :math:`z = (y - \\mu) / \\sigma` the probability of more than :math:`|z|` is half
-    the regularised incomplete beta function :math:`I_u(\\frac\\nu2, \\frac12)` with :math:`u = \\nu
-    / (\\nu + z^2)`. In SciPy ``scipy.stats.t(nu, mu, sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.student_t_cdf(2.0, 3.0, 2.0, 1.0)
-0.5
-""",
 )

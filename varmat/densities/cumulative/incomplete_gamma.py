@@ -55,6 +55,13 @@ Q = Gamma(log_gammaincc, log_gammaincc_derivative)
 
 
 def _gamma(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+    """The probability up to y is the regularised incomplete gamma function :math:`P(\\alpha,
+    \\beta y)`. In SciPy ``scipy.stats.gamma(alpha, scale=1 / beta)``.
+
+    >>> import varmat as vm
+    >>> vm.gamma_lccdf(1000.0, 1.0, 1.0)
+    -1000.0
+    """
     t = beta * x
 
     def tail(of: Gamma) -> Tail:
@@ -79,17 +86,17 @@ gamma_cdf, gamma_lcdf, gamma_lccdf = cumulative(
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
     after=[(INF, 2.0, 1.5)],
-    notes="""The probability up to y is the regularised incomplete gamma function :math:`P(\\alpha,
-    \\beta y)`. In SciPy ``scipy.stats.gamma(alpha, scale=1 / beta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.gamma_lccdf(1000.0, 1.0, 1.0)
--1000.0
-""",
 )
 
 
 def _chi_square(x: Operand, nu: Operand) -> Tails:
+    """The probability up to y is the regularised incomplete gamma function
+    :math:`P(\\frac\\nu2, \\frac y2)`. In SciPy ``scipy.stats.chi2(nu)``.
+
+    >>> import varmat as vm
+    >>> vm.chi_square_lccdf(1000.0, 2.0)
+    -500.0
+    """
     t, half = 0.5 * x, 0.5 * nu
 
     def tail(of: Gamma) -> Tail:
@@ -107,17 +114,17 @@ chi_square_cdf, chi_square_lcdf, chi_square_lccdf = cumulative(
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0), (0.0, 2.0)],
     after=[(INF, 2.0)],
-    notes="""The probability up to y is the regularised incomplete gamma function
-    :math:`P(\\frac\\nu2, \\frac y2)`. In SciPy ``scipy.stats.chi2(nu)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.chi_square_lccdf(1000.0, 2.0)
--500.0
-""",
 )
 
 
 def _inv_gamma(x: Operand, alpha: Operand, beta: Operand) -> Tails:
+    """The probability up to y is the regularised upper incomplete gamma function
+    :math:`Q(\\alpha, \\beta / y)`. In SciPy ``scipy.stats.invgamma(alpha, scale=beta)``.
+
+    >>> import varmat as vm
+    >>> vm.inv_gamma_lcdf(0.001, 1.0, 1.0)
+    -1000.0
+    """
     t = beta / x
 
     def tail(of: Gamma) -> Tail:
@@ -141,17 +148,17 @@ inv_gamma_cdf, inv_gamma_lcdf, inv_gamma_lccdf = cumulative(
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
     after=[(INF, 2.0, 1.5)],
-    notes="""The probability up to y is the regularised upper incomplete gamma function
-    :math:`Q(\\alpha, \\beta / y)`. In SciPy ``scipy.stats.invgamma(alpha, scale=beta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.inv_gamma_lcdf(0.001, 1.0, 1.0)
--1000.0
-""",
 )
 
 
 def _inv_chi_square(x: Operand, nu: Operand) -> Tails:
+    """The probability up to y is the regularised upper incomplete gamma function
+    :math:`Q(\\frac\\nu2, \\frac1{2y})`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=1 / 2)``.
+
+    >>> import varmat as vm
+    >>> vm.inv_chi_square_lcdf(0.0005, 2.0)
+    -1000.0
+    """
     t, half = 0.5 / x, 0.5 * nu
 
     def tail(of: Gamma) -> Tail:
@@ -169,17 +176,18 @@ inv_chi_square_cdf, inv_chi_square_lcdf, inv_chi_square_lccdf = cumulative(
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0), (0.0, 2.0)],
     after=[(INF, 2.0)],
-    notes="""The probability up to y is the regularised upper incomplete gamma function
-    :math:`Q(\\frac\\nu2, \\frac1{2y})`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=1 / 2)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.inv_chi_square_lcdf(0.0005, 2.0)
--1000.0
-""",
 )
 
 
 def _scaled_inv_chi_square(x: Operand, nu: Operand, s: Operand) -> Tails:
+    """The probability up to y is the regularised upper incomplete gamma function
+    :math:`Q(\\frac\\nu2, \\frac{\\nu s^2}{2y})`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=nu *
+    s**2 / 2)``.
+
+    >>> import varmat as vm
+    >>> vm.scaled_inv_chi_square_lcdf(0.001, 2.0, 1.0)
+    -1000.0
+    """
     half = 0.5 * nu
     t = half * (s / x) * s
 
@@ -199,18 +207,18 @@ scaled_inv_chi_square_cdf, scaled_inv_chi_square_lcdf, scaled_inv_chi_square_lcc
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
     after=[(INF, 2.0, 1.5)],
-    notes="""The probability up to y is the regularised upper incomplete gamma function
-    :math:`Q(\\frac\\nu2, \\frac{\\nu s^2}{2y})`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=nu *
-    s**2 / 2)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.scaled_inv_chi_square_lcdf(0.001, 2.0, 1.0)
--1000.0
-""",
 )
 
 
 def _poisson(x: Operand, rate: Operand) -> Tails:
+    """With the rate :math:`\\lambda` the probability up to n is the regularised upper
+    incomplete gamma function :math:`Q(n + 1, \\lambda)`. In SciPy
+    ``scipy.stats.poisson(rate)``.
+
+    >>> import varmat as vm
+    >>> vm.poisson_lcdf(0, 1000.0)
+    -1000.0
+    """
     a = np.floor(x) + 1.0
     return Tails(*(Tail(of.log(a, rate), rate=of.derivative(1.0, a, rate)) for of in (Q, P)))
 
@@ -223,12 +231,4 @@ poisson_cdf, poisson_lcdf, poisson_lccdf = cumulative(
     start=lambda n, *_: n >= 0.0,
     before=[(-1, 2.0)],
     after=[(INF, 2.0)],
-    notes="""With the rate :math:`\\lambda` the probability up to n is the regularised upper
-    incomplete gamma function :math:`Q(n + 1, \\lambda)`. In SciPy
-    ``scipy.stats.poisson(rate)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.poisson_lcdf(0, 1000.0)
--1000.0
-""",
 )

@@ -43,6 +43,16 @@ def mills(z: Operand) -> Operand:
 
 
 def _normal(x: Operand, mu: Operand, sigma: Operand) -> Tails:
+    """With :math:`z = (y - \\mu) / \\sigma` the probabilities are :math:`\\Phi(z)` up to y
+    and :math:`\\Phi(-z)` above. The derivative of :math:`\\log \\Phi(z)` is the inverse Mills ratio
+    :math:`\\phi(z) / \\Phi(z)`. In SciPy ``scipy.stats.norm(mu, sigma)``.
+
+    >>> import varmat as vm
+    >>> vm.normal_cdf(2.0, 2.0, 1.0)
+    0.5
+    >>> round(vm.normal_lccdf(40.0, 0.0, 1.0), 10)
+    -804.6084420138
+    """
     inv = 1.0 / sigma
     z = (x - mu) * inv
     return Tails(
@@ -65,20 +75,17 @@ normal_cdf, normal_lcdf, normal_lccdf = cumulative(
     before=[(-INF, 0.1, 1.5)],
     after=[(INF, 0.1, 1.5)],
     inside=lambda mu, *_: mu,
-    notes="""With :math:`z = (y - \\mu) / \\sigma` the probabilities are :math:`\\Phi(z)` up to y
-    and :math:`\\Phi(-z)` above. The derivative of :math:`\\log \\Phi(z)` is the inverse Mills ratio
-    :math:`\\phi(z) / \\Phi(z)`. In SciPy ``scipy.stats.norm(mu, sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.normal_cdf(2.0, 2.0, 1.0)
-0.5
->>> round(vm.normal_lccdf(40.0, 0.0, 1.0), 10)
--804.6084420138
-""",
 )
 
 
 def _std_normal(x: Operand) -> Tails:
+    """The probabilities are :math:`\\Phi(y)` up to y and :math:`\\Phi(-y)` above. In SciPy
+    ``scipy.stats.norm``.
+
+    >>> import varmat as vm
+    >>> vm.std_normal_cdf([0.0, 0.0])
+    0.25
+    """
     return Tails(Tail(log_ndtr(x), y=mills(x)), Tail(log_ndtr(-x), y=-mills(-x)))
 
 
@@ -90,17 +97,17 @@ std_normal_cdf, std_normal_lcdf, std_normal_lccdf = cumulative(
     before=[(-INF,)],
     after=[(INF,)],
     inside=0.0,
-    notes="""The probabilities are :math:`\\Phi(y)` up to y and :math:`\\Phi(-y)` above. In SciPy
-    ``scipy.stats.norm``.""",
-    examples="""
->>> import varmat as vm
->>> vm.std_normal_cdf([0.0, 0.0])
-0.25
-""",
 )
 
 
 def _lognormal(x: Operand, mu: Operand, sigma: Operand) -> Tails:
+    """With :math:`z = (\\log y - \\mu) / \\sigma` the probabilities are :math:`\\Phi(z)` up
+    to y and :math:`\\Phi(-z)` above. In SciPy ``scipy.stats.lognorm(sigma, scale=exp(mu))``.
+
+    >>> import varmat as vm
+    >>> vm.lognormal_cdf(1.0, 0.0, 2.0)
+    0.5
+    """
     inv = 1.0 / sigma
     z = (np.log(x) - mu) * inv
     below, above = mills(z), -mills(-z)
@@ -118,17 +125,17 @@ lognormal_cdf, lognormal_lcdf, lognormal_lccdf = cumulative(
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
     after=[(INF, 0.1, 1.5)],
-    notes="""With :math:`z = (\\log y - \\mu) / \\sigma` the probabilities are :math:`\\Phi(z)` up
-    to y and :math:`\\Phi(-z)` above. In SciPy ``scipy.stats.lognorm(sigma, scale=exp(mu))``.""",
-    examples="""
->>> import varmat as vm
->>> vm.lognormal_cdf(1.0, 0.0, 2.0)
-0.5
-""",
 )
 
 
 def _logistic(x: Operand, mu: Operand, sigma: Operand) -> Tails:
+    """With :math:`z = (y - \\mu) / \\sigma` the probability up to y is :math:`1 / (1 +
+    e^{-z})`. In SciPy ``scipy.stats.logistic(mu, sigma)``.
+
+    >>> import varmat as vm
+    >>> vm.logistic_lcdf(-1000.0, 0.0, 1.0)
+    -1000.0
+    """
     inv = 1.0 / sigma
     z = (x - mu) * inv
     return Tails(
@@ -145,18 +152,19 @@ logistic_cdf, logistic_lcdf, logistic_lccdf = cumulative(
     before=[(-INF, 0.1, 1.5)],
     after=[(INF, 0.1, 1.5)],
     inside=lambda mu, *_: mu,
-    notes="""With :math:`z = (y - \\mu) / \\sigma` the probability up to y is :math:`1 / (1 +
-    e^{-z})`. In SciPy ``scipy.stats.logistic(mu, sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.logistic_lcdf(-1000.0, 0.0, 1.0)
--1000.0
-""",
 )
 
 
 # The smaller probability is half an exponential, the other one is the rest.
 def _double_exponential(x: Operand, mu: Operand, sigma: Operand) -> Tails:
+    """The probability up to y is :math:`\\frac12 e^{-|z|}` below :math:`\\mu` and one less
+    that above, with :math:`z = (y - \\mu) / \\sigma`. In SciPy ``scipy.stats.laplace(mu,
+    sigma)``.
+
+    >>> import varmat as vm
+    >>> vm.double_exponential_cdf(2.0, 2.0, 1.0)
+    0.5
+    """
     inv = 1.0 / sigma
     z = (x - mu) * inv
     a = np.absolute(z)
@@ -180,19 +188,18 @@ double_exponential_cdf, double_exponential_lcdf, double_exponential_lccdf = cumu
     before=[(-INF, 0.1, 1.5)],
     after=[(INF, 0.1, 1.5)],
     inside=lambda mu, *_: mu,
-    notes="""The probability up to y is :math:`\\frac12 e^{-|z|}` below :math:`\\mu` and one less
-    that above, with :math:`z = (y - \\mu) / \\sigma`. In SciPy ``scipy.stats.laplace(mu,
-    sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.double_exponential_cdf(2.0, 2.0, 1.0)
-0.5
-""",
 )
 
 
 # The probability is the angle of (-z, 1) over pi, which has all digits far below the location.
 def _cauchy(x: Operand, mu: Operand, sigma: Operand, quick: bool) -> Tails:
+    """With :math:`z = (y - \\mu) / \\sigma` the probability up to y is :math:`\\frac12 +
+    \\arctan(z) / \\pi`. In SciPy ``scipy.stats.cauchy(mu, sigma)``.
+
+    >>> import varmat as vm
+    >>> vm.cauchy_cdf(2.0, 2.0, 1.0)
+    0.5
+    """
     inv = 1.0 / sigma
     z = (x - mu) * inv
     if quick:
@@ -228,11 +235,4 @@ cauchy_cdf, cauchy_lcdf, cauchy_lccdf = cumulative(
     before=[(-INF, 0.1, 1.5)],
     after=[(INF, 0.1, 1.5)],
     inside=lambda mu, *_: mu,
-    notes="""With :math:`z = (y - \\mu) / \\sigma` the probability up to y is :math:`\\frac12 +
-    \\arctan(z) / \\pi`. In SciPy ``scipy.stats.cauchy(mu, sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.cauchy_cdf(2.0, 2.0, 1.0)
-0.5
-""",
 )

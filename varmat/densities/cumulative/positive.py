@@ -24,6 +24,13 @@ INF = math.inf
 
 
 def _exponential(x: Operand, beta: Operand, quick: bool) -> Tails:
+    """The probability above y is :math:`e^{-\\beta y}`. In SciPy ``scipy.stats.expon(scale=1
+    / beta)``.
+
+    >>> import varmat as vm
+    >>> vm.exponential_lccdf([0.5, 1.5], 1.0)
+    -2.0
+    """
     t = beta * x
     rest, odds, _ = less(t, quick)
     return Tails(
@@ -42,18 +49,18 @@ exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 1.5), (0.0, 1.5)],
     after=[(INF, 1.5)],
-    notes="""The probability above y is :math:`e^{-\\beta y}`. In SciPy ``scipy.stats.expon(scale=1
-    / beta)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.exponential_lccdf([0.5, 1.5], 1.0)
--2.0
-""",
 )
 
 
 # t / expm1(t) is the reciprocal of `exprel`, which is 1 at 0 and does not overflow early.
 def _weibull(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
+    """The probability above y is :math:`\\exp(-(y / \\sigma)^\\alpha)`. In SciPy
+    ``scipy.stats.weibull_min(alpha, scale=sigma)``.
+
+    >>> import varmat as vm
+    >>> vm.weibull_lccdf(3.0, 2.0, 1.0)
+    -9.0
+    """
     u = x / sigma
     log_u = np.log(u)
     t = np.exp(alpha * log_u) if quick else np.power(u, alpha)
@@ -89,17 +96,17 @@ weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
     after=[(INF, 2.0, 1.5)],
-    notes="""The probability above y is :math:`\\exp(-(y / \\sigma)^\\alpha)`. In SciPy
-    ``scipy.stats.weibull_min(alpha, scale=sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.weibull_lccdf(3.0, 2.0, 1.0)
--9.0
-""",
 )
 
 
 def _rayleigh(x: Operand, sigma: Operand, quick: bool) -> Tails:
+    """The probability above y is :math:`\\exp(-y^2 / (2 \\sigma^2))`. In SciPy
+    ``scipy.stats.rayleigh(scale=sigma)``.
+
+    >>> import varmat as vm
+    >>> vm.rayleigh_lccdf(4.0, 2.0)
+    -2.0
+    """
     u = x / sigma
     t = 0.5 * np.square(u)
     rest, _, odds = less(t, quick)
@@ -122,11 +129,4 @@ rayleigh_cdf, rayleigh_lcdf, rayleigh_lccdf = cumulative(
     start=lambda y, *_: y > 0.0,
     before=[(-1.0, 1.5), (0.0, 1.5)],
     after=[(INF, 1.5)],
-    notes="""The probability above y is :math:`\\exp(-y^2 / (2 \\sigma^2))`. In SciPy
-    ``scipy.stats.rayleigh(scale=sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.rayleigh_lccdf(4.0, 2.0)
--2.0
-""",
 )

@@ -1,6 +1,7 @@
 """Cumulative distribution functions: rows of a table, as the densities are.
 
     def _normal(x, mu, sigma):
+        "the formula, and an example"
         inv = 1.0 / sigma
         z = (x - mu) * inv
         ...
@@ -33,7 +34,7 @@ from varmat.core.operation import is_differentiable
 from varmat.core.variables import Var
 from varmat.densities.density import ieee, positional, typed
 from varmat.densities.pointwise import Pointwise
-from varmat.densities.sources import reference_section
+from varmat.densities.sources import reference_section, told
 from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate, argument_lines
 from varmat.functions.checks import fixed, is_held
 from varmat.functions.special.logistic_functions import exprel, log1m_exp
@@ -259,62 +260,43 @@ class _Inner(LogCumulative):
         return getattr, (getattr(sys.modules[self.__module__], self.name), "log")
 
 
-class _Form:
-    """The function of one row, made of that of both tails.
-
-    Parameters
-    ----------
-    tails : callable
-    side : int
-        Of a `Tails`.
-    support, other : callable
-        Where the observation is possible; and where it is not beyond the opposite end, at which the
-        probability is 1.
-    inside : callable or float
-        A possible observation.
-    demand : Demand, optional
-    has_quick : bool
-        Whether `tails` has a quick form of its own.
+def _form_of(
+    tails_of: Callable[..., Tails],
+    side: int,
+    support: Callable[..., Any],
+    other: Callable[..., Any],
+    inside: Callable[..., Any] | float,
+    demand: Demand | None,
+    has_quick: bool,
+) -> Callable[..., LogDensity]:
+    """The function of one row, made of that of both tails; `other` says where the observation is
+    not beyond the opposite end, at which the probability is 1.
     """
 
-    def __init__(
-        self,
-        tails: Callable[..., Tails],
-        side: int,
-        support: Callable[..., Any],
-        other: Callable[..., Any],
-        inside: Callable[..., Any] | float,
-        demand: Demand | None,
-        has_quick: bool,
-    ) -> None:
-        self._tails, self._side, self._support, self._other = tails, side, support, other
-        self._inside, self._demand, self._has_quick = inside, demand, has_quick
-
-    def __call__(self, *values: Operand, quick: bool = False) -> LogDensity:
+    def form(*values: Operand, quick: bool = False) -> LogDensity:
         x, *others = values
-        before = self._other(*values)
+        before = other(*values)
         if not quick:
-            inside = self._inside(*others) if callable(self._inside) else self._inside
-            x = np.where(before, x, inside)
-        tails = self._tails(x, *others, **({"quick": quick} if self._has_quick else {}))
-        tail: Tail = tails[self._side]
+            x = np.where(before, x, inside(*others) if callable(inside) else inside)
+        tails = tails_of(x, *others, **({"quick": quick} if has_quick else {}))
+        tail: Tail = tails[side]
         term, partials = tail.term, tail.partials
         if quick:
             before = before if tails.when is None else before & tails.when
         else:
             term = np.where(before, term, 0.0)
             partials = {name: np.where(before, p, 0.0) for name, p in partials.items()}
-        if self._demand is not None:  # a value that is not finite has all arguments looked at
-            term = np.where(self._demand.holds(*values), term, math.nan)
-        return LogDensity(term, support=self._support(*values), when=before, **partials)
+        if demand is not None:  # a value that is not finite has all arguments looked at
+            term = np.where(demand.holds(*values), term, math.nan)
+        return LogDensity(term, support=support(*values), when=before, **partials)
+
+    return form
 
 
-def _docstring(density: Univariate, function: Any, of: str, notes: str, examples: str) -> str:
+def _docstring(density: Univariate, function: Any, of: str, tails_of: Callable[..., Any]) -> str:
     """What one of the three functions says of itself."""
     product = isinstance(function, Cumulative)
-    outside = (
-        "" if product else " Of an impossible observation the value is -inf and the gradient zero."
-    )
+    outside = " Of an impossible observation the value is -inf and the gradient zero."
     return _DOC.format(
         of=of,
         title=density.title,
@@ -322,11 +304,10 @@ def _docstring(density: Univariate, function: Any, of: str, notes: str, examples
         arguments=argument_lines(function.arguments),
         what="product" if product else "sum",
         neutral="one" if product else "zero",
-        outside=outside,
+        outside="" if product else outside,
         full=function.name,
-        notes=notes.strip(),
         references=reference_section(function.name),
-        examples=examples.strip().replace("\n", "\n    "),
+        **told(tails_of),
     )
 
 
@@ -334,8 +315,6 @@ def cumulative(
     density: Univariate,
     tails_of: Callable[..., Tails],
     *,
-    notes: str,
-    examples: str,
     points: Sequence[tuple[float, ...]],
     tails: Sequence[tuple[float, ...]] = (),
     before: Sequence[tuple[float, ...]] = (),
@@ -357,9 +336,8 @@ def cumulative(
     tails_of : callable
         Function of a possible observation and of the parameters, and of ``quick`` if it has a quick
         form, to the logarithms of the probability up to the observation (itself included), and of
-        that above it.
-    notes, examples : str
-        Text for the docstrings: formula; lines of a doctest.
+        that above it. Its docstring is the formula, and an example: the docstrings have these as
+        Notes and Examples.
     points, tails : sequence of tuples
         Arguments for the tests: in the bulk, where values and derivatives are right to 1e-12; in
         the tails, where they are right to 1e-9.
@@ -397,7 +375,7 @@ def cumulative(
     def made(
         kind: type[LogCumulative], suffix: str, side: int, support: Setting, other: Setting
     ) -> LogCumulative:
-        form = _Form(tails_of, side, support, other, inside, density.demand, quick)
+        form = _form_of(tails_of, side, support, other, inside, density.demand, quick)
         row = kind(f"{family}_{suffix}", density, arguments, form)
         row.__module__, row.points, row.tails, row.outside = module, tuple(points), tuple(tails), ()
         return row
@@ -415,7 +393,7 @@ def cumulative(
         (lcdf, "Log probability up to"),
         (lccdf, "Log probability above"),
     ):
-        function.__doc__ = _docstring(density, function, of, notes, examples)
+        function.__doc__ = _docstring(density, function, of, tails_of)
     density.cdf, density.lcdf, density.lccdf = cdf, lcdf, lccdf
     return cdf, lcdf, lccdf
 

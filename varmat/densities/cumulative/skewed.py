@@ -37,6 +37,13 @@ INF = math.inf
 
 # The probability is tau e below mu, and 1 - (1 - tau) f above it.
 def _skew_double_exponential(x: Operand, mu: Operand, sigma: Operand, tau: Operand) -> Tails:
+    """The probability up to y is :math:`\\tau e^{2 (1 - \\tau) z}` below :math:`\\mu` and
+    :math:`1 - (1 - \\tau) e^{-2 \\tau z}` above, with :math:`z = (y - \\mu) / \\sigma`.
+
+    >>> import varmat as vm
+    >>> vm.skew_double_exponential_cdf(2.0, 2.0, 1.0, 0.25)
+    0.25
+    """
     inv = 1.0 / sigma
     z = (x - mu) * inv
     left, right, c = np.minimum(z, 0.0), np.maximum(z, 0.0), 1.0 - tau
@@ -78,13 +85,6 @@ skew_double_exponential_cdf, skew_double_exponential_lcdf, skew_double_exponenti
         before=[(-INF, 0.1, 1.5, 0.3)],
         after=[(INF, 0.1, 1.5, 0.3)],
         inside=lambda mu, *_: mu,
-        notes="""The probability up to y is :math:`\\tau e^{2 (1 - \\tau) z}` below :math:`\\mu` and
-    :math:`1 - (1 - \\tau) e^{-2 \\tau z}` above, with :math:`z = (y - \\mu) / \\sigma`.""",
-        examples="""
->>> import varmat as vm
->>> vm.skew_double_exponential_cdf(2.0, 2.0, 1.0, 0.25)
-0.25
-""",
     )
 )
 
@@ -92,6 +92,15 @@ skew_double_exponential_cdf, skew_double_exponential_lcdf, skew_double_exponenti
 # The probability above y is that of the normal variable plus the density over the rate, so the
 # derivatives have the same parts as those of the density.
 def _exp_mod_normal(x: Operand, mu: Operand, sigma: Operand, rate: Operand) -> Tails:
+    """With :math:`z = (y - \\mu) / \\sigma` and :math:`a = \\lambda\\sigma` the probability
+    up to y is :math:`\\Phi(z) - e^{a^2 / 2 - a z} \\Phi(z - a)`, which is computed as an integral
+    of positive terms where the two are close. In SciPy ``scipy.stats.exponnorm(1 / (rate * sigma),
+    mu, sigma)``.
+
+    >>> import varmat as vm
+    >>> round(vm.exp_mod_normal_lccdf(1e4, 0.0, 1.0, 2.0), 9)
+    -19998.0
+    """
     inv = 1.0 / sigma
     z, a = (x - mu) * inv, rate * sigma
     w = z - a
@@ -132,20 +141,19 @@ exp_mod_normal_cdf, exp_mod_normal_lcdf, exp_mod_normal_lccdf = cumulative(
     before=[(-INF, 0.1, 1.5, 0.8)],
     after=[(INF, 0.1, 1.5, 0.8)],
     inside=lambda mu, *_: mu,
-    notes="""With :math:`z = (y - \\mu) / \\sigma` and :math:`a = \\lambda\\sigma` the probability
-    up to y is :math:`\\Phi(z) - e^{a^2 / 2 - a z} \\Phi(z - a)`, which is computed as an integral
-    of positive terms where the two are close. In SciPy ``scipy.stats.exponnorm(1 / (rate * sigma),
-    mu, sigma)``.""",
-    examples="""
->>> import varmat as vm
->>> round(vm.exp_mod_normal_lccdf(1e4, 0.0, 1.0, 2.0), 9)
--19998.0
-""",
 )
 
 
 # The mirrored distribution has the opposite shape. The derivative in the shape has a closed form.
 def _skew_normal(x: Operand, xi: Operand, omega: Operand, alpha: Operand) -> Tails:
+    """With :math:`z = (y - \\xi) / \\omega` the probability up to y is :math:`\\Phi(z) - 2
+    T(z, \\alpha)`, with Owen's function T, or the integral of the density where the two cancel. In
+    SciPy ``scipy.stats.skewnorm(alpha, xi, omega)``.
+
+    >>> import varmat as vm
+    >>> vm.skew_normal_cdf(2.0, 2.0, 1.0, 0.0)
+    0.5
+    """
     inv = 1.0 / omega
     z, square = (x - xi) * inv, 1.0 + alpha * alpha
 
@@ -167,12 +175,4 @@ skew_normal_cdf, skew_normal_lcdf, skew_normal_lccdf = cumulative(
     before=[(-INF, 0.1, 1.5, 0.8)],
     after=[(INF, 0.1, 1.5, 0.8)],
     inside=lambda xi, *_: xi,
-    notes="""With :math:`z = (y - \\xi) / \\omega` the probability up to y is :math:`\\Phi(z) - 2
-    T(z, \\alpha)`, with Owen's function T, or the integral of the density where the two cancel. In
-    SciPy ``scipy.stats.skewnorm(alpha, xi, omega)``.""",
-    examples="""
->>> import varmat as vm
->>> vm.skew_normal_cdf(2.0, 2.0, 1.0, 0.0)
-0.5
-""",
 )

@@ -13,7 +13,7 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.beta_counts import beta_binomial_lpmf
 from varmat.densities.density import not_nan, positional, typed
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
-from varmat.densities.sources import references
+from varmat.densities.sources import indented, references
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.special.logistic_functions import log1m_exp
 
@@ -29,24 +29,49 @@ __all__ = [
 LOG_HALF = math.log(0.5)
 
 
+# The logarithm of the sum of masses up to an observation, or of those above it. The docstring is
+# that of all instances, but for some words.
 class LogSum:
-    """The logarithm of the sum of masses up to an observation, or of those above it.
+    """{words}, {title}; {over} over all observations.
 
-    Attributes
+    Parameters
     ----------
-    name : str
-    arguments : dict
-        Name of an argument -> its title and its domain, the same as for the mass.
+    {lines}
+
+    Returns
+    -------
+    float or Var
+        0 or 1 (-inf or 0 of the logarithms) where no number of successes is below or above the
+        observation. ``pointwise`` of the logarithms is that of each observation.
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the arguments do not broadcast.
+
+    Notes
+    -----
+    For each observation the masses of all numbers of successes on its side are added up on the
+    logarithmic scale. See `{mass}`.
+
+    References
+    ----------
+    {references}
+
+    Examples
+    --------
+    >>> import varmat as vm
+    >>> round(vm.{name}(1, {call}), 6)
+    {value}
     """
 
+    # `arguments` has the title and the domain of each argument, the same as for the mass.
     def __init__(self, name: str, mass: Operand, upper: bool, log_masses: Function) -> None:
         self.__name__ = self.__qualname__ = self.name = name
-        self.arguments, self.mass, self._upper, self._log_masses = (
-            mass.arguments,
-            mass,
-            upper,
-            log_masses,
-        )
+        self.arguments, self.mass = mass.arguments, mass
+        self._upper, self._log_masses = upper, log_masses
         self.__signature__ = inspect.Signature(positional(mass.arguments))
 
     def __reduce__(self) -> str:
@@ -129,7 +154,7 @@ class ProbabilityProduct(LogSum):
 
 
 def _cumulative_functions(
-    mass: Operand, log_masses: Function, title: str, lines: str, example: str
+    mass: Operand, log_masses: Function, title: str, lines: str, call: str
 ) -> tuple[LogSum, LogSum, LogSum]:
     family = mass.name.removesuffix("_lpmf")
     found = []
@@ -140,69 +165,35 @@ def _cumulative_functions(
     ):
         made = kind(f"{family}_{suffix}", mass, suffix == "lccdf", log_masses)
         made.__module__ = __name__
-        made.__doc__ = _DOC.format(
+        made.__doc__ = indented(LogSum).format(
             words=words,
             title=title,
             over="multiplied" if kind is ProbabilityProduct else "summed",
             lines=lines,
             mass=mass.name,
-            references=references(made.name),
-            example=example.format(
-                made.name, {"cdf": "0.5", "lcdf": "-0.693147", "lccdf": "-0.693147"}[suffix]
-            ),
+            references=references(made.name).lstrip(),
+            name=made.name,
+            call=call,
+            value="0.5" if suffix == "cdf" else "-0.693147",
         )
         found.append(made)
     mass.lcdf, mass.lccdf = found[1:]
     return found[0], found[1], found[2]
 
 
-_DOC = """{words}, {title}; {over} over all observations.
-
-    Parameters
-    ----------
-{lines}
-
-    Returns
-    -------
-    float or Var
-        0 or 1 (-inf or 0 of the logarithms) where no number of successes is below or above the
-        observation. ``pointwise`` of the logarithms is that of each observation.
-
-    Raises
-    ------
-    DomainError
-        If an argument is outside its domain.
-    ShapeError
-        If the arguments do not broadcast.
-
-    Notes
-    -----
-    For each observation the masses of all numbers of successes on its side are added up on the
-    logarithmic scale. See `{mass}`.
-
-    References
-    ----------
-{references}
-
-    Examples
-    --------
-    >>> import varmat as vm
-    {example}
-"""
-
 beta_binomial_cdf, beta_binomial_lcdf, beta_binomial_lccdf = _cumulative_functions(
     beta_binomial_lpmf,
     beta_binomial_lpmf.pointwise,
     "beta-binomial distribution",
-    "    n : array_like of int\n        Successes.\n    N : array_like of int\n        Trials.\n"
+    "n : array_like of int\n        Successes.\n    N : array_like of int\n        Trials.\n"
     "    alpha, beta : array_like\n        Prior sample sizes, positive.",
-    ">>> round(vm.{}(1, 3, 2.0, 2.0), 6)\n    {}",
+    "3, 2.0, 2.0",
 )
 poisson_binomial_cdf, poisson_binomial_lcdf, poisson_binomial_lccdf = _cumulative_functions(
     poisson_binomial_lpmf,
     lambda ks, theta: np.stack([poisson_binomial_lpmf(int(k), theta) for k in ks]),
     "Poisson binomial distribution",
-    "    y : array_like of int\n        Successes.\n    theta : array_like, shape (..., K)\n       "
+    "y : array_like of int\n        Successes.\n    theta : array_like, shape (..., K)\n       "
     " Probabilities of the trials.",
-    ">>> round(vm.{}(1, [0.5, 0.5, 0.5]), 6)\n    {}",
+    "[0.5, 0.5, 0.5]",
 )

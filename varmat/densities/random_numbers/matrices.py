@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import Domain, positive_finite
-from varmat.densities.domains import ScalarDomain, lower_factor, symmetric_matrix
+from varmat.densities.domains import ScalarDomain
 from varmat.densities.lkj import lkj_corr_cholesky_lpdf, lkj_corr_lpdf
-from varmat.densities.random_numbers.row import Generator, vectors
-from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
+from varmat.densities.random_numbers.row import Generator, random_numbers
+from varmat.densities.wishart import check_degrees, inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 from varmat.functions.linalg.lapack import cholesky_factor
 
@@ -26,11 +26,8 @@ __all__ = [
     "wishart_rng",
 ]
 
-SHAPE = ("Shape parameter", ScalarDomain(positive_finite))
-ROW_COUNT = ("Number of rows", ScalarDomain(Domain("at least 1", lambda x: x >= 1)), "#")
-DEGREES = ("Degrees of freedom parameter", ScalarDomain(positive_finite))
-SCALE = ("scale parameter", symmetric_matrix, "kk")
-FACTOR = ("Cholesky Scale matrix", lower_factor, "kk")
+DEGREE_DOMAIN = ScalarDomain(positive_finite)
+ROW_COUNT = ("#", ScalarDomain(Domain("at least 1", lambda x: x >= 1)), "Number of rows")
 
 
 # --- correlations ---
@@ -52,47 +49,43 @@ def correlation_factors(rng: Generator, shape: Shape, k: int, eta: float) -> Res
     return factors
 
 
-ONION = """The rows of the Cholesky factor are drawn one after the other, which is the onion method:
-    the square of the length of the part of row i + 1 before the diagonal has a beta distribution
-    with the shapes :math:`i / 2` and :math:`\\eta + (K - 1 - i) / 2`, and its direction is
-    uniform."""
-
-
-@vectors(
+@random_numbers(
+    lkj_corr_cholesky_lpdf,
     "LKJ distribution of the Cholesky factor of a correlation matrix",
     "kk",
-    density=lkj_corr_cholesky_lpdf,
     K=ROW_COUNT,
-    eta=SHAPE,
-    notes=ONION,
-    examples="""
->>> import numpy as np, varmat as vm
->>> L = vm.lkj_corr_cholesky_rng(3, 2.0, rng=1)
->>> bool(np.allclose(np.sum(L**2, axis=1), 1.0) and vm.lkj_corr_cholesky_lpdf(L, 2.0) > -np.inf)
-True
-""",
+    eta="",
 )
 def lkj_corr_cholesky_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand) -> Result:
+    """The rows of the Cholesky factor are drawn one after the other, which is the onion method:
+    the square of the length of the part of row i + 1 before the diagonal has a beta distribution
+    with the shapes :math:`i / 2` and :math:`\\eta + (K - 1 - i) / 2`, and its direction is
+    uniform.
+
+    >>> import numpy as np, varmat as vm
+    >>> L = vm.lkj_corr_cholesky_rng(3, 2.0, rng=1)
+    >>> bool(np.allclose(np.sum(L**2, axis=1), 1.0) and vm.lkj_corr_cholesky_lpdf(L, 2.0) > -np.inf)
+    True
+    """
     return correlation_factors(rng, shape, int(K), eta)
 
 
-@vectors(
-    "LKJ distribution of correlation matrices",
-    "kk",
-    density=lkj_corr_lpdf,
-    K=ROW_COUNT,
-    eta=SHAPE,
-    notes=ONION,
-    examples="""
->>> import numpy as np, varmat as vm
->>> draws = vm.lkj_corr_rng(3, 2.0, rng=1, size=4)
->>> draws.shape
-(4, 3, 3)
->>> bool(np.all(np.linalg.eigvalsh(draws) > 0.0))
-True
-""",
+@random_numbers(
+    lkj_corr_lpdf, "LKJ distribution of correlation matrices", "kk", K=ROW_COUNT, eta=""
 )
 def lkj_corr_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand) -> Result:
+    """The rows of the Cholesky factor are drawn one after the other, which is the onion method:
+    the square of the length of the part of row i + 1 before the diagonal has a beta distribution
+    with the shapes :math:`i / 2` and :math:`\\eta + (K - 1 - i) / 2`, and its direction is
+    uniform.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.lkj_corr_rng(3, 2.0, rng=1, size=4)
+    >>> draws.shape
+    (4, 3, 3)
+    >>> bool(np.all(np.linalg.eigvalsh(draws) > 0.0))
+    True
+    """
     factors = correlation_factors(rng, shape, int(K), eta)
     draws, i = products(factors), np.arange(int(K))
     draws[..., i, i] = 1.0
@@ -100,13 +93,6 @@ def lkj_corr_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand) -> Resu
 
 
 # --- Wishart ---
-
-
-def check_degrees(function: str, nu: Operand, rows: int) -> None:
-    """Raise an error for degrees of freedom with which there is no density."""
-    Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < np.inf)).check(
-        function, DEGREES[0], nu
-    )
 
 
 def products(factors: Operand) -> Result:
@@ -144,73 +130,74 @@ def inv_wishart_factors(
     return np.tril(np.linalg.solve(triangles.mT, np.broadcast_to(factor.T, triangles.shape)).mT)
 
 
-BARTLETT = """A draw is made of Bartlett's triangle: normal numbers, and roots of chi-square
-    numbers on the diagonal{}; M. S. Bartlett, "On the theory of statistical regression",
-    Proceedings of the Royal Society of Edinburgh 53 (1933), 260-283."""
-MATRIX_EXAMPLE = """
->>> import numpy as np, varmat as vm
->>> draws = vm.{}(5.0, [[4.0, 2.0], [2.0, 2.0]], rng=1, size=3)
->>> bool(np.all(np.linalg.eigvalsh(draws) > 0.0))
-True
-"""
-TRIANGLE_EXAMPLE = """
->>> import numpy as np, varmat as vm
->>> draws = vm.{}(5.0, [[2.0, 0.0], [1.0, 1.0]], rng=1, size=3)
->>> draws.shape, bool(np.all(draws[:, 0, 1] == 0.0))
-((3, 2, 2), True)
-"""
-
-
-@vectors(
-    "Wishart distribution",
-    "kk",
-    density=wishart_lpdf,
-    nu=DEGREES,
-    S=SCALE,
-    notes=BARTLETT.format(""),
-    examples=MATRIX_EXAMPLE.format("wishart_rng"),
-)
+@random_numbers(wishart_lpdf, "Wishart distribution", "kk", nu=("", DEGREE_DOMAIN), S="kk")
 def wishart_rng(rng: Generator, shape: Shape, nu: Operand, S: Operand) -> Result:
+    """A draw is made of Bartlett's triangle: normal numbers, and roots of chi-square
+    numbers on the diagonal; M. S. Bartlett, "On the theory of statistical regression",
+    Proceedings of the Royal Society of Edinburgh 53 (1933), 260-283.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.wishart_rng(5.0, [[4.0, 2.0], [2.0, 2.0]], rng=1, size=3)
+    >>> bool(np.all(np.linalg.eigvalsh(draws) > 0.0))
+    True
+    """
     factor = cholesky_factor("wishart_rng", S, name="scale parameter")
     return products(wishart_factors("wishart_rng", rng, shape, nu, factor))
 
 
-@vectors(
+@random_numbers(
+    wishart_cholesky_lpdf,
     "Wishart distribution, by Cholesky factors",
     "kk",
-    density=wishart_cholesky_lpdf,
-    nu=DEGREES,
-    L_S=FACTOR,
-    notes=BARTLETT.format("") + " It is the Cholesky factor of what `wishart_rng` draws.",
-    examples=TRIANGLE_EXAMPLE.format("wishart_cholesky_rng"),
+    nu=("", DEGREE_DOMAIN),
+    L_S="kk",
 )
 def wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Operand, L_S: Operand) -> Result:  # noqa: N803
+    """A draw is made of Bartlett's triangle: normal numbers, and roots of chi-square numbers on the
+    diagonal; M. S. Bartlett, "On the theory of statistical regression", Proceedings of the Royal
+    Society of Edinburgh 53 (1933), 260-283. It is the Cholesky factor of what `wishart_rng` draws.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.wishart_cholesky_rng(5.0, [[2.0, 0.0], [1.0, 1.0]], rng=1, size=3)
+    >>> draws.shape, bool(np.all(draws[:, 0, 1] == 0.0))
+    ((3, 2, 2), True)
+    """
     return wishart_factors("wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))
 
 
-@vectors(
-    "inverse Wishart distribution",
-    "kk",
-    density=inv_wishart_lpdf,
-    nu=DEGREES,
-    S=SCALE,
-    notes=BARTLETT.format(", by which the factor of the scale is divided"),
-    examples=MATRIX_EXAMPLE.format("inv_wishart_rng"),
+@random_numbers(
+    inv_wishart_lpdf, "inverse Wishart distribution", "kk", nu=("", DEGREE_DOMAIN), S="kk"
 )
 def inv_wishart_rng(rng: Generator, shape: Shape, nu: Operand, S: Operand) -> Result:
+    """A draw is made of Bartlett's triangle: normal numbers, and roots of chi-square numbers on the
+    diagonal, by which the factor of the scale is divided; M. S. Bartlett, "On the theory of
+    statistical regression", Proceedings of the Royal Society of Edinburgh 53 (1933), 260-283.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.inv_wishart_rng(5.0, [[4.0, 2.0], [2.0, 2.0]], rng=1, size=3)
+    >>> bool(np.all(np.linalg.eigvalsh(draws) > 0.0))
+    True
+    """
     factor = cholesky_factor("inv_wishart_rng", S, name="scale parameter")
     return products(inv_wishart_factors("inv_wishart_rng", rng, shape, nu, factor))
 
 
-@vectors(
+@random_numbers(
+    inv_wishart_cholesky_lpdf,
     "inverse Wishart distribution, by Cholesky factors",
     "kk",
-    density=inv_wishart_cholesky_lpdf,
-    nu=DEGREES,
-    L_S=FACTOR,
-    notes=BARTLETT.format(", by which the factor of the scale is divided")
-    + " It is the Cholesky factor of what `inv_wishart_rng` draws.",
-    examples=TRIANGLE_EXAMPLE.format("inv_wishart_cholesky_rng"),
+    nu=("", DEGREE_DOMAIN),
+    L_S="kk",
 )
 def inv_wishart_cholesky_rng(rng: Generator, shape: Shape, nu: Operand, L_S: Operand) -> Result:  # noqa: N803
+    """A draw is made of Bartlett's triangle: normal numbers, and roots of chi-square numbers on the
+    diagonal, by which the factor of the scale is divided; M. S. Bartlett, "On the theory of
+    statistical regression", Proceedings of the Royal Society of Edinburgh 53 (1933), 260-283. It is
+    the Cholesky factor of what `inv_wishart_rng` draws.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.inv_wishart_cholesky_rng(5.0, [[2.0, 0.0], [1.0, 1.0]], rng=1, size=3)
+    >>> draws.shape, bool(np.all(draws[:, 0, 1] == 0.0))
+    ((3, 2, 2), True)
+    """
     return inv_wishart_factors("inv_wishart_cholesky_rng", rng, shape, nu, np.tril(L_S))

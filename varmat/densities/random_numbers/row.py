@@ -1,25 +1,22 @@
 """Random numbers of a distribution: rows of a table, as the densities are.
 
-    normal_rng = random_numbers(
-        normal_lpdf, lambda rng, shape, mu, sigma: rng.normal(mu, sigma, shape), notes=...
-    )
+    @random_numbers(normal_lpdf)
+    def normal_rng(rng, shape, mu, sigma):
+        "how the numbers are drawn"
+        return rng.normal(mu, sigma, shape)
 
-    @vectors(
-        "multivariate normal distribution", "k",
-        mu=("Location parameter", finite_vector, "k"), L=(..., "kk"), notes=...,
-    )
-    def multi_normal_cholesky_rng(rng, shape, mu, L): ...
+    @random_numbers(multi_normal_lpdf, "multivariate normal distribution", "k", mu="k", Sigma="kk")
+    def multi_normal_rng(rng, shape, mu, Sigma): ...
 
 The function that draws is called with a generator, the shape of the draws and the values of the
-arguments, after all checks. A distribution of one variable takes the titles and domains of its
-arguments from its density, but refuses infinite parameters as well."""
+arguments, after all checks. Titles and domains of the arguments are those of the density, but
+infinite parameters are refused as well."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import operator
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -30,9 +27,9 @@ from varmat.core.domains import Domain, finite, integers, positive, positive_fin
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data as plain_data
-from varmat.densities.density import Domains, not_nan, positional
+from varmat.densities.density import Density, Domains, not_nan, positional
 from varmat.densities.domains import Matrix, ScalarDomain
-from varmat.densities.sources import references
+from varmat.densities.sources import references, told
 from varmat.densities.univariate import Univariate
 
 if TYPE_CHECKING:
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 
 Generator = np.random.Generator
 
-__all__ = ["RandomNumbers", "random_numbers", "vectors"]
+__all__ = ["RandomNumbers", "random_numbers"]
 
 # The largest rate for which NumPy draws Poisson counts.
 LARGEST_RATE = float(2**63 - 10 * math.isqrt(2**63))
@@ -78,8 +75,20 @@ class Drawn(Protocol):
         """The draws of many calls. The arguments at the positions `varying` have a row for each."""
 
 
+def aligned(
+    args: Sequence[Operand], varying: Sequence[int], missing: Sequence[int]
+) -> list[Operand]:
+    """The arguments with missing axes after their rows, where they have rows: broadcasting aligns
+    the last axes, and the rows must stay the first.
+    """
+    return [
+        x.reshape(len(x), *(1,) * missing[i], *x.shape[1:]) if i in varying else x
+        for i, x in enumerate(args)
+    ]
+
+
 class RandomNumbers:
-    """A function that draws from a distribution; made by `random_numbers` or `vectors`.
+    """A function that draws from a distribution; made by `random_numbers`.
 
     Attributes
     ----------
@@ -113,15 +122,27 @@ class RandomNumbers:
         discrete: frozenset[str],
     ) -> None:
         self.__name__ = self.__qualname__ = self.name = name
-        self.draw, self.arguments, self.cores, self.event, self.integer = (
-            draw,
-            arguments,
-            cores,
-            event,
-            integer,
-        )
-        self.discrete = discrete
+        self.draw, self.arguments, self.cores = draw, arguments, cores
+        self.event, self.integer, self.discrete = event, integer, discrete
         self.__signature__ = inspect.Signature([*positional(arguments), *_SETTINGS])
+
+    def describe(self, module: str, density: Density | None, **words: str) -> None:
+        """Set where the function is, and its docstring, and make it the ``rng`` of its density."""
+        self.__module__, self.family = module, density
+        if density is not None:
+            density.rng = self
+        kind = "int" if self.integer else "float"
+        axes = f" Its last axes are ({', '.join(self.event.upper())})."
+        if len(self.event) < 2:
+            axes = " Its last axis is a draw." * len(self.event)
+        self.__doc__ = _DOC.format(
+            arguments=_argument_lines(self),
+            kind=f"{kind}64",
+            scalar="" if self.event else f" or {kind}",
+            axes=axes,
+            references=references(self.name),
+            **words,
+        )
 
     def __reduce__(self) -> str:
         return self.name
@@ -178,12 +199,12 @@ class RandomNumbers:
             self._value(name, x[0] if i in varying else x)
             for i, (name, x) in enumerate(zip(self.arguments, args, strict=True))
         ]
-        shape, stacked = self._shape(first, size), list(args)
-        for i, (name, x) in enumerate(zip(self.arguments, first, strict=True)):
-            if i in varying:
-                # Broadcasting aligns the last axes, and the rows must stay the first.
-                missing = len(shape) - (np.ndim(x) - len(self._core(name, x)))
-                stacked[i] = args[i].reshape(count, *(1,) * missing, *np.shape(x))
+        shape = self._shape(first, size)
+        outer = [
+            np.ndim(x) - len(self._core(name, x))
+            for name, x in zip(self.arguments, first, strict=True)
+        ]
+        stacked = aligned(args, varying, [len(shape) - n for n in outer])
         return np.asarray(self(*stacked, rng=rng, size=(count, *shape)))
 
     def _value(self, name: str, x: Operand) -> Result:
@@ -274,7 +295,7 @@ def without_infinities(domain: Domain) -> Domain:
     """The domain without infinities, at which densities have limits but draws do not."""
     if domain in (positive, not_nan):
         return positive_finite if domain is positive else finite
-    if domain.holds(math.inf) or domain.holds(-math.inf):
+    if type(domain) is Domain and (domain.holds(math.inf) or domain.holds(-math.inf)):
         return Domain(f"{domain.phrase} finite", lambda x: domain.holds(x) & finite.holds(x))
     return domain
 
@@ -293,133 +314,83 @@ def log_gamma(rng: Generator, alpha: Operand, shape: Shape) -> Result:
 
 
 def random_numbers(
-    density: Univariate, draw: Function, *, notes: str, **domains: Domain
-) -> RandomNumbers:
-    """Make the random numbers of a density of one variable: one row of the table.
-
-    Parameters
-    ----------
-    density : Univariate
-        The density or mass, from which the name, the arguments and their domains come. It gets the
-        function as its ``rng``.
-    draw : callable
-        Called with a generator, the shape of the draws and the arguments, which are floats or
-        arrays that broadcast with it.
-    notes : str
-        Text for the docstring: how the numbers are drawn.
-    **domains : Domain
-        Other domains than those of the density, by argument.
-
-    Returns
-    -------
-    RandomNumbers
-    """
-    _, *names = density.arguments
-    stem, _, suffix = density.name.rpartition("_")
-    arguments = {}
-    for name in names:
-        title, domain = density.arguments[name]
-        arguments[name] = title, domains.get(name) or without_infinities(domain)
-    discrete = density.discrete & set(names)
-    made = RandomNumbers(f"{stem}_rng", draw, arguments, {}, "", suffix == "lpmf", discrete)
-    made.__module__ = sys._getframe(1).f_globals["__name__"]
-    made.family, density.rng = density, made
-    if density.demand is not None:
-        # The demand does not depend on the observation, so any number stands in for it.
-        made.demand = lambda function, values: density.check_demand(function, [0.0, *values])
-    point = density.points[0][1:]
-    call = "".join(f"{x!r}, " for x in point)
-    made.__doc__ = _DOC.format(
-        title=density.title,
-        arguments=_argument_lines(made),
-        kind="int64" if made.integer else "float64",
-        axes="",
-        scalar=" or int" if made.integer else " or float",
-        notes=notes.strip(),
-        references=references(made.name),
-        examples=f""">>> import varmat as vm
-    >>> draws = vm.{made.name}({call}rng=1, size=100)
-    >>> draws.shape
-    (100,)
-    >>> vm.{density.name}({", ".join(["draws", *map(repr, point)])}) > float("-inf")
-    True""",
-    )
-    return made
-
-
-def vectors(
-    title: str,
-    event: str,
-    *,
-    notes: str,
-    examples: str,
-    density: Operand = None,
+    density: Density | None,
+    title: str = "",
+    event: str = "",
     integer: bool = False,
-    **arguments: tuple[str, Domain] | tuple[str, Domain, str],
+    **arguments: str | tuple[str, Domain] | tuple[str, Domain, str],
 ) -> Callable[[Function], RandomNumbers]:
-    """Make random vectors or matrices, or random numbers with such parameters.
+    """Make the random numbers of a distribution: one row of the table.
 
     Parameters
     ----------
+    density : Density or None
+        The density or mass, from which titles and domains of the arguments come. It gets the
+        function as its ``rng``.
     title : str
-        The name of the distribution.
+        The name of the distribution, if it has several variables.
     event : str
         One letter for each axis of a draw.
-    notes, examples : str
-        Text for the docstring.
-    density : Density, optional
-        Gets the function as its ``rng``.
     integer : bool
-        Whether draws are integers.
-    **arguments : tuple
-        Title, domain, and one letter for each of the last axes of an argument, after "#" if it has
-        integers.
+        Whether draws are integers if there is no density. Those of a mass are.
+    **arguments : str or tuple
+        One letter for each of the last axes of an argument, after "#" if it has integers; and its
+        domain, if not that of the density without infinities; and its title, if the density has no
+        such argument. The numbers that a distribution of one variable has need not be given.
 
     Returns
     -------
     callable
-        Decorator for the function that draws.
+        Decorator for the function that draws. Its docstring says how the numbers are drawn, and
+        shows an example if the distribution has several variables: the docstring of the random
+        numbers has these as Notes and Examples.
     """
 
+    row = density if isinstance(density, Univariate) else None
+
     def make(draw: Function) -> RandomNumbers:
-        cores = {
-            name: core
-            for name, (_, _, *rest) in arguments.items()
-            if rest and (core := rest[0].removeprefix("#"))
-        }
-        discrete = frozenset(
-            name for name, (_, _, *rest) in arguments.items() if rest and rest[0].startswith("#")
-        )
+        given = dict.fromkeys([*row.arguments][1:], "") | arguments if row else arguments
+        domains, letters = {}, {}
+        for name, each in given.items():
+            parts = (each,) if isinstance(each, str) else each
+            letters[name], domain, words = (*parts, None, None)[:3]
+            if density is not None and words is None:
+                words, known = density.arguments[name]
+                domain = domain or without_infinities(known)
+            domains[name] = words, domain
+        discrete = {name for name, each in letters.items() if each.startswith("#")}
         made = RandomNumbers(
             draw.__name__,
             draw,
-            {name: (each[0], each[1]) for name, each in arguments.items()},
-            cores,
+            domains,
+            {name: core for name, each in letters.items() if (core := each.removeprefix("#"))},
             event,
-            integer,
-            discrete,
+            integer or (density is not None and density.name.endswith("_lpmf")),
+            frozenset(discrete | (row.discrete & given.keys() if row else set())),
         )
-        made.__module__, made.family = draw.__module__, density
-        if density is not None:
-            density.rng = made
-        axes = (
-            f" Its last axes are ({', '.join(event.upper())})."
-            if len(event) > 1
-            else " Its last axis is a draw." * len(event)
-        )
-        made.__doc__ = _DOC.format(
-            title=title,
-            arguments=_argument_lines(made),
-            kind="int64" if integer else "float64",
-            axes=axes,
-            scalar="" if event else " or int" if integer else " or float",
-            notes=notes.strip(),
-            references=references(made.name),
-            examples=examples.strip().replace("\n", "\n    "),
-        )
+        told_of = {"title": title, **told(draw)}
+        if row:
+            told_of |= {"title": row.title, "examples": _example(made, row)}
+            made.demand = row.demand and (
+                # It does not depend on the observation, so any number stands in for that.
+                lambda function, values: row.check_demand(function, [0.0, *values])
+            )
+        made.describe(draw.__module__, density, **told_of)
         return made
 
     return make
+
+
+def _example(made: RandomNumbers, density: Univariate) -> str:
+    """Lines of a doctest."""
+    values = [repr(x) for x in density.points[0][1:]]
+    call, again = ", ".join([*values, "rng=1"]), ", ".join(["draws", *values])
+    return f""">>> import varmat as vm
+    >>> draws = vm.{made.name}({call}, size=100)
+    >>> draws.shape
+    (100,)
+    >>> vm.{density.name}({again}) > float("-inf")
+    True"""
 
 
 def _argument_lines(made: RandomNumbers) -> str:

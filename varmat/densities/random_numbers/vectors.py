@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.domains import Domain, finite, nonnegative, positive, positive_finite
+from varmat.core.domains import nonnegative, positive
 from varmat.densities.categorical import categorical_logit_lpmf, categorical_lpmf
-from varmat.densities.density import probability
-from varmat.densities.domains import finite_vector, lower_factor, ordered, simplex, symmetric_matrix
 from varmat.densities.multi_normal import (
     multi_normal_cholesky_lpdf,
     multi_normal_lpdf,
@@ -21,7 +19,7 @@ from varmat.densities.multi_normal import (
 )
 from varmat.densities.ordered import ordered_logistic_lpmf, ordered_probit_lpmf
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
-from varmat.densities.random_numbers.row import Generator, log_gamma, vectors
+from varmat.densities.random_numbers.row import Generator, log_gamma, random_numbers
 from varmat.densities.simplex import (
     dirichlet_lpdf,
     dirichlet_multinomial_lpmf,
@@ -51,17 +49,6 @@ __all__ = [
     "poisson_binomial_rng",
 ]
 
-LOCATION = ("Location parameter", finite_vector, "k")
-COVARIANCE = ("Covariance matrix", symmetric_matrix, "kk")
-FACTOR = ("Cholesky factor", lower_factor, "kk")
-DEGREES = ("Degrees of freedom parameter", positive)
-TRIALS = ("Number of trials variable", nonnegative, "#")
-SIMPLEX = ("Probabilities parameter", simplex, "k")
-CUTPOINTS = ("Cut-points", ordered, "c")
-sizes = Domain("positive finite", positive_finite.holds)
-chances = Domain(probability.phrase, probability.holds)
-
-
 # --- normal and Student t ---
 
 
@@ -83,94 +70,111 @@ def solved(factor: Operand, z: Operand) -> Result:
     )
 
 
-NORMAL = "With z of ``numpy.random.Generator.standard_normal`` a draw is {}."
-EXAMPLES = """
->>> import numpy as np, varmat as vm
->>> draws = vm.{name}({given}[0.0, 1.0], {matrix}, rng=1, size=1000)
->>> draws.shape
-(1000, 2)
->>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
-True
-"""
-EXAMPLE_MATRIX, EXAMPLE_TRIANGLE = "[[4.0, 2.0], [2.0, 2.0]]", "[[2.0, 0.0], [1.0, 1.0]]"
-
-
-@vectors(
-    "multivariate normal distribution",
-    "k",
-    density=multi_normal_lpdf,
-    mu=LOCATION,
-    Sigma=COVARIANCE,
-    notes=NORMAL.format("``mu + L @ z`` with the Cholesky factor L of the covariance"),
-    examples=EXAMPLES.format(name="multi_normal_rng", given="", matrix=EXAMPLE_MATRIX),
-)
+@random_numbers(multi_normal_lpdf, "multivariate normal distribution", "k", mu="k", Sigma="kk")
 def multi_normal_rng(rng: Generator, shape: Shape, mu: Operand, Sigma: Operand) -> Result:
+    """With z of ``numpy.random.Generator.standard_normal`` a draw is ``mu + L @ z`` with the
+    Cholesky factor L of the covariance.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.multi_normal_rng([0.0, 1.0], [[4.0, 2.0], [2.0, 2.0]], rng=1, size=1000)
+    >>> draws.shape
+    (1000, 2)
+    >>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
+    True
+    """
     factor = cholesky_factor("multi_normal_rng", Sigma, name="Covariance matrix")
     return mu + normal_vectors(rng, shape, mu) @ factor.T
 
 
-@vectors(
+@random_numbers(
+    multi_normal_cholesky_lpdf,
     "multivariate normal distribution, by the Cholesky factor",
     "k",
-    density=multi_normal_cholesky_lpdf,
-    mu=LOCATION,
-    L=FACTOR,
-    notes=NORMAL.format("``mu + L @ z``"),
-    examples=EXAMPLES.format(name="multi_normal_cholesky_rng", given="", matrix=EXAMPLE_TRIANGLE),
+    mu="k",
+    L="kk",
 )
 def multi_normal_cholesky_rng(rng: Generator, shape: Shape, mu: Operand, L: Operand) -> Result:
+    """With z of ``numpy.random.Generator.standard_normal`` a draw is ``mu + L @ z``.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.multi_normal_cholesky_rng([0.0, 1.0], [[2.0, 0.0], [1.0, 1.0]], rng=1, size=1000)
+    >>> draws.shape
+    (1000, 2)
+    >>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
+    True
+    """
     return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T
 
 
-@vectors(
+@random_numbers(
+    multi_normal_prec_lpdf,
     "multivariate normal distribution, by the precision matrix",
     "k",
-    density=multi_normal_prec_lpdf,
-    mu=LOCATION,
-    Omega=("Precision matrix", symmetric_matrix, "kk"),
-    notes=NORMAL.format("``mu + inv(L).T @ z`` with the Cholesky factor L of the precision"),
-    examples=EXAMPLES.format(name="multi_normal_prec_rng", given="", matrix=EXAMPLE_MATRIX),
+    mu="k",
+    Omega="kk",
 )
 def multi_normal_prec_rng(rng: Generator, shape: Shape, mu: Operand, Omega: Operand) -> Result:  # noqa: N803
+    """With z of ``numpy.random.Generator.standard_normal`` a draw is ``mu + inv(L).T @ z`` with the
+    Cholesky factor L of the precision.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.multi_normal_prec_rng([0.0, 1.0], [[4.0, 2.0], [2.0, 2.0]], rng=1, size=1000)
+    >>> draws.shape
+    (1000, 2)
+    >>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
+    True
+    """
     factor = cholesky_factor("multi_normal_prec_rng", Omega, name="Precision matrix")
     return mu + solved(factor, normal_vectors(rng, shape, mu))
 
 
-@vectors(
+@random_numbers(
+    multi_student_t_lpdf,
     "multivariate Student t distribution",
     "k",
-    density=multi_student_t_lpdf,
-    nu=DEGREES,
-    mu=LOCATION,
-    Sigma=("Scale parameter", symmetric_matrix, "kk"),
-    notes=NORMAL.format(
-        "``mu + L @ z / sqrt(c / nu)`` with the Cholesky factor L of the scale and a chi-square "
-        "number c"
-    ),
-    examples=EXAMPLES.format(name="multi_student_t_rng", given="4.0, ", matrix=EXAMPLE_MATRIX),
+    nu=("", positive),
+    mu="k",
+    Sigma="kk",
 )
 def multi_student_t_rng(
     rng: Generator, shape: Shape, nu: Operand, mu: Operand, Sigma: Operand
 ) -> Result:
+    """With z of ``numpy.random.Generator.standard_normal`` a draw is ``mu + L @ z / sqrt(c / nu)``
+    with the Cholesky factor L of the scale and a chi-square number c.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.multi_student_t_rng(4.0, [0.0, 1.0], [[4.0, 2.0], [2.0, 2.0]], rng=1, size=1000)
+    >>> draws.shape
+    (1000, 2)
+    >>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
+    True
+    """
     factor = cholesky_factor("multi_student_t_rng", Sigma, name="Scale parameter")
     return mu + normal_vectors(rng, shape, mu) @ factor.T * student_factors(rng, shape, nu)
 
 
-@vectors(
+@random_numbers(
+    multi_student_t_cholesky_lpdf,
     "multivariate Student t distribution, by the Cholesky factor",
     "k",
-    density=multi_student_t_cholesky_lpdf,
-    nu=DEGREES,
-    mu=LOCATION,
-    L=FACTOR,
-    notes=NORMAL.format("``mu + L @ z / sqrt(c / nu)`` with a chi-square number c"),
-    examples=EXAMPLES.format(
-        name="multi_student_t_cholesky_rng", given="4.0, ", matrix=EXAMPLE_TRIANGLE
-    ),
+    nu=("", positive),
+    mu="k",
+    L="kk",
 )
 def multi_student_t_cholesky_rng(
     rng: Generator, shape: Shape, nu: Operand, mu: Operand, L: Operand
 ) -> Result:
+    """With z of ``numpy.random.Generator.standard_normal`` a draw is ``mu + L @ z / sqrt(c / nu)``
+    with a chi-square number c.
+
+    >>> import numpy as np, varmat as vm
+    >>> mu, L = [0.0, 1.0], [[2.0, 0.0], [1.0, 1.0]]
+    >>> draws = vm.multi_student_t_cholesky_rng(4.0, mu, L, rng=1, size=1000)
+    >>> draws.shape
+    (1000, 2)
+    >>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
+    True
+    """
     return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T * student_factors(rng, shape, nu)
 
 
@@ -191,97 +195,83 @@ def multinomial_counts(rng: Generator, shape: Shape, theta: Operand, trials: Ope
     return rng.multinomial(trials, theta / np.sum(theta, axis=-1, keepdims=True), shape)
 
 
-@vectors(
-    "Dirichlet distribution",
-    "k",
-    density=dirichlet_lpdf,
-    alpha=("prior sample sizes", sizes, "k"),
-    notes="""A draw is a vector of gamma numbers of these shapes, divided by their sum. That is done
-    with logarithms, so that shapes may be small.""",
-    examples="""
->>> import numpy as np, varmat as vm
->>> draws = vm.dirichlet_rng([1.0, 2.0, 7.0], rng=1, size=100)
->>> draws.shape
-(100, 3)
->>> bool(np.allclose(np.sum(draws, axis=-1), 1.0))
-True
-""",
-)
+@random_numbers(dirichlet_lpdf, "Dirichlet distribution", "k", alpha="k")
 def dirichlet_rng(rng: Generator, shape: Shape, alpha: Operand) -> Result:
+    """A draw is a vector of gamma numbers of these shapes, divided by their sum. That is done
+    with logarithms, so that shapes may be small.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.dirichlet_rng([1.0, 2.0, 7.0], rng=1, size=100)
+    >>> draws.shape
+    (100, 3)
+    >>> bool(np.allclose(np.sum(draws, axis=-1), 1.0))
+    True
+    """
     return simplexes(rng, shape, alpha)
 
 
-@vectors(
+@random_numbers(
+    multinomial_lpmf,
     "multinomial distribution",
     "k",
-    density=multinomial_lpmf,
-    integer=True,
-    theta=SIMPLEX,
-    N=TRIALS,
-    notes="The counts are those of ``numpy.random.Generator.multinomial(N, theta)``.",
-    examples="""
->>> import numpy as np, varmat as vm
->>> draws = vm.multinomial_rng([0.2, 0.3, 0.5], 10, rng=1, size=100)
->>> np.unique(np.sum(draws, axis=-1))
-array([10])
-""",
+    theta="k",
+    N=("#", nonnegative, "Number of trials variable"),
 )
 def multinomial_rng(rng: Generator, shape: Shape, theta: Operand, N: Operand) -> Result:
+    """The counts are those of ``numpy.random.Generator.multinomial(N, theta)``.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.multinomial_rng([0.2, 0.3, 0.5], 10, rng=1, size=100)
+    >>> np.unique(np.sum(draws, axis=-1))
+    array([10])
+    """
     return multinomial_counts(rng, shape, theta, N)
 
 
-@vectors(
+@random_numbers(
+    multinomial_logit_lpmf,
     "multinomial distribution, by log odds",
     "k",
-    density=multinomial_logit_lpmf,
-    integer=True,
-    gamma=("log-probabilities parameter", finite_vector, "k"),
-    N=TRIALS,
-    notes="The counts are those of ``numpy.random.Generator.multinomial(N, softmax(gamma))``.",
-    examples="""
->>> import numpy as np, varmat as vm
->>> draws = vm.multinomial_logit_rng([0.0, 1.0, -1.0], 10, rng=1, size=100)
->>> np.unique(np.sum(draws, axis=-1))
-array([10])
-""",
+    gamma="k",
+    N=("#", nonnegative, "Number of trials variable"),
 )
 def multinomial_logit_rng(rng: Generator, shape: Shape, gamma: Operand, N: Operand) -> Result:
+    """The counts are those of ``numpy.random.Generator.multinomial(N, softmax(gamma))``.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.multinomial_logit_rng([0.0, 1.0, -1.0], 10, rng=1, size=100)
+    >>> np.unique(np.sum(draws, axis=-1))
+    array([10])
+    """
     return multinomial_counts(rng, shape, softmax(gamma, axis=-1), N)
 
 
-@vectors(
+@random_numbers(
+    dirichlet_multinomial_lpmf,
     "Dirichlet-multinomial distribution",
     "k",
-    density=dirichlet_multinomial_lpmf,
-    integer=True,
-    alpha=("Prior size parameter", sizes, "k"),
-    N=TRIALS,
-    notes="The counts are multinomial, of probabilities drawn as by `dirichlet_rng`.",
-    examples="""
->>> import numpy as np, varmat as vm
->>> draws = vm.dirichlet_multinomial_rng([1.0, 2.0, 7.0], 10, rng=1, size=100)
->>> np.unique(np.sum(draws, axis=-1))
-array([10])
-""",
+    alpha="k",
+    N=("#", nonnegative, "Number of trials variable"),
 )
 def dirichlet_multinomial_rng(rng: Generator, shape: Shape, alpha: Operand, N: Operand) -> Result:
+    """The counts are multinomial, of probabilities drawn as by `dirichlet_rng`.
+
+    >>> import numpy as np, varmat as vm
+    >>> draws = vm.dirichlet_multinomial_rng([1.0, 2.0, 7.0], 10, rng=1, size=100)
+    >>> np.unique(np.sum(draws, axis=-1))
+    array([10])
+    """
     return multinomial_counts(rng, shape, simplexes(rng, shape, alpha), N)
 
 
-@vectors(
-    "Poisson binomial distribution",
-    "",
-    density=poisson_binomial_lpmf,
-    integer=True,
-    theta=("Probability parameters", chances, "k"),
-    notes="A draw is the number of successes in trials with these probabilities.",
-    examples="""
->>> import varmat as vm
->>> vm.poisson_binomial_rng([0.0, 1.0, 1.0], rng=1)
-2
-""",
-)
+@random_numbers(poisson_binomial_lpmf, "Poisson binomial distribution", theta="k")
 def poisson_binomial_rng(rng: Generator, shape: Shape, theta: Operand) -> Result:
+    """A draw is the number of successes in trials with these probabilities.
+
+    >>> import varmat as vm
+    >>> vm.poisson_binomial_rng([0.0, 1.0, 1.0], rng=1)
+    2
+    """
     return np.sum(rng.random((*shape, np.shape(theta)[-1])) < theta, axis=-1)
 
 
@@ -298,40 +288,27 @@ def chosen(rng: Generator, shape: Shape, weights: Operand) -> Result:
     return 1 + np.sum(sums <= u[..., None], axis=-1)
 
 
-CATEGORIES = "A draw is one of the categories 1, ..., K, as in Stan and in the mass{}."
-
-
-@vectors(
-    "categorical distribution",
-    "",
-    density=categorical_lpmf,
-    integer=True,
-    theta=SIMPLEX,
-    notes=CATEGORIES.format(", by inversion of the sums of the probabilities"),
-    examples="""
->>> import numpy as np, varmat as vm
->>> np.unique(vm.categorical_rng([0.0, 0.4, 0.6], rng=1, size=100))
-array([2, 3])
-""",
-)
+@random_numbers(categorical_lpmf, "categorical distribution", theta="k")
 def categorical_rng(rng: Generator, shape: Shape, theta: Operand) -> Result:
+    """A draw is one of the categories 1, ..., K, as in Stan and in the mass, by inversion of the
+    sums of the probabilities.
+
+    >>> import numpy as np, varmat as vm
+    >>> np.unique(vm.categorical_rng([0.0, 0.4, 0.6], rng=1, size=100))
+    array([2, 3])
+    """
     return chosen(rng, shape, theta)
 
 
-@vectors(
-    "categorical distribution, by log odds",
-    "",
-    density=categorical_logit_lpmf,
-    integer=True,
-    beta=("log odds parameter", finite_vector, "k"),
-    notes=CATEGORIES.format(", by inversion of the sums of ``exp(beta)``"),
-    examples="""
->>> import numpy as np, varmat as vm
->>> np.unique(vm.categorical_logit_rng([-1000.0, 0.0, 1.0], rng=1, size=100))
-array([2, 3])
-""",
-)
+@random_numbers(categorical_logit_lpmf, "categorical distribution, by log odds", beta="k")
 def categorical_logit_rng(rng: Generator, shape: Shape, beta: Operand) -> Result:
+    """A draw is one of the categories 1, ..., K, as in Stan and in the mass, by inversion of the
+    sums of ``exp(beta)``.
+
+    >>> import numpy as np, varmat as vm
+    >>> np.unique(vm.categorical_logit_rng([-1000.0, 0.0, 1.0], rng=1, size=100))
+    array([2, 3])
+    """
     return chosen(rng, shape, softmax(beta, axis=-1))
 
 
@@ -340,44 +317,25 @@ def cell(latent: Operand, cutpoints: Operand) -> Result:
     return 1 + np.sum(cutpoints < latent[..., None], axis=-1)
 
 
-LATENT = (
-    CATEGORIES.format("")
-    + " It says between which cutpoints a number lies that is {} with the location `eta` and the "
-    "scale 1."
-)
-
-
-@vectors(
-    "ordered logistic distribution",
-    "",
-    density=ordered_logistic_lpmf,
-    integer=True,
-    eta=("Location parameter", finite),
-    cutpoints=CUTPOINTS,
-    notes=LATENT.format("logistic"),
-    examples="""
->>> import numpy as np, varmat as vm
->>> np.unique(vm.ordered_logistic_rng(0.0, [-1.0, 1.0], rng=1, size=100))
-array([1, 2, 3])
-""",
-)
+@random_numbers(ordered_logistic_lpmf, "ordered logistic distribution", eta="", cutpoints="c")
 def ordered_logistic_rng(rng: Generator, shape: Shape, eta: Operand, cutpoints: Operand) -> Result:
+    """A draw is one of the categories 1, ..., K, as in Stan and in the mass. It says between which
+    cutpoints a number lies that is logistic with the location `eta` and the scale 1.
+
+    >>> import numpy as np, varmat as vm
+    >>> np.unique(vm.ordered_logistic_rng(0.0, [-1.0, 1.0], rng=1, size=100))
+    array([1, 2, 3])
+    """
     return cell(eta + np.asarray(rng.logistic(size=shape)), cutpoints)
 
 
-@vectors(
-    "ordered probit distribution",
-    "",
-    density=ordered_probit_lpmf,
-    integer=True,
-    eta=("Location parameter", finite),
-    cutpoints=CUTPOINTS,
-    notes=LATENT.format("normal"),
-    examples="""
->>> import numpy as np, varmat as vm
->>> np.unique(vm.ordered_probit_rng(0.0, [-1.0, 1.0], rng=1, size=100))
-array([1, 2, 3])
-""",
-)
+@random_numbers(ordered_probit_lpmf, "ordered probit distribution", eta="", cutpoints="c")
 def ordered_probit_rng(rng: Generator, shape: Shape, eta: Operand, cutpoints: Operand) -> Result:
+    """A draw is one of the categories 1, ..., K, as in Stan and in the mass. It says between which
+    cutpoints a number lies that is normal with the location `eta` and the scale 1.
+
+    >>> import numpy as np, varmat as vm
+    >>> np.unique(vm.ordered_probit_rng(0.0, [-1.0, 1.0], rng=1, size=100))
+    array([1, 2, 3])
+    """
     return cell(eta + np.asarray(rng.standard_normal(shape)), cutpoints)

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.build.symbol import (
-    Symbol,
-    as_symbols,
-    builder_of,
-    joined,
-    lift,
-    refuse,
-    require,
-)
+from varmat.programs.build.symbol import Symbol, builder_of, lift, refuse, require
 from varmat.programs.kernels.matrices import SolveTriangular
 
 if TYPE_CHECKING:
@@ -24,9 +16,6 @@ if TYPE_CHECKING:
 # block by block are called from Python.
 UNROLLED = 128
 
-# Rows up to which triangular systems are solved by BLAS in one go; larger ones half by half.
-ONE_GO = 64
-
 # How far elements across a diagonal may be apart: see `varmat.functions.checks`.
 TOLERANCE = 1e-8
 
@@ -35,22 +24,9 @@ def solve_lower(a: Operand, b: Operand, transposed: bool = False) -> Operand:
     """The solution of a lower triangular system, or of its transpose, for a vector or a matrix."""
     if np.ndim(a) != 2 or np.ndim(b) > 2 or not np.size(b) or np.shape(a)[-1] > UNROLLED:
         refuse()
-    builder, n = builder_of(a, b), np.shape(a)[-1]
-    if n <= ONE_GO:
-        return Symbol(
-            builder,
-            builder.call(
-                SolveTriangular(transposed), *(builder.contiguous(lift(builder, x)) for x in (a, b))
-            ),
-        )
-    # One half after the other, so that nearly all the work is in products.
-    k = (n + 1) // 2
-    a, b = as_symbols(a, b)
-    if transposed:
-        below = solve_lower(a[k:, k:], b[k:], True)
-        return joined([solve_lower(a[:k, :k], b[:k] - a[k:, :k].T @ below, True), below])
-    above = solve_lower(a[:k, :k], b[:k])
-    return joined([above, solve_lower(a[k:, k:], b[k:] - a[k:, :k] @ above)])
+    builder = builder_of(a, b)
+    operands = (builder.contiguous(lift(builder, x)) for x in (a, b))
+    return Symbol(builder, builder.call(SolveTriangular(transposed), *operands))
 
 
 def inverse_lower(factor: Operand) -> Operand:

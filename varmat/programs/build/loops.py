@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from varmat.programs.build.builder import Builder
-from varmat.programs.build.symbol import Symbol, builder_of, called, lift
+from varmat.programs.build.symbol import Symbol, builder_of, called, is_symbol, lift
 from varmat.programs.kernels.loop import Loop
 
 if TYPE_CHECKING:
@@ -59,3 +61,22 @@ def loop(
         ends=ends,
     )
     return called(kernel, *(Symbol(outer, v) for v in values))
+
+
+def each_trip(
+    body: Function,
+    trips: int,
+    carried: Sequence[Operand],
+    rows: Sequence[Operand],
+    shared: Sequence[Operand],
+    *,
+    backwards: bool = False,
+) -> list[Operand]:
+    """The results of `loop` for symbols, and the same for arrays and variables."""
+    if any(map(is_symbol, (*carried, *rows, *shared))):
+        return loop(body, trips, carried, rows, shared, backwards=backwards)
+    order, made = range(trips)[:: -1 if backwards else 1], []
+    for t in order:
+        carried, stacked = body(*carried, *(x[t] for x in rows), *shared)
+        made.append(stacked)
+    return [*carried, *(np.stack(x) for x in zip(*(made[t] for t in order), strict=True))]

@@ -361,7 +361,10 @@ def as_symbols(*operands: Operand) -> list[Symbol]:
 
 
 def spread_back(x: Operand, places: np.ndarray, shape: Shape) -> Operand:
-    """Zeros with the elements of a vector added at places of the flattened array."""
+    """Zeros with the elements of an array added at places of the flattened array."""
+    if not isinstance(x, Symbol):
+        sums = np.bincount(np.ravel(places), np.ravel(x), math.prod(shape))
+        return sums.astype(np.float64).reshape(shape)  # without elements the sums are integers
     return x.of(x.builder.assemble(shape, [(np.asarray(places, np.int64), x.shape, x.value)]))
 
 
