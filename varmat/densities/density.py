@@ -91,6 +91,14 @@ Domains = dict[str, tuple[str, Domain]]
 KeptTerms = frozenset[str]
 
 
+def argument_lines(arguments: Domains) -> str:
+    """The arguments in a docstring."""
+    return "\n".join(
+        f"    {each} : array_like\n        {words}: {domain.phrase}."
+        for each, (words, domain) in arguments.items()
+    )
+
+
 def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
     """Signature parameters for these argument names."""
     return [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]

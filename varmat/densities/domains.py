@@ -85,6 +85,15 @@ class Vector(Domain):
             self.explain(function, value, name)
 
 
+def vectors_of(domain: Domain) -> Vector:
+    """The domain of vectors whose elements are in a domain."""
+    return Vector(
+        domain.phrase,
+        lambda x: domain.holds(x).all(),
+        lambda function, x, name: domain.check(function, name, x),
+    )
+
+
 class Matrix(Domain):
     """A domain of square matrices: `refuse` raises the error for a matrix outside.
 
@@ -141,11 +150,7 @@ simplex = Vector(
     lambda x: (x >= 0).all() & one.holds(np.add.reduce(x, axis=-1)).all(),
     check_simplex,
 )
-finite_vector = Vector(
-    "finite",
-    lambda x: np.isfinite(x).all(),
-    lambda function, x, name: finite.check(function, name, x),
-)
+finite_vector = vectors_of(finite)
 ordered = Vector(
     "strictly increasing", lambda x: _increases(x).all() & np.isfinite(x).all(), _explain_ordered
 )

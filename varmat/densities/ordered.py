@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from varmat.densities.categorical import categories, count, rows_of
 from varmat.densities.density import HALF_LOG_TWO_PI, ZERO, KeptTerms, density, integer_to, not_nan
 from varmat.densities.domains import broadcast, ordered, possible_value
 from varmat.functions.special.logistic_functions import expit, log1m_exp
+from varmat.functions.special.quadrature import gauss
 from varmat.programs.build.expressions import applied
 from varmat.programs.build.symbol import Symbol, is_symbol, number, spread_back
 
@@ -221,13 +221,6 @@ NARROW = 1.0
 ROOT_HALF, ROOT_HALF_PI = math.sqrt(0.5), math.sqrt(0.5 * math.pi)
 
 
-@cache
-def _nodes() -> tuple[Result, Result]:
-    """Nodes and weights of the rule on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(12)
-    return 0.5 * (nodes + 1.0), 0.5 * weights
-
-
 # Reflect the cell so that it lies above its end a nearer to zero, and let w be its width. Its mass
 # is phi(a) D with
 #     D = integral from 0 to w of exp(-a t - t**2 / 2) dt
@@ -284,7 +277,7 @@ def normal_cell(
 
 def _narrow(a: Operand, w: Operand, where: Plain) -> Result:
     """D for narrow cells, one elsewhere."""
-    nodes, weights = _nodes()
+    nodes, weights = gauss(12)
     if not isinstance(where, Symbol):
         out = np.ones(np.shape(a))
         a, w = a[where], w[where]

@@ -16,7 +16,6 @@ from varmat.programs.build.expressions import apply_row
 from varmat.programs.build.symbol import Symbol, builder_of, lift, require
 
 if TYPE_CHECKING:
-    from varmat.core.domains import Domain
     from varmat.densities.univariate import LogDensity
     from varmat.programs.ir.program import Value
     from varmat.typing import Adjoint, Function, Operand, PointwiseCall, Result
@@ -47,16 +46,6 @@ class Pointwise(Density):
 
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
-
-    @cached_property
-    def _early(self) -> list[tuple[int, str, Domain]]:
-        """The arguments that are checked first: the value does not show that they are outside."""
-        of_sum = self.summed
-        return [
-            (i, *argument)
-            for i, (name, argument) in enumerate(of_sum.arguments.items())
-            if name not in of_sum.late
-        ]
 
     @cached_property
     def _short(self) -> bool:
@@ -101,7 +90,7 @@ class Pointwise(Density):
         return None if np.all(inside) else np.logical_not(inside)
 
     def _evaluate(self, values: Operand, keep: KeptTerms | None) -> Result:
-        for i, title, domain in self._early:
+        for i, title, domain in self.summed.early:
             domain.check(self.name, title, values[i])
         exact = ieee(values)
         short = self._short and self.summed.quick.fits(
@@ -143,7 +132,7 @@ class Pointwise(Density):
         def symbol(result: Operand) -> Symbol:
             return Symbol(builder, write(result))
 
-        for i, _, domain in self._early:
+        for i, _, domain in self.summed.early:
             require(domain.holds(values[i]))
         parts = outline.parts
         if parts.support is not None and not (keep is None and row.support_is_shown):

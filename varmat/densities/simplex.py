@@ -12,7 +12,7 @@ from varmat.core.domains import positive, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import KeptTerms, density, not_nan
-from varmat.densities.domains import Vector, finite_vector, simplex
+from varmat.densities.domains import finite_vector, simplex, vectors_of
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import check_values
@@ -31,11 +31,6 @@ __all__ = [
 ]
 
 TRIALS = ("Number of trials variable", not_nan)
-positive_finite_vector = Vector(
-    positive_finite.phrase,
-    lambda x: positive_finite.holds(x).all(),
-    lambda function, x, name: positive_finite.check(function, name, x),
-)
 
 
 def check_shapes(
@@ -308,7 +303,7 @@ def multinomial_logit_gradient(
 # With N the sum of the counts and A that of alpha:
 #     log p = log(N B(A, N)) - sum(log(n B(alpha, n)) where n > 0).
 # Written with gamma functions, the terms would cancel.
-@density("n", n=TRIALS, alpha=("Prior size parameter", positive_finite_vector))
+@density("n", n=TRIALS, alpha=("Prior size parameter", vectors_of(positive_finite)))
 def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: KeptTerms) -> Result:
     """Log mass of the Dirichlet-multinomial distribution, summed over the observations.
 

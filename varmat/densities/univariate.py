@@ -46,6 +46,7 @@ from varmat.densities.density import (
     Density,
     Domains,
     KeptTerms,
+    argument_lines,
     ieee,
     not_nan,
     positional,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     Use = int | tuple[int, KeptTerms]
     # A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
     # number of partials.
-    Compiled = tuple[Function, Function, list[int] | None, int]
+    Compiled = tuple[Function, Function, list[tuple[int, str, Domain]] | None, int]
     Computed = tuple[float, list[Result]]  # the value, and a partial for each variable
 # Elements from which value and partials are computed in place, block by block. At 4096 that takes
 # as long as without, at 10^4 up to a tenth less, at 10^5 half to two thirds.
@@ -214,6 +215,17 @@ class Univariate(Density, Operation):
         supported = {name for name in self._supported if self.arguments[name][1] is not_nan}
         return self.shown | supported
 
+    @cached_property
+    def early(self) -> list[tuple[int, str, Domain]]:
+        """The arguments that are checked first, because the value does not show that they are
+        outside: their places, titles and domains.
+        """
+        return [
+            (i, *argument)
+            for i, (name, argument) in enumerate(self.arguments.items())
+            if name not in self.late
+        ]
+
     def __getattr__(self, name: str) -> Result:
         """`cdf`, `lcdf` and `lccdf`, or None where the family has none: their modules are imported
         when one is first asked for.
@@ -298,8 +310,7 @@ class Univariate(Density, Operation):
         if early is None:
             self._check_domains(values)
         else:
-            for i in early:
-                title, domain = self.checks[i]
+            for i, title, domain in early:
                 domain.check(self.name, title, values[i])
         if shape is not None and 0 in shape:
             self._check_domains(values)
@@ -407,12 +418,7 @@ class Univariate(Density, Operation):
             self.refuse_variable(name)
         function, self._long[use] = self._functions(arrays, active, keep, self.quick_for(arrays))
         # What is dropped does not show anything.
-        early = (
-            [i for i, name in enumerate(self.operands) if name not in self.late]
-            if keep is None
-            else None
-        )
-        self._uses[use] = *function, early, len(active)
+        self._uses[use] = *function, self.early if keep is None else None, len(active)
         return self._uses[use]
 
     def _functions(
@@ -555,14 +561,6 @@ def univariate(
         return row
 
     return make
-
-
-def argument_lines(arguments: Domains) -> str:
-    """The arguments in a docstring."""
-    return "\n".join(
-        f"    {each} : array_like\n        {words}: {domain.phrase}."
-        for each, (words, domain) in arguments.items()
-    )
 
 
 _DOC = """Log {kind} of the {title}, summed over all elements.

@@ -19,6 +19,7 @@ from varmat.densities.first_passage import first_passage_ratio, log_first_passag
 from varmat.densities.univariate import LogDensity, Univariate
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values
+from varmat.functions.special.quadrature import gauss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -99,8 +100,8 @@ of_time = Univariate(_NAME, _wiener, _OF_DRIFTS | {"tau": ("Nondecision time", v
 @cache
 def gauss_rule(size: int) -> tuple[Result, Result]:
     """Nodes and log weights of the Gauss-Legendre rule on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(size)
-    return 0.5 * (nodes + 1.0), np.log(0.5 * weights)
+    nodes, weights = gauss(size)
+    return nodes, np.log(weights)
 
 
 def check_starts(beta: Operand, var_beta: Operand, name: str) -> None:

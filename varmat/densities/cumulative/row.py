@@ -32,10 +32,10 @@ import numpy as np
 from varmat.core.domains import Domain
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import Var
-from varmat.densities.density import ieee, positional, typed
+from varmat.densities.density import argument_lines, ieee, positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import reference_section, told
-from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate, argument_lines
+from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate
 from varmat.functions.checks import fixed, is_held
 from varmat.functions.special.logistic_functions import exprel, log1m_exp
 from varmat.programs.build.symbol import Symbol
