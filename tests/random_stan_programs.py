@@ -437,6 +437,7 @@ def disagreement(seed: int, recorded: bool = True, translated: bool = True) -> s
     }
     if recorded:
         found["recorded"] = model.log_density_gradient(q, propto=False)
+        found["recorded matvar"] = other.log_density_gradient(q, propto=False)
     if translated:
         exec(program.to_python(), module := {})
         python = module["make_model"](made.data)
