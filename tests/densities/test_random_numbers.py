@@ -394,6 +394,32 @@ def test_stacks_of_vectors():
         check_chances(x, [1, 2, 3], theta[i])
 
 
+@pytest.mark.parametrize(("draw", "matrix"), [
+    (lambda *a, **k: vm.multi_normal_rng(*a, **k), S),
+    (lambda *a, **k: vm.multi_normal_cholesky_rng(*a, **k), L),
+    (lambda *a, **k: vm.multi_normal_prec_rng(*a, **k), np.linalg.inv(S)),
+    (lambda *a, **k: vm.multi_student_t_rng(5.0, *a, **k), S),
+    (lambda *a, **k: vm.multi_student_t_cholesky_rng(5.0, *a, **k), L),
+])  # fmt: skip
+def test_stacks_of_matrices(draw, matrix):
+    scales = np.array([0.1, 1.0, 9.0])
+    stack, means = scales[:, None, None] * matrix, np.array([[MU], [-MU]])
+    x = draw(means, stack, rng=1)
+    assert x.shape == (2, 3, 3)
+    # The same numbers make the draws of each matrix alone, and of a stack of equal ones.
+    alone = np.stack([draw(means, each, rng=1, size=(2, 3)) for each in stack])
+    np.testing.assert_allclose(x, np.stack([alone[i, :, i] for i in range(3)], axis=1), rtol=1e-12)
+    assert draw(MU, stack[:0], rng=1).shape == (0, 3)
+    assert draw(MU, stack, rng=1, size=(4, 3)).shape == (4, 3, 3)
+    stack[1, 2, 2] = -1.0
+    with pytest.raises(vm.DomainError, match=r"(\[1, 2, 2\] is -1.0|\[1\] has the eigenvalue)"):
+        draw(MU, stack)
+    with pytest.raises(vm.ShapeError, match=r"must be a square matrix \(or a stack of them\)!"):
+        draw(MU, np.ones((2, 3, 2)))
+    with pytest.raises(vm.ShapeError, match=r"broadcasts with \(2,\)!"):
+        draw([MU, MU], [matrix] * 3)
+
+
 def spread(theta: Any) -> Any:
     theta = np.asarray(theta)
     return np.diag(theta) - np.outer(theta, theta)

@@ -62,9 +62,9 @@ def test_numbers_of_a_call_are_arguments_of_what_follows():
         lambda b, s, rng: vm.normal_rng(X @ b, s, rng=rng),
         lambda b, s, rng: vm.normal_rng(b[:, None], s, rng=rng, size=(3, 2)),
         lambda b, s, rng: vm.multi_normal_cholesky_rng(b, np.eye(3), rng=rng),
-        lambda b, s, rng: vm.multi_normal_rng(
-            b, s * np.eye(3), rng=rng
-        ),  # takes one matrix at a time
+        lambda b, s, rng: vm.multi_normal_rng(b, s * np.eye(3), rng=rng),
+        lambda b, s, rng: vm.multi_normal_prec_rng(b, s * np.eye(3), rng=rng, size=2),
+        lambda b, s, rng: vm.wishart_rng(5.0, s * np.eye(3), rng=rng),  # one matrix at a time
         lambda b, s, rng: vm.categorical_logit_rng(b, rng=rng),
         lambda b, s, rng: vm.normal_rng(0.0, 1.0, rng=rng, size=2),
         lambda b, s, rng: rng.random(3),

@@ -115,6 +115,25 @@ class Matrix(Domain):
         self.refuse(function, value, name)
 
 
+class Matrices(Domain):
+    """A domain of square matrices and stacks of them, all of them in a domain of matrices."""
+
+    __slots__ = ("refuse",)
+
+    def __init__(self, each: Matrix) -> None:
+        super().__init__(each.phrase, each.holds)
+        self.refuse = each.refuse
+
+    def check(self, function: str, name: str, value: Operand) -> None:
+        shape = np.shape(value)
+        if len(shape) < 2 or shape[-1] != shape[-2]:
+            raise ShapeError(
+                f"{function}: {name} has shape {shape}, but must be a square matrix (or a stack of "
+                "them)!"
+            )
+        self.refuse(function, value, name)
+
+
 def check_simplex(function: str, x: Operand, name: str) -> None:
     """Raise `DomainError` unless vectors are nonnegative and sum to one."""
     nonnegative.check(function, name, x)
@@ -141,8 +160,8 @@ def _refuse_factor(function: str, x: Operand, name: str) -> None:
         return
     if not np.isfinite(x).all():
         finite.check(function, name, np.tril(x))
-    if not (x.diagonal() > 0).all():
-        positive.check(function, name, np.where(np.eye(len(x), dtype=bool), x, 1.0))
+    if not (x.diagonal(0, -2, -1) > 0).all():
+        positive.check(function, name, np.where(np.eye(x.shape[-1], dtype=bool), x, 1.0))
 
 
 simplex = Vector(

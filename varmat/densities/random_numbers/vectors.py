@@ -10,6 +10,7 @@ import numpy as np
 
 from varmat.core.domains import nonnegative, positive
 from varmat.densities.categorical import categorical_logit_lpmf, categorical_lpmf
+from varmat.densities.domains import Matrices, lower_factor, symmetric_matrix
 from varmat.densities.multi_normal import (
     multi_normal_cholesky_lpdf,
     multi_normal_lpdf,
@@ -51,6 +52,8 @@ __all__ = [
 
 # --- normal and Student t ---
 
+COVARIANCES, FACTORS = ("kk", Matrices(symmetric_matrix)), ("kk", Matrices(lower_factor))
+
 
 def normal_vectors(rng: Generator, shape: Shape, mu: Operand) -> Result:
     """Standard normal vectors."""
@@ -63,14 +66,23 @@ def student_factors(rng: Generator, shape: Shape, nu: Operand) -> Result:
     return np.where(np.isinf(nu), 1.0, np.sqrt(degrees / rng.chisquare(degrees, shape)))[..., None]
 
 
+def turned(factor: Operand, z: Operand) -> Result:
+    """``factor @ z`` for vectors along the last axis. One matrix takes all vectors at once."""
+    return z @ factor.T if factor.ndim == 2 else (factor @ z[..., None])[..., 0]
+
+
 def solved(factor: Operand, z: Operand) -> Result:
     """``inv(factor).T @ z`` for vectors along the last axis."""
+    if factor.ndim > 2:
+        return np.linalg.solve(factor.mT, z[..., None])[..., 0]
     return (
         np.linalg.solve(factor.T, z.reshape(-1, len(factor)).T).T.reshape(z.shape) if z.size else z
     )
 
 
-@random_numbers(multi_normal_lpdf, "multivariate normal distribution", "k", mu="k", Sigma="kk")
+@random_numbers(
+    multi_normal_lpdf, "multivariate normal distribution", "k", mu="k", Sigma=COVARIANCES
+)
 def multi_normal_rng(rng: Generator, shape: Shape, mu: Operand, Sigma: Operand) -> Result:
     """With z of ``numpy.random.Generator.standard_normal`` a draw is ``mu + L @ z`` with the
     Cholesky factor L of the covariance.
@@ -83,7 +95,7 @@ def multi_normal_rng(rng: Generator, shape: Shape, mu: Operand, Sigma: Operand) 
     True
     """
     factor = cholesky_factor("multi_normal_rng", Sigma, name="Covariance matrix")
-    return mu + normal_vectors(rng, shape, mu) @ factor.T
+    return mu + turned(factor, normal_vectors(rng, shape, mu))
 
 
 @random_numbers(
@@ -91,7 +103,7 @@ def multi_normal_rng(rng: Generator, shape: Shape, mu: Operand, Sigma: Operand) 
     "multivariate normal distribution, by the Cholesky factor",
     "k",
     mu="k",
-    L="kk",
+    L=FACTORS,
 )
 def multi_normal_cholesky_rng(rng: Generator, shape: Shape, mu: Operand, L: Operand) -> Result:
     """With z of ``numpy.random.Generator.standard_normal`` a draw is ``mu + L @ z``.
@@ -103,7 +115,7 @@ def multi_normal_cholesky_rng(rng: Generator, shape: Shape, mu: Operand, L: Oper
     >>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
     True
     """
-    return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T
+    return mu + turned(np.tril(L), normal_vectors(rng, shape, mu))
 
 
 @random_numbers(
@@ -111,7 +123,7 @@ def multi_normal_cholesky_rng(rng: Generator, shape: Shape, mu: Operand, L: Oper
     "multivariate normal distribution, by the precision matrix",
     "k",
     mu="k",
-    Omega="kk",
+    Omega=COVARIANCES,
 )
 def multi_normal_prec_rng(rng: Generator, shape: Shape, mu: Operand, Omega: Operand) -> Result:  # noqa: N803
     """With z of ``numpy.random.Generator.standard_normal`` a draw is ``mu + inv(L).T @ z`` with the
@@ -134,7 +146,7 @@ def multi_normal_prec_rng(rng: Generator, shape: Shape, mu: Operand, Omega: Oper
     "k",
     nu=("", positive),
     mu="k",
-    Sigma="kk",
+    Sigma=COVARIANCES,
 )
 def multi_student_t_rng(
     rng: Generator, shape: Shape, nu: Operand, mu: Operand, Sigma: Operand
@@ -150,7 +162,7 @@ def multi_student_t_rng(
     True
     """
     factor = cholesky_factor("multi_student_t_rng", Sigma, name="Scale parameter")
-    return mu + normal_vectors(rng, shape, mu) @ factor.T * student_factors(rng, shape, nu)
+    return mu + turned(factor, normal_vectors(rng, shape, mu)) * student_factors(rng, shape, nu)
 
 
 @random_numbers(
@@ -159,7 +171,7 @@ def multi_student_t_rng(
     "k",
     nu=("", positive),
     mu="k",
-    L="kk",
+    L=FACTORS,
 )
 def multi_student_t_cholesky_rng(
     rng: Generator, shape: Shape, nu: Operand, mu: Operand, L: Operand
@@ -175,7 +187,7 @@ def multi_student_t_cholesky_rng(
     >>> bool(np.mean(draws[:, 0]) < np.mean(draws[:, 1]))
     True
     """
-    return mu + normal_vectors(rng, shape, mu) @ np.tril(L).T * student_factors(rng, shape, nu)
+    return mu + turned(np.tril(L), normal_vectors(rng, shape, mu)) * student_factors(rng, shape, nu)
 
 
 # --- simplexes, and counts of K categories ---
