@@ -268,7 +268,7 @@ model {{
             return Piece(f"real {name} = {x.text};", lambda e: e.update({name: x.run(e)}))
         name, size = self._new("z"), self._one_of(["N", "K"])
         if kind == "vector":
-            whole = self.vector(size, 2)
+            whole = self.vector(size, self._one_of([0, 2]))
             self.vectors[name] = self.filled[name] = size
             text = f"vector[{size}] {name} = {whole.text};"
             return Piece(text, lambda e: e.update({name: list(whole.run(e))}))
@@ -307,7 +307,7 @@ model {{
 
             return Piece(f"{name}[{i.text}] {sign} {x.text};", run)
         if kind == "whole":
-            whole = self.vector(size, 2)
+            whole = self.vector(size, self._one_of([0, 2]))
             return Piece(f"{name} = {whole.text};", lambda e: e.update({name: list(whole.run(e))}))
         places = [1, 2] if kind == "range" else [2, 1]
         index = "1:2" if kind == "range" else "{2, 1}"
@@ -437,6 +437,7 @@ def disagreement(seed: int, recorded: bool = True, translated: bool = True) -> s
     }
     if recorded:
         found["recorded"] = model.log_density_gradient(q, propto=False)
+        found["recorded matvar"] = other.log_density_gradient(q, propto=False)
     if translated:
         exec(program.to_python(), module := {})
         python = module["make_model"](made.data)

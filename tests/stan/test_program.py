@@ -209,6 +209,33 @@ def test_varmats_and_matvars_give_the_same_numbers() -> None:
     assert_allclose(ours["s"], known["s"], rtol=1e-14)
 
 
+@pytest.mark.parametrize("form", [None, "varmat", "matvar"])
+def test_variables_that_are_set_to_others_are_copies(form: str | None) -> None:
+    program = vm.stan.Program("""
+        parameters { vector[3] x; matrix[2, 2] m; array[2] real a; }
+        transformed parameters {
+          vector[3] z = x; matrix[2, 2] n = m; array[2] real b = a;
+          z[2] += 2 * z[1]; n[1, 2] = z[2]; b[1] = n[1, 2] * b[2];
+          vector[3] w = z;
+          z[3] = w[2]; w = x; w[1] *= 3;
+        }
+        model { target += sum(x .* w) + sum(z) + sum(m .* n) + a[1] * b[1] + b[2]; }
+    """)
+    model, q = program.model(representation=form), np.arange(1.0, 10.0)
+
+    def by_hand(q: Any) -> Any:
+        x, m, a = q[:3], q[3:7], q[7:]  # `m` by columns
+        z1 = x[1] + 2 * x[0]
+        changed = m[0] ** 2 + m[1] ** 2 + m[2] * z1 + m[3] ** 2
+        first = 3 * x[0] ** 2 + x[1] ** 2 + x[2] ** 2 + x[0] + 2 * z1
+        return first + changed + a[0] * z1 * a[1] + a[1]
+
+    expected = vm.value_and_grad(by_hand)(q)
+    for found in (vm.value_and_grad(model._target)(q, True, True), model.log_density_gradient(q)):
+        assert_allclose(found[0], expected[0], rtol=1e-14)
+        assert_allclose(found[1], expected[1], rtol=1e-13)
+
+
 def test_representations_are_explained() -> None:
     found = vm.stan.Program(REPRESENTED).representation()
     forms = {name: form for name, (form, _) in found.variables.items()}

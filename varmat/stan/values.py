@@ -204,8 +204,8 @@ def owned(x: StanValue) -> StanValue:
 
 
 def by_element(x: StanValue) -> StanValue:
-    """A variable as one of each element; a recording keeps arrays whole."""
-    return x if is_watched(x) else to_matvar(x)
+    """A copy as one variable of each element; a recording keeps arrays whole."""
+    return owned(x if is_watched(x) else to_matvar(x))
 
 
 def receiving(x: StanValue, source: StanValue, matvar: bool) -> StanValue:
