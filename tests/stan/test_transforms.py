@@ -97,6 +97,19 @@ def test_bounds_may_be_parameters() -> None:
     assert_allclose(model.param_unconstrain(values), np.zeros(5), atol=1e-15)
 
 
+def test_recordings_check_that_matrices_are_positive_definite() -> None:
+    model = vm.stan.Program("""
+        parameters { real x; }
+        transformed parameters { cov_matrix[2] s = [[1, x], [x, 1]]; }
+        model { x ~ normal(0, 1); }
+    """).model()
+    for x in (0.5, -0.25):
+        assert_allclose(model.log_density_gradient(np.array([x]))[1], [-x], rtol=1e-14)
+    assert not model._value_and_grad.program.python_steps()
+    with pytest.raises(vm.DomainError, match="s must be positive definite"):
+        model.log_density_gradient(np.array([1.5]))
+
+
 def test_tuples_of_parameters_have_names_of_their_own() -> None:
     model = vm.stan.Program("""
         parameters { array[2] tuple(real<lower=0>, vector[2]) x; }

@@ -251,11 +251,15 @@ _DIAGONAL: Part = (
 )
 
 
-def _smallest_eigenvalues(y: StanValue) -> StanValue:
-    return np.linalg.eigvalsh(y)
+def _pivots(y: StanValue) -> StanValue:
+    """Of Cholesky factors, because programs compute these natively, unlike eigenvalues."""
+    try:
+        return np.diagonal(np.linalg.cholesky(y), axis1=-2, axis2=-1)
+    except np.linalg.LinAlgError:
+        return np.full(1, np.nan)
 
 
-_DEFINITE: Part = ("positive definite", _smallest_eigenvalues, lambda v: v > 0)
+_DEFINITE: Part = ("positive definite", _pivots, lambda d: d > 0)
 _SUM_IS_ZERO: Part = (
     "with sum zero",
     lambda y: np.sum(y, -1),
