@@ -22,8 +22,8 @@ def test_they_are_right_or_refused() -> None:
     # SciPy computes both of its branches, one of them outside the domain.
     assert others <= {("dgamma", "cdf", "nan")}
     # Fewer in older releases, whose formulas are others.
-    assert found["logpdf", "right"] >= 80
-    assert found["cdf", "right"] >= 80
+    assert found["logpdf", "right"] >= 75
+    assert found["cdf", "right"] >= 75
     assert found["logpmf", "right"] >= 10
 
 

@@ -108,7 +108,7 @@ def assert_same(result, expected, rtol=1e-13):
     assert list(made) == list(known)
     for group in ("posterior", "warmup_posterior"):
         if group in known:
-            xr.testing.assert_allclose(made[group], known[group], rtol=rtol, atol=0.0)
+            xr.testing.assert_allclose(made[group], known[group], rtol=rtol, atol=1e-14)
 
 
 @pytest.mark.parametrize("settings", [{}, {"keep_warmup": False}], ids=["", "without warmup"])

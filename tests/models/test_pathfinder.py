@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -18,9 +19,13 @@ def test_weights_are_those_of_arviz():
         arviz = pytest.importorskip("arviz")
     ratios = 2.0 * np.random.default_rng(1).standard_t(5, size=1000)
     weights, k = pareto_smoothed(ratios)
-    expected, shape = arviz.psislw(ratios)
-    np.testing.assert_allclose(weights, np.exp(expected), rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(k, shape, rtol=1e-6)
+    if hasattr(arviz, "psislw"):
+        (expected, shape), rtol = arviz.psislw(ratios), 1e-6
+    else:  # since 1 it has taken logarithms of inverse ratios, and another prior of the shape
+        inverse = import_module("arviz_stats.base").array_stats.psislw
+        (expected, shape), rtol = inverse(-ratios), 1e-2
+    np.testing.assert_allclose(weights, np.exp(expected), rtol=rtol, atol=1e-12)
+    np.testing.assert_allclose(k, shape, rtol=rtol)
     assert pareto_smoothed(np.zeros(1000))[1] == 0.0
     for ratios in (np.zeros(20), np.append(np.full(90, -np.inf), np.zeros(10))):
         assert np.isinf(pareto_smoothed(ratios)[1])

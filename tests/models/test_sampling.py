@@ -230,7 +230,7 @@ def test_labels_of_dates_and_dimensions_without_labels():
         ({"metric": "dense"}, vm.DomainError, "metric is 'dense', but must be one of diag, diag_"),
         ({"target_accept": 1.0}, vm.DomainError, "target_accept is 1.0, but must be between 0"),
         ({"max_depth": 0}, vm.DomainError, "max_depth is 0, but must be an integer of at least 1"),
-        ({"initial_step": "a"}, TypeError, "initial_step is 'a', which nutpie refuses: argument"),
+        ({"initial_step": "a"}, TypeError, "initial_step is 'a', which nutpie refuses: "),
         ({"init_radius": -1.0}, vm.DomainError, "init_radius is -1.0, but must be nonnegative fin"),
         ({"inits": [{"x": 1.0}] * 3}, vm.ShapeError, "inits has 3 points, but must have one, or"),
     ],

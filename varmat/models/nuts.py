@@ -35,7 +35,10 @@ METRICS: dict[str, tuple[str, Settings]] = {
 }
 # nutpie's names of what has a name of ours, and what `Model.sample` sets by itself.
 _RENAMED = {"maxdepth": "max_depth"}
-_OURS = {"num_chains", "num_draws", "num_tune", "use_grad_based_mass_matrix", "set_target_accept"}
+_OURS = {
+    "maxdepth", "num_chains", "num_draws", "num_tune", "use_grad_based_mass_matrix",
+    "set_target_accept",
+}  # fmt: skip
 # Statistics that are kept only if they are asked for.
 _STORED = {
     "gradient": "store_gradient",
@@ -47,7 +50,18 @@ _STORED = {
         ("divergence_start", "divergence_end", "divergence_momentum", "divergence_start_gradient"),
         "store_divergences",
     ),
+    **dict.fromkeys(
+        ("transformed_position", "transformed_gradient", "transformation_mu"), "store_transformed"
+    ),
 }
+# The settings of nutpie that are named where a setting does not exist. It may have others.
+_SETTINGS = {
+    "check_turning", "early_window_switch_freq", "initial_step", "mass_matrix_eigval_cutoff",
+    "mass_matrix_gamma", "mass_matrix_switch_freq", "max_energy_error", "mindepth",
+    "step_size_adam_learning_rate", "step_size_adapt_method", "step_size_jitter",
+    "store_divergences", "store_gradient", "store_mass_matrix", "store_unconstrained",
+    "train_on_orbit", "window_switch_freq",
+}  # fmt: skip
 
 
 def library() -> Any:
@@ -74,11 +88,9 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 def check_settings(known: Iterable[str], settings: Settings) -> None:
     """Raise if a setting is unknown, or its value is refused; `known` are the other keywords."""
-    kinds = library().PyNutsSettings
-    own = {_RENAMED.get(name, name) for name in dir(kinds) if name[0] != "_" and name[0].islower()}
-    names = {*known, *own} - _OURS - {"self", "settings"}
-    for name in settings:
-        if name not in names:
+    names, made = {*known, *_SETTINGS} - {"self", "settings"}, library().PyNutsSettings.Diag(0)
+    for name, value in settings.items():
+        if name not in names and not (name not in _OURS and _has_setting(made, name, value)):
             raise TypeError(f"Model.sample: there is no setting {name}: {meant(name, names)}")
     metric, target = settings["metric"], settings["target_accept"]
     if metric not in METRICS:
@@ -91,6 +103,14 @@ def check_settings(known: Iterable[str], settings: Settings) -> None:
         )
     check_integer("Model.sample", "max_depth", settings["max_depth"], 1)
     _nuts_settings(0, settings)
+
+
+def _has_setting(made: Any, name: str, value: object) -> bool:
+    try:
+        setattr(made, name, value)
+    except Exception as error:
+        return not isinstance(error, AttributeError)
+    return True
 
 
 def _nuts_settings(seed: int, settings: Settings) -> Any:
@@ -136,7 +156,9 @@ class Chain:
         lib = library()
         start = lib.PySampler.from_pyfunc if type(model) is lib.PyModel else lib.PySampler.from_pymc
         made, store = _nuts_settings(seed, settings), lib.PyStorage.arrow()
-        self._sampler = start(made, 1, model, lib.ProgressType.none(), store)
+        # Newer ones also take a callback, and after how many milliseconds to call it.
+        more = (None, 1) if "extra_callback" in (start.__text_signature__ or "") else ()
+        self._sampler = start(made, 1, model, lib.ProgressType.none(), *more, store)
         self._settings = settings
 
     def wait(self, timeout: float) -> Groups:
@@ -161,6 +183,7 @@ class Chain:
         (draws,), (stats,) = trace.get_arrow_trace()
         count = int(stats.column("tuning").to_numpy().sum())
         left_out = {name for name, given in _STORED.items() if not self._settings.get(given)}
+        left_out.add("divergence_message")  # a text, which is no array of numbers
         groups: Groups = {}
         for title, batch in (("posterior", draws), ("sample_stats", stats)):
             names = [name for name in batch.column_names if name not in left_out]

@@ -280,11 +280,12 @@ def to_arviz(
         "coords": dict(coords),
         "dims": {name: list(names) for name, names in dims.items()},
     }
-    if int(arviz.__version__.partition(".")[0]) >= 1:
-        return arviz.from_dict({name: dict(group) for name, group in groups.items()}, **settings)
     if any(name.startswith("warmup_") for name in groups):
         settings["save_warmup"] = True
-    return arviz.from_dict(**{name: dict(group) for name, group in groups.items()}, **settings)
+    given = {name: dict(group) for name, group in groups.items()}
+    if int(arviz.__version__.partition(".")[0]) >= 1:
+        return arviz.from_dict(given, **settings)
+    return arviz.from_dict(**given, **settings)
 
 
 def shapes_in(groups: Mapping[str, Mapping[str, Operand]]) -> dict[str, Shape]:
