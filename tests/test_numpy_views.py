@@ -243,8 +243,10 @@ REFUSED = {
 @pytest.mark.parametrize("scenario", [through_the_whole, through_the_view])
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
 def test_views_follow_as_numpys_do(start: Any, scenario: Any) -> None:
+    """Each start tries one half of the views in one scenario, and the other half in the other."""
     compared, wrong, refused = 0, [], set()
-    for text, take in recipes().items():
+    half = (list(STARTS.values()).index(start) + (scenario is through_the_view)) % 2
+    for text, take in list(recipes().items())[half::2]:
         if start is variable and text.endswith((" of element", " of one")):
             continue  # an element of a variable is a number
 
@@ -272,7 +274,7 @@ def test_views_follow_as_numpys_do(start: Any, scenario: Any) -> None:
             wrong.append(text)
     assert not wrong
     assert refused <= REFUSED
-    assert compared > 500
+    assert compared > 250
 
 
 @pytest.mark.filterwarnings("ignore")

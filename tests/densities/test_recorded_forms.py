@@ -73,3 +73,9 @@ def test_dynamic_linear_models_are_loops():
     points = np.array([0.3, 0.8, -0.4, 0.5]), np.array([-0.5, 1.2, 0.1, -1.0])
     recorded = agree(density, *((x,) for x in points), rtol=1e-10)
     assert len(recorded.program) < 100
+
+
+def test_parameters_of_no_observations_are_checked():
+    recorded = agree(lambda x: vm.normal_lpdf(np.empty(0), x[0], x[1]) + np.sum(x), (np.ones(2),))
+    with pytest.raises(vm.DomainError, match="normal_lpdf: Scale parameter is -1.0"):
+        recorded(np.array([0.0, -1.0]))

@@ -67,10 +67,12 @@ def worse(x: Any, bad: float) -> Any:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_a_hidden_value_is_refused_as_without_a_recording(name: str) -> None:
+    """Ways to hide values take turns, and so do runners."""
     f, args, active = CASES[name]
+    number = list(CASES).index(name)
     args = [float(x) if i in active and not np.shape(x) else x for i, x in enumerate(args)]
-    runners = itertools.cycle(RUNNERS)
-    for how, hide in HIDDEN.items():
+    runners = itertools.islice(itertools.cycle(RUNNERS), number // 2 % 2, None)
+    for how, hide in list(HIDDEN.items())[number % 2 :: 2]:
 
         def g(*args: Any, hide: Any = hide) -> Any:
             return hide(f(*args), sum(np.sum(args[i]) for i in active))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -37,6 +38,7 @@ def test_log_binomials(size: int, largest: float) -> None:
     counts = rng.integers(0, int(largest), size, endpoint=True).astype(float)
     bounds = np.minimum(counts + rng.integers(0, 9, size), largest)
 
+    @cache
     def expected(total: float, n: float) -> float:
         return float(mpmath.log(mpmath.binomial(total, n)))
 

@@ -18,6 +18,9 @@ Y = np.array([0.3, -1.1, 0.6, 0.2, -0.4, 1.3, 0.1])
 @pytest.fixture(autouse=True)
 def double():
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_disable_most_optimizations", True)  # which take most of the time
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def agree(f: Any, point: Any) -> Any:

@@ -192,7 +192,7 @@ def check(seed: int) -> int:
     return loops_in(recorded.program)
 
 
-@pytest.mark.parametrize("start", range(10, 50, 10))
+@pytest.mark.parametrize("start", [10, 20])
 def test_random_recurrences(start: int) -> None:
     assert sum(map(check, range(start, start + 10))) >= 5
 
@@ -280,7 +280,7 @@ def test_a_run_ends_where_a_value_of_the_loop_is_refused() -> None:
         recorded(np.array([1.0, -0.2]))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_second_derivatives_jacobians_and_maps(seed: int) -> None:
     f = Source(900 + seed)
     rng = np.random.default_rng(seed)

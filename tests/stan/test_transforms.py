@@ -26,6 +26,8 @@ DECLARED = [
     ("positive_ordered[3] x", "x ~ normal([0, 1, 2]', 1);"),
     ("sum_to_zero_vector[3] x", "x ~ normal([0, 1, 2]', 1);"),
     ("sum_to_zero_matrix[2, 3] x", "to_vector(x) ~ normal(linspaced_vector(6, 1, 6), 2);"),
+    ("array[2] sum_to_zero_matrix[2, 3] x",
+     "for (i in 1:2) to_vector(x[i]) ~ normal(linspaced_vector(6, i, 6), 2);"),
     ("corr_matrix[3] x", "x[1, 2] ~ normal(1, 1); x[2, 3] ~ normal(2, 2); x[1, 3] ~ normal(0, 1);"),
     ("cov_matrix[2] x", "to_vector(x) ~ normal(linspaced_vector(4, 1, 4), 2);"),
     ("cholesky_factor_corr[3] x", "to_vector(x) ~ normal(linspaced_vector(9, 1, 9), 2);"),
@@ -93,6 +95,19 @@ def test_bounds_may_be_parameters() -> None:
     values = model.constrain(np.zeros(5))
     assert (values["class"], values["m"].tolist()) == (1.5, [[2.5], [2.5]])
     assert_allclose(model.param_unconstrain(values), np.zeros(5), atol=1e-15)
+
+
+def test_recordings_check_that_matrices_are_positive_definite() -> None:
+    model = vm.stan.Program("""
+        parameters { real x; }
+        transformed parameters { cov_matrix[2] s = [[1, x], [x, 1]]; }
+        model { x ~ normal(0, 1); }
+    """).model()
+    for x in (0.5, -0.25):
+        assert_allclose(model.log_density_gradient(np.array([x]))[1], [-x], rtol=1e-14)
+    assert not model._value_and_grad.program.python_steps()
+    with pytest.raises(vm.DomainError, match="s must be positive definite"):
+        model.log_density_gradient(np.array([1.5]))
 
 
 def test_tuples_of_parameters_have_names_of_their_own() -> None:

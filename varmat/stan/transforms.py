@@ -117,8 +117,8 @@ class SumToZeroMatrix(FromFunctions):
 
     _functions = vm.sum_to_zero_matrix_constrain, vm.sum_to_zero_matrix_free
 
-    def __init__(self, m: int, n: int) -> None:
-        super().__init__((m, n), (m - 1, n - 1))
+    def __init__(self, m: int, n: int, shape: Shape) -> None:
+        super().__init__((*shape, m, n), (*shape, m - 1, n - 1))
 
 
 def _bounded(
@@ -180,9 +180,7 @@ def _stochastic_rows(m: int, n: int, shape: Shape) -> Transform:
 
 
 def _sum_to_zero_matrix(m: int, n: int, shape: Shape) -> Transform:
-    if shape:
-        raise TypeError("arrays of sum_to_zero_matrix are no parameters here yet")
-    return ByColumns(SumToZeroMatrix(m, n), columns=True, transposed=False)
+    return ByColumns(SumToZeroMatrix(m, n, shape), columns=True, transposed=False)
 
 
 _CONSTRAINED: dict[str, Callable[..., Transform]] = {
@@ -253,11 +251,15 @@ _DIAGONAL: Part = (
 )
 
 
-def _smallest_eigenvalues(y: StanValue) -> StanValue:
-    return np.linalg.eigvalsh(y)
+def _pivots(y: StanValue) -> StanValue:
+    """Of Cholesky factors, because programs compute these natively, unlike eigenvalues."""
+    try:
+        return np.diagonal(np.linalg.cholesky(y), axis1=-2, axis2=-1)
+    except np.linalg.LinAlgError:
+        return np.full(1, np.nan)
 
 
-_DEFINITE: Part = ("positive definite", _smallest_eigenvalues, lambda v: v > 0)
+_DEFINITE: Part = ("positive definite", _pivots, lambda d: d > 0)
 _SUM_IS_ZERO: Part = (
     "with sum zero",
     lambda y: np.sum(y, -1),

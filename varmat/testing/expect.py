@@ -33,8 +33,9 @@ Mixture = dict[int, str]
 
 # Directions of forward mode at once.
 DIRECTIONS = 3
-# At one point of so many, the Hessian becomes machine code too.
+# At one point of so many, the Hessian becomes machine code too, and what takes numbers alone.
 NATIVE_HESSIANS = 8
+NATIVE_NUMBERS = 4
 # Smaller derivatives than this may have lost their digits to underflow.
 TINY = 1e-200
 # In place of an argument that is not finite.
@@ -51,9 +52,9 @@ def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None)
 
     For every mixture of constant and variable arguments: the value is that of plain NumPy; the
     gradient of a weighted sum of the results agrees with finite differences, with forward mode, and
-    with the gradient where all arguments are variables; the Hessian is symmetric, and a part of
-    that where all are variables. Where all are variables, further: several directions at once agree
-    with each alone; the Hessian agrees with finite differences of the gradient; a recording gives
+    with the gradient where all arguments are variables; the Hessian is a part of that where all are
+    variables. Where all are variables, further: several directions at once agree with each alone;
+    the Hessian is symmetric, and agrees with finite differences of the gradient; a recording gives
     the same value, gradient and product with the Hessian, here and at a point where comparisons go
     the other way; two uses of the arguments give the sum of their gradients. A second reverse pass
     gives the same.
@@ -443,7 +444,8 @@ class _Check:
         way.
         """
         whole = self.is_whole(mixture)
-        native = whole and (v is None or not lot(self.case, NATIVE_HESSIANS))
+        rarely = NATIVE_HESSIANS if v is not None else 1 if self.case.arrays else NATIVE_NUMBERS
+        native = whole and not lot(self.case, rarely)
         run = self.attempt(RECORDED, call, routes.recording, mixture, self.weights, v, native)
         places = [(self.case, call)]
         if self.flipped is not None and whole:  # data are kept
@@ -492,13 +494,13 @@ class _Check:
 
     def hessian(self, mixture: Mixture, call: str, gradient: routes.Partials) -> None:
         u, v = ({i: self.direction(i, seed) for i in mixture} for seed in (300, 400))
-        hu, hv = (
-            routes.flat(
-                self.attempt(HESSIAN, call, routes.hessian_times_vector, mixture, self.weights, d)
-            )
-            for d in (u, v)
-        )
+        product = partial(self.attempt, HESSIAN, call, routes.hessian_times_vector, mixture)
+        hv = routes.flat(product(self.weights, v))
         floor = 1e-2 * _largest(routes.flat(gradient))
+        if self.finite and not self.is_whole(mixture):  # a part of what is symmetric
+            self.part_of_hessian(mixture, call, v, hv, floor)
+            return
+        hu = routes.flat(product(self.weights, u))
         if np.all(np.isfinite(hu)) and np.all(np.isfinite(hv)):
             what = f"{call}: the second derivative along two directions"
             left, right = routes.flat(u) * hv, routes.flat(v) * hu
@@ -506,9 +508,6 @@ class _Check:
                 ("<u, Hv>", "<v, Hu>"), what, [left], [right], self.tolerances.hessian, floor
             )
         if not self.finite:
-            return
-        if not self.is_whole(mixture):
-            self.part_of_hessian(mixture, call, v, hv, floor)
             return
         self.recorded(mixture, call, gradient, v, hv)
         tolerance = self.tolerances.hessian_finite_difference
