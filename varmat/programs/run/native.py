@@ -228,26 +228,29 @@ class NativeRunner:
         if self.calls_python:  # threads would only take turns
             workers = 1
         workers = min(workers or processors(), count)
-        shares = np.array_split(np.arange(count), workers) if workers else []
-        is_stopped = False
+        lock, taken, is_stopped = threading.Lock(), 0, False
 
-        def work(share: np.ndarray) -> None:
-            start, size = int(share[0]), FIRST_SLICE
-            while start <= share[-1] and not is_stopped:
-                end, begun = min(start + size, int(share[-1]) + 1), time.perf_counter()
+        def work(_: int = 0) -> None:
+            nonlocal taken
+            size = FIRST_SLICE
+            while taken < count and not is_stopped:
+                with lock:  # whoever is free takes the next slice, a smaller one near the end
+                    size = max(1, min(size, (count - taken) // workers))
+                    start, taken = taken, min(taken + size, count)
+                    end = taken
+                begun = time.perf_counter()
                 raised = self._run(places + start * steps, steps, end - start)
                 if raised is not None and from_signal(raised):
                     raise raised
                 took = time.perf_counter() - begun
-                start, size = end, size * 2 if took < 0.5 * SLICE else max(1, size // 2)
+                size = size * 2 if took < 0.5 * SLICE else max(1, size // 2)
 
-        if len(shares) < 2:
-            for share in shares:
-                work(share)
+        if workers < 2:
+            work()
             return
-        with ThreadPoolExecutor(len(shares)) as executor:
+        with ThreadPoolExecutor(workers) as executor:
             try:
-                list(executor.map(work, shares))
+                list(executor.map(work, range(workers)))
             finally:
                 is_stopped = True  # a signal ends the other threads too
 
