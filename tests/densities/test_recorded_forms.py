@@ -77,5 +77,5 @@ def test_dynamic_linear_models_are_loops():
 
 def test_parameters_of_no_observations_are_checked():
     recorded = agree(lambda x: vm.normal_lpdf(np.empty(0), x[0], x[1]) + np.sum(x), (np.ones(2),))
-    with pytest.raises(vm.DomainError, match="normal_lpdf: Scale parameter is -1.0"):
+    with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter is -1\.0"):
         recorded(np.array([0.0, -1.0]))

@@ -108,7 +108,7 @@ def check_settings(known: Iterable[str], settings: Settings) -> None:
 def _has_setting(made: Any, name: str, value: object) -> bool:
     try:
         setattr(made, name, value)
-    except Exception as error:
+    except Exception as error:  # of any kind where the value is refused
         return not isinstance(error, AttributeError)
     return True
 
