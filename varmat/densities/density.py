@@ -394,6 +394,9 @@ def member(
     function.__name__ = function.__qualname__ = name
     function.__module__ = value.__module__
     function.__doc__ = indented(value).format(
-        name=name, unnormalised=name.replace("_lp", "_lup"), references=references(name), **words
+        name=name,
+        unnormalised=name.replace("_lp", "_lup"),
+        references=references(name).lstrip(),
+        **words,
     )
     return StructuredDensity(function, arguments, ())
