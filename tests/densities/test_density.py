@@ -368,7 +368,9 @@ def test_rows_of_different_lengths_are_refused_by_name():
         vm.normal_lpdf([[1.0], [2.0, 3.0]], vm.var(0.0), 1.0)
 
 
-@pytest.mark.parametrize("density", [vm.multi_normal_lpdf, vm.multi_gp_lpdf, vm.wishart_cholesky_lpdf])
+@pytest.mark.parametrize(
+    "density", [vm.multi_normal_lpdf, vm.multi_gp_lpdf, vm.wishart_cholesky_lpdf]
+)
 def test_references_of_a_family_are_indented_as_the_text_around_them(density):
     """Sphinx takes what is indented further for the content of the heading."""
     text = inspect.cleandoc(density.__doc__)
