@@ -75,8 +75,8 @@ def each_trip(
     """The results of `loop` for symbols, and the same for arrays and variables."""
     if any(map(is_symbol, (*carried, *rows, *shared))):
         return loop(body, trips, carried, rows, shared, backwards=backwards)
-    order, made = range(trips)[:: -1 if backwards else 1], []
-    for t in order:
+    way, made = -1 if backwards else 1, []
+    for t in range(trips)[::way]:
         carried, stacked = body(*carried, *(x[t] for x in rows), *shared)
         made.append(stacked)
-    return [*carried, *(np.stack(x) for x in zip(*(made[t] for t in order), strict=True))]
+    return [*carried, *(np.stack(x) for x in zip(*made[::way], strict=True))]
