@@ -130,6 +130,18 @@ def test_small_vectors(monkeypatch):
     check(f, np.linspace(-0.5, 0.5, 55), 98, monkeypatch)
 
 
+def test_running_sums_of_groups(monkeypatch):
+    """As of the categories of a partial credit model."""
+
+    def f(x):
+        steps = np.reshape(x[:6], (2, 3))
+        scores = [np.cumsum(x[6 + i % 4] - steps[i % 2]) for i in range(60)]
+        return sum(vm.log_softmax(score)[i % 3] for i, score in enumerate(scores)) - x @ x
+
+    program = check(f, np.linspace(-1, 1, 10), 40, monkeypatch)
+    assert program.counts()["add.accumulate"] == 2
+
+
 def test_windows(monkeypatch):
     """Elements in the overlap get contributions from several windows."""
 

@@ -81,6 +81,7 @@ class Reduce(Kernel):
 class Accumulate(Kernel):
     """Running results of a ufunc of two operands along an axis."""
 
+    is_batchable = True
     ufunc: np.ufunc
     axis: int
 
@@ -117,6 +118,9 @@ class Accumulate(Kernel):
         }  # fmt: skip
         function = by_name.get(self.ufunc.__name__)
         return None if function is None else partial(function, axis=self.axis)
+
+    def batched(self, batch: Batch) -> Value | None:
+        return batch.builder.accumulate(self.ufunc, batch.full(batch.columns[0]), self.axis + 1)
 
 
 class Sum(Kernel):

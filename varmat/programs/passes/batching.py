@@ -111,12 +111,25 @@ def _adds_up(step: Step) -> bool:
     )
 
 
-def _is_batchable(step: Step) -> bool:
-    return step.kernel.is_guard or (
-        step.kernel.is_batchable
-        and len(step.results) == 1
-        and step.results[0].dtype in (FLOAT, BOOL)
-        and all(v.size for v in (*step.operands, *step.results))
+_IN_ANY_ORDER = "terms"
+
+
+def _key(step: Step) -> tuple[Hashable, ...] | None:
+    """The same for steps that may be one, but for the roles of what they read; None for a step that
+    stays.
+    """
+    kernel, results = step.kernel, step.results
+    if not (kernel.is_guard or (kernel.is_batchable and len(results) == 1)):
+        return None
+    if not kernel.is_guard and (
+        results[0].dtype not in (FLOAT, BOOL) or not all(v.size for v in (*step.operands, *results))
+    ):
+        return None
+    if _adds_up(step):
+        return _IN_ANY_ORDER, results[0].shape
+    return kernel, *(
+        (v.shape, v.dtype.char, *(() if v.base.is_constant else v.strides), v.base.is_constant)
+        for v in step.operands
     )
 
 
@@ -194,27 +207,19 @@ class _Batching(Rewriter):
         # Constants and gathers by what they are made of, so that equal steps are one.
         self._known: dict[Hashable, Value] = {}
         self._role = dict.fromkeys(map(id, program.arguments), 0)
+        keys = [_key(step) for step in program.steps]
+        bases = [[id(v.base) for v in step.operands] for step in program.steps]
         for _ in range(_ROUNDS + 1):
             known: dict[Hashable, int] = {}
-            self.roles = [
-                known.setdefault(self._key(i, step), len(known) + 1)
-                for i, step in enumerate(program.steps)
-            ]
-            for step, role in zip(program.steps, self.roles, strict=True):
-                seen = role if _is_batchable(step) else -2
-                self._role.update((id(v), seen) for v in step.results)
-
-    def _key(self, i: int, step: Step) -> Hashable:
-        if not _is_batchable(step):
-            return i
-        if _adds_up(step):
-            seen = [self._role.get(id(v.base), -1) for v in step.operands]
-            return SUM, step.results[0].shape, *sorted(seen)
-        layouts = [
-            (v.shape, v.dtype.char, *(() if v.base.is_constant else v.strides), v.base.is_constant)
-            for v in step.operands
-        ]
-        return step.kernel, *layouts, *(self._role.get(id(v.base), -1) for v in step.operands)
+            self.roles = []
+            for i, (key, read) in enumerate(zip(keys, bases, strict=True)):
+                seen = [self._role.get(base, -1) for base in read]
+                if key is not None and key[0] == _IN_ANY_ORDER:
+                    seen.sort()
+                whole = i if key is None else (key, *seen)
+                self.roles.append(known.setdefault(whole, len(known) + 1))
+            for step, role, key in zip(program.steps, self.roles, keys, strict=True):
+                self._role.update((id(v), -2 if key is None else role) for v in step.results)
 
     def join(self, batch: Sequence[Step]) -> bool:
         """Write steps as one; False if that does not pay."""
