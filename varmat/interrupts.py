@@ -41,6 +41,43 @@ def from_signal(error: BaseException) -> bool:
     return False
 
 
+def _any_of_code(error: Exception) -> bool:
+    return not from_signal(error)
+
+
+class Attempt:
+    """Ends a with statement at an error that is expected, because there is another way after it.
+
+    By default any error is, except those of the handlers of signals. That is for recording a
+    function of the user, which may then raise what it does not raise for numbers, and for objects
+    of other libraries. Whatever concerns the user is raised again by the other way.
+
+    Parameters
+    ----------
+    expected : callable, optional
+        Whether an error is.
+
+    Attributes
+    ----------
+    error : Exception or None
+    """
+
+    __slots__ = ("_expected", "error")
+
+    def __init__(self, expected: Callable[[Exception], bool] = _any_of_code) -> None:
+        self._expected = expected
+        self.error: Exception | None = None
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not (isinstance(error, Exception) and self._expected(error)):
+            return False
+        self.error = error
+        return True
+
+
 def _arguments(frame: FrameType) -> list[object]:
     """The positional arguments that a function was called with."""
     code, known = frame.f_code, frame.f_locals

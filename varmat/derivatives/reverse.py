@@ -246,6 +246,7 @@ def _differentiated(
         finally:
             try:
                 close_scope(tape)
+            # The handler of a signal may raise before the scope is closed.
             except BaseException:
                 close_scope(tape)
                 raise

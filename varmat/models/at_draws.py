@@ -19,7 +19,7 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.random_numbers.row import Drawn, Source
 from varmat.derivatives.recorded import record_values
 from varmat.derivatives.recorded_rows import run_rows
-from varmat.interrupts import from_signal
+from varmat.interrupts import Attempt
 from varmat.programs.ir.program import RecordingError
 from varmat.programs.run import runner_for
 
@@ -164,7 +164,7 @@ class AtDraws:
         """
         found: dict[str, np.ndarray] = {}
         lost: dict[int, Numbers] = {}
-        try:
+        with Attempt():
             if not self._kinds:
                 first = self.once(points[0], np.random.default_rng(0))
                 self._kinds = {name: x.dtype for name, x in first.items()}
@@ -174,11 +174,8 @@ class AtDraws:
                 end = start + max(1, PIECE // max(width, points.shape[1])) if start else 1
                 self._piece(slice(start, end), points[start:end], rng, found, lost, len(points))
                 start = end
-        except Exception as error:  # the function cannot be recorded, or raises at some draws
-            if from_signal(error):
-                raise
-            return None
-        return found, lost
+            return found, lost
+        return None
 
     def _piece(
         self, where: slice, rows: np.ndarray, rng: np.random.Generator,

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.interrupts import from_signal
+from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
-from varmat.models.functions import Named, of_values
+from varmat.models.functions import Named, never, of_values
 from varmat.models.predictive import Predictive, draws_of, real_arrays, stacked
 from varmat.models.results import (
     Groups,
@@ -175,15 +175,8 @@ class _Pointwise:
                 rows[i] = None if k in lost else {name: x[k] for name, x in found.items()}
             left = [left[k] for k in lost]
         for i in left:
-            try:
+            with Attempt(self._allows), block.noted("log_likelihood", i):
                 rows[i] = self._terms._plain(self._model, self._at_draws.named(points[i]))
-            except Exception as error:
-                if not self._allows(error):
-                    error.add_note(
-                        f"log_likelihood: at draw {block.start + i}, counted from 0 through all "
-                        "chains"
-                    )
-                    raise
         return rows
 
 
@@ -197,24 +190,12 @@ def of_data(model: Model, observed: Iterable[str]) -> Groups:
     }
     observed, groups = {*observed}, Groups()
     for name, x in {**model._layout.given, **model._stated.incomplete}.items():
-        try:
+        with Attempt() as attempt:  # `x` may be of any library
             array = np.asarray(x)
-        except (
-            Exception
-        ) as error:  # anything, from objects of other libraries: ArviZ takes arrays only
-            if from_signal(error):
-                raise
-            continue
-        if array.dtype.kind in "biufUM" and name not in taken:
-            groups.setdefault("observed_data" if name in observed else "constant_data", {})[
-                name
-            ] = array
+        if attempt.error is None and array.dtype.kind in "biufUM" and name not in taken:
+            group = "observed_data" if name in observed else "constant_data"
+            groups.setdefault(group, {})[name] = array
     return {name: groups[name] for name in ("observed_data", "constant_data") if name in groups}
-
-
-def never(error: Exception) -> bool:
-    """The default: no error is allowed."""
-    return False
 
 
 def beside(

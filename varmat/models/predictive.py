@@ -255,14 +255,8 @@ class _Simulation:
         rows = {}
         for i, numbers in lost.items():
             values = self._at_draws.named(block.rows[i])
-            try:
+            with block.noted(self._predictor.function, i):
                 rows[i] = self._once(values, numbers)
-            except Exception as error:
-                error.add_note(
-                    f"{self._predictor.function}: at draw {block.start + i}, counted from 0 "
-                    "through all chains"
-                )
-                raise
         if recorded is None:
             made = stacked(self._predictor.function, list(rows.values()), (1, count))
             return {name: x[0] for name, x in made.items()}

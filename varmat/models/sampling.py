@@ -90,9 +90,8 @@ def _on_executor(
     """Sample chain by chain on an executor."""
     from varmat.models.shared_chains import SharedChains
 
-    in_python = _evaluated_in_python(calls)
-    if calls.failures:
-        raise calls.failures[0]
+    with calls.failing_first():
+        in_python = _evaluated_in_python(calls)
     _warn_of_obstacle(calls.model, level=5)
     model = _without_recording(calls.model) if in_python else calls.model
     return SharedChains(model, calls.seed, calls.starts, settings, is_busy=True).sample(executor)
@@ -113,22 +112,16 @@ def run_nutpie(
     count = settings["chains"]
     if executor is not None:
         return joined_chains(_on_executor(calls, settings, executor), count)
-    native = prepared(calls)
-    in_python = native is None and _evaluated_in_python(calls)
-    if calls.failures:
-        raise calls.failures[0]
+    with calls.failing_first():
+        native = prepared(calls)
+        in_python = native is None and _evaluated_in_python(calls)
     if in_python:
         return joined_chains(_by_processes(calls, settings), count)
     from varmat.models.chains import ThreadedChains  # slow to import
 
     is_told = _warn_of_obstacle(model)
-    try:
+    with calls.failing_first():
         found = ThreadedChains(model, seed, starts, settings).sample(calls, native)
-    except BaseException:  # a panic in nutpie is no Exception
-        if not calls.failures:
-            raise
-    if calls.failures:
-        raise calls.failures[0]
     if not is_told:
         _warn_of_obstacle(model)
     groups, numbers = joined_chains(found, count)

@@ -47,7 +47,8 @@ class SharedJob:
         except (Exception, KeyboardInterrupt, SystemExit):
             board[STOP, 0] = 1.0  # the other chains are of no use
             raise
-        except BaseException as error:  # also nutpie's panics, which cannot be pickled
+        # A panic of nutpie cannot be pickled.
+        except BaseException as error:
             board[STOP, 0] = 1.0
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
         if not found[1]:

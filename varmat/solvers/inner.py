@@ -218,7 +218,8 @@ class _IfPossible:
             return self.table[self.name](*args)
         except DomainError:
             raise
-        except Exception as error:  # any of the function, which may raise none when it runs eagerly
+        # Any of the function, which may raise none when it runs eagerly.
+        except Exception as error:
             if from_signal(error):
                 raise
             result = self.eager(*args)

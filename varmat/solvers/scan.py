@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dual import Dual, Level
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError, Noted, ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
@@ -207,12 +207,8 @@ class Body:
 
     def _step(self, t: int, function: Function, *leaves: LeafSequence) -> Result:
         """A step as it is written; errors name it."""
-        try:
-            with np.errstate(all="ignore"):
-                return function(*map(list, leaves))
-        except Exception as error:
-            error.add_note(f"in step {t} of {self.name}")
-            raise
+        with Noted(f"in step {t} of {self.name}"), np.errstate(all="ignore"):
+            return function(*map(list, leaves))
 
     # --- derivatives ---
 

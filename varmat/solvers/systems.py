@@ -14,7 +14,7 @@ from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.recorded import record_values
-from varmat.interrupts import from_signal
+from varmat.interrupts import Attempt, from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.run import runner_for
 from varmat.solvers.inner import MANY, Inner, native_pays
@@ -154,13 +154,9 @@ class System:
                     start = end
                 return [function(v[0], v[1 : 1 + size], parts)]
 
-            try:
-                with np.errstate(all="ignore"):
-                    self._programs[key] = record_values(of_vector, point)[0]
-            except Exception as error:
-                if from_signal(error):
-                    raise
-                self._programs[key] = None  # calling the function raises its own errors
+            self._programs[key] = None
+            with Attempt(), np.errstate(all="ignore"):
+                self._programs[key] = record_values(of_vector, point)[0]
         return self._programs[key]
 
     def rates(self, k: int, in_state: bool) -> Program | None:
