@@ -4,7 +4,6 @@ numbers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import plain, settled
 from varmat.core.dual import Dual, Level
-from varmat.core.errors import DomainError
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import VARIABLES, data
@@ -21,7 +20,7 @@ from varmat.derivatives.forward import jvp
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded import recorded
-from varmat.derivatives.structure import map_leaves
+from varmat.derivatives.structure import map_leaves, split
 from varmat.interrupts import from_signal
 from varmat.programs.run import has_native
 
@@ -55,15 +54,26 @@ def value_now(x: Operand) -> Result:
     return x._val if type(x) in VARIABLES else plain(x)
 
 
+def checked_vector(name: str, title: str, x: Operand, ndmin: int = 0) -> np.ndarray:
+    """The plain values of a vector with elements, all finite, in a new array."""
+    values = np.array(data(value_now(x), f"{name}: {title}"), ndmin=ndmin)
+    if values.ndim != 1:
+        raise ShapeError(f"{name}: {title} has shape {values.shape}, but must be a vector!")
+    if not values.size:
+        raise ShapeError(f"{name}: {title} has no elements, but must have at least one!")
+    check_finite(name, title, values)
+    return values
+
+
+def check_finite(name: str, title: str, x: np.ndarray) -> None:
+    if not np.isfinite(x).all():
+        i = int(np.flatnonzero(~np.isfinite(x))[0])
+        raise DomainError(f"{name}: {title}[{i}] is {float(x[i])!r}, but must be finite!")
+
+
 def shaped(elements: np.ndarray, shapes: Iterable[Shape]) -> list[Plain]:
     """Arrays and numbers of these shapes, whose elements lie one after the other in a vector."""
-    found: list[Plain] = []
-    start = 0
-    for shape in shapes:
-        end = start + math.prod(shape)
-        found.append(elements[start:end].reshape(shape) if shape else float(elements[start]))
-        start = end
-    return found
+    return [x if np.shape(x) else float(x) for x in split(elements, shapes)]
 
 
 def native_pays(count: int) -> bool:

@@ -54,7 +54,7 @@ def _(
     S K^-1 (dK a + K d grad f), so s' d theta = r' (dK a + K d grad f) with r = (I - R K) s.
     """
     theta, a = mode.theta, mode.a
-    spread, curvature = mode.spread()  # S and R
+    spread, curvature = mode.factor.spread()  # S and R
     held = 0.5 * g * blocks_of(spread, control.block)
     second = DirectionalRate(DirectionalRate(inner))
     slope: Operand = 0.0
@@ -233,7 +233,7 @@ def draws(
             "have no derivative!"
         )
     mode = find_mode(inner, np.asarray(data(k, f"{inner.name}: the covariance")), (), control)
-    values, axes = np.linalg.eigh(mode.spread()[0])
+    values, axes = np.linalg.eigh(mode.factor.spread()[0])
     z = np.random.default_rng(rng).standard_normal(
         (*(() if size is None else (size,)), len(values))
     )
