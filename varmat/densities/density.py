@@ -157,9 +157,13 @@ class Density:
         if name.endswith("_lpmf"):
             self.data_domain = lambda *_: nonnegative_integer
         self.all_terms = frozenset({*arguments, "constants"})
-        self.parameters = positional(arguments)
+        self.takes(positional(arguments))
+
+    def takes(self, parameters: list[inspect.Parameter]) -> None:
+        """Set the signature."""
+        self.parameters = parameters
         propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
-        self.__signature__ = inspect.Signature([*self.parameters, propto])
+        self.__signature__ = inspect.Signature([*parameters, propto])
         self.proportional = Proportional(self)
 
     def __reduce__(self) -> str:

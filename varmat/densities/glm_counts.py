@@ -110,10 +110,9 @@ class Trials(Glm):
     ) -> None:
         super().__init__(family, arguments, support, partials, ("n", "N"))
         n, x, alpha, beta, trials = self.names
-        self.parameters = positional([n, trials, x, alpha, beta])
-        self.__signature__, operation = self._in_order(self.__signature__), self.operation
-        self.proportional.__signature__ = inspect.Signature(self.parameters)
+        self.takes(positional([n, trials, x, alpha, beta]))
         # In messages about what is missing.
+        operation = self.operation
         operation.__signature__, operation.signature = map(
             self._in_order, (operation.__signature__, operation.signature)
         )

@@ -14,8 +14,7 @@ from varmat.densities.density import LN2
 from varmat.densities.skewed import (
     ROOT_TWO_OVER_PI,
     exp_mod_normal_lpdf,
-    hazard,
-    mean_beyond,
+    exponential_part,
     skew_double_exponential_lpdf,
     skew_normal_lpdf,
 )
@@ -103,12 +102,8 @@ def _exp_mod_normal(x: Operand, mu: Operand, sigma: Operand, rate: Operand) -> T
     """
     inv = 1.0 / sigma
     z, a = (x - mu) * inv, rate * sigma
-    w = z - a
-    h = hazard(w)
-    v = mean_beyond(w, h)
-    left = -0.5 * z * z + np.log(ROOT_TWO_OVER_PI / h) - LN2
-    right = a * (0.5 * a - z) + log_ndtr(np.maximum(w, 0.0))
-    second = np.where(w < 0.0, left, right)
+    w, _, v, left, right = exponential_part(z, a)
+    second = np.where(w < 0.0, left - LN2, right)
     lower = log_exp_mod_normal(z, a)
     upper = np.where(lower < -LN2, np.log1p(-np.exp(lower)), np.logaddexp(log_ndtr(-z), second))
 
