@@ -207,6 +207,11 @@ def split(vector: Operand, shapes: Iterable[Shape]) -> Iterator[Operand]:
         start = end
 
 
+def shaped(vector: Operand, shapes: Iterable[Shape]) -> list[Operand]:
+    """The same as a list, with floats as numbers if the vector is plain."""
+    return [float(x) if isinstance(x, np.floating) else x for x in split(vector, shapes)]
+
+
 def derivative_block(rows: Operand, shape: Shape, leaf: Operand) -> Operand:
     """The derivative of an output of a given shape with respect to `leaf`: `rows` has a row for
     each element of the output.

@@ -12,7 +12,7 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import constant
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
-from varmat.derivatives.structure import leaves_of, map_leaves, plain_tree, rebuilt, split
+from varmat.derivatives.structure import leaves_of, map_leaves, plain_tree, rebuilt, shaped
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import T
@@ -98,7 +98,6 @@ def ravel_pytree(tree: object) -> tuple[Operand, Callable[[Operand], Result]]:
                 f"unravel: the argument has shape {np.shape(vector)}, but must have shape "
                 f"{flat.shape}!"
             )
-        parts = split(vector, shapes)
-        return rebuilt(template, (float(x) if isinstance(x, np.floating) else x for x in parts))
+        return rebuilt(template, shaped(vector, shapes))
 
     return flat, unravel

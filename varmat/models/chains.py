@@ -19,9 +19,9 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,15 @@ STOP = -1
 BETWEEN = 0.1
 
 T = TypeVar("T")
+
+
+@contextmanager
+def shared_board(chains: int) -> Iterator[tuple[str, np.ndarray]]:
+    """A new board, and the path of its file."""
+    # On some systems a mapped file cannot be removed. Then the system removes it later.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path = str(Path(folder, "board"))
+        yield path, np.memmap(path, float, "w+", shape=(chains + 1, 5))
 
 
 def chain_seed(seed: int, chain: int) -> int:
@@ -429,12 +438,9 @@ class Chains(Watching):
         return found
 
     def _sample_there(self) -> dict[int, Groups]:
-        # On some systems a mapped file cannot be removed. Then the system removes it later.
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            path = Path(folder, "board")
-            board = np.memmap(path, float, "w+", shape=(self._chains + 1, 5))
+        with shared_board(self._chains) as (path, board):
             runs = [
-                self._executor.submit(_run, self._payload, str(path), self._chains, i)
+                self._executor.submit(_run, self._payload, path, self._chains, i)
                 for i in range(self._chains)
             ]
             return self._collected(runs, board)

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,9 +119,7 @@ class LogLikelihood:
 
     def _plain(self, model: Model, values: dict[str, Operand]) -> NamedArrays:
         """The terms at plain values, of which the functions get copies."""
-        values = copy.deepcopy(values)
-        if model._transformed is not None:
-            values.update(model._transformed.named_values(copy.deepcopy(values)))
+        values = model._completed(copy.deepcopy(values))
         return real_arrays("Model: log_likelihood", self.at(values))
 
 
@@ -157,9 +156,7 @@ class _Pointwise:
     def _values(
         self, values: dict[str, Operand], again: dict[str, Operand], _: Operand
     ) -> dict[str, Operand]:
-        if self._model._transformed is not None:  # it may write into its arguments
-            values = {**values, **self._model._transformed.named_values(again)}
-        return self._terms.at(values)
+        return self._terms.at(self._model._completed(values, again))
 
     def __call__(self, block: Draws) -> list[dict[str, Operand] | None]:
         points = block.rows
@@ -309,7 +306,9 @@ def _named(
         arrays, shape = draws_of(name, dict(draws), model._layout.parameters)
         flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
         rows = [
-            row for found in of_blocks(name, _Made(model), flat, executor, rng) for row in found
+            row
+            for found in of_blocks(name, partial(_made, model), flat, executor, rng)
+            for row in found
         ]
         return {"posterior": stacked(name, rows, shape)}
     q, size = np.asarray(draws), model.param_unc_num()
@@ -318,42 +317,20 @@ def _named(
             f"{name}: draws has shape {q.shape}, but must have shape (chains, draws, {size})!"
         )
     points = np.ascontiguousarray(q, float).reshape(-1, size)
-    found = of_blocks(name, _Constrained(model), points, executor, rng)
+    found = of_blocks(name, partial(_constrained, model), points, executor, rng)
     posterior = stacked(name, [row for rows, _ in found for row in rows], q.shape[:2])
     lp = np.array([value for _, values in found for value in values]).reshape(q.shape[:2])
     return {"posterior": posterior, "sample_stats": {"lp": lp}}
 
 
-class _Constrained:
-    """Sent to the workers; gives all named values at a block of unconstrained vectors, and their
-    log densities.
-    """
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    def __call__(self, block: Draws) -> tuple[list[dict[str, Operand]], list[float]]:
-        rng = np.random.default_rng(block.seed)
-        rows = [self._model.constrain(q, True, True, rng) for q in block.rows]
-        return rows, [density_at(self._model, q, True)[0] for q in block.rows]
+def _constrained(model: Model, block: Draws) -> tuple[list[dict[str, Operand]], list[float]]:
+    """All named values at a block of unconstrained vectors, and their log densities."""
+    rng = np.random.default_rng(block.seed)
+    rows = [model.constrain(q, True, True, rng) for q in block.rows]
+    return rows, [density_at(model, q, True)[0] for q in block.rows]
 
 
-class _Made:
-    """Sent to the workers; gives the parameters of a block and their transformed parameters."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    def __call__(self, block: Draws) -> list[dict[str, Operand]]:
-        rng = np.random.default_rng(block.seed)
-        return [_made(self._model, values, rng) for _, values in block.each()]
-
-
-def _made(model: Model, values: dict[str, Operand], rng: np.random.Generator) -> dict[str, Operand]:
-    """Parameters, transformed parameters and generated quantities at a draw."""
-    values = dict(values)
-    if model._transformed is not None:
-        values.update(model._transformed.named_values(copy.deepcopy(values)))
-    if model._generated is not None:
-        values.update(model._generated.named_values(copy.deepcopy(values), rng=rng))
-    return values
+def _made(model: Model, block: Draws) -> list[dict[str, Operand]]:
+    """Parameters, transformed parameters and generated quantities at a block of draws."""
+    rng = np.random.default_rng(block.seed)
+    return [model._with_quantities(model._completed(values), rng) for _, values in block.each()]

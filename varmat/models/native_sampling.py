@@ -90,9 +90,8 @@ class NativeModel:
         which it may write.
         """
         model = self._calls.model
-        values = dict(model._layout.unpack(q, False)[0])
-        if model._transformed is not None:
-            values.update(model._transformed.named_values(model._layout.unpack(copy, False)[0]))
+        again = {} if model._transformed is None else model._layout.unpack(copy, False)[0]
+        values = model._completed(model._layout.unpack(q, False)[0], again)
         return [values[name] for name in self._made]
 
     # --- called from the threads of the sampler ---

@@ -4,7 +4,7 @@ numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +20,12 @@ from varmat.derivatives.forward import jvp
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded import recorded
-from varmat.derivatives.structure import map_leaves, split
+from varmat.derivatives.structure import map_leaves
 from varmat.interrupts import from_signal
 from varmat.programs.run import has_native
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result, Shape
+    from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
 
@@ -69,11 +69,6 @@ def check_finite(name: str, title: str, x: np.ndarray) -> None:
     if not np.isfinite(x).all():
         i = int(np.flatnonzero(~np.isfinite(x))[0])
         raise DomainError(f"{name}: {title}[{i}] is {float(x[i])!r}, but must be finite!")
-
-
-def shaped(elements: np.ndarray, shapes: Iterable[Shape]) -> list[Plain]:
-    """Arrays and numbers of these shapes, whose elements lie one after the other in a vector."""
-    return [x if np.shape(x) else float(x) for x in split(elements, shapes)]
 
 
 def native_pays(count: int) -> bool:
