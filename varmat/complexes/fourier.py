@@ -58,11 +58,11 @@ def _transform(name: str, opposite: Function, results: str = "c") -> ComplexOper
     return op
 
 
-def _of_half(g: Adjoint, n: int, axis: int, norm: str) -> Result:
+def _of_half(g: Adjoint, n: int, axis: int, norm: Setting) -> Result:
     return np.fft.irfft(g * _weights(g.shape, axis, n, 0.5), n, axis, norm)
 
 
-def _of_real(g: Adjoint, n: int, axis: int, norm: str) -> Result:
+def _of_real(g: Adjoint, n: int, axis: int, norm: Setting) -> Result:
     return np.fft.rfft(g, n, axis, norm) * _weights(g.shape, axis, n, 2.0)
 
 

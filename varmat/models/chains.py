@@ -400,10 +400,10 @@ class Chains(Watching):
             return ""
         if multiprocessing.current_process().daemon:
             return "this process may not start others"
-        self._payload, error = _tried(lambda: cloudpickle.dumps(self._job))
-        if error is not None:
+        self._payload, failed = _tried(lambda: cloudpickle.dumps(self._job))
+        if failed is not None:
             found = unpicklable(self._job.model, cloudpickle)
-            return found or f"the model cannot be pickled: {error}"
+            return found or f"the model cannot be pickled: {failed}"
         self._executor = loky.ProcessPoolExecutor(workers, initializer=_begin)
         try:
             if reason := self._of(self._executor.submit(_loads, self._payload)):
