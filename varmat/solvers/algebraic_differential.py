@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.dual import value_now
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
@@ -15,7 +16,7 @@ from varmat.derivatives.structure import leaves_of, shaped, unit_rows
 from varmat.solvers import steppers, sundials
 from varmat.solvers.differential import MULTISTEP, MULTISTEP_LIMIT, TOLERANCES
 from varmat.solvers.initial_values import check_limits, checked_start, most_steps, stacked
-from varmat.solvers.inner import Inner, check_finite, value_now
+from varmat.solvers.inner import Inner, check_finite
 from varmat.solvers.systems import Leaves, System
 
 if TYPE_CHECKING:

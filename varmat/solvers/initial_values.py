@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.dual import value_now
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped
 from varmat.programs.build.symbol import UntraceableError, require
-from varmat.solvers.inner import Inner, checked_vector, value_now
+from varmat.solvers.inner import Inner, checked_vector
 from varmat.solvers.runge_kutta import RungeKutta
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
 from varmat.solvers.systems import Leaves, System, SystemTangent

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.dispatch import plain, settled
-from varmat.core.dual import Dual, Level
+from varmat.core.dispatch import settled
+from varmat.core.dual import Dual, Level, value_now
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
-from varmat.core.variables import VARIABLES, data
+from varmat.core.variables import data
 from varmat.derivatives.forward import jvp
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
@@ -43,15 +43,6 @@ class _Place:
 
     def __init__(self, index: int) -> None:
         self.index = index
-
-
-def value_now(x: Operand) -> Result:
-    """The plain value of an operand, for checks that the operation repeats in each run of a
-    recording.
-    """
-    while isinstance(x, Dual):
-        x = x.val
-    return x._val if type(x) in VARIABLES else plain(x)
 
 
 def checked_vector(name: str, title: str, x: Operand, ndmin: int = 0) -> np.ndarray:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.dual import value_now
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
 from varmat.functions.linalg.determinants import log_determinant
-from varmat.solvers.inner import Inner, value_now
+from varmat.solvers.inner import Inner
 from varmat.solvers.latent_modes import Control, DirectionalRate, Mode, blocks_of, find_mode, units
 
 if TYPE_CHECKING:

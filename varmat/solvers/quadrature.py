@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.dual import value_now
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
 from varmat.derivatives.structure import leaves_of, shaped
 from varmat.solvers.double_exponential import RangeSums, integrals
-from varmat.solvers.inner import Inner, value_now
+from varmat.solvers.inner import Inner
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.dual import Dual, Level
+from varmat.core.dual import Dual, Level, value_now
 from varmat.core.errors import DomainError, Noted, ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import Saved, is_differentiable, operation
@@ -25,7 +25,7 @@ from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes import optimised, without_dead_steps
 from varmat.programs.run import runner_for
-from varmat.solvers.inner import Inner, native_pays, value_now
+from varmat.solvers.inner import Inner, native_pays
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
