@@ -29,19 +29,16 @@ if TYPE_CHECKING:
     from varmat.typing import Settings
 
 
-def _reason(error: BaseException) -> str:
-    return str(error).removeprefix("recorded: ") or type(error).__name__
-
-
 def _warn_of_obstacle(model: Model, how: str = "", level: int = 4) -> bool:
     """Warn if a log density could not be recorded, so that Python evaluates it at every point.
     Returns whether it warned.
     """
     obstacle = getattr(model._value_and_grad, "obstacle", None)
     if obstacle is not None:
+        reason = str(obstacle).removeprefix("recorded: ") or type(obstacle).__name__
         text = (
             f"the log density cannot be recorded, so that every point is evaluated in Python{how}: "
-            f"{_reason(obstacle)}"
+            f"{reason}"
         )
         warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=level)
     return obstacle is not None
