@@ -1,4 +1,5 @@
-"""Signals: Ctrl-C that waits for a good moment, and errors that the handler of a signal raised.
+"""Errors that a with statement ends at or adds notes to, and signals: Ctrl-C that waits for a good
+moment, and errors that the handler of a signal raised.
 
 Python calls the handlers of signals in the main thread, between any two instructions. An error
 that a handler raises there may come up in a callback of compiled code, which can only print it, or
@@ -76,6 +77,22 @@ class Attempt:
             return False
         self.error = error
         return True
+
+
+class Noted:
+    """Adds a note to the errors that leave a with statement, unless they are to be skipped."""
+
+    __slots__ = ("_skips", "_text")
+
+    def __init__(self, text: str, skips: Callable[[Exception], bool] = lambda _: False) -> None:
+        self._text, self._skips = text, skips
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception) and not self._skips(error):
+            error.add_note(self._text)
 
 
 def _arguments(frame: FrameType) -> list[object]:

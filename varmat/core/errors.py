@@ -92,22 +92,6 @@ class ShapeError(ValueError):
         super().__init__(called(text))
 
 
-class Noted:
-    """Adds a note to the errors that leave a with statement, unless they are to be skipped."""
-
-    __slots__ = ("_skips", "_text")
-
-    def __init__(self, text: str, skips: Callable[[Exception], bool] = lambda _: False) -> None:
-        self._text, self._skips = text, skips
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, Exception) and not self._skips(error):
-            error.add_note(self._text)
-
-
 def mismatch(name: str, error: ValueError, *values: Plain) -> ValueError:
     """What to raise where operands do not broadcast; any other error stays what it is."""
     shapes = " and ".join(str(np.shape(v)) for v in values)

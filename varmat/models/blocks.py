@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from varmat.core.errors import Noted
+from varmat.interrupts import Noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from varmat.core.errors import Noted
+from varmat.interrupts import Noted
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result

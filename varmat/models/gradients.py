@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
-from varmat.core.errors import Noted, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, RecordedIfPossible
-from varmat.interrupts import Attempt
+from varmat.interrupts import Attempt, Noted
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.functions import recoverable
 from varmat.programs.run.threads import one_blas_thread

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dual import Dual, Level, value_now
-from varmat.core.errors import DomainError, Noted, ShapeError
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
@@ -18,7 +18,7 @@ from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
-from varmat.interrupts import from_signal
+from varmat.interrupts import Noted, from_signal
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import called
 from varmat.programs.ir.program import ElsewhereError, Program
