@@ -1,4 +1,5 @@
-"""Signals: Ctrl-C that waits for a good moment, and errors that the handler of a signal raised.
+"""Errors that a with statement ends at or adds notes to, and signals: Ctrl-C that waits for a good
+moment, and errors that the handler of a signal raised.
 
 Python calls the handlers of signals in the main thread, between any two instructions. An error
 that a handler raises there may come up in a callback of compiled code, which can only print it, or
@@ -39,6 +40,59 @@ def from_signal(error: BaseException) -> bool:
         if any(isinstance(n, int) and x is interrupted for n, x in pairwise(given)):
             return True
     return False
+
+
+def _any_of_code(error: Exception) -> bool:
+    return not from_signal(error)
+
+
+class Attempt:
+    """Ends a with statement at an error that is expected, because there is another way after it.
+
+    By default any error is, except those of the handlers of signals. That is for recording a
+    function of the user, which may then raise what it does not raise for numbers, and for objects
+    of other libraries. Whatever concerns the user is raised again by the other way.
+
+    Parameters
+    ----------
+    expected : callable, optional
+        Whether an error is.
+
+    Attributes
+    ----------
+    error : Exception or None
+    """
+
+    __slots__ = ("_expected", "error")
+
+    def __init__(self, expected: Callable[[Exception], bool] = _any_of_code) -> None:
+        self._expected = expected
+        self.error: Exception | None = None
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not (isinstance(error, Exception) and self._expected(error)):
+            return False
+        self.error = error
+        return True
+
+
+class Noted:
+    """Adds a note to the errors that leave a with statement, unless they are to be skipped."""
+
+    __slots__ = ("_skips", "_text")
+
+    def __init__(self, text: str, skips: Callable[[Exception], bool] = lambda _: False) -> None:
+        self._text, self._skips = text, skips
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception) and not self._skips(error):
+            error.add_note(self._text)
 
 
 def _arguments(frame: FrameType) -> list[object]:

@@ -258,6 +258,7 @@ def test_a_reverse_pass_inside_the_function_does_not_disturb():
         return np.sum(x * x)
 
     assert_same(vm.gradient(f, np.array([1.0, 2.0])), np.array([2.0, 4.0]))
+    assert_same(vm.gradient(lambda x: 0.0 * float(vm.value(f(x))), np.ones(2)), np.zeros(2))
     assert_same(
         vm.hessian_times_vector(lambda x: f(x.val) * 0 + np.sum(x * x), np.ones(2), np.ones(2)),
         np.array([2.0, 2.0]),

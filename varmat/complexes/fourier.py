@@ -39,61 +39,37 @@ def _weights(shape: Shape, axis: int, n: int, inner: float) -> np.ndarray:
     return weights.reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
 
 
-@complex_operation()
-def complex_fft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
-    """`numpy.fft.fft`."""
-    return np.fft.fft(a, n, axis, norm)
+def _transform(name: str, opposite: Function, results: str = "c") -> ComplexOperation:
+    """The operation of a transform of `numpy.fft`, which is imported when it is first used, given
+    what its conjugate transpose does to all elements.
+    """
 
+    def function(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
+        return getattr(np.fft, name)(a, n, axis, norm)
 
-@complex_fft.pull
-def complex_fft_pull(g: Adjoint, r: Plain, a: Plain, n: int, axis: int, norm: Setting) -> Adjoint:
-    return lambda: fitted(np.fft.ifft(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
-
-
-@complex_operation()
-def complex_ifft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
-    """`numpy.fft.ifft`."""
-    return np.fft.ifft(a, n, axis, norm)
-
-
-@complex_ifft.pull
-def complex_ifft_pull(g: Adjoint, r: Plain, a: Plain, n: int, axis: int, norm: Setting) -> Adjoint:
-    return lambda: fitted(np.fft.fft(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
-
-
-@complex_operation()
-def complex_rfft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
-    """`numpy.fft.rfft`."""
-    return np.fft.rfft(a, n, axis, norm)
-
-
-@complex_rfft.pull
-def complex_rfft_pull(g: Adjoint, r: Plain, a: Plain, n: int, axis: int, norm: Setting) -> Adjoint:
-    halved = g * _weights(g.shape, axis, n, 0.5)
-    return lambda: fitted(np.fft.irfft(halved, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
-
-
-@complex_operation(results="r")
-def complex_irfft(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
-    """`numpy.fft.irfft`."""
-    return np.fft.irfft(a, n, axis, norm)
-
-
-@complex_irfft.pull
-def complex_irfft_pull(g: Adjoint, r: Plain, a: Plain, n: int, axis: int, norm: Setting) -> Adjoint:
-    def contribution() -> Result:
-        spectrum = np.fft.rfft(g, n, axis, OPPOSITE[norm])
-        return fitted(spectrum * _weights(g.shape, axis, n, 2.0), a.shape[axis], axis)
-
-    return contribution
-
-
-def _linear(op: ComplexOperation) -> None:
+    function.__name__, function.__doc__ = f"complex_{name}", f"`numpy.fft.{name}`."
+    op = complex_operation(results=results)(function)
     op.push(lambda r, a, **settings: lambda t: op(t, **settings))
 
+    @op.pull
+    def pull(g: Adjoint, r: Plain, a: Plain, n: int, axis: int, norm: Setting) -> Adjoint:
+        return lambda: fitted(opposite(g, n, axis, OPPOSITE[norm]), a.shape[axis], axis)
 
-for _op in (complex_fft, complex_ifft, complex_rfft, complex_irfft):
-    _linear(_op)
+    return op
+
+
+def _of_half(g: Adjoint, n: int, axis: int, norm: Setting) -> Result:
+    return np.fft.irfft(g * _weights(g.shape, axis, n, 0.5), n, axis, norm)
+
+
+def _of_real(g: Adjoint, n: int, axis: int, norm: Setting) -> Result:
+    return np.fft.rfft(g, n, axis, norm) * _weights(g.shape, axis, n, 2.0)
+
+
+complex_fft = _transform("fft", lambda *args: np.fft.ifft(*args))
+complex_ifft = _transform("ifft", lambda *args: np.fft.fft(*args))
+complex_rfft = _transform("rfft", _of_half)
+complex_irfft = _transform("irfft", _of_real, "r")
 
 
 def _answer(name: str) -> Callable[[Function], Function]:
@@ -108,9 +84,7 @@ def _answer(name: str) -> Callable[[Function], Function]:
     return register
 
 
-def _along(
-    op: ComplexOperation, a: Operand, n: Operand, axis: int, norm: str | None, half: bool = False
-) -> Result:
+def _along(op: ComplexOperation, a: Operand, n: Operand, axis: int, norm: str | None) -> Result:
     """A transform along one axis, after checking the arguments."""
     name = op.name.removeprefix("complex_")
     if not np.ndim(a):
@@ -124,30 +98,23 @@ def _along(
         )
     axis = range(np.ndim(a))[axis]
     if n is None:
-        n = 2 * (np.shape(a)[axis] - 1) if half else np.shape(a)[axis]
+        n = 2 * (np.shape(a)[axis] - 1) if op is complex_irfft else np.shape(a)[axis]
     if n < 1:
         raise DomainError(f"{name}: n is {n}, but must be at least 1!")
     return op(a, n=int(n), axis=axis, norm=norm)
 
 
-@_answer("fft")
-def _fft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
-    return _along(complex_fft, a, n, axis, norm)
+def _of_one_axis(op: ComplexOperation) -> Function:
+    @_answer(op.name.removeprefix("complex_"))
+    def answer(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
+        return _along(op, a, n, axis, norm)
+
+    return answer
 
 
-@_answer("ifft")
-def _ifft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
-    return _along(complex_ifft, a, n, axis, norm)
-
-
-@_answer("rfft")
-def _rfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
-    return _along(complex_rfft, a, n, axis, norm)
-
-
-@_answer("irfft")
-def _irfft(a: Operand, n: int | None = None, axis: int = -1, norm: str | None = None) -> Result:
-    return _along(complex_irfft, a, n, axis, norm, half=True)
+_fft, _ifft, _rfft, _irfft = map(
+    _of_one_axis, (complex_fft, complex_ifft, complex_rfft, complex_irfft)
+)
 
 
 @_answer("hfft")

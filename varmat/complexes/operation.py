@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.complexes.variable import joined, paired, parts
+from varmat.complexes.variable import joined, parts
 from varmat.core.dispatch import COMPLEX
 from varmat.core.operation import is_differentiable, operation
 
@@ -97,49 +97,36 @@ class ComplexOperation:
             kinds += "r" if im is None else "c"
         if not any(map(is_differentiable, flat)):
             return self.function(*assembled(flat, kinds), **settings)
-        return self._joined(self.operation(*flat, kinds=kinds, **settings))
+        return self._whole(self.operation(*flat, kinds=kinds, **settings))
+
+    def _flat(self, parts: Operand) -> Result:
+        """The parts of the results as a tuple: a single real result has no other parts."""
+        return (parts,) if self.results == "r" else parts
+
+    def _whole(self, flat: Operand) -> Result:
+        """The results, joined from their parts."""
+        found = assembled(self._flat(flat), self.results)
+        return tuple(found) if len(found) > 1 else found[0]
 
     def _split(self, value: Operand) -> Result:
         """The parts of the results as a flat tuple; a single real result stays as it is."""
         if self.results == "r":
             return value
-        if type(value) is not tuple and isinstance(value, tuple):
-            value = tuple(value)
         found: list[Result] = []
         for x, kind in zip(value if len(self.results) > 1 else (value,), self.results, strict=True):
             found += [np.real(x), np.imag(x)] if kind == "c" else [x]
         return tuple(found)
 
-    def _joined(self, flat: Operand) -> Result:
-        """The results, joined from their parts."""
-        if self.results == "r":
-            return flat
-        remaining = iter(flat)
-        found = [
-            joined(next(remaining), next(remaining) if kind == "c" else None)
-            for kind in self.results
-        ]
-        return tuple(found) if len(found) > 1 else found[0]
-
-    def _adjoints(self, g: Adjoint, r: Operand) -> Result:
-        """The complex adjoints of the results; zeros for a result on which nothing depends."""
-        if self.results == "r":
-            return g
-        remaining = iter(zip(g, r, strict=True))
-        found: list[Result] = []
-        for kind in self.results:
-            pair = [next(remaining) for _ in range(2 if kind == "c" else 1)]
-            filled = [np.zeros(np.shape(value)) if each is None else each for each, value in pair]
-            found.append(paired(*filled) if kind == "c" else filled[0])
-        return tuple(found) if len(found) > 1 else found[0]
-
     def _reverse(
         self, g: Adjoint, r: Operand, *given: Operand, kinds: str, **settings: Any
     ) -> Result:
         values = assembled(given, kinds)
-        results = r if self.results == "r" else assembled(r, self.results)
-        results = results if self.results == "r" or len(self.results) > 1 else results[0]
-        found = self.pull_rule(self._adjoints(g, r), results, *values, **settings)
+        # A part on which nothing depends has the adjoint zero.
+        pairs = zip(self._flat(g), self._flat(r), strict=True)
+        adjoints = tuple(np.zeros(np.shape(x)) if each is None else each for each, x in pairs)
+        g = self._whole(adjoints[0] if self.results == "r" else adjoints)
+        results = self._whole(r)
+        found = self.pull_rule(g, results, *values, **settings)
         contributions: list[Any] = []
         for c, kind in zip(found if type(found) is tuple else (found,), kinds, strict=True):
             once = _Once(c)
@@ -149,16 +136,7 @@ class ComplexOperation:
         return tuple(contributions)
 
     def _tangent(self, r: Operand, *given: Operand, kinds: str, **settings: Any) -> Result:
-        values = list(_pairs(given, kinds))
-        results = r if self.results == "r" else list(_pairs(r, self.results))
-        results = (
-            results
-            if self.results == "r"
-            else tuple(results)
-            if len(self.results) > 1
-            else results[0]
-        )
-        found = self.push_rule(results, *values, **settings)
+        found = self.push_rule(self._whole(r), *assembled(given, kinds), **settings)
         maps: list[Any] = []
         for push, kind in zip(found if type(found) is tuple else (found,), kinds, strict=True):
             maps.append(lambda t, push=push: self._split(push(t)))
@@ -189,12 +167,12 @@ def _imaginary(t: Operand) -> Result:
 
 
 def assembled(given: Operand, kinds: str) -> list[Result]:
-    """Plain complex arrays, or NumPy's complex numbers, joined from plain parts."""
+    """Complex and real operands, joined from their parts; plain numbers are NumPy's."""
     remaining = iter(given)
     values = []
     for kind in kinds:
         x = next(remaining)
-        x = paired(x, next(remaining)) if kind == "c" else x
+        x = joined(x, next(remaining)) if kind == "c" else x
         values.append(
             np.complex128(x)
             if type(x) is complex
@@ -203,15 +181,6 @@ def assembled(given: Operand, kinds: str) -> list[Result]:
             else x
         )
     return values
-
-
-def _pairs(given: Operand, kinds: str) -> Result:
-    """As `assembled`, for parts of any kind."""
-    remaining = iter(given)
-    for kind in kinds:
-        x = next(remaining)
-        x = joined(x, next(remaining)) if kind == "c" else x
-        yield np.complex128(x) if type(x) is complex else np.float64(x) if type(x) is float else x
 
 
 def complex_operation(

@@ -192,8 +192,10 @@ def _operand(x: Operand, name: str) -> Operand:
     return np.array(x, order="C") if isinstance(x, np.ndarray) else x
 
 
-def _memory(x: Operand) -> Operand:
-    """The plain value of an array of any kind, for a look at its place and layout alone."""
+def value_now(x: Operand) -> Operand:
+    """The plain value of an operand, for a look at its layout or for checks that the operation
+    repeats in each run of a recording, which does not count this as a look at it.
+    """
     while isinstance(x, Dual):
         x = x.val
     return x._val if type(x) in VARIABLES else dispatch.plain(x)
@@ -203,7 +205,7 @@ def in_order(x: Operand) -> Operand:
     """An array of any kind, copied unless it is in row-major order and writeable; numbers as they
     are.
     """
-    plain = _memory(x)
+    plain = value_now(x)
     as_it_is = type(plain) is not np.ndarray or (plain.flags.c_contiguous and plain.flags.writeable)
     return x if as_it_is else np.copy(x, order="C")
 
@@ -328,9 +330,9 @@ def _fitted(
         tangent = np.copy(np.broadcast_to(tangent, shape))
     if not shape:
         return paired(result, tangent, level)
-    memory = _memory(tangent)
+    memory = value_now(tangent)
     if type(memory) is np.ndarray and any(
-        np.may_share_memory(memory, _memory(x.tan)) for x in operands
+        np.may_share_memory(memory, value_now(x.tan)) for x in operands
     ):
         tangent = np.copy(tangent)
     return result_dual(result, tangent, level)

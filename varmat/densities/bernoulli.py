@@ -19,17 +19,24 @@ if TYPE_CHECKING:
 
 __all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "binomial_lpmf"]
 
-# Of n successes and m failures with probabilities that are neither 0 nor 1.
-POSSIBLE = {
-    "log_theta": "log(theta)", "wins": "n * log_theta", "log_rest": "log1p(-theta)",
-     "losses": "m * log_rest",
-    "odds": "n / theta", "against": "m / (1.0 - theta)",
-}  # fmt: skip
 
-# Of a binomial coefficient what has no terms of the size of N log(N); the deviance from the most
-# likely probability, in which the others are, is written without them: see
-# `varmat.functions.special.deviances`.
-CHOICES = "log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)"
+def _of_both(n: Operand, m: Operand, theta: Operand) -> tuple[Operand, Operand, Operand]:
+    """The log probabilities of n successes and of m failures, and the derivative of their sum, with
+    probabilities that are neither 0 nor 1.
+    """
+    return n * np.log(theta), m * np.log1p(-theta), n / theta - m / (1.0 - theta)
+
+
+# The binomial coefficient has no terms of the size of N log(N). They are in the deviance from the
+# most likely probability, which is written without them: see `varmat.functions.special.deviances`.
+def _log_choices(n: Operand, trials: Operand, quick: bool) -> Operand:
+    if quick:
+        return lchoose(trials, n)
+    return log_factorial_excess(trials) - log_factorial_excess(n) - log_factorial_excess(trials - n)
+
+
+def _is_possible(n: Operand, trials: Operand) -> Operand:
+    return (n >= 0.0) & (n <= trials) & (np.floor(n) == n)
 
 
 # The choices in `odds` and `against` are of what to divide by: a quotient by zero that is not taken
@@ -55,18 +62,12 @@ def bernoulli_lpmf(n: Operand, theta: Operand, quick: bool) -> LogDensity:
     """
     m = 1.0 - n
     if quick:
-        log_theta = np.log(theta)
-        wins = n * log_theta
-        log_rest = np.log1p(-theta)
-        losses = m * log_rest
-        odds = n / theta
-        against = m / (1.0 - theta)
+        wins, losses, slope = _of_both(n, m, theta)
     else:
         wins = np.where(n > 0.5, np.log(theta), 0.0)
         losses = np.where(n > 0.5, 0.0, np.log1p(-theta))
-        odds = n / np.where(n > 0.5, theta, 1.0)
-        against = m / np.where(n > 0.5, 1.0, 1.0 - theta)
-    return LogDensity(wins, losses, theta=odds - against, support=(n == 0.0) | (n == 1.0))
+        slope = n / np.where(n > 0.5, theta, 1.0) - m / np.where(n > 0.5, 1.0, 1.0 - theta)
+    return LogDensity(wins, losses, theta=slope, support=zero_or_one.holds(n))
 
 
 # With t = alpha for a success and -alpha for a failure: log p = log(expit(t)) = min(t, 0) - log(1 +
@@ -103,7 +104,7 @@ def bernoulli_logit_lpmf(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
         e = np.exp(np.minimum(t, -t))
         chance = np.minimum(t, 0.0) - np.log1p(e)
         above = np.maximum(t <= 0.0, e)
-    return LogDensity(chance, alpha=sign * above / (1.0 + e), support=(n == 0.0) | (n == 1.0))
+    return LogDensity(chance, alpha=sign * above / (1.0 + e), support=zero_or_one.holds(n))
 
 
 bernoulli_lpmf.data_domain = bernoulli_logit_lpmf.data_domain = lambda *_: zero_or_one
@@ -137,26 +138,18 @@ def binomial_lpmf(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDen
     """
     m = N - n
     if quick:
-        choices = lchoose(N, n)
-        log_theta = np.log(theta)
-        wins = n * log_theta
-        log_rest = np.log1p(-theta)
-        losses = m * log_rest
+        wins, losses, slope = _of_both(n, m, theta)
         chance = wins + losses
-        odds = n / theta
-        against = m / (1.0 - theta)
     else:
-        choices = log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)
         chance = -binomial_deviance(n, N, theta)
-        odds = n / np.where(n > 0.0, theta, 1.0)
-        against = m / np.where(n < N, 1.0 - theta, 1.0)
+        slope = n / np.where(n > 0.0, theta, 1.0) - m / np.where(n < N, 1.0 - theta, 1.0)
         wins = np.where(n > 0.0, n * np.log(theta), 0.0)
         losses = np.where(n < N, m * np.log1p(-theta), 0.0)
     return LogDensity(
-        choices,
+        _log_choices(n, N, quick),
         chance,
-        theta=odds - against,
-        support=(n >= 0.0) & (n <= N) & (np.floor(n) == n),
+        theta=slope,
+        support=_is_possible(n, N),
         dropping=(wins, losses),
     )
 
@@ -201,16 +194,11 @@ def binomial_logit_lpmf(n: Operand, N: Operand, alpha: Operand, quick: bool) -> 
     e = np.exp(np.minimum(alpha, -alpha))
     p = np.maximum(alpha > 0.0, e) / (1.0 + e)
     q = np.maximum(alpha <= 0.0, e) / (1.0 + e)
-    if quick:
-        choices = lchoose(N, n)
-        chance = n * np.minimum(alpha, 0.0) + (N - n) * np.minimum(-alpha, 0.0) - N * np.log1p(e)
-    else:
-        choices = log_factorial_excess(N) - log_factorial_excess(n) - log_factorial_excess(N - n)
-        chance = -binomial_logit_deviance(n, N, alpha)
+    terms = n * np.minimum(alpha, 0.0), (N - n) * np.minimum(-alpha, 0.0), -N * np.log1p(e)
     return LogDensity(
-        choices,
-        chance,
+        _log_choices(n, N, quick),
+        terms[0] + terms[1] + terms[2] if quick else -binomial_logit_deviance(n, N, alpha),
         alpha=n * q - (N - n) * p,
-        support=(n >= 0.0) & (n <= N) & (np.floor(n) == n),
-        dropping=(n * np.minimum(alpha, 0.0), (N - n) * np.minimum(-alpha, 0.0), -N * np.log1p(e)),
+        support=_is_possible(n, N),
+        dropping=terms,
     )

@@ -48,6 +48,19 @@ def uniform_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
 
 # Dividing 0 by the smallest number gives 0, and 0 for its derivative in theta. The derivative in
 # the shape overflows to infinity, as it should.
+def _powers(theta: Operand, a: Operand, b: Operand, quick: bool) -> tuple[Operand, ...]:
+    """The logarithms of theta and of the rest, those of the powers a - 1 and b - 1 of both, and the
+    derivative of the sum of these in theta.
+    """
+    log_theta, log_rest = np.log(theta), np.log1p(-theta)
+    rising, falling, rest = (a - 1.0) * log_theta, (b - 1.0) * log_rest, 1.0 - theta
+    if not quick:
+        rising, falling = np.where(a == 1.0, 0.0, rising), np.where(b == 1.0, 0.0, falling)
+        rest = np.where((b == 1.0) & (theta == 1.0), 5e-324, rest)
+        theta = np.where((a == 1.0) & (theta == 0.0), 5e-324, theta)
+    return log_theta, log_rest, rising, falling, (a - 1.0) / theta - (b - 1.0) / rest
+
+
 @univariate(
     "beta distribution",
     theta=("Random variable", not_nan),
@@ -73,23 +86,12 @@ def beta_lpdf(theta: Operand, alpha: Operand, beta: Operand, quick: bool) -> Log
     0.0
     """
     # Terms dropped as in Stan are three, which cancel if both shapes are large.
-    log_theta = np.log(theta)
-    log_rest = np.log1p(-theta)
-    if quick:
-        rising = (alpha - 1.0) * log_theta
-        falling = (beta - 1.0) * log_rest
-        up = (alpha - 1.0) / theta
-        down = (beta - 1.0) / (1.0 - theta)
-    else:
-        rising = np.where(alpha == 1.0, 0.0, (alpha - 1.0) * log_theta)
-        falling = np.where(beta == 1.0, 0.0, (beta - 1.0) * log_rest)
-        up = (alpha - 1.0) / np.where((alpha == 1.0) & (theta == 0.0), 5e-324, theta)
-        down = (beta - 1.0) / np.where((beta == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)
+    log_theta, log_rest, rising, falling, slope = _powers(theta, alpha, beta, quick)
     return LogDensity(
         -betaln(alpha, beta),
         rising,
         falling,
-        theta=up - down,
+        theta=slope,
         alpha=zeta_difference(1.0, alpha, beta) + log_theta,
         beta=zeta_difference(1.0, beta, alpha) + log_rest,
         support=(theta >= 0.0) & (theta <= 1.0),
@@ -125,25 +127,14 @@ def beta_proportion_lpdf(theta: Operand, mu: Operand, kappa: Operand, quick: boo
     a = mu * kappa
     nu = 1.0 - mu
     b = nu * kappa
-    log_theta = np.log(theta)
-    log_rest = np.log1p(-theta)
+    log_theta, log_rest, rising, falling, slope = _powers(theta, a, b, quick)
     first = zeta_difference(1.0, a, b) + log_theta
     second = zeta_difference(1.0, b, a) + log_rest
-    if quick:
-        rising = (a - 1.0) * log_theta
-        falling = (b - 1.0) * log_rest
-        up = (a - 1.0) / theta
-        down = (b - 1.0) / (1.0 - theta)
-    else:
-        rising = np.where(a == 1.0, 0.0, (a - 1.0) * log_theta)
-        falling = np.where(b == 1.0, 0.0, (b - 1.0) * log_rest)
-        up = (a - 1.0) / np.where((a == 1.0) & (theta == 0.0), 5e-324, theta)
-        down = (b - 1.0) / np.where((b == 1.0) & (theta == 1.0), 5e-324, 1.0 - theta)
     return LogDensity(
         -betaln(a, b),
         rising,
         falling,
-        theta=up - down,
+        theta=slope,
         mu=kappa * (first - second),
         kappa=mu * first + nu * second,
         support=(theta >= 0.0) & (theta <= 1.0),

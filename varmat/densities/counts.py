@@ -39,7 +39,6 @@ __all__ = [
     "poisson_lpmf",
 ]
 
-COUNT = "(n >= 0.0) & (n <= 1.7976931348623157e308) & (floor(n) == n)"
 OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
 
 # A log mass is the deviance from the most likely parameters plus Stirling's remainder: neither has
@@ -118,6 +117,15 @@ def poisson_log_lpmf(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
     )
 
 
+def _log_choices(n: Operand, phi: Operand, quick: bool) -> Operand:
+    """The logarithm of the binomial coefficient of n + phi - 1 and n; if not quick, without terms
+    of the size of n log(n).
+    """
+    if quick:
+        return log_rising_factorial(phi, n) - gammaln(n + 1.0)
+    return log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)
+
+
 # The derivative in mu avoids the cancellation of n / mu - (n + phi) / (mu + phi), and its first
 # quotient has a derivative of exactly zero for n = 0. That in phi is written in two ways, of which
 # the quick one has a term that equal counts share: see `varmat.functions.special.precision_scores`.
@@ -143,23 +151,21 @@ def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, quick: bool) -> L
     """
     ratio = mu / phi
     if quick:
-        choices = log_rising_factorial(phi, n) - gammaln(n + 1.0)
         logarithm = np.log1p(ratio)
         chance = n * np.log(mu) - n * np.log(mu + phi) - phi * logarithm
         p = mu / (mu + phi)
         in_phi = digamma_less_line(phi, n) + n * p / phi + log1m_less_line(p, logarithm, phi)
     else:
-        choices = log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)
         chance = -neg_binomial_2_deviance(n, mu, phi)
         in_phi = neg_binomial_2_score(n, mu, phi)
     return LogDensity(
-        choices,
+        _log_choices(n, phi, quick),
         chance,
         mu=(n - mu) / mu / (1.0 + ratio),
         phi=in_phi,
         support=is_count(n),
         dropping=(
-            log_rising_factorial(phi, n) - gammaln(n + 1.0),
+            _log_choices(n, phi, True),
             n * np.log(mu),
             -n * np.log(mu + phi),
             -phi * np.log1p(ratio),
@@ -201,25 +207,23 @@ def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, quick: bool)
     m = np.log1p(e)
     logarithm = np.maximum(t, 0.0) + m
     if quick:
-        choices = log_rising_factorial(phi, n) - gammaln(n + 1.0)
         chance = -n * (np.maximum(-t, 0.0) + m) - phi * logarithm
         p = np.maximum(t > 0.0, e) / (1.0 + e)
         q = np.maximum(t <= 0.0, e) / (1.0 + e)
         in_eta = n * q - phi * p
         in_phi = digamma_less_line(phi, n) + n * p / phi + log1m_less_line(p, logarithm, phi)
     else:
-        choices = log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)
         chance = -neg_binomial_2_log_deviance(n, eta, phi)
         in_eta = neg_binomial_2_log_mean_score(n, eta, phi)
         in_phi = neg_binomial_2_log_score(n, eta, phi)
     return LogDensity(
-        choices,
+        _log_choices(n, phi, quick),
         chance,
         eta=in_eta,
         phi=in_phi,
         support=is_count(n),
         dropping=(
-            log_rising_factorial(phi, n) - gammaln(n + 1.0),
+            _log_choices(n, phi, True),
             n * eta,
             -n * (log_phi + logarithm),
             -phi * logarithm,
@@ -249,7 +253,7 @@ def neg_binomial_lpmf(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """
     logarithm = np.log1p(1.0 / beta)
     return LogDensity(
-        log_rising_factorial(alpha, n) - gammaln(n + 1.0),
+        _log_choices(n, alpha, True),
         -n * np.log1p(beta),
         -alpha * logarithm,
         alpha=zeta_difference(1.0, alpha, n) - logarithm,

@@ -39,12 +39,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from varmat.core.dispatch import plain
 from varmat.core.domains import Domain
-from varmat.core.dual import Dual
+from varmat.core.dual import value_now
 from varmat.core.errors import DataError, DomainError, ShapeError, called
 from varmat.core.operation import Operation, as_operand, is_differentiable, operation
-from varmat.core.variables import VARIABLES, Var
+from varmat.core.variables import Var
 from varmat.densities.sources import indented, references
 from varmat.functions.checks import check_values
 
@@ -59,10 +58,16 @@ probability = Domain(
     "in the interval [0, 1]", lambda x: (x >= 0) & (x <= 1), lambda x: x.min() >= 0 and x.max() <= 1
 )
 
+LARGEST = sys.float_info.max
+
+
+def is_count(n: Operand) -> Operand:
+    """The support of counts."""
+    return (n >= 0.0) & (n <= LARGEST) & (np.floor(n) == n)
+
+
 # What an observation must be in, whatever the parameters are: see `Density.data_domain`.
-nonnegative_integer = Domain(
-    "a nonnegative integer", lambda x: (x >= 0.0) & (x < math.inf) & (np.floor(x) == x)
-)
+nonnegative_integer = Domain("a nonnegative integer", is_count)
 zero_or_one = Domain("0 or 1", lambda x: (x == 0.0) | (x == 1.0))
 
 
@@ -78,13 +83,6 @@ def integer_to(last: int, first: int = 1) -> Domain:
 ZERO = np.zeros(())
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 LN2 = math.log(2.0)
-LARGEST = sys.float_info.max
-
-
-def is_count(n: Operand) -> Operand:
-    """The support of counts."""
-    return (n >= 0.0) & (n <= LARGEST) & (np.floor(n) == n)
-
 
 Domains = dict[str, tuple[str, Domain]]
 # The arguments whose terms are kept, and "constants".
@@ -107,13 +105,6 @@ def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
 def ieee(values: Iterable[Plain]) -> list[Result]:
     """The values with floats as NumPy's, which overflow to infinity where Python's raise."""
     return [np.float64(v) if type(v) is float else v for v in values]
-
-
-def _value(x: Operand) -> Plain:
-    """The plain value of an operand; recordings do not count this as a look at it."""
-    while isinstance(x, Dual):
-        x = x.val
-    return x._val if type(x) in VARIABLES else plain(x)
 
 
 def typed(function: Function) -> DensityCall:
@@ -157,9 +148,13 @@ class Density:
         if name.endswith("_lpmf"):
             self.data_domain = lambda *_: nonnegative_integer
         self.all_terms = frozenset({*arguments, "constants"})
-        self.parameters = positional(arguments)
+        self.takes(positional(arguments))
+
+    def takes(self, parameters: list[inspect.Parameter]) -> None:
+        """Set the signature."""
+        self.parameters = parameters
         propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
-        self.__signature__ = inspect.Signature([*self.parameters, propto])
+        self.__signature__ = inspect.Signature([*parameters, propto])
         self.proportional = Proportional(self)
 
     def __reduce__(self) -> str:
@@ -234,11 +229,11 @@ class Density:
         """The result for these arguments, unless they are refused by `refuse_data`: then the entry
         on the tape is removed.
         """
-        if self.data_domain is None or _value(result) != -math.inf:
+        if self.data_domain is None or value_now(result) != -math.inf:
             return result
         if is_differentiable(result) and not is_differentiable(args[0]):
             try:
-                self.refuse_data([_value(as_operand(x, self.name)) for x in args])
+                self.refuse_data([value_now(as_operand(x, self.name)) for x in args])
             except DataError:
                 if type(result) is Var:
                     result._tape.top.pop()

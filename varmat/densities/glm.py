@@ -22,9 +22,17 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
-from varmat.densities.density import HALF_LOG_TWO_PI, Density, Domains, not_nan, typed, zero_or_one
+from varmat.densities.density import (
+    HALF_LOG_TWO_PI,
+    Density,
+    Domains,
+    is_count,
+    not_nan,
+    typed,
+    zero_or_one,
+)
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
-from varmat.densities.row_pass import Pass, PassSums, observations, part
+from varmat.densities.row_pass import Pass, PassSums, in_matrix, observations, part
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit
@@ -178,10 +186,7 @@ class Glm(Density):
         if name == "alpha":
             return scale * float(add_reduce(w)) if type(values[i]) is float else scale * w
         if name == "X":
-            x, beta = values[i], values[3]
-            if x.ndim == 1 or len(x) != len(w):
-                return (scale * add_reduce(w) * beta).reshape(x.shape)
-            return np.multiply.outer(scale * w, beta)
+            return in_matrix(w, values[i], values[3], scale)
         c = scale * sums.partials[name](w)
         return (
             np.full(np.shape(values[i]), c)
@@ -481,11 +486,7 @@ def poisson_partials(y: Operand, eta: Operand) -> dict[str, Result]:
 
 
 # log p = y eta - exp(eta) - log(y!),  d/deta = y - exp(eta).
-@glm(
-    poisson_partials,
-    lambda y: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),
-    **titles(not_nan),
-)
+@glm(poisson_partials, lambda y: np.all(is_count(y)), **titles(not_nan))
 def poisson_log_glm_lpmf(one_pass: Pass, y: Operand, alpha: Operand, keep: KeptTerms) -> PassSums:
     """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @
     beta)`` in one pass through `X`.

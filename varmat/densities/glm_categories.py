@@ -16,7 +16,7 @@ from varmat.densities.categorical import categories
 from varmat.densities.density import ZERO, density, integer_to, not_nan
 from varmat.densities.domains import finite_vector, ordered
 from varmat.densities.ordered import Cells, ordered_logistic_lpmf, ordered_logistic_reverse
-from varmat.densities.row_pass import MOST_ROWS, Pass, observations
+from varmat.densities.row_pass import MOST_ROWS, Pass, in_matrix, observations
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.special.logistic_functions import expit, log1m_exp
@@ -476,13 +476,12 @@ def ordered_logistic_glm_reverse(
     if sums is None:
         return None, *(lambda: ZERO,) * 3
     weights, product, in_cutpoints = sums
-
-    def of_x() -> Result:
-        if x.ndim == 1 or len(x) != len(weights):
-            return (g * add_reduce(weights) * beta).reshape(x.shape)
-        return np.multiply.outer(g * weights, beta)
-
-    return None, of_x, lambda: g * product, lambda: g * in_cutpoints
+    return (
+        None,
+        lambda: in_matrix(weights, x, beta, g),
+        lambda: g * product,
+        lambda: g * in_cutpoints,
+    )
 
 
 @ordered_logistic_glm_lpmf.tangent

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varmat.core.domains import finite, nonnegative, positive_finite
-from varmat.densities.density import Domains, not_nan, positional, typed
+from varmat.densities.density import Domains, is_count, not_nan, positional, typed
 from varmat.densities.glm import Glm, glm, titles
 from varmat.densities.row_pass import Pass, PassSums, part
 from varmat.functions.arrays.reductions import add_reduce
@@ -110,10 +110,9 @@ class Trials(Glm):
     ) -> None:
         super().__init__(family, arguments, support, partials, ("n", "N"))
         n, x, alpha, beta, trials = self.names
-        self.parameters = positional([n, trials, x, alpha, beta])
-        self.__signature__, operation = self._in_order(self.__signature__), self.operation
-        self.proportional.__signature__ = inspect.Signature(self.parameters)
+        self.takes(positional([n, trials, x, alpha, beta]))
         # In messages about what is missing.
+        operation = self.operation
         operation.__signature__, operation.signature = map(
             self._in_order, (operation.__signature__, operation.signature)
         )
@@ -138,7 +137,7 @@ def binomial_partials(n: Operand, eta: Operand, trials: Operand) -> dict[str, Re
 
 
 def _are_successes(n: Operand, trials: Operand) -> Result:
-    return np.all((n >= 0.0) & (n <= trials) & (np.floor(n) == n) & (n < math.inf))
+    return np.all((n <= trials) & is_count(n))
 
 
 # With p = 1 / (1 + exp(-eta)) and q = 1 - p:
@@ -237,7 +236,7 @@ def neg_binomial_partials(y: Operand, eta: Operand, phi: Operand) -> dict[str, A
 # `varmat.functions.special.precision_scores`.
 @glm(
     neg_binomial_partials,
-    lambda y, phi: np.all((y >= 0.0) & (y < math.inf) & (np.floor(y) == y)),
+    lambda y, phi: np.all(is_count(y)),
     **titles(not_nan, phi=("Precision parameter", positive_finite)),
 )
 def neg_binomial_2_log_glm_lpmf(

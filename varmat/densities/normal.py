@@ -21,6 +21,17 @@ nonnegative_finite = Domain("nonnegative finite", lambda x: (x >= 0) & (x < math
 
 
 # With sigma = inf the value is -inf, as in Stan.
+def standardised(y: Operand, mu: Operand, inv: Operand, quick: bool) -> tuple[Operand, Operand]:
+    """The residual in units of the scale, ``z = (y - mu) * inv``, and ``z * inv``."""
+    if not quick:
+        z = (y - mu) * inv
+        return z, z * inv
+    # Squares of plain residuals, not of residuals over sigma: from 10^4 elements on this takes 0.6
+    # to 0.85 of the time.
+    d = y - mu
+    return d * inv, d * (inv * inv)
+
+
 @univariate(
     "normal distribution",
     y=("Random variable", not_nan),
@@ -43,16 +54,8 @@ def normal_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDens
     >>> vm.gradient(lambda mu: vm.normal_lpdf(y, mu, 1.0), 2.0)
     1.0
     """
-    # Squares of plain residuals, not of residuals over sigma: from 10^4 elements on this takes 0.6
-    # to 0.85 of the time.
     inv = 1.0 / sigma
-    if quick:
-        d = y - mu
-        z = d * inv
-        s = d * (inv * inv)
-    else:
-        z = (y - mu) * inv
-        s = z * inv
+    z, s = standardised(y, mu, inv, quick)
     return LogDensity(-0.5 * z * z, -np.log(sigma), -HALF_LOG_TWO_PI, y=-s, mu=s, sigma=z * s - inv)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from varmat.core.domains import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, LARGEST, LN2, not_nan
+from varmat.densities.normal import standardised
 from varmat.densities.univariate import LogDensity, Quick, univariate
 from varmat.functions.special.gamma_functions import gammaln
 from varmat.functions.special.zeta_functions import digamma
@@ -32,8 +33,6 @@ VARIABLE = ("Random variable", not_nan)
 SHAPE = ("Shape parameter", positive_finite)
 RATE = ("Inverse scale parameter", positive_finite)
 SCALE = ("Scale parameter", positive_finite)
-# At infinity the log densities would be inf - inf.
-SUPPORT = "(y >= 0.0) & (y <= 1.7976931348623157e308)"
 
 
 @univariate(
@@ -58,13 +57,7 @@ def lognormal_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogD
     """
     log_y = np.log(y)
     inv = 1.0 / sigma
-    if quick:
-        d = log_y - mu
-        z = d * inv
-        s = d * (inv * inv)
-    else:
-        z = (log_y - mu) * inv
-        s = z * inv
+    z, s = standardised(log_y, mu, inv, quick)
     return LogDensity(
         -np.log(sigma),
         -log_y,

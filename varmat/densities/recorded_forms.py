@@ -89,6 +89,7 @@ class Traced:
         terms: TermsFunction | None = None,
         careful: bool = False,
     ) -> None:
+        self.program = program
         builder = self.builder = program.builder
         self.shape, self._values = shape, values
         # Values that are functions of numbers and counts, which are data -> their sums: each count
@@ -156,6 +157,25 @@ class Traced:
         is_sum = x.step is not None and not x.is_view and x.step.kernel in (ADD, SUBTRACT)
         return is_sum and any(v in self._sums or self._has_sum(v) for v in x.step.operands)  # type: ignore[union-attr]
 
+    def write(
+        self, result: Operand, nodes: Mapping[str, Operand], more: Function | None = None
+    ) -> None:
+        """Make the value the node of a result, and contribute to the nodes of arguments, after
+        `more` has had the adjoint of the result.
+        """
+        node = self.program.node(result, self.value)
+        self.program.finite.append(node)
+
+        def back() -> None:
+            g: Any = self.program.adjoint(node)
+            if more is not None:
+                more(g)
+            for name, operand in nodes.items():
+                c = self.builder.ufunc(np.multiply, g, self.partial(name))
+                self.program.contribute(operand, c, operand.shape)
+
+        self.program.back((node,), back)
+
     def partial(self, name: str) -> Value:
         """The derivative with respect to an argument, of its shape, or one for all elements."""
         partial = self._parts.partials[name]
@@ -219,17 +239,7 @@ def _density(
     keep = use[1] if isinstance(use, tuple) else None
     careful = density.quick is not None and _is_too_quick(density, plain)
     traced = Traced(program, density, values, nodes, shape or (), keep, careful=careful)
-    node = program.node(result, traced.value)
-    program.finite.append(node)
-
-    def back() -> None:
-        g: Any = program.adjoint(node)
-        for name, operand in nodes.items():
-            program.contribute(
-                operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape
-            )
-
-    program.back((node,), back)
+    traced.write(result, nodes)
 
 
 class SparseData:
@@ -328,20 +338,12 @@ def _glm(density: Univariate, predictor: str, terms: TermsFunction | None = None
         if keep is not None:
             keep = frozenset({*active, predictor} if keep & {"X", "alpha", "beta"} else active)
         traced = Traced(program, density, values, active, x.shape[:1], keep, terms)
-        node = program.node(result, traced.value)
-        program.finite.append(node)
 
-        def back() -> None:
-            g: Any = program.adjoint(node)
+        def of_predictor(g: Value) -> None:
             slope = builder.ufunc(np.multiply, g, traced.partial(predictor))
             _predictor_contributions(program, operands[1:4], slope)
-            for name in active:
-                operand = nodes[name]
-                program.contribute(
-                    operand, builder.ufunc(np.multiply, g, traced.partial(name)), operand.shape
-                )
 
-        program.back((node,), back)
+        traced.write(result, {name: nodes[name] for name in active}, of_predictor)
 
     return write
 

@@ -99,6 +99,15 @@ class Pass:
         self.product = summed * row
 
 
+def in_matrix(weights: Plain, x: Plain, beta: Plain, g: float) -> Result:
+    """The contribution to the matrix, or to the row that all observations share, of the derivatives
+    with respect to the linear predictors.
+    """
+    if x.ndim == 1 or len(x) != len(weights):
+        return (g * add_reduce(weights) * beta).reshape(x.shape)
+    return np.multiply.outer(g * weights, beta)
+
+
 def part(x: Operand, here: slice) -> Result:
     """The elements of a block: a number stays one."""
     return x if type(x) is float or here is ALL else x[here]

@@ -11,7 +11,7 @@ from varmat.core.dispatch import plain
 from varmat.core.domains import positive, positive_finite
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
-from varmat.densities.density import KeptTerms, density, not_nan
+from varmat.densities.density import KeptTerms, density, is_count, not_nan
 from varmat.densities.domains import finite_vector, simplex, vectors_of
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
@@ -218,7 +218,7 @@ def _log_arrangements(n: Operand) -> float:
 
 
 def _are_counts(n: Operand) -> bool:
-    return bool(((n >= 0) & (n == np.floor(n)) & (n < np.inf)).all())
+    return bool(is_count(n).all())
 
 
 @multinomial_lpmf.gradient

@@ -139,6 +139,17 @@ def skew_double_exponential_lpdf(
 # / 2). With the hazard h the derivatives are h - a in z and -(x + h) in a. Here x + h is the mean
 # of a normal variable beyond -x. It cancels far on the left, where a ratio of series DLMF 7.12.1
 # takes over.
+def exponential_part(z: Operand, a: Operand) -> tuple[Operand, ...]:
+    """x, h and x + h; log(2 Phi(x)) with the terms before it left of 0, and log(Phi(x)) with them
+    elsewhere.
+    """
+    x = z - a
+    h = hazard(x)
+    left = -0.5 * z * z + np.log(ROOT_TWO_OVER_PI / h)
+    right = a * (0.5 * a - z) + log_ndtr(np.maximum(x, 0.0))
+    return x, h, mean_beyond(x, h), left, right
+
+
 @univariate(
     "exponentially modified normal distribution",
     y=VARIABLE,
@@ -173,15 +184,11 @@ def exp_mod_normal_lpdf(y: Operand, mu: Operand, sigma: Operand, rate: Operand) 
     """
     inv = 1.0 / sigma
     z, a = (y - mu) * inv, rate * sigma
-    x = z - a
-    h = hazard(x)
-    v = mean_beyond(x, h)
-    left = -0.5 * z * z + np.log(ROOT_TWO_OVER_PI / h)
-    right = a * (0.5 * a - z) + log_ndtr(np.maximum(x, 0.0)) + LN2
+    x, h, v, left, right = exponential_part(z, a)
     p = np.where(x < 0.0, v - z, h - a) * inv
     return LogDensity(
         np.log(rate),
-        np.where(x < 0.0, left, right),
+        np.where(x < 0.0, left, right + LN2),
         -LN2,
         y=p,
         mu=-p,

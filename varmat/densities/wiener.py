@@ -282,10 +282,7 @@ class Wiener(Density):
 
     def __init__(self) -> None:
         super().__init__(_NAME, {**ARGUMENTS, **VARIABILITIES})
-        self.parameters = with_variabilities(ARGUMENTS)
-        propto = inspect.Parameter("propto", inspect.Parameter.KEYWORD_ONLY, default=False)
-        self.__signature__ = inspect.Signature([*self.parameters, propto])
-        self.proportional.__signature__ = inspect.Signature(self.parameters)
+        self.takes(with_variabilities(ARGUMENTS))
 
     @typed
     def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:

@@ -127,9 +127,7 @@ def finite_diff_hessian(f: Function, x: object, eps: float = 5e-3) -> np.ndarray
     """
     points = plain_tree("finite_diff_hessian", "x", x)
     function, vector = _of_vector("finite_diff_hessian", f, points), _flat(points)
-    rows: list[Plain] = _central(lambda moved: _gradient(function, moved, eps), vector, eps)
-    matrix = np.reshape(np.array(rows), (vector.size, vector.size))
-    return np.asarray((matrix + matrix.T) / 2)
+    return _symmetric(lambda moved: _gradient(function, moved, eps), vector, eps)
 
 
 # The step is in units of the elements already.
@@ -177,9 +175,7 @@ def finite_diff_hessian_auto(f: Function, x: object) -> np.ndarray:
     """
     points = plain_tree("finite_diff_hessian_auto", "x", x)
     vector = _flat(points)
-    rows = _central(_gradient_of_vector(f, points), vector, _STEP)
-    matrix = np.reshape(np.array(rows), (vector.size, vector.size))
-    return np.asarray((matrix + matrix.T) / 2)
+    return _symmetric(_gradient_of_vector(f, points), vector, _STEP)
 
 
 def finite_diff_hessian_times_vector_auto(f: Function, x: object, v: object) -> Result:
@@ -362,6 +358,13 @@ def finite_diff_stepsize(u: float) -> float:
 
 # The step for differences of derivatives, in units of the elements.
 _STEP = 1e-3
+
+
+def _symmetric(slope: Function, vector: np.ndarray, eps: float) -> np.ndarray:
+    """The Hessian by differences of the gradient."""
+    rows: list[Plain] = _central(slope, vector, eps)
+    matrix = np.reshape(np.array(rows), (vector.size, vector.size))
+    return np.asarray((matrix + matrix.T) / 2)
 
 
 def _gradient_of_vector(f: Function, points: object) -> Function:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from varmat.core.dual import Level, attached
-from varmat.core.tape import Tape, sweep
+from varmat.core.tape import Tape
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_result
 from varmat.derivatives.nested import Finish, bottom, gradients_of, is_outer_result, stand_in
-from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, named
+from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, named, swept
 from varmat.derivatives.structure import (
     derivative_block,
     leaves_of,
@@ -292,13 +292,9 @@ def _record_and_sweep(
             _gradients, gradients_of(name, 0.0 if tangent is None else tangent, variables, tape)
         )
     scalar_result(name, value, tape)
-    slope: Operand = 0.0 if tangent is None else scalar_result(name, tangent, tape)
-    if tape.swept:
-        tape.drop_adjoints()
-    if type(slope) is not float:
-        slope._adj = 1.0
-        del y, parts, value, tangent, slope
-        sweep(tape)
+    slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
+    del y, parts, value, tangent
+    swept(slope, tape)
     return [adjoint_of(x) for x in variables]
 
 

@@ -14,7 +14,14 @@ from varmat.derivatives.forward import call_with_tangents, forward_scope, plain_
 from varmat.derivatives.inputs_and_outputs import adjoint_of, leaf_tree, output, outputs, recording
 from varmat.derivatives.nested import bottom, gradients_of, is_outer_result
 from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, named
-from varmat.derivatives.structure import derivative_block, leaves_of, plain_tree, rebuilt, size_of
+from varmat.derivatives.structure import (
+    derivative_block,
+    leaves_of,
+    plain_tree,
+    rebuilt,
+    size_of,
+    unit_rows,
+)
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Arguments
@@ -239,15 +246,10 @@ def _by_directions(f: Function, points: object, args: Arguments, kwargs: Setting
     """The Jacobian by one evaluation with all unit directions."""
     leaves = leaves_of(points)
     bounds = np.cumsum([0, *map(size_of, leaves)])
-    k = int(bounds[-1])
-    unit = np.eye(k)
     columns = [slice(*pair) for pair in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
-    tangents = [
-        unit[:, column].reshape(k, *np.shape(x)) for column, x in zip(columns, leaves, strict=True)
-    ]
     with forward_scope() as tape:
-        y, found = call_with_tangents("jacobian", f, (points,), tangents, args, kwargs)
-        parts = plain_parts("jacobian", found, tape, k)
+        y, found = call_with_tangents("jacobian", f, (points,), [*unit_rows(leaves)], args, kwargs)
+        parts = plain_parts("jacobian", found, tape, int(bounds[-1]))
     blocks = []
     for value, tangent in parts:
         rows = np.moveaxis(tangent, 0, -1)

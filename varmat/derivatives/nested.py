@@ -67,9 +67,7 @@ def stand_in(x: Operand, tape: Tape) -> Operand:
         return borrow_leaf(x, tape)
     if isinstance(x, Dual):
         return paired(stand_in(x.val, tape), stand_in(x.tan, tape), x.level)
-    if isinstance(x, MatVar):
-        x = to_varmat(x)
-    return np.positive(x) if type(x) is Var else np.copy(x)
+    return np.positive(x) if type(x) is Var else own(x)
 
 
 def own(x: Operand) -> Operand:

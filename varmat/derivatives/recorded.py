@@ -184,9 +184,8 @@ class RecordedIfPossible(Recorded):
                 return super().__call__(*args, **named)
             except DomainError:
                 raise
-            except (
-                Exception
-            ) as error:  # any of the function, which may raise none when it runs eagerly
+            # Any of the function, which may raise none when it runs eagerly.
+            except Exception as error:
                 if from_signal(error):
                     raise
                 obstacle = error

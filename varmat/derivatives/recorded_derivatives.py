@@ -28,6 +28,7 @@ from varmat.derivatives.structure import (
     rebuilt,
     size_of,
     structure_of,
+    unit_rows,
 )
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.run import runner_for
@@ -125,10 +126,7 @@ def _matrices(
     vector, and which matrices hold. The vectors have the shapes of `like` and are the last
     arguments of the program.
     """
-    sizes = list(map(size_of, like))
-    count, n = len(leaves[0]) if leaves else 1, sum(sizes)
-    columns = np.split(np.eye(n), np.cumsum(sizes)[:-1], axis=1)
-    units = [each.reshape(n, *np.shape(x)) for each, x in zip(columns, like, strict=True)]
+    count, n, units = len(leaves[0]) if leaves else 1, size_of_all(like), unit_rows(like)
     # The first is zero.
     outputs = [np.zeros((count, n, *v.shape)) for v in known.program.outputs]
     # As few maps as possible, and as long.

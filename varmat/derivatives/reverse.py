@@ -235,7 +235,7 @@ def _differentiated(
             ):
                 finish = _outer_gradients(name, y, [given[i] for i in positions], tape)
                 y = scalar_result(name, y, tape) if finish is None else 0.0
-            value = _swept(y, tape)
+            value = swept(y, tape)
             # The memory of the tape is used again only once nobody refers to its variables.
             del y
             gradients = tuple([adjoint_of(given[i]) for i in positions])
@@ -246,6 +246,7 @@ def _differentiated(
         finally:
             try:
                 close_scope(tape)
+            # The handler of a signal may raise before the scope is closed.
             except BaseException:
                 close_scope(tape)
                 raise
@@ -306,12 +307,12 @@ class Terms(tuple[Any, ...]):
     __slots__ = ()
 
 
-def _swept(y: Operand, tape: Tape) -> Result:
+def swept(y: Operand, tape: Tape) -> Result:
     """Run the reverse pass from a scalar result, or the sum of terms, and return its value."""
+    if tape.swept:  # by the function itself
+        tape.drop_adjoints()
     if y.__class__ is float:
         return y
-    if tape.swept:
-        tape.drop_adjoints()
     if y.__class__ is Terms:
         value = _seeded(y)
     else:
@@ -366,7 +367,7 @@ def _record_and_sweep(
             chosen,
             {i: len(leaves) for i, leaves in variables.items()},
         )
-    value = _swept(scalar_result(name, y, tape), tape)
+    value = swept(scalar_result(name, y, tape), tape)
     del y
     # Each gradient is an array of its own, even if an argument is named twice.
     adjoint = adjoint_of if len(variables) == len(chosen) else lambda x: copy(adjoint_of(x))

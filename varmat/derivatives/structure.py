@@ -6,7 +6,8 @@ An item of them may be None, which has no numbers.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -183,6 +184,32 @@ def unit_directions(leaves: list[Operand]) -> Iterator[list[Operand]]:
             else:
                 direction[i].flat[k] = 1.0
             yield direction
+
+
+def unit_rows(leaves: Sequence[Operand], before: int = 0) -> list[np.ndarray]:
+    """The same directions along a first axis, an array for each leaf; before them as many are zero
+    in all leaves.
+    """
+    ends = np.cumsum([before, *map(size_of, leaves)]).tolist()
+    units = np.eye(ends[-1])
+    return [
+        units[:, i:j].reshape(len(units), *np.shape(x))
+        for i, j, x in zip(ends, ends[1:], leaves, strict=False)
+    ]
+
+
+def split(vector: Operand, shapes: Iterable[Shape]) -> Iterator[Operand]:
+    """The parts of a vector of any kind that have these shapes, one after the other."""
+    start = 0
+    for shape in shapes:
+        end = start + math.prod(shape)
+        yield np.reshape(vector[start:end], shape) if shape else vector[start]
+        start = end
+
+
+def shaped(vector: Operand, shapes: Iterable[Shape]) -> list[Operand]:
+    """The same as a list, with floats as numbers if the vector is plain."""
+    return [float(x) if isinstance(x, np.floating) else x for x in split(vector, shapes)]
 
 
 def derivative_block(rows: Operand, shape: Shape, leaf: Operand) -> Operand:

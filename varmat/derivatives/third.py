@@ -11,10 +11,10 @@ import numpy as np
 
 from varmat.core.dual import Level, paired, taken_apart
 from varmat.core.errors import ShapeError
-from varmat.core.tape import sweep
 from varmat.core.variables import borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_result
+from varmat.derivatives.reverse import swept
 from varmat.derivatives.structure import plain_tree
 
 if TYPE_CHECKING:
@@ -65,13 +65,9 @@ def _gradient_of_second(
         value, slope = scalar_parts(function, y, found)
         scalar_result(function, taken_apart(value, inner)[0], tape)
         slope = taken_apart(slope, inner)[1]
-        second: Operand = 0.0 if slope is None else scalar_result(function, slope, tape)
-        if tape.swept:
-            tape.drop_adjoints()
-        if type(second) is not float:
-            second._adj = 1.0
-            del y, found, value, slope, second
-            sweep(tape)
+        second = 0.0 if slope is None else scalar_result(function, slope, tape)
+        del y, found, value, slope
+        swept(second, tape)
         gradient: np.ndarray = adjoint_of(variables[0])
         return gradient
 

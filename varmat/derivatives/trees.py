@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import repeat
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import constant
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
-from varmat.derivatives.structure import leaves_of, map_leaves, plain_tree, rebuilt
+from varmat.derivatives.structure import leaves_of, map_leaves, plain_tree, rebuilt, shaped
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import T
@@ -99,12 +98,6 @@ def ravel_pytree(tree: object) -> tuple[Operand, Callable[[Operand], Result]]:
                 f"unravel: the argument has shape {np.shape(vector)}, but must have shape "
                 f"{flat.shape}!"
             )
-        parts, at = [], 0
-        for shape in shapes:
-            part = vector[at : at + math.prod(shape)]
-            parts.append(np.reshape(part, shape) if shape else part[0])
-            at += math.prod(shape)
-        parts = [float(x) if isinstance(x, np.floating) else x for x in parts]
-        return rebuilt(template, parts)
+        return rebuilt(template, shaped(vector, shapes))
 
     return flat, unravel

@@ -19,7 +19,8 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.random_numbers.row import Drawn, Source
 from varmat.derivatives.recorded import record_values
 from varmat.derivatives.recorded_rows import run_rows
-from varmat.interrupts import from_signal
+from varmat.derivatives.structure import split
+from varmat.interrupts import Attempt
 from varmat.programs.ir.program import RecordingError
 from varmat.programs.run import runner_for
 
@@ -133,12 +134,7 @@ class AtDraws:
 
     def named(self, point: Operand) -> dict[str, Operand]:
         """The values in a row."""
-        found, start = {}, 0
-        for name, shape in self._shapes.items():
-            end = start + math.prod(shape)
-            found[name] = point[start:end].reshape(shape) if shape else point[start]
-            start = end
-        return found
+        return dict(zip(self._shapes, split(point, self._shapes.values()), strict=True))
 
     def once(self, point: np.ndarray, rng: Operand) -> dict[str, np.ndarray]:
         """The results at one row, by calling the function."""
@@ -164,7 +160,7 @@ class AtDraws:
         """
         found: dict[str, np.ndarray] = {}
         lost: dict[int, Numbers] = {}
-        try:
+        with Attempt():
             if not self._kinds:
                 first = self.once(points[0], np.random.default_rng(0))
                 self._kinds = {name: x.dtype for name, x in first.items()}
@@ -174,11 +170,8 @@ class AtDraws:
                 end = start + max(1, PIECE // max(width, points.shape[1])) if start else 1
                 self._piece(slice(start, end), points[start:end], rng, found, lost, len(points))
                 start = end
-        except Exception as error:  # the function cannot be recorded, or raises at some draws
-            if from_signal(error):
-                raise
-            return None
-        return found, lost
+            return found, lost
+        return None
 
     def _piece(
         self, where: slice, rows: np.ndarray, rng: np.random.Generator,
@@ -220,11 +213,7 @@ class AtDraws:
         of_calls: dict[str, int] = {}
 
         def stage(point: Operand, again: Operand) -> list[Operand]:
-            drawn, start = [], self._size
-            for shape in shapes:
-                end = start + math.prod(shape)
-                drawn.append(point[start:end].reshape(shape) if shape else point[start])
-                start = end
+            drawn = [*split(point[self._size :], shapes)]
             call.clear()
             try:
                 values = self._function(self.named(point), self.named(again), Numbers(drawn))

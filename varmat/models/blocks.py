@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from varmat.interrupts import Noted
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Executor
@@ -41,6 +43,10 @@ class Draws(NamedTuple):
         """The draws of named values, with their numbers."""
         for i in range(_count(self.rows)):
             yield self.start + i, {name: x[i] for name, x in self.rows.items()}
+
+    def noted(self, name: str, i: int) -> Noted:
+        """Adds to errors at which draw of the block they arose."""
+        return Noted(f"{name}: at draw {self.start + i}, counted from 0 through all chains")
 
 
 def _count(rows: Operand) -> int:

@@ -28,17 +28,9 @@ class BoundFunction:
         parameters = inspect.signature(function).parameters.values()
         self._function = function
         self.needed = [p.name for p in parameters if p.default is p.empty]
-        self.optional = [
-            p.name
-            for p in parameters
-            if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY
-        ]
-        self._in_place = [
-            p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_ONLY
-        ]
-        self._by_name = [
-            name for name in [*self.needed, *self.optional] if name not in self._in_place
-        ]
+        self._by_name = [p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY]
+        self.optional = [name for name in self._by_name if name not in self.needed]
+        self._in_place = [name for name in self.needed if name not in self._by_name]
 
     def at(self, values: Mapping[str, Operand]) -> Result:
         """The bound where parameters and data have these values."""

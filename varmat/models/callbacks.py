@@ -9,7 +9,8 @@ threads of nutpie would panic if they were given the error.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,18 @@ class Callbacks:
         self.shapes: dict[str, Shape] = model.shapes(include_tp=True, include_gq=True)
         self.failures: list[BaseException] = []
         self.expansions = count(chain)
+
+    @contextmanager
+    def failing_first(self) -> Iterator[None]:
+        """Raise the first of the failures, instead of what the sampler raises because of it."""
+        try:
+            yield
+        # A panic of nutpie, in any thread, is no Exception.
+        except BaseException:
+            if not self.failures:
+                raise
+        if self.failures:
+            raise self.failures[0]
 
     def initial_point(self, seed: int, chain: int | None = None) -> np.ndarray:
         """Where a chain starts. nutpie's own choice does not say why it finds none."""
@@ -127,7 +140,8 @@ class Callbacks:
             with np.errstate(all="ignore"):
                 result: tuple[float, np.ndarray] = self.model.log_density_gradient(q)
                 return result
-        except BaseException as error:  # SystemExit too, and what ends a test
+        # Any, SystemExit too: nutpie's threads would panic.
+        except BaseException as error:
             if recoverable(error):
                 raise
             self.failures.append(error)
@@ -145,6 +159,7 @@ class Callbacks:
                 with np.errstate(all="ignore"):
                     values = self.model.constrain(q, True, True, rng)
                 check_shapes("Model.sample", values, self.shapes)
+            # Any, as above.
             except BaseException as error:
                 if draws > self.tune or not of_values(error):
                     self.failures.append(error)

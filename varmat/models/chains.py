@@ -19,14 +19,14 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -53,6 +53,17 @@ _DRAWS, _DIVERGENCES, _STEP, _GRADIENTS, SECONDS = range(5)
 STOP = -1
 # Seconds between two reports on a chain.
 BETWEEN = 0.1
+
+T = TypeVar("T")
+
+
+@contextmanager
+def shared_board(chains: int) -> Iterator[tuple[str, np.ndarray]]:
+    """A new board, and the path of its file."""
+    # On some systems a mapped file cannot be removed. Then the system removes it later.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        path = str(Path(folder, "board"))
+        yield path, np.memmap(path, float, "w+", shape=(chains + 1, 5))
 
 
 def chain_seed(seed: int, chain: int) -> int:
@@ -116,9 +127,8 @@ class Job:
         calls.board, calls.is_busy = board[chain], self.is_busy
         calls.board[:] = 0.0  # a worker that was lost may have written here
         calls.board[SECONDS] = 1e-9  # not 0: the chain has begun
-        native = prepared(calls)
-        if calls.failures:
-            raise calls.failures[0]
+        with calls.failing_first():
+            native = prepared(calls)
         try:
             result, is_complete = self.sampled(native or calls, calls, chain, calls.board, tick)
         finally:
@@ -156,7 +166,8 @@ class Job:
                         return sampler.abort(), False
         except KeyboardInterrupt:  # of a handler that the user has set
             return (sampler.abort() if result is None else result), result is not None
-        except BaseException:  # a panic in nutpie is no Exception
+        # A panic of nutpie is no Exception.
+        except BaseException:
             sampler.cancel()  # the traceback keeps it alive
             if not failures:
                 raise
@@ -204,12 +215,8 @@ def _begin() -> None:
 
 def _loads(job: bytes) -> str:
     """Why the model cannot be loaded in this process; empty if it can."""
-    try:
-        library()
-        pickle.loads(job)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
+    _, error = _tried(lambda: (library(), pickle.loads(job)))
+    return "" if error is None else f"{type(error).__name__}: {error}"
 
 
 def stopping(board: np.ndarray) -> Callable[[], bool]:
@@ -224,6 +231,7 @@ def _run(job: bytes, path: str, chains: int, chain: int) -> tuple[Groups, bool] 
         return None
     try:
         return pickle.loads(job).run(chain, board, stopping(board))  # type: ignore[no-any-return]
+    # Any that could not come back as it is, a panic of nutpie too.
     except BaseException as error:
         if _travels(error):
             raise
@@ -234,11 +242,18 @@ def _travels(error: BaseException) -> bool:
     """Whether an error can be pickled. It cannot if its class takes other arguments than it passes
     to `Exception`.
     """
-    try:
-        there = pickle.loads(optional("cloudpickle", "Model.sample").dumps(error))
-    except Exception:
-        return False
+    dumps = optional("cloudpickle", "Model.sample").dumps
+    there, _ = _tried(lambda: pickle.loads(dumps(error)))
     return type(there) is type(error) and str(there) == str(error)
+
+
+def _tried(pickled: Callable[[], T]) -> tuple[T | None, Exception | None]:
+    """The result of pickling or unpickling, or its error."""
+    try:
+        return pickled(), None
+    # Any of the methods by which classes are pickled.
+    except Exception as error:
+        return None, error
 
 
 # --- called in this process ---
@@ -385,12 +400,10 @@ class Chains(Watching):
             return ""
         if multiprocessing.current_process().daemon:
             return "this process may not start others"
-        try:
-            self._payload = cloudpickle.dumps(self._job)
-        except Exception as error:
-            return (
-                unpicklable(self._job.model, cloudpickle) or f"the model cannot be pickled: {error}"
-            )
+        self._payload, failed = _tried(lambda: cloudpickle.dumps(self._job))
+        if failed is not None:
+            found = unpicklable(self._job.model, cloudpickle)
+            return found or f"the model cannot be pickled: {failed}"
         self._executor = loky.ProcessPoolExecutor(workers, initializer=_begin)
         try:
             if reason := self._of(self._executor.submit(_loads, self._payload)):
@@ -425,12 +438,9 @@ class Chains(Watching):
         return found
 
     def _sample_there(self) -> dict[int, Groups]:
-        # On some systems a mapped file cannot be removed. Then the system removes it later.
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            path = Path(folder, "board")
-            board = np.memmap(path, float, "w+", shape=(self._chains + 1, 5))
+        with shared_board(self._chains) as (path, board):
             runs = [
-                self._executor.submit(_run, self._payload, str(path), self._chains, i)
+                self._executor.submit(_run, self._payload, path, self._chains, i)
                 for i in range(self._chains)
             ]
             return self._collected(runs, board)
@@ -452,11 +462,8 @@ def unpicklable(model: Model, cloudpickle: Any) -> str:
     """The part of a model that cannot be pickled: data by name, or something a function reads."""
 
     def error_of(thing: object) -> str:
-        try:
-            cloudpickle.dumps(thing)
-        except Exception as error:
-            return str(error)
-        return ""
+        _, error = _tried(lambda: cloudpickle.dumps(thing))
+        return "" if error is None else str(error)
 
     functions = [each for each in (model._density, model._transformed, model._generated) if each]
     functions += [model._likelihood.function] if model._likelihood else []

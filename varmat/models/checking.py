@@ -10,6 +10,7 @@ import numpy as np
 
 from varmat import html
 from varmat.derivatives.finite_differences import finite_diff_gradient
+from varmat.interrupts import Attempt
 from varmat.models.functions import recoverable
 
 if TYPE_CHECKING:
@@ -125,12 +126,9 @@ def compare_gradient(
         """Beside the border of its domain the model refuses some of the points that differences
         need.
         """
-        try:
+        with Attempt(recoverable):
             return float(model.log_density(x, jacobian=jacobian))
-        except Exception as error:
-            if not recoverable(error):
-                raise
-            return np.nan
+        return np.nan
 
     differences = finite_diff_gradient(beside, q, eps)
     return GradientCheck(model.param_unc_names(), q, value, gradient, differences, tolerance)

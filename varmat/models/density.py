@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -25,7 +25,16 @@ from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood
 from varmat.models.layout import Layout, indexed
 from varmat.models.results import check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
-from varmat.models.stated import Derived, Labelled, Observed, StatedModel
+from varmat.models.stated import (
+    Derived,
+    Labelled,
+    Observed,
+    StatedModel,
+    check_dicts,
+    declared_parameters,
+    observed_names,
+    taken,
+)
 from varmat.models.unpacking import sum_of_terms
 from varmat.programs.ir.program import RecordingError
 from varmat.transforms import Transform
@@ -35,64 +44,8 @@ if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Plain, Result, Shape
 
 
-def _check_dicts(arguments: Mapping[str, object]) -> None:
-    """Refuse what is neither a mapping nor None; the keys are titles."""
-    for title, each in arguments.items():
-        if each is not None and not isinstance(each, Mapping):
-            kind = type(each).__name__
-            raise TypeError(
-                f"Model: {title} is a {kind}, but must be a dict; parameters have names, as in "
-                "x=varmat.real(3)!"
-            )
-
-
-def _declared(
-    parameters: Mapping[str, Transform],
-    named: Mapping[str, Transform],
-    given: Mapping[str, object],
-    observations: Mapping[str, object],
-) -> dict[str, Transform]:
-    """All parameters, from the second argument and by name; refuses a name that is no string, that
-    data have too, or that comes twice.
-    """
-    for name in observations:
-        if name in given:
-            raise TypeError(f"Model: {name} is both observed and data")
-    declared = {**parameters, **named}
-    for name in declared:
-        if not isinstance(name, str):
-            raise TypeError(f"Model: the name of a parameter is {name!r}, but must be a string!")
-        if name in given:
-            raise TypeError(f"Model: {name} is both a parameter and data")
-        if name in named and name in parameters:
-            raise TypeError(
-                f"Model: {name} is declared twice, in the second argument and by itself"
-            )
-    return declared
-
-
-def _observed(observed: str | Sequence[str] | None, given: Mapping[str, object]) -> list[str]:
-    """The names of the observed data; refuses one that is not among the data."""
-    names = [observed] if isinstance(observed, str) else list(observed or ())
-    for name in names:
-        if name not in given:
-            raise TypeError(
-                f"Model: observed has {name!r}, but must have data: "
-                f"{', '.join(given) or 'there are none'}!"
-            )
-    return names
-
-
 def _no_terms() -> tuple[()]:
     return ()
-
-
-def _taken(
-    named: Mapping[str, Any], holds: Callable[[Any], bool]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments for which a condition holds, and the others."""
-    taken = {name: x for name, x in named.items() if holds(x)}
-    return taken, {name: x for name, x in named.items() if name not in taken}
 
 
 class DensityModel:
@@ -119,13 +72,13 @@ class DensityModel:
         **named: Transform | Observed | Function,
     ) -> None:
         self._arguments = {name: x for name, x in locals().items() if name != "self"}
-        _check_dicts(
+        check_dicts(
             {"the second argument": parameters, "data": data, "coords": coords, "dims": dims}
         )
         # Copies, because what is observed is added to one, and the caller may change the dict.
         given, self._arguments["data"] = dict(data or {}), dict(data or {})
-        functions, others = _taken(named, callable)
-        observations, parameters_by_name = _taken(others, lambda x: isinstance(x, Observed))
+        functions, others = taken(named, callable)
+        observations, parameters_by_name = taken(others, lambda x: isinstance(x, Observed))
         labels = Labelled(
             given,
             observations,
@@ -135,7 +88,7 @@ class DensityModel:
             dims=dims or {},
         )
         self.coords, self.dims = labels.coords, labels.dims
-        declared = _declared(
+        declared = declared_parameters(
             labels.sized(parameters or {}), labels.sized(parameters_by_name), given, observations
         )
         self._stated = StatedModel(declared, observations, given)
@@ -150,7 +103,7 @@ class DensityModel:
         self._generated = generated_quantities and Named(
             "generated_quantities", generated_quantities, given
         )
-        self.observed = [*observations, *_observed(observed, given)]
+        self.observed = [*observations, *observed_names(observed, given)]
         self._likelihood = self._likelihood_of(log_likelihood, declared, given)
         self._check(declared, is_open=transformed_parameters is not None)
         shapes = {name: transform.shape for name, transform in declared.items()}
@@ -267,15 +220,12 @@ class DensityModel:
         observations, and make the model of other observations.
         """
         stated = self._stated
-        derived = self._transformed
 
         def simulate(rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
-            if derived is not None:
-                values = {**values, **derived.named_values(values)}
-            return stated.replicate(rng, **values)
+            return stated.replicate(rng, **self._completed(values, values))
 
         return (
-            stated.drawer(function, derived),
+            stated.drawer(function, self._transformed),
             simulate,
             lambda observed: self.with_data(**observed),
         )
@@ -326,6 +276,25 @@ class DensityModel:
         return type(self)(*positional, data=given, **settings, **named)
 
     # --- evaluation ---
+
+    def _completed(
+        self, values: dict[str, Operand], given: dict[str, Operand] | None = None
+    ) -> dict[str, Operand]:
+        """Parameters with the transformed parameters. The function for these is given other copies
+        of the parameters, because it may sort or overwrite them.
+        """
+        if self._transformed is None:
+            return values
+        given = copy.deepcopy(values) if given is None else given
+        return {**values, **self._transformed.named_values(given)}
+
+    def _with_quantities(
+        self, values: dict[str, Operand], rng: np.random.Generator
+    ) -> dict[str, Operand]:
+        """Parameters, transformed or not, with the generated quantities."""
+        if self._generated is None:
+            return values
+        return {**values, **self._generated.named_values(copy.deepcopy(values), rng=rng)}
 
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         """The terms whose sum is the log density."""
@@ -483,18 +452,16 @@ class DensityModel:
         -------
         dict of str to float or ndarray
         """
-        values, _ = self._layout.unpack(self._point("constrain", q).copy(), False)
-        chosen = dict(values)
-        # The functions for quantities get copies, because they may sort or overwrite them.
-        if self._transformed is not None and (include_tp or include_gq):
-            transformed = self._transformed.named_values(copy.deepcopy(values))
-            values.update(transformed)
-            if include_tp:
-                chosen.update(transformed)
-        if self._generated is not None and include_gq:
-            rng = np.random.default_rng() if rng is None else rng
-            chosen.update(self._generated.named_values(copy.deepcopy(values), rng=rng))
-        return {name: plain_data(value, f"constrain: {name}") for name, value in chosen.items()}
+        parameters, _ = self._layout.unpack(self._point("constrain", q).copy(), False)
+        values = self._completed(parameters) if include_tp or include_gq else parameters
+        left_out = () if include_tp else values.keys() - parameters.keys()
+        if include_gq:
+            values = self._with_quantities(values, np.random.default_rng() if rng is None else rng)
+        return {
+            name: plain_data(value, f"constrain: {name}")
+            for name, value in values.items()
+            if name not in left_out
+        }
 
     def param_constrain(
         self,

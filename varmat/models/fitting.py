@@ -10,6 +10,7 @@ import numpy as np
 
 from varmat import html
 from varmat.core.errors import DomainError
+from varmat.interrupts import Attempt
 from varmat.models.functions import of_values, recoverable
 from varmat.models.layout import indexed
 from varmat.models.results import check_shapes, coordinates, shapes_in, to_arviz
@@ -132,14 +133,9 @@ class _Objective:
 
 def density_at(model: Model, q: np.ndarray, jacobian: bool) -> tuple[float, np.ndarray]:
     """The log density and its gradient; -inf and zero where the model refuses the point."""
-    try:
-        with np.errstate(all="ignore"):
-            result: tuple[float, np.ndarray] = model.log_density_gradient(q, jacobian=jacobian)
-            return result
-    except Exception as error:
-        if not recoverable(error):
-            raise
-        return -np.inf, np.zeros(q.shape)
+    with Attempt(recoverable), np.errstate(all="ignore"):
+        return model.log_density_gradient(q, jacobian=jacobian)
+    return -np.inf, np.zeros(q.shape)
 
 
 def recorded_if_slow(model: Model, q: np.ndarray) -> Model:
@@ -348,13 +344,10 @@ def _newton(model: Model, mode: Optimum) -> tuple[Optimum, np.ndarray]:
         if factor is None:
             break
         moved = q + np.linalg.solve(factor.T, np.linalg.solve(factor, gradient))
-        try:
+        better = None
+        with Attempt(recoverable):
             _, slope, curvature = model.log_density_hessian(moved, jacobian=jacobian)
-        except Exception as error:
-            if not recoverable(error):
-                raise
-            break
-        better = _factor(-curvature)
+            better = _factor(-curvature)
         if better is None or not np.max(np.abs(slope), initial=0.0) < np.max(
             np.abs(gradient), initial=0.0
         ):
@@ -385,13 +378,9 @@ def named_draws(
     """
 
     def at(x: np.ndarray, whole: bool) -> dict[str, Operand] | None:
-        try:
-            values: dict[str, Operand] = model.constrain(x, whole, whole, rng)
-            return values
-        except Exception as error:
-            if not of_values(error):
-                raise
-            return None
+        with Attempt(of_values):
+            return model.constrain(x, whole, whole, rng)
+        return None
 
     found = [at(x, True) for x in q]
     known = next((row for row in found if row is not None), None)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from varmat.interrupts import Noted
+
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result
 
@@ -96,12 +98,8 @@ class Named:
         chosen = {name: option for name, option in options.items() if name in self.names}
         if not by_dict:
             return self.function(**{**chosen, **self._fixed, **values})
-        try:
+        with Noted(self._called_with(values), recoverable):
             return self.function({**self._given, **values}, **chosen)
-        except Exception as error:
-            if not recoverable(error):
-                self.explained(error, values)
-            raise
 
     def _takes_dict(self, values: Mapping[str, Operand]) -> bool:
         return self._dict is not None and self._dict not in values and self._dict not in self._fixed
@@ -111,12 +109,15 @@ class Named:
         one of the values.
         """
         if self._takes_dict(values):
-            names = ", ".join([*self._given, *values])
-            error.add_note(
-                f"{self.title} takes {self._dict!r}, none of {names}: it was called with a dict of "
-                "them all"
-            )
+            error.add_note(self._called_with(values))
         return error
+
+    def _called_with(self, values: Mapping[str, Operand]) -> str:
+        names = ", ".join([*self._given, *values])
+        return (
+            f"{self.title} takes {self._dict!r}, none of {names}: it was called with a dict of "
+            "them all"
+        )
 
     def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
         """What the function returns, which must be a dict."""
@@ -141,6 +142,11 @@ class Named:
 def recoverable(error: BaseException) -> bool:
     """Whether an error means that the point is outside the domain: a sampler tries another."""
     return bool(getattr(error, "is_recoverable", False))
+
+
+def never(error: BaseException) -> bool:
+    """No error is expected."""
+    return False
 
 
 def of_values(error: BaseException) -> bool:

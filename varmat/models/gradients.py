@@ -10,6 +10,7 @@ from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, RecordedIfPossible
+from varmat.interrupts import Attempt, Noted
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.functions import recoverable
 from varmat.programs.run.threads import one_blas_thread
@@ -161,10 +162,9 @@ class _Block:
         self, points: np.ndarray, i: int, start: int, values: np.ndarray, gradients: np.ndarray
     ) -> None:
         """Store the value and the gradient at one point."""
-        try:
+        values[i], gradients[i] = -np.inf, np.nan
+        with (
+            Attempt(recoverable),
+            Noted(f"log_density_gradient.map: at point {start + i}, counted from 0"),
+        ):
             values[i], gradients[i] = self._f(points[i], *self._options)
-        except Exception as error:
-            if not recoverable(error):
-                error.add_note(f"log_density_gradient.map: at point {start + i}, counted from 0")
-                raise
-            values[i], gradients[i] = -np.inf, np.nan

@@ -9,16 +9,17 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.interrupts import from_signal
+from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
-from varmat.models.functions import Named, of_values
+from varmat.models.functions import Named, never, of_values
 from varmat.models.predictive import Predictive, draws_of, real_arrays, stacked
 from varmat.models.results import (
     Groups,
@@ -118,9 +119,7 @@ class LogLikelihood:
 
     def _plain(self, model: Model, values: dict[str, Operand]) -> NamedArrays:
         """The terms at plain values, of which the functions get copies."""
-        values = copy.deepcopy(values)
-        if model._transformed is not None:
-            values.update(model._transformed.named_values(copy.deepcopy(values)))
+        values = model._completed(copy.deepcopy(values))
         return real_arrays("Model: log_likelihood", self.at(values))
 
 
@@ -157,9 +156,7 @@ class _Pointwise:
     def _values(
         self, values: dict[str, Operand], again: dict[str, Operand], _: Operand
     ) -> dict[str, Operand]:
-        if self._model._transformed is not None:  # it may write into its arguments
-            values = {**values, **self._model._transformed.named_values(again)}
-        return self._terms.at(values)
+        return self._terms.at(self._model._completed(values, again))
 
     def __call__(self, block: Draws) -> list[dict[str, Operand] | None]:
         points = block.rows
@@ -175,15 +172,8 @@ class _Pointwise:
                 rows[i] = None if k in lost else {name: x[k] for name, x in found.items()}
             left = [left[k] for k in lost]
         for i in left:
-            try:
+            with Attempt(self._allows), block.noted("log_likelihood", i):
                 rows[i] = self._terms._plain(self._model, self._at_draws.named(points[i]))
-            except Exception as error:
-                if not self._allows(error):
-                    error.add_note(
-                        f"log_likelihood: at draw {block.start + i}, counted from 0 through all "
-                        "chains"
-                    )
-                    raise
         return rows
 
 
@@ -197,24 +187,12 @@ def of_data(model: Model, observed: Iterable[str]) -> Groups:
     }
     observed, groups = {*observed}, Groups()
     for name, x in {**model._layout.given, **model._stated.incomplete}.items():
-        try:
+        with Attempt() as attempt:  # `x` may be of any library
             array = np.asarray(x)
-        except (
-            Exception
-        ) as error:  # anything, from objects of other libraries: ArviZ takes arrays only
-            if from_signal(error):
-                raise
-            continue
-        if array.dtype.kind in "biufUM" and name not in taken:
-            groups.setdefault("observed_data" if name in observed else "constant_data", {})[
-                name
-            ] = array
+        if attempt.error is None and array.dtype.kind in "biufUM" and name not in taken:
+            group = "observed_data" if name in observed else "constant_data"
+            groups.setdefault(group, {})[name] = array
     return {name: groups[name] for name in ("observed_data", "constant_data") if name in groups}
-
-
-def never(error: Exception) -> bool:
-    """The default: no error is allowed."""
-    return False
 
 
 def beside(
@@ -328,7 +306,9 @@ def _named(
         arrays, shape = draws_of(name, dict(draws), model._layout.parameters)
         flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
         rows = [
-            row for found in of_blocks(name, _Made(model), flat, executor, rng) for row in found
+            row
+            for found in of_blocks(name, partial(_made, model), flat, executor, rng)
+            for row in found
         ]
         return {"posterior": stacked(name, rows, shape)}
     q, size = np.asarray(draws), model.param_unc_num()
@@ -337,42 +317,20 @@ def _named(
             f"{name}: draws has shape {q.shape}, but must have shape (chains, draws, {size})!"
         )
     points = np.ascontiguousarray(q, float).reshape(-1, size)
-    found = of_blocks(name, _Constrained(model), points, executor, rng)
+    found = of_blocks(name, partial(_constrained, model), points, executor, rng)
     posterior = stacked(name, [row for rows, _ in found for row in rows], q.shape[:2])
     lp = np.array([value for _, values in found for value in values]).reshape(q.shape[:2])
     return {"posterior": posterior, "sample_stats": {"lp": lp}}
 
 
-class _Constrained:
-    """Sent to the workers; gives all named values at a block of unconstrained vectors, and their
-    log densities.
-    """
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    def __call__(self, block: Draws) -> tuple[list[dict[str, Operand]], list[float]]:
-        rng = np.random.default_rng(block.seed)
-        rows = [self._model.constrain(q, True, True, rng) for q in block.rows]
-        return rows, [density_at(self._model, q, True)[0] for q in block.rows]
+def _constrained(model: Model, block: Draws) -> tuple[list[dict[str, Operand]], list[float]]:
+    """All named values at a block of unconstrained vectors, and their log densities."""
+    rng = np.random.default_rng(block.seed)
+    rows = [model.constrain(q, True, True, rng) for q in block.rows]
+    return rows, [density_at(model, q, True)[0] for q in block.rows]
 
 
-class _Made:
-    """Sent to the workers; gives the parameters of a block and their transformed parameters."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-
-    def __call__(self, block: Draws) -> list[dict[str, Operand]]:
-        rng = np.random.default_rng(block.seed)
-        return [_made(self._model, values, rng) for _, values in block.each()]
-
-
-def _made(model: Model, values: dict[str, Operand], rng: np.random.Generator) -> dict[str, Operand]:
-    """Parameters, transformed parameters and generated quantities at a draw."""
-    values = dict(values)
-    if model._transformed is not None:
-        values.update(model._transformed.named_values(copy.deepcopy(values)))
-    if model._generated is not None:
-        values.update(model._generated.named_values(copy.deepcopy(values), rng=rng))
-    return values
+def _made(model: Model, block: Draws) -> list[dict[str, Operand]]:
+    """Parameters, transformed parameters and generated quantities at a block of draws."""
+    rng = np.random.default_rng(block.seed)
+    return [model._with_quantities(model._completed(values), rng) for _, values in block.each()]

@@ -5,13 +5,13 @@ their values and back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import ARRAYS, data
+from varmat.derivatives.structure import shaped
 from varmat.models.bounds import Dependent
 from varmat.models.unpacking import BoundedParameter, part_of, read_off
 from varmat.transforms import Real, Transform
@@ -162,13 +162,8 @@ class Layout:
 
     def split(self, flat: np.ndarray) -> dict[str, Operand]:
         """Constrained values by name, from a vector that holds them one after the other."""
-        values, start = {}, 0
-        for name, transform in self.parameters.items():
-            size = prod(transform.shape)
-            part = flat[start : start + size]
-            values[name] = part.reshape(transform.shape) if transform.shape else float(part[0])
-            start += size
-        return values
+        parts = shaped(flat, (transform.shape for transform in self.parameters.values()))
+        return dict(zip(self.parameters, parts, strict=True))
 
     def unconstrained_names(self) -> Iterator[str]:
         """The name of every element of the unconstrained vector."""

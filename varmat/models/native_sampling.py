@@ -18,9 +18,9 @@ import numpy as np
 
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, record_values
-from varmat.interrupts import from_signal
+from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
-from varmat.models.functions import of_values
+from varmat.models.functions import never, of_values
 from varmat.models.nuts import library, variables
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes
@@ -79,24 +79,19 @@ class NativeModel:
 
     def _recorded_values(self, point: np.ndarray) -> tuple[Any, list[bool]]:
         """The program of the named values at a point; None if they cannot be recorded."""
-        try:
+        with Attempt():
             program, varies = record_values(self._named_values, point, 2)
-        # An error of the functions, or they cannot be recorded: they are called at each draw.
-        except Exception as error:
-            if from_signal(error):
-                raise
-            return None, []
-        shapes = [v.shape for v in program.outputs[1:]]
-        return (program, varies) if shapes == list(self._made.values()) else (None, [])
+            if [v.shape for v in program.outputs[1:]] == list(self._made.values()):
+                return program, varies
+        return None, []
 
     def _named_values(self, q: Operand, copy: Function) -> list[Result]:
         """Parameters and transformed parameters. The function for the latter gets copies, into
         which it may write.
         """
         model = self._calls.model
-        values = dict(model._layout.unpack(q, False)[0])
-        if model._transformed is not None:
-            values.update(model._transformed.named_values(model._layout.unpack(copy, False)[0]))
+        again = {} if model._transformed is None else model._layout.unpack(copy, False)[0]
+        values = model._completed(model._layout.unpack(q, False)[0], again)
         return [values[name] for name in self._made]
 
     # --- called from the threads of the sampler ---
@@ -105,7 +100,8 @@ class NativeModel:
         """The density where the recording does not hold; 1 if the point is refused."""
         try:
             found, slope = self._calls.log_density(self._doubles(point, self._size).copy())
-        except BaseException:  # a refusal, or kept among the failures
+        # A refusal, or kept among the failures: compiled code can only print it.
+        except BaseException:
             if self._calls.failures:
                 self._data.refuse()
             return 1
@@ -123,6 +119,7 @@ class NativeModel:
                 values = self._calls.model.constrain(q, True)
             check_shapes("Model.sample", values, self._made)
             place[...] = np.concatenate([np.ravel(values[name]) for name in self._made])
+        # Any, which is kept: compiled code can only print it.
         except BaseException as error:
             place[...] = np.nan
             if of_values(error):
@@ -210,13 +207,11 @@ class NativeModel:
                 continue
             rng = calls.rng(calls.tune * is_kept + draw + 1, q)
             row = {name: arrays[name][chain, draw] for name in self._made}
-            try:
+            with Attempt(never if is_kept else of_values) as refused:
                 with np.errstate(all="ignore"):
                     values = self._values_with_quantities(q, row, rng)
                 check_shapes("Model.sample", values, calls.shapes)
-            except Exception as error:
-                if is_kept or not of_values(error):
-                    raise
+            if refused.error is not None:
                 values = dict.fromkeys(calls.shapes, np.nan)
                 for name in self._made:
                     arrays[name][chain, draw] = np.nan

@@ -54,6 +54,8 @@ _STORED = {
         ("transformed_position", "transformed_gradient", "transformation_mu"), "store_transformed"
     ),
 }
+# What nutpie raises for a value that it does not take.
+_REFUSED = (ArithmeticError, AttributeError, RuntimeError, TypeError, ValueError)
 # The settings of nutpie that are named where a setting does not exist. It may have others.
 _SETTINGS = {
     "check_turning", "early_window_switch_freq", "initial_step", "mass_matrix_eigval_cutoff",
@@ -108,7 +110,7 @@ def check_settings(known: Iterable[str], settings: Settings) -> None:
 def _has_setting(made: Any, name: str, value: object) -> bool:
     try:
         setattr(made, name, value)
-    except Exception as error:  # of any kind where the value is refused
+    except _REFUSED as error:
         return not isinstance(error, AttributeError)
     return True
 
@@ -125,7 +127,7 @@ def _nuts_settings(seed: int, settings: Settings) -> Any:
             continue
         try:
             setattr(made, renamed.get(name, name), value)
-        except Exception as error:
+        except _REFUSED as error:
             reason = str(error).partition("\n")[0]
             raise TypeError(
                 f"Model.sample: {name} is {value!r}, which nutpie refuses: {reason}"

@@ -188,16 +188,6 @@ class Predictor:
         stated = self.model._stated
         return simulate or (stated.replicate if stated.parts else None)
 
-    def transformed(self, values: dict[str, Operand]) -> dict[str, Operand]:
-        """The parameters and transformed parameters."""
-        function = self.model._transformed
-        # A function gets copies, because it may sort or overwrite them.
-        return (
-            values
-            if function is None
-            else {**values, **function.named_values(copy.deepcopy(values))}
-        )
-
     def simulated(
         self, simulate: Function, draws: dict[str, np.ndarray], executor: Executor | str | None
     ) -> dict[str, np.ndarray]:
@@ -236,14 +226,11 @@ class _Simulation:
     def _values(
         self, values: dict[str, Operand], again: dict[str, Operand], rng: Operand
     ) -> dict[str, Operand]:
-        transformed = self._predictor.model._transformed
-        if transformed is not None:
-            values = {**values, **transformed.named_values(again)}
-        return dict(self._function(values, rng=rng))
+        return dict(self._function(self._predictor.model._completed(values, again), rng=rng))
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         """The same without a recording."""
-        return called(self._function, self._predictor.transformed(values), rng)
+        return called(self._function, self._predictor.model._completed(values), rng)
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         rng, count = np.random.default_rng(block.seed), len(block.rows)
@@ -255,14 +242,8 @@ class _Simulation:
         rows = {}
         for i, numbers in lost.items():
             values = self._at_draws.named(block.rows[i])
-            try:
+            with block.noted(self._predictor.function, i):
                 rows[i] = self._once(values, numbers)
-            except Exception as error:
-                error.add_note(
-                    f"{self._predictor.function}: at draw {block.start + i}, counted from 0 "
-                    "through all chains"
-                )
-                raise
         if recorded is None:
             made = stacked(self._predictor.function, list(rows.values()), (1, count))
             return {name: x[0] for name, x in made.items()}
@@ -285,18 +266,13 @@ class _Prior(_Simulation):
         model = self._predictor.model
         drawn = self._function({}, rng=rng)
         made = {name: drawn[name] for name in model._layout.parameters}
-        if model._transformed is None:
-            return made
-        # The function may write into its arguments.
-        again = {name: np.positive(x) for name, x in made.items()}
-        return {**made, **model._transformed.named_values(again)}
+        return model._completed(made, {name: np.positive(x) for name, x in made.items()})
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
-        predictor = self._predictor
-        parameters = predictor.model._layout.parameters
+        model = self._predictor.model
         drawn = called(self._function, {}, rng)
-        predictor.model._layout.pack(predictor.function, drawn)  # raises if they are no values
-        made = predictor.transformed({name: drawn[name] for name in parameters})
+        model._layout.pack(self._predictor.function, drawn)  # raises if they are no values
+        made = model._completed({name: drawn[name] for name in model._layout.parameters})
         return {name: np.asarray(x) for name, x in made.items()}
 
 

@@ -29,19 +29,16 @@ if TYPE_CHECKING:
     from varmat.typing import Settings
 
 
-def _reason(error: BaseException) -> str:
-    return str(error).removeprefix("recorded: ") or type(error).__name__
-
-
 def _warn_of_obstacle(model: Model, how: str = "", level: int = 4) -> bool:
     """Warn if a log density could not be recorded, so that Python evaluates it at every point.
     Returns whether it warned.
     """
     obstacle = getattr(model._value_and_grad, "obstacle", None)
     if obstacle is not None:
+        reason = str(obstacle).removeprefix("recorded: ") or type(obstacle).__name__
         text = (
             f"the log density cannot be recorded, so that every point is evaluated in Python{how}: "
-            f"{_reason(obstacle)}"
+            f"{reason}"
         )
         warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=level)
     return obstacle is not None
@@ -90,9 +87,8 @@ def _on_executor(
     """Sample chain by chain on an executor."""
     from varmat.models.shared_chains import SharedChains
 
-    in_python = _evaluated_in_python(calls)
-    if calls.failures:
-        raise calls.failures[0]
+    with calls.failing_first():
+        in_python = _evaluated_in_python(calls)
     _warn_of_obstacle(calls.model, level=5)
     model = _without_recording(calls.model) if in_python else calls.model
     return SharedChains(model, calls.seed, calls.starts, settings, is_busy=True).sample(executor)
@@ -113,22 +109,16 @@ def run_nutpie(
     count = settings["chains"]
     if executor is not None:
         return joined_chains(_on_executor(calls, settings, executor), count)
-    native = prepared(calls)
-    in_python = native is None and _evaluated_in_python(calls)
-    if calls.failures:
-        raise calls.failures[0]
+    with calls.failing_first():
+        native = prepared(calls)
+        in_python = native is None and _evaluated_in_python(calls)
     if in_python:
         return joined_chains(_by_processes(calls, settings), count)
     from varmat.models.chains import ThreadedChains  # slow to import
 
     is_told = _warn_of_obstacle(model)
-    try:
+    with calls.failing_first():
         found = ThreadedChains(model, seed, starts, settings).sample(calls, native)
-    except BaseException:  # a panic in nutpie is no Exception
-        if not calls.failures:
-            raise
-    if calls.failures:
-        raise calls.failures[0]
     if not is_told:
         _warn_of_obstacle(model)
     groups, numbers = joined_chains(found, count)

@@ -7,17 +7,15 @@ this machine report what they do, and are told to stop, by a file that they map,
 
 from __future__ import annotations
 
-import tempfile
 import time
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.interrupts import Interrupts
-from varmat.models.chains import BETWEEN, SECONDS, STOP, Watching, stopping
+from varmat.models.chains import BETWEEN, SECONDS, STOP, Watching, shared_board, stopping
 from varmat.parallel.shares import identity
 from varmat.parallel.tasks import on_workers
 
@@ -47,7 +45,8 @@ class SharedJob:
         except (Exception, KeyboardInterrupt, SystemExit):
             board[STOP, 0] = 1.0  # the other chains are of no use
             raise
-        except BaseException as error:  # also nutpie's panics, which cannot be pickled
+        # A panic of nutpie cannot be pickled.
+        except BaseException as error:
             board[STOP, 0] = 1.0
             raise RuntimeError(f"{type(error).__name__}: {error}") from error
         if not found[1]:
@@ -68,12 +67,9 @@ class SharedChains(Watching):
 
     def sample(self, executor: Executor | str | None) -> dict[int, Groups]:
         """The draws of the chains by number; after an interrupt, those that were made."""
-        # On some systems a mapped file cannot be removed. Then the system removes it later.
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            path = Path(folder, "board")
-            self._board = np.memmap(path, float, "w+", shape=(self._chains + 1, 5))
+        with shared_board(self._chains) as (path, self._board):
             self._stopped: float | None = None
-            job = SharedJob(self._job, identity()[0], str(path), self._chains)
+            job = SharedJob(self._job, identity()[0], path, self._chains)
             try:
                 results = on_workers(
                     "Model.sample", job, range(self._chains), executor, "chain", self._result

@@ -12,6 +12,7 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.tape import nested
 from varmat.core.variables import var
+from varmat.interrupts import Attempt
 from varmat.models.functions import recoverable
 from varmat.models.results import draws_in, groups_of
 from varmat.models.unpacking import sum_of_terms
@@ -109,14 +110,11 @@ def random_start(
         q = rng.uniform(-radius, radius, size)
         if centre is not None:
             q = centre + reach * q
-        try:
+        with Attempt(refuses) as refused:
             if accepts(q):
                 return q
             rejected = q
-        except Exception as error:
-            if not refuses(error):
-                raise
-            reason = error
+        reason = refused.error or reason
     if reason is not None and not recoverable(reason):
         raise reason
     places = f"{tries} random starts" if radius else "the start that was given"

@@ -133,6 +133,13 @@ def labelled(name: str, shape: Shape, dims: Dims, coords: Labels) -> list[str]:
     ]
 
 
+def _names(arrays: Mapping[str, np.ndarray], dims: Dims, coords: Labels) -> list[str]:
+    """The names of all elements of draws."""
+    return [
+        label for name, x in arrays.items() for label in labelled(name, x.shape[2:], dims, coords)
+    ]
+
+
 def _diagnosed(
     groups: Groups, names: Sequence[str], arrays: Mapping[str, np.ndarray], finite: np.ndarray
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -165,9 +172,7 @@ def summarised(
     chains, draws = draws_in(arrays)
     if not chains * draws:
         raise DomainError("Model.summary: result has 0 draws, but must have at least 1!")
-    names = [
-        label for name, x in arrays.items() for label in labelled(name, x.shape[2:], dims, coords)
-    ]
+    names = _names(arrays, dims, coords)
     flat = np.concatenate([x.reshape(chains * draws, -1) for x in arrays.values()], axis=1)
     table, said, divergences = columns(flat), {}, None
     # The standard deviation of a single draw is nan.
@@ -194,9 +199,7 @@ def report(result: ArvizData, parameters: Sequence[str], is_shown: bool, level: 
     chains, draws = draws_in(arrays)
     if not chains * draws:
         return
-    names = [
-        label for name, x in arrays.items() for label in labelled(name, x.shape[2:], dims, coords)
-    ]
+    names = _names(arrays, dims, coords)
     finite = np.concatenate([np.isfinite(x).all(axis=(0, 1)).ravel() for x in arrays.values()])
     table, said = _diagnosed(groups, names, arrays, finite)
     if said:

@@ -18,9 +18,11 @@ import numpy as np
 from varmat.core.operation import Operation, operation
 from varmat.core.tape import Rule
 from varmat.core.variables import Outputs, make_result
+from varmat.programs.build.symbol import Symbol
 from varmat.programs.record.entries import OperationCall, contributions_of, value_of
 from varmat.programs.record.tape_programs import TapeProgram, place_of, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
+from varmat.transforms.bounded import from_bound
 from varmat.transforms.transform import FromFunctions
 
 if TYPE_CHECKING:
@@ -73,10 +75,6 @@ def _exp(x: Operand) -> Result:
         return math.inf
 
 
-def _bounded_value(bound: float, sign: float, x: Operand) -> Result:
-    return bound + sign * _exp(x)
-
-
 def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...]:
     """The parameters and the sum of their log-Jacobians, on the tape of `q`, a `VarMat`."""
     tape, total, values = q._tape.top, 0.0, []
@@ -88,7 +86,7 @@ def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...
             total += term
             kept.append((term, saved))
         else:
-            value = _bounded_value(bounds[0], sign, x) if sign else x
+            value = from_bound(bounds[0], _exp(x), sign) if sign else x
             if sign:
                 total += float(np.add.reduce(x, None)) if shape else x
             kept.append(None)
@@ -131,7 +129,7 @@ def _read_again(results: Operand, q: Operand, saved: Operand) -> tuple[Result, .
             total = total + term
         elif sign:
             total = total + np.sum(x)
-            x = _bounded_value(bounds[0], sign, x)
+            x = from_bound(bounds[0], _exp(x), sign)
         values.append(x)
     return (*values, total)
 
@@ -183,10 +181,9 @@ def _bounded(
     builder, (bound,), sign = program.builder, each.bounds, each.sign
     if not sign:
         return free, None, lambda g, h: g
-    slope = value = builder.ufunc(np.exp, free)
-    if sign < 0 or bound:
-        slope = builder.ufunc(np.negative, slope) if sign < 0 else slope
-        value = builder.ufunc(np.add, builder.constant(bound), slope)
+    distance = builder.ufunc(np.exp, free)
+    value = from_bound(bound, Symbol(builder, distance), sign).value
+    slope = distance if sign > 0.0 else builder.ufunc(np.negative, distance)
 
     def of_x(g: Adjoint, h: Operand) -> Result:
         if g is None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import plain
+from varmat.core.dual import value_now
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import Saved, is_differentiable, operation
@@ -21,7 +22,6 @@ from varmat.core.variables import like
 from varmat.parallel.executors import Asking, answers, check, sendable, workers_of
 from varmat.parallel.shares import MOST_WORKS, Request, VariablePlace, Work, keep, places_of
 from varmat.programs.build.symbol import refuse
-from varmat.solvers.inner import value_now
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

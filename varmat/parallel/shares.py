@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.dual import value_now
 from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import like
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.recorded import RecordedIfPossible
 from varmat.derivatives.reverse import value_and_grad
-from varmat.solvers.inner import Inner, value_now
+from varmat.solvers.inner import Inner
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

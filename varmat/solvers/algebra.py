@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.dispatch import plain
-from varmat.core.errors import DomainError, ShapeError
-from varmat.core.variables import data
+from varmat.core.errors import DomainError
 from varmat.solvers.implicit import check_size, jacobian_of, solved_with
-from varmat.solvers.inner import Inner
+from varmat.solvers.inner import Inner, checked_vector
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result
@@ -29,55 +27,38 @@ __all__ = [
 ]
 
 
-def _guess(name: str, y_guess: Operand) -> np.ndarray:
-    y = np.array(data(plain(y_guess), f"{name}: y_guess"), ndmin=1)
-    if y.ndim != 1:
-        raise ShapeError(f"{name}: y_guess has shape {y.shape}, but must be a vector!")
-    if not y.size:
-        raise ShapeError(f"{name}: y_guess has no elements, but must have at least one!")
-    if not np.isfinite(y).all():
-        i = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise DomainError(f"{name}: y_guess[{i}] is {float(y[i])!r}, but must be finite!")
-    return y
-
-
 def _positive(name: str, **settings: float) -> None:
     for title, value in settings.items():
         if not value > 0.0:
             raise DomainError(f"{name}: {title} is {value!r}, but must be positive!")
 
 
-def _residual(inner: Inner, leaves: Sequence[Operand], y: np.ndarray) -> np.ndarray:
-    found = inner.values((y,), leaves)
-    check_size(inner, found, y.size)
+def _residual(inner: Inner, y: np.ndarray) -> np.ndarray:
+    found = inner.values((y,), ())
+    check_size(inner, found.size, y.size)
     return found
 
 
 def _newton(
-    inner: Inner,
-    leaves: Sequence[Operand],
-    y: np.ndarray,
-    f_tol: float,
-    max_steps: int,
-    shortest: float,
+    inner: Inner, y: np.ndarray, f_tol: float, max_steps: int, shortest: float
 ) -> np.ndarray:
     """Newton's method; a step is halved until it makes the residual smaller.
 
     The search goes on below the tolerance until the residual stops falling: the derivatives are
     those of the exact solution, so the solution should be as exact as it can be.
     """
-    f = _residual(inner, leaves, y)
+    f = _residual(inner, y)
     norm = float(np.linalg.norm(f))
     steps = 0
     while norm > 0.0 and steps < max_steps:
         try:
-            step = np.linalg.solve(jacobian_of(inner, y, leaves), f)
+            step = np.linalg.solve(jacobian_of(inner, y, ()), f)
         except np.linalg.LinAlgError:
             break
         steps, part = steps + 1, 1.0
         while True:
             nearer = y - part * step
-            f = _residual(inner, leaves, nearer)
+            f = _residual(inner, nearer)
             smaller = float(np.linalg.norm(f))
             if (
                 smaller < norm
@@ -102,6 +83,22 @@ def _check_residual(inner: Inner, norm: float, f_tol: float, steps: int) -> None
         )
 
 
+def _solution(
+    name: str,
+    f: Function,
+    y_guess: Operand,
+    args: Sequence[Operand],
+    search: Callable[[Inner, np.ndarray], np.ndarray],
+    **settings: float,
+) -> Result:
+    """The solution of f(y, *args) = 0 that `search` finds from the guess, differentiable; settings
+    must be positive.
+    """
+    y = checked_vector(name, "y_guess", y_guess, ndmin=1)
+    _positive(name, **settings)
+    return solved_with(Inner(name, f, args), lambda *given: search(Inner(name, f, given), y))
+
+
 def _by_newton(
     name: str,
     f: Function,
@@ -111,14 +108,11 @@ def _by_newton(
     f_tol: float,
     max_steps: int,
 ) -> Result:
-    y = _guess(name, y_guess)
-    _positive(name, scaling_step=scaling_step, f_tol=f_tol, max_steps=max_steps)
-    inner = Inner(name, f, args)
+    def search(inner: Inner, y: np.ndarray) -> np.ndarray:
+        return _newton(inner, y, f_tol, max_steps, 1e-12 * scaling_step)
 
-    def solve(*given: Operand) -> np.ndarray:
-        return _newton(Inner(name, f, given), (), y, f_tol, max_steps, 1e-12 * scaling_step)
-
-    return solved_with(inner, solve)
+    settings = {"scaling_step": scaling_step, "f_tol": f_tol, "max_steps": max_steps}
+    return _solution(name, f, y_guess, args, search, **settings)
 
 
 def _by_powell(
@@ -130,28 +124,24 @@ def _by_powell(
     f_tol: float,
     max_steps: int,
 ) -> Result:
-    y = _guess(name, y_guess)
-    _positive(name, rel_tol=rel_tol, f_tol=f_tol, max_steps=max_steps)
-    inner = Inner(name, f, args)
-
-    def solve(*given: Operand) -> np.ndarray:
+    def search(inner: Inner, y: np.ndarray) -> np.ndarray:
         from scipy.optimize import root
 
-        plain_inner = Inner(name, f, given)
         found = root(
-            lambda x: _residual(plain_inner, (), x),
+            lambda x: _residual(inner, x),
             y,
-            jac=lambda x: jacobian_of(plain_inner, x, ()),
+            jac=lambda x: jacobian_of(inner, x, ()),
             method="hybr",
             options={"xtol": rel_tol, "maxfev": max_steps},
         )
         norm = float(np.linalg.norm(found.fun))
-        if not norm <= f_tol and not math.isnan(norm):
-            _check_residual(plain_inner, norm, f_tol, found.nfev)
+        if not math.isnan(norm):
+            _check_residual(inner, norm, f_tol, found.nfev)
         # Newton's method removes the remaining error, which would enter the derivatives too.
-        return _newton(plain_inner, (), found.x, f_tol, max_steps, 1e-15)
+        return _newton(inner, found.x, f_tol, max_steps, 1e-15)
 
-    return solved_with(inner, solve)
+    settings = {"rel_tol": rel_tol, "f_tol": f_tol, "max_steps": max_steps}
+    return _solution(name, f, y_guess, args, search, **settings)
 
 
 _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {method}.
@@ -510,25 +500,21 @@ def algebra_solver_fp(
 def _fixed_point(
     name: str, f: Function, y_guess: Operand, args: Sequence[Operand], f_tol: float, max_steps: int
 ) -> Result:
-    y = _guess(name, y_guess)
-    _positive(name, f_tol=f_tol, max_steps=max_steps)
-
     def residual(unknowns: Operand, *given: Operand) -> Result:
         return f(unknowns, *given) - unknowns
 
-    def solve(*given: Operand) -> np.ndarray:
+    def search(inner: Inner, y: np.ndarray) -> np.ndarray:
         from scipy.optimize import fixed_point as iterate
 
-        inner = Inner(name, residual, given)
-        _residual(inner, (), y)  # refuses a function of another size
+        _residual(inner, y)  # refuses a function of another size
         try:
-            found = iterate(lambda x: x + _residual(inner, (), x), y, xtol=1e-12, maxiter=max_steps)
+            found = iterate(lambda x: x + _residual(inner, x), y, xtol=1e-12, maxiter=max_steps)
         except RuntimeError:
-            norm = float(np.linalg.norm(_residual(inner, (), y)))
+            norm = float(np.linalg.norm(_residual(inner, y)))
             raise DomainError(
                 f"{name}: the iteration has not come to an end in {max_steps} steps; the norm of "
                 f"f(y) - y is {norm!r} at y_guess"
             ) from None
-        return _newton(inner, (), found, f_tol, 5, 1e-15)
+        return _newton(inner, found, f_tol, 5, 1e-15)
 
-    return solved_with(Inner(name, residual, args), solve)
+    return _solution(name, residual, y_guess, args, search, f_tol=f_tol, max_steps=max_steps)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.dual import value_now
+from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
-from varmat.derivatives.structure import leaves_of
+from varmat.derivatives.structure import leaves_of, shaped, unit_rows
 from varmat.solvers import steppers, sundials
-from varmat.solvers.differential import MULTISTEP, MULTISTEP_LIMIT
-from varmat.solvers.initial_values import check_limits, checked_start, most_steps
-from varmat.solvers.inner import Inner, shaped, value_now
+from varmat.solvers.differential import MULTISTEP, MULTISTEP_LIMIT, TOLERANCES
+from varmat.solvers.initial_values import check_limits, checked_start, most_steps, stacked
+from varmat.solvers.inner import Inner, check_finite
 from varmat.solvers.systems import Leaves, System
 
 if TYPE_CHECKING:
@@ -28,14 +29,14 @@ __all__ = ["dae", "dae_tol"]
 class Residual(System):
     """A residual F(t, y, y') and its derivatives, at plain numbers; programs if possible."""
 
+    returned = "the residual has shape {}, but must have one element"
+
     def residual(self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves) -> np.ndarray:
         """The residual of the state."""
         return self._run("residual", self._residual, t, np.concatenate([y, yp]), leaves)
 
     def _residual(self, t: Operand, z: Operand, leaves: Sequence[Operand]) -> Result:
-        return checked_residual(
-            self.inner, self.inner((t, z[: self.n], z[self.n :]), leaves), self.n
-        )
+        return self.checked(self.inner((t, z[: self.n], z[self.n :]), leaves))
 
     def with_derivatives(
         self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves, in_state: bool
@@ -53,18 +54,9 @@ class Residual(System):
         n = self.n
         k = np.size(z) // (2 * n) - 1
         y, yp = z[: (1 + k) * n], z[(1 + k) * n :]
-        directions: list[Operand] = [None, np.reshape(y[n:], (k, n)), np.reshape(yp[n:], (k, n))]
-        start = n if in_state else 0
-        for x in leaves:
-            each = np.zeros((k, np.size(x)))
-            each[start : start + np.size(x)] = np.eye(np.size(x))
-            directions.append(each.reshape((k, *np.shape(x))))
-            start += np.size(x)
-        value, rates = self.inner.along((t, y[:n], yp[:n]), directions, leaves)
-        value = checked_residual(self.inner, value, n)
-        return np.concatenate(
-            [value, np.zeros(k * n) if rates is None else np.reshape(rates, (k * n,))]
-        )
+        states = np.reshape(y[n:], (k, n)), np.reshape(yp[n:], (k, n))
+        tangents = (None, *states, *unit_rows(leaves, n * in_state))
+        return np.concatenate(self.along((t, y[:n], yp[:n]), tangents, leaves, k))
 
     def jacobians(
         self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves
@@ -80,24 +72,7 @@ class Residual(System):
         n = self.n
         units = np.eye(2 * n)
         directions = (None, units[:, :n], units[:, n:], *[None] * len(leaves))
-        value, rows = self.inner.along((t, z[:n], z[n:]), directions, leaves)
-        checked_residual(self.inner, value, n)
-        return np.zeros(2 * n * n) if rows is None else np.reshape(rows, (2 * n * n,))
-
-
-def checked_residual(inner: Inner, value: Operand, n: int) -> Result:
-    """The residual that the user's function returned, as a vector with one element for each
-    state.
-    """
-    if isinstance(value, (list, tuple)):
-        value = np.stack(value)
-    if np.shape(value) != (n,):
-        shape = np.shape(value)
-        raise ShapeError(
-            f"{inner.name}: the residual has shape {shape}, but must have one element for each "
-            f"state, ({n},)!"
-        )
-    return value
+        return self.along((t, z[:n], z[n:]), directions, leaves, 2 * n)[1]
 
 
 # --- the operation ---
@@ -260,10 +235,7 @@ def _solved(
             f"{name}: t0 or ts carries derivatives, but must be plain numbers, for the solution "
             "has none in the times!"
         )
-    yy0, yp0 = (
-        np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x
-        for x in (yy0, yp0)
-    )
+    yy0, yp0 = stacked(yy0), stacked(yp0)
     inner = Inner(name, residual, args)
     state, start, times = checked_start(name, yy0, t0, ts, [*leaves_of(args)], "yy0")
     rates = np.asarray(data(value_now(yp0), f"{name}: yp0"))
@@ -271,9 +243,7 @@ def _solved(
         raise ShapeError(
             f"{name}: yp0 has shape {rates.shape}, but must have that of yy0, {state.shape}!"
         )
-    if not np.isfinite(rates).all():
-        i = int(np.flatnonzero(~np.isfinite(rates))[0])
-        raise DomainError(f"{name}: yp0[{i}] is {float(rates[i])!r}, but must be finite!")
+    check_finite(name, "yp0", rates)
     if not sundials.has_sundials():
         raise ImportError(
             f'{name}: scikit-sundae is not installed: in a clone of varmat, pip install -e ".[ode]"'
@@ -377,14 +347,9 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
     >>> round(vm.gradient(lambda rate: f(rate)[0, 0], 0.5), 4)
     -0.7358
     """
-_TOLERANCES = """    rel_tol, abs_tol : float
-        Tolerances of the error of one step; positive.
-    max_num_steps : int
-        The most steps from one output time to the next.
-"""
 _CALL = "(residual, [1.0, 0.0], [-0.5, 0.5], 0.0, [2.0], "
 
 dae.__doc__ = _DOC.format(settings="", call="dae" + _CALL, limit=MULTISTEP_LIMIT)
 dae_tol.__doc__ = _DOC.format(
-    settings=_TOLERANCES, call="dae_tol" + _CALL + "1e-9, 1e-9, 10000, ", limit=""
+    settings=TOLERANCES, call="dae_tol" + _CALL + "1e-9, 1e-9, 10000, ", limit=""
 )

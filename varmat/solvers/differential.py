@@ -52,74 +52,6 @@ def _solved(
     return solution(name, f, y0, t0, ts, args, SolverSettings(method, *limits[:2], limits[2] or 0))
 
 
-def ode_rk45(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
-    return _solved("ode_rk45", "rk45", f, y0, t0, ts, ONE_STEP, args)
-
-
-def ode_rk45_tol(
-    f: Function,
-    y0: Operand,
-    t0: Operand,
-    ts: Operand,
-    rel_tol: float,
-    abs_tol: float,
-    max_num_steps: int,
-    *args: Operand,
-) -> Result:
-    return _solved("ode_rk45_tol", "rk45", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
-
-
-def ode_ckrk(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
-    return _solved("ode_ckrk", "ckrk", f, y0, t0, ts, ONE_STEP, args)
-
-
-def ode_ckrk_tol(
-    f: Function,
-    y0: Operand,
-    t0: Operand,
-    ts: Operand,
-    rel_tol: float,
-    abs_tol: float,
-    max_num_steps: int,
-    *args: Operand,
-) -> Result:
-    return _solved("ode_ckrk_tol", "ckrk", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
-
-
-def ode_bdf(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
-    return _solved("ode_bdf", "bdf", f, y0, t0, ts, MULTISTEP, args)
-
-
-def ode_bdf_tol(
-    f: Function,
-    y0: Operand,
-    t0: Operand,
-    ts: Operand,
-    rel_tol: float,
-    abs_tol: float,
-    max_num_steps: int,
-    *args: Operand,
-) -> Result:
-    return _solved("ode_bdf_tol", "bdf", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
-
-
-def ode_adams(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
-    return _solved("ode_adams", "adams", f, y0, t0, ts, MULTISTEP, args)
-
-
-def ode_adams_tol(
-    f: Function,
-    y0: Operand,
-    t0: Operand,
-    ts: Operand,
-    rel_tol: float,
-    abs_tol: float,
-    max_num_steps: int,
-    *args: Operand,
-) -> Result:
-    return _solved("ode_adams_tol", "adams", f, y0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
-
-
 _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
 
     Parameters
@@ -180,7 +112,7 @@ _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
     >>> round(vm.gradient(lambda k: vm.{call}k)[1, 0], 0.5), 4)
     -0.7358
     """
-_TOLERANCES = """    rel_tol, abs_tol : float
+TOLERANCES = """    rel_tol, abs_tol : float
         Tolerances of the error of one step; positive.
     max_num_steps : int
         The most steps from one output time to the next.
@@ -219,40 +151,44 @@ _METHODS = {
 }  # fmt: skip
 
 
-def _document(function: Function) -> None:
-    method, notes, source = _METHODS[function.__name__.split("_")[1]]
-    with_settings = function.__name__.endswith("_tol")
-    call = f"{function.__name__}(decay, [1.0], 0.0, [1.0, 2.0], " + (
-        "1e-9, 1e-9, 10000, " if with_settings else ""
-    )
-    settings = _TOLERANCES if with_settings else ""
-    native, limit = (
-        (_IN_PROGRAMS, ONE_STEP_LIMIT)
-        if "rk" in function.__name__
-        else (_BY_CALLS, MULTISTEP_LIMIT)
-    )
-    function.__doc__ = _DOC.format(
-        method=method,
-        notes=notes,
-        source=source,
-        call=call,
-        settings=settings,
-        native=native,
-        limit="" if with_settings else limit,
-    )
+def _solvers(method: str, limits: Limits) -> tuple[Function, Function]:
+    """The function of a method with these limits, and the one that takes them."""
+
+    def solve(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
+        return _solved(f"ode_{method}", method, f, y0, t0, ts, limits, args)
+
+    def solve_tol(
+        f: Function,
+        y0: Operand,
+        t0: Operand,
+        ts: Operand,
+        rel_tol: float,
+        abs_tol: float,
+        max_num_steps: int,
+        *args: Operand,
+    ) -> Result:
+        limits = (rel_tol, abs_tol, max_num_steps)
+        return _solved(f"ode_{method}_tol", method, f, y0, t0, ts, limits, args)
+
+    words = dict(zip(("method", "notes", "source"), _METHODS[method], strict=True))
+    is_recorded = limits is ONE_STEP
+    words["native"] = _IN_PROGRAMS if is_recorded else _BY_CALLS
+    limit = ONE_STEP_LIMIT if is_recorded else MULTISTEP_LIMIT
+    for function, settings, given, said in (
+        (solve, "", "", limit),
+        (solve_tol, TOLERANCES, "1e-9, 1e-9, 10000, ", ""),
+    ):
+        name = f"ode_{method}" + "_tol" * (function is solve_tol)
+        function.__name__ = function.__qualname__ = name
+        call = f"{name}(decay, [1.0], 0.0, [1.0, 2.0], {given}"
+        function.__doc__ = _DOC.format(call=call, settings=settings, limit=said, **words)
+    return solve, solve_tol
 
 
-for _function in (
-    ode_rk45,
-    ode_rk45_tol,
-    ode_ckrk,
-    ode_ckrk_tol,
-    ode_bdf,
-    ode_bdf_tol,
-    ode_adams,
-    ode_adams_tol,
-):
-    _document(_function)
+ode_rk45, ode_rk45_tol = _solvers("rk45", ONE_STEP)
+ode_ckrk, ode_ckrk_tol = _solvers("ckrk", ONE_STEP)
+ode_bdf, ode_bdf_tol = _solvers("bdf", MULTISTEP)
+ode_adams, ode_adams_tol = _solvers("adams", MULTISTEP)
 
 
 def ode_adjoint_tol_ctl(

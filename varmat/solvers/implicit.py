@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,40 +111,33 @@ def _(r: Operand, *leaves: Operand, inner: Inner, solve: Function) -> tuple[Line
     shape, n = np.shape(r), int(np.size(r))
     units = np.eye(n).reshape((n, *shape))
     value, tangent = inner.along((r,), (units, *[None] * len(leaves)), leaves)
-    check_size(inner, value, n)
+    check_size(inner, np.size(value), n)
     rows = np.zeros((n, n)) if tangent is None else np.reshape(tangent, (n, n))
 
-    def push(i: int) -> Linear:
-        def along(t: Operand) -> Result:
-            rate = inner.rate((r,), leaves, i, t)
-            if rate is None:
-                return np.zeros(shape) if shape else 0.0
-            return np.reshape(-_solve(inner, np.transpose(rows), np.reshape(rate, (n,))), shape)
+    def along(i: int, t: Operand) -> Result:
+        rate = inner.rate((r,), leaves, i, t)
+        if rate is None:
+            return np.zeros(shape) if shape else 0.0
+        return np.reshape(-_solve(inner, np.transpose(rows), np.reshape(rate, (n,))), shape)
 
-        return along
-
-    return tuple(map(push, range(len(leaves))))
+    return tuple(partial(along, i) for i in range(len(leaves)))
 
 
 def jacobian_of(inner: Inner, y: Operand, leaves: Sequence[Operand]) -> np.ndarray:
     """The matrix of derivatives of the residual with respect to the unknowns, at plain numbers."""
     n = int(np.size(y))
     found = jacobian(lambda unknowns: inner((unknowns,), leaves), y)
-    if np.size(found) != n * n:
-        raise _wrong_size(inner, np.size(found) // n, n)
+    check_size(inner, np.size(found) // n, n)
     return np.reshape(found, (n, n))
 
 
-def check_size(inner: Inner, value: Operand, n: int) -> None:
-    if np.size(value) != n:
-        raise _wrong_size(inner, int(np.size(value)), n)
-
-
-def _wrong_size(inner: Inner, found: int, n: int) -> ShapeError:
-    return ShapeError(
-        f"{inner.name}: the residual has {found} elements, but must have as many as there are "
-        f"unknowns, {n}!"
-    )
+def check_size(inner: Inner, found: int, n: int) -> None:
+    """Refuse a residual of another number of elements than there are unknowns."""
+    if found != n:
+        raise ShapeError(
+            f"{inner.name}: the residual has {found} elements, but must have as many as there are "
+            f"unknowns, {n}!"
+        )
 
 
 def _solve(inner: Inner, matrix: Operand, b: Operand) -> Result:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
+from varmat.core.dual import value_now
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
-from varmat.derivatives.structure import leaves_of
+from varmat.derivatives.structure import leaves_of, shaped
 from varmat.programs.build.symbol import UntraceableError, require
-from varmat.solvers.inner import Inner, shaped, value_now
+from varmat.solvers.inner import Inner, checked_vector
 from varmat.solvers.runge_kutta import RungeKutta
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
-from varmat.solvers.systems import Leaves, System, SystemTangent, checked_rates
+from varmat.solvers.systems import Leaves, System, SystemTangent
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
@@ -71,10 +73,7 @@ def solution(
     how: SolverSettings,
 ) -> Result:
     """The states at the times, shape (T, n); operands and arguments may be variables."""
-    y0, ts = (
-        np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x
-        for x in (y0, ts)
-    )
+    y0, ts = stacked(y0), stacked(ts)
     inner = Inner(name, f, args)
     state, start, times = checked_start(name, y0, t0, ts, [*leaves_of(args)])
     if not how.max_steps:
@@ -90,22 +89,17 @@ def solution(
     )
 
 
+def stacked(x: Operand) -> Operand:
+    """A list of variables as a vector."""
+    return np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x
+
+
 def checked_start(
     name: str, y0: Operand, t0: Operand, ts: Operand, args: Sequence[Operand], title: str = "y0"
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Check the initial state, the initial time and the times, and return their plain values."""
-    state, times = (
-        np.asarray(data(value_now(x), f"{name}: {what}")) for x, what in ((y0, title), (ts, "ts"))
-    )
+    state, times = checked_vector(name, title, y0), checked_vector(name, "ts", ts)
     start = data(value_now(t0), f"{name}: t0")
-    for x, what in ((state, title), (times, "ts")):
-        if x.ndim != 1:
-            raise ShapeError(f"{name}: {what} has shape {x.shape}, but must be a vector!")
-        if not x.size:
-            raise ShapeError(f"{name}: {what} has no elements, but must have at least one!")
-        if not np.isfinite(x).all():
-            i = int(np.flatnonzero(~np.isfinite(x))[0])
-            raise DomainError(f"{name}: {what}[{i}] is {float(x[i])!r}, but must be finite!")
     if type(start) is not float:
         raise ShapeError(f"{name}: t0 has shape {np.shape(start)}, but must be a scalar!")
     if not np.isfinite(start):
@@ -128,7 +122,7 @@ def checked_start(
             raise DomainError(
                 f"{name}: an argument of f has an element {found!r}, but must be finite!"
             )
-    return np.array(state), start, np.array(times)
+    return state, start, times
 
 
 def _problem(
@@ -337,13 +331,13 @@ def _(
     )
 
     def rate(t: Operand, y: Operand) -> Result:
-        return checked_rates(inner, inner((t, y), leaves), n)
+        return system.checked(inner((t, y), leaves))
 
     def along(i: int | None, start: Operand, t: Operand) -> Result:
         """The derivative along the initial state (None) or leaf `i`, by a larger equation."""
         states = solution(
             inner.name,
-            SystemTangent(inner, n, i),
+            SystemTangent(system, i),
             np.concatenate([y0, start]),
             t0,
             ts,
@@ -359,16 +353,13 @@ def _(
             else along(None, t, 0.0)
         )
 
-    def in_leaf(i: int) -> Linear:
+    def in_leaf(i: int, t: Operand) -> Result:
+        if not ready:
+            return along(i, np.zeros(n), t)
         first = n * in_state + sum(map(np.size, leaves[:i]))
-        part: Operand = (
-            None if sensitivity is None else sensitivity[:, :, first : first + np.size(leaves[i])]
+        return np.tensordot(
+            sensitivity[:, :, first : first + np.size(leaves[i])], np.ravel(t), (2, 0)
         )
-
-        def push(t: Operand) -> Result:
-            return np.tensordot(part, np.ravel(t), (2, 0)) if ready else along(i, np.zeros(n), t)
-
-        return push
 
     def in_times(t: Operand) -> Result:
         return np.stack([rate(ts[i], r[i]) * t[i] for i in range(np.size(ts))])
@@ -377,5 +368,5 @@ def _(
         in_state_of,
         lambda t: in_state_of(-t * rate(t0, y0)),
         in_times,
-        *map(in_leaf, range(len(leaves))),
+        *(partial(in_leaf, i) for i in range(len(leaves))),
     )

@@ -4,19 +4,18 @@ numbers.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.dispatch import plain, settled
-from varmat.core.dual import Dual, Level
-from varmat.core.errors import DomainError
+from varmat.core.dispatch import settled
+from varmat.core.dual import Dual, Level, value_now
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
-from varmat.core.variables import VARIABLES, data
+from varmat.core.variables import data
 from varmat.derivatives.forward import jvp
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
@@ -26,7 +25,7 @@ from varmat.interrupts import from_signal
 from varmat.programs.run import has_native
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result, Shape
+    from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
 
@@ -46,24 +45,21 @@ class _Place:
         self.index = index
 
 
-def value_now(x: Operand) -> Result:
-    """The plain value of an operand, for checks that the operation repeats in each run of a
-    recording.
-    """
-    while isinstance(x, Dual):
-        x = x.val
-    return x._val if type(x) in VARIABLES else plain(x)
+def checked_vector(name: str, title: str, x: Operand, ndmin: int = 0) -> np.ndarray:
+    """The plain values of a vector with elements, all finite, in a new array."""
+    values = np.array(data(value_now(x), f"{name}: {title}"), ndmin=ndmin)
+    if values.ndim != 1:
+        raise ShapeError(f"{name}: {title} has shape {values.shape}, but must be a vector!")
+    if not values.size:
+        raise ShapeError(f"{name}: {title} has no elements, but must have at least one!")
+    check_finite(name, title, values)
+    return values
 
 
-def shaped(elements: np.ndarray, shapes: Iterable[Shape]) -> list[Plain]:
-    """Arrays and numbers of these shapes, whose elements lie one after the other in a vector."""
-    found: list[Plain] = []
-    start = 0
-    for shape in shapes:
-        end = start + math.prod(shape)
-        found.append(elements[start:end].reshape(shape) if shape else float(elements[start]))
-        start = end
-    return found
+def check_finite(name: str, title: str, x: np.ndarray) -> None:
+    if not np.isfinite(x).all():
+        i = int(np.flatnonzero(~np.isfinite(x))[0])
+        raise DomainError(f"{name}: {title}[{i}] is {float(x[i])!r}, but must be finite!")
 
 
 def native_pays(count: int) -> bool:
@@ -218,7 +214,8 @@ class _IfPossible:
             return self.table[self.name](*args)
         except DomainError:
             raise
-        except Exception as error:  # any of the function, which may raise none when it runs eagerly
+        # Any of the function, which may raise none when it runs eagerly.
+        except Exception as error:
             if from_signal(error):
                 raise
             result = self.eager(*args)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.dual import value_now
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.variables import data
 from varmat.functions.special.gamma_functions import lgamma, log_rising_factorial
 from varmat.functions.special.logistic_functions import log1p_exp
-from varmat.solvers.inner import value_now
 from varmat.solvers.laplace_marginal import EXAMPLE_TOLERANCES, document, laplace_functions
 
 if TYPE_CHECKING:

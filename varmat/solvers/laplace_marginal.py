@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.dual import value_now
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
 from varmat.functions.linalg.determinants import log_determinant
-from varmat.solvers.inner import Inner, value_now
+from varmat.solvers.inner import Inner
 from varmat.solvers.latent_modes import Control, DirectionalRate, Mode, blocks_of, find_mode, units
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _(
     S K^-1 (dK a + K d grad f), so s' d theta = r' (dK a + K d grad f) with r = (I - R K) s.
     """
     theta, a = mode.theta, mode.a
-    spread, curvature = mode.spread()  # S and R
+    spread, curvature = mode.factor.spread()  # S and R
     held = 0.5 * g * blocks_of(spread, control.block)
     second = DirectionalRate(DirectionalRate(inner))
     slope: Operand = 0.0
@@ -233,7 +234,7 @@ def draws(
             "have no derivative!"
         )
     mode = find_mode(inner, np.asarray(data(k, f"{inner.name}: the covariance")), (), control)
-    values, axes = np.linalg.eigh(mode.spread()[0])
+    values, axes = np.linalg.eigh(mode.factor.spread()[0])
     z = np.random.default_rng(rng).standard_normal(
         (*(() if size is None else (size,)), len(values))
     )

@@ -208,9 +208,6 @@ class Mode(NamedTuple):
     factor: Factor
     log_density: float
 
-    def spread(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.factor.spread()
-
 
 def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Operand], control: Control) -> Mode:
     """The mode and the approximate log density.

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.dual import value_now
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
-from varmat.derivatives.structure import leaves_of
+from varmat.derivatives.structure import leaves_of, shaped
 from varmat.solvers.double_exponential import RangeSums, integrals
-from varmat.solvers.inner import Inner, shaped, value_now
+from varmat.solvers.inner import Inner
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -142,14 +144,12 @@ def _(
             return lambda t: 0.0 * t
         return lambda t: sign * t * inner((x, 0.0), leaves)
 
-    def push(i: int) -> Linear:
-        def along(t: Operand) -> Result:
-            rate = IntegrandRate(inner, i)
-            return integrate_1d(rate, a, b, list(leaves), t, relative_tolerance=tolerance)
+    def along(i: int, t: Operand) -> Result:
+        rate = IntegrandRate(inner, i)
+        return integrate_1d(rate, a, b, list(leaves), t, relative_tolerance=tolerance)
 
-        return along
-
-    return (at_end(a, -1.0), at_end(b, 1.0), *map(push, range(len(leaves))))
+    pushes = (partial(along, i) for i in range(len(leaves)))
+    return (at_end(a, -1.0), at_end(b, 1.0), *pushes)
 
 
 class IntegrandRate:
@@ -336,22 +336,19 @@ def _(g: Adjoint, r: Plain, *leaves: Plain, inner: Inner, box: Box) -> tuple[Adj
 def _(r: Operand, *leaves: Operand, inner: Inner, box: Box) -> tuple[Linear, ...]:
     low, high, absolute, relative, most = box
 
-    def push(i: int) -> Linear:
-        def along(t: Operand) -> Result:
-            return hcubature(
-                IntegrandRate(inner, i),
-                low,
-                high,
-                list(leaves),
-                t,
-                absolute_tolerance=absolute,
-                relative_tolerance=relative,
-                max_subdivisions=most,
-            )
+    def along(i: int, t: Operand) -> Result:
+        return hcubature(
+            IntegrandRate(inner, i),
+            low,
+            high,
+            list(leaves),
+            t,
+            absolute_tolerance=absolute,
+            relative_tolerance=relative,
+            max_subdivisions=most,
+        )
 
-        return along
-
-    return tuple(map(push, range(len(leaves))))
+    return tuple(partial(along, i) for i in range(len(leaves)))
 
 
 def _cubature(

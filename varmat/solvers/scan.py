@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.dual import Dual, Level
+from varmat.core.dual import Dual, Level, value_now
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import Saved, is_differentiable, operation
@@ -18,14 +18,14 @@ from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
-from varmat.interrupts import from_signal
+from varmat.interrupts import Noted, from_signal
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import called
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes import optimised, without_dead_steps
 from varmat.programs.run import runner_for
-from varmat.solvers.inner import Inner, native_pays, value_now
+from varmat.solvers.inner import Inner, native_pays
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
@@ -207,12 +207,8 @@ class Body:
 
     def _step(self, t: int, function: Function, *leaves: LeafSequence) -> Result:
         """A step as it is written; errors name it."""
-        try:
-            with np.errstate(all="ignore"):
-                return function(*map(list, leaves))
-        except Exception as error:
-            error.add_note(f"in step {t} of {self.name}")
-            raise
+        with Noted(f"in step {t} of {self.name}"), np.errstate(all="ignore"):
+            return function(*map(list, leaves))
 
     # --- derivatives ---
 

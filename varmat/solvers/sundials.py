@@ -45,6 +45,7 @@ class FirstError:
         def called(*args: object) -> None:
             try:
                 function(*args)
+            # Any: SUNDIALS drops it.
             except BaseException as error:
                 self.error = self.error or error
                 raise
@@ -108,12 +109,13 @@ def solve(
     asked = kept if len(kept) > 2 else np.array([kept[0], 0.5 * kept[0] + 0.5 * kept[1], kept[1]])
     try:
         report = solver.solve(asked, *start)
+    # One of the functions, or of the handler of a signal: neither rates in native code nor the
+    # solver raise others than these two. With Python 3.11 the solver drops the traceback, by which
+    # a handler would be known.
     except BaseException as error:
         if first.error is not None:
             raise first.error from None
         if not isinstance(error, (ArithmeticError, RuntimeError)):
-            # Neither rates in native code nor the solver raise others. With Python 3.11 the solver
-            # drops the traceback, by which they would be known.
             mark_from_signal(error)
         raise
     if first.error is not None:

@@ -14,7 +14,8 @@ from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.recorded import record_values
-from varmat.interrupts import from_signal
+from varmat.derivatives.structure import split, unit_rows
+from varmat.interrupts import Attempt, from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.run import runner_for
 from varmat.solvers.inner import MANY, Inner, native_pays
@@ -63,6 +64,8 @@ class System:
 
     # Counts the evaluations of all systems in this process.
     evaluations = 0
+    # What the function returned, for messages.
+    returned = "f returns rates of shape {}, but must return one"
 
     def __init__(self, inner: Inner, n: int) -> None:
         self.inner, self.n = inner, n
@@ -75,7 +78,30 @@ class System:
         return self._run(*self._rates_of(0, False), t, y, leaves)
 
     def _rate(self, t: Operand, y: Operand, leaves: Sequence[Operand]) -> Result:
-        return checked_rates(self.inner, self.inner((t, y), leaves), self.n)
+        return self.checked(self.inner((t, y), leaves))
+
+    def checked(self, found: Operand) -> Result:
+        """What the user's function returned, as a vector with one element for each state."""
+        if isinstance(found, (list, tuple)):
+            found = np.stack(found)
+        if np.shape(found) != (self.n,):
+            raise ShapeError(
+                f"{self.inner.name}: {self.returned.format(np.shape(found))} for each state, "
+                f"({self.n},)!"
+            )
+        return found
+
+    def along(
+        self,
+        lead: Sequence[Operand],
+        tangents: Sequence[Operand],
+        leaves: Sequence[Operand],
+        k: int = 1,
+    ) -> tuple[Result, Result]:
+        """What the function returns, and its derivatives in `k` directions as one vector."""
+        value, rates = self.inner.along(lead, tangents, leaves)
+        size = k * self.n
+        return self.checked(value), np.zeros(size) if rates is None else np.reshape(rates, (size,))
 
     def coupled(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
         """The rates of the state, then those of its derivatives: in the initial state, if
@@ -86,17 +112,8 @@ class System:
     def _coupled(self, t: Operand, z: Operand, leaves: Sequence[Operand], in_state: bool) -> Result:
         k = np.size(z) // self.n - 1
         y, s = z[: self.n], np.reshape(z[self.n :], (k, self.n))
-        directions: list[Operand] = []
-        start = self.n if in_state else 0
-        for x in leaves:
-            units = np.zeros((k, np.size(x)))
-            units[start : start + np.size(x)] = np.eye(np.size(x))
-            directions.append(units.reshape((k, *np.shape(x))))
-            start += np.size(x)
-        value, rates = self.inner.along((t, y), (None, s, *directions), leaves)
-        value = checked_rates(self.inner, value, self.n)
-        rates = np.zeros((k, self.n)) if rates is None else rates
-        return np.concatenate([value, np.reshape(rates, (k * self.n,))])
+        tangents = (None, s, *unit_rows(leaves, self.n * in_state))
+        return np.concatenate(self.along((t, y), tangents, leaves, k))
 
     def jacobian(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
         """Derivatives of the rates with respect to the state."""
@@ -104,11 +121,8 @@ class System:
         return flat.reshape(self.n, self.n).T
 
     def _jacobian(self, t: Operand, y: Operand, leaves: Sequence[Operand]) -> Result:
-        value, rows = self.inner.along(
-            (t, y), (None, np.eye(self.n), *[None] * len(leaves)), leaves
-        )
-        checked_rates(self.inner, value, self.n)
-        return np.zeros(self.n**2) if rows is None else np.reshape(rows, (self.n**2,))
+        tangents = (None, np.eye(self.n), *[None] * len(leaves))
+        return self.along((t, y), tangents, leaves, self.n)[1]
 
     def _run(
         self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
@@ -147,20 +161,11 @@ class System:
             shapes = [np.shape(x) for x in leaves]
 
             def of_vector(v: Operand) -> list[Operand]:
-                parts, start = [], 1 + size
-                for shape in shapes:
-                    end = start + int(np.prod(shape))
-                    parts.append(np.reshape(v[start:end], shape) if shape else v[start])
-                    start = end
-                return [function(v[0], v[1 : 1 + size], parts)]
+                return [function(v[0], v[1 : 1 + size], [*split(v[1 + size :], shapes)])]
 
-            try:
-                with np.errstate(all="ignore"):
-                    self._programs[key] = record_values(of_vector, point)[0]
-            except Exception as error:
-                if from_signal(error):
-                    raise
-                self._programs[key] = None  # calling the function raises its own errors
+            self._programs[key] = None
+            with Attempt(), np.errstate(all="ignore"):
+                self._programs[key] = record_values(of_vector, point)[0]
         return self._programs[key]
 
     def rates(self, k: int, in_state: bool) -> Program | None:
@@ -179,25 +184,13 @@ class System:
         return ("coupled", in_state), lambda t, z, leaves: self._coupled(t, z, leaves, in_state)
 
 
-def checked_rates(inner: Inner, rates: Operand, n: int) -> Result:
-    """The rates that the user's function returned, as a vector with one for each state."""
-    if isinstance(rates, (list, tuple)):
-        rates = np.stack(rates)
-    if np.shape(rates) != (n,):
-        raise ShapeError(
-            f"{inner.name}: f returns rates of shape {np.shape(rates)}, but must return one for "
-            f"each state, ({n},)!"
-        )
-    return rates
-
-
 class SystemTangent:
     """The rates of a state and of its derivative: along the initial state (None) or along leaf
     `i`.
     """
 
-    def __init__(self, inner: Inner, n: int, i: int | None) -> None:
-        self.inner, self.n, self.i = inner, n, i
+    def __init__(self, system: System, i: int | None) -> None:
+        self.system, self.i = system, i
 
     def __call__(
         self, t: Operand, z: Operand, leaves: Sequence[Operand], direction: Operand
@@ -205,6 +198,5 @@ class SystemTangent:
         tangents: list[Operand] = [None] * len(leaves)
         if self.i is not None:
             tangents[self.i] = direction
-        value, rate = self.inner.along((t, z[: self.n]), (None, z[self.n :], *tangents), leaves)
-        value = checked_rates(self.inner, value, self.n)
-        return np.concatenate([value, np.zeros(self.n) if rate is None else rate])
+        y, s = z[: self.system.n], z[self.system.n :]
+        return np.concatenate(self.system.along((t, y), (None, s, *tangents), leaves))

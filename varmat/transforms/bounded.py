@@ -8,6 +8,7 @@ is the common case, nothing is selected element by element.
 from __future__ import annotations
 
 import operator
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -92,17 +93,19 @@ def _quiet_log(x: Operand) -> Result:
 # These take bounds that have been checked and are finite.
 
 
-def above(x: Operand, lb: Operand, jacobian: bool = False) -> Result:
-    """``exp(x) + lb``."""
-    y = exp(x)
-    y = y if type(lb) is float and lb == 0 else y + lb
+def from_bound(bound: Operand, distance: Operand, sign: float) -> Result:
+    """The number at a distance above a bound or, if the sign is negative, below it."""
+    if sign < 0.0:
+        return bound - distance
+    return distance if type(bound) is float and bound == 0 else distance + bound
+
+
+def _one_sided(x: Operand, bound: Operand, jacobian: bool = False, *, sign: float) -> Result:
+    y = from_bound(bound, exp(x), sign)
     return (y, _sum(x)) if jacobian else y
 
 
-def below(x: Operand, ub: Operand, jacobian: bool = False) -> Result:
-    """``ub - exp(x)``."""
-    y = ub - exp(x)
-    return (y, _sum(x)) if jacobian else y
+above, below = partial(_one_sided, sign=1.0), partial(_one_sided, sign=-1.0)
 
 
 def _constrained(

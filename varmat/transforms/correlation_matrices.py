@@ -36,6 +36,8 @@ from varmat.transforms.common import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from varmat.typing import Adjoint, Operand, Result
 
 __all__ = [
@@ -120,6 +122,21 @@ def size_of(function: str, name: str, value: Operand) -> int:
     if not isinstance(value, (int, np.integer)) or value < 0:
         raise DomainError(f"{function}: {name} is {value!r}, but must be a nonnegative integer!")
     return int(value)
+
+
+def checked_elements(
+    function: str, x: Operand, size: Operand, places_of: Callable[[int], Places]
+) -> tuple[Result, Places]:
+    """The unconstrained elements of matrices with `size` rows, and their places."""
+    x, places = operand(x, function, "x"), places_of(size_of(function, "K", size))
+    check_vector(function, "x", np.shape(x), places.rows.size)
+    return x, places
+
+
+def checked_square(function: str, y: Operand) -> Result:
+    y = operand(y, function, "y")
+    check_square(function, "y", np.shape(y))
+    return y
 
 
 # --- Cholesky factors of correlation matrices ---
@@ -233,9 +250,7 @@ def cholesky_corr_constrain(x: Operand, K: int, jacobian: bool = False) -> Resul
     array([[1. , 0. ],
            [0.6, 0.8]])
     """
-    x = operand(x, "cholesky_corr_constrain", "x")
-    places = _by_rows(size_of("cholesky_corr_constrain", "K", K))
-    check_vector("cholesky_corr_constrain", "x", np.shape(x), places.rows.size)
+    x, places = checked_elements("cholesky_corr_constrain", x, K, _by_rows)
     return correlation_factor(x, places=places, jacobian=jacobian)
 
 
@@ -292,8 +307,7 @@ def cholesky_corr_free(y: Operand) -> Result:
     array([0.6])
     """
     function, title = "cholesky_corr_free", "Cholesky factor of a correlation matrix"
-    y = operand(y, function, "y")
-    check_square(function, "y", np.shape(y))
+    y = checked_square(function, y)
     check_values(partial(_check_factor, function, title), y)
     check_inside(
         one, function, f"sum(row of {title}**2)", y, lambda y: np.sum(np.square(y), axis=-1)
@@ -343,9 +357,7 @@ def corr_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     array([[1. , 0.6],
            [0.6, 1. ]])
     """
-    x = operand(x, "corr_matrix_constrain", "x")
-    places = by_columns(size_of("corr_matrix_constrain", "K", K))
-    check_vector("corr_matrix_constrain", "x", np.shape(x), places.rows.size)
+    x, places = checked_elements("corr_matrix_constrain", x, K, by_columns)
     return squared(correlation_factor(x, places=places, jacobian=jacobian), jacobian)
 
 
@@ -407,8 +419,7 @@ def corr_matrix_free(y: Operand) -> Result:
     array([0.6])
     """
     function, title = "corr_matrix_free", "Correlation matrix variable"
-    y = operand(y, function, "y")
-    check_square(function, "y", np.shape(y))
+    y = checked_square(function, y)
     check_inside(
         one, function, f"diagonal of {title}", y, lambda y: np.diagonal(y, axis1=-2, axis2=-1)
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import operation
-from varmat.functions.checks import check_square, check_values
+from varmat.functions.checks import check_values
 from varmat.functions.linalg.gram_matrices import tcrossprod
 from varmat.programs.build.symbol import Symbol
 from varmat.transforms.common import check_vector, joined, operand, plain_sum, split, sum_over
@@ -20,6 +20,8 @@ from varmat.transforms.correlation_matrices import (
     _factor,
     _partial_correlations,
     by_columns,
+    checked_elements,
+    checked_square,
     correlation_factor,
     size_of,
     squared,
@@ -242,9 +244,7 @@ def cov_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     array([[ 1.,  5.],
            [ 5., 29.]])
     """
-    x = operand(x, "cov_matrix_constrain", "x")
-    places = _triangle(size_of("cov_matrix_constrain", "K", K))
-    check_vector("cov_matrix_constrain", "x", np.shape(x), places.rows.size)
+    x, places = checked_elements("cov_matrix_constrain", x, K, _triangle)
     return squared(covariance_factor(x, places=places, jacobian=jacobian), jacobian)
 
 
@@ -283,8 +283,7 @@ def cov_matrix_free(y: Operand) -> Result:
     array([0., 5., 0.])
     """
     function = "cov_matrix_free"
-    y = operand(y, function, "y")
-    check_square(function, "y", np.shape(y))
+    y = checked_square(function, y)
     return _coordinates(
         _factor(function, "Covariance matrix variable", y), _triangle(np.shape(y)[-1])
     )
@@ -382,8 +381,7 @@ def cov_matrix_free_lkj(y: Operand) -> Result:
     array([0., 0., 2.])
     """
     function = "cov_matrix_free_lkj"
-    y = operand(y, function, "y")
-    check_square(function, "y", np.shape(y))
+    y = checked_square(function, y)
     factor = _factor(function, "Covariance matrix variable", y)
     correlations = _partial_correlations(factor, by_columns(np.shape(y)[-1]))
     return np.concatenate([correlations, 0.5 * np.log(np.diagonal(y, axis1=-2, axis2=-1))], axis=-1)

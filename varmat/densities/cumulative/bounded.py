@@ -46,8 +46,8 @@ uniform_cdf, uniform_lcdf, uniform_lccdf = cumulative(
     points=[(0.3, 0.1, 1.5), (-4.0, -10.0, 3.0), (1e-3, 0.0, 1.0), (0.999, 0.0, 1.0)],
     tails=[(1e-12, 0.0, 1.0), (1.0 - 1e-12, 0.0, 1.0), (1.0, 0.0, 1e20)],
     start=lambda y, alpha, *_: y > alpha,
-    before=[(-1.0, 0.1, 1.5), (0.1, 0.1, 1.5)],
+    before=(-1.0, 0.1),
     end=lambda y, _, beta: y < beta,
-    after=[(2.0, 0.1, 1.5), (1.5, 0.1, 1.5)],
+    after=(2.0, 1.5),
     inside=lambda alpha, beta: 0.5 * (alpha + beta),
 )

@@ -86,9 +86,9 @@ von_mises_cdf, von_mises_lcdf, von_mises_lccdf = cumulative(
     ],
     tails=[(3.0, 0.0, 50.0), (-0.5, 0.5, 150.0), (1.0, 7.0, 1.5)],
     start=lambda y, *_: y > -3.141592653589793,
-    before=[(-math.pi, 0.1, 1.5)],
+    before=(-math.pi,),
     end=lambda y, *_: y < 3.141592653589793,
-    after=[(math.pi, 0.1, 1.5)],
+    after=(math.pi,),
     inside=0.0,
     observed=ONE_TURN,
 )

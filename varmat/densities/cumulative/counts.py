@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.densities.bernoulli import bernoulli_lpmf
 from varmat.densities.beta_counts import yule_simon_lpmf
-from varmat.densities.cumulative.row import Tail, Tails, cumulative
+from varmat.densities.cumulative.row import COUNTS, Tail, Tails, cumulative
 from varmat.densities.finite_populations import discrete_range_lpmf
 from varmat.functions.special.gamma_functions import lbeta
 from varmat.functions.special.logistic_functions import log1m_exp
@@ -50,10 +50,9 @@ bernoulli_cdf, bernoulli_lcdf, bernoulli_lccdf = cumulative(
     at_zero=_up_to,
     points=[(0, 0.3), (0, 0.9), (0, 0.5)],
     tails=[(0, 1e-300), (0, 1.0 - 2.0**-53)],
-    start=lambda n, *_: n >= 0.0,
-    before=[(-1, 0.5)],
+    **COUNTS,
     end=lambda n, *_: n < 1.0,
-    after=[(1, 0.5), (2, 0.5)],
+    after=(1, 2),
     inside=0.0,
 )
 
@@ -83,9 +82,9 @@ discrete_range_cdf, discrete_range_lcdf, discrete_range_lccdf = cumulative(
     points=[(3, 1, 5), (0, -2, 4), (1, 1, 5), (-1, -3, 40)],
     tails=[(1, 1, 10**9), (10**9 - 1, 1, 10**9)],
     start=lambda y, lower, *_: y >= lower,
-    before=[(0, 1, 5), (-7, 1, 5)],
+    before=(0, -7),
     end=lambda y, _, upper: y < upper,
-    after=[(5, 1, 5), (6, 1, 5), (2, 2, 2)],
+    after=(5, 6, (2, 2, 2)),
     inside=lambda lower, *_: lower,
 )
 
@@ -113,7 +112,6 @@ yule_simon_cdf, yule_simon_lcdf, yule_simon_lccdf = cumulative(
     points=[(1, 0.7), (3, 2.5), (12, 1.0), (40, 6.0)],
     tails=[(10**6, 1.5), (3, 1e8)],
     start=lambda n, *_: n >= 1.0,
-    before=[(0, 2.0), (-1, 2.0)],
-    after=[(float("inf"), 2.0)],
+    before=(0, -1),
     inside=1.0,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.densities.cumulative.row import Tail, Tails, cumulative, less, within
+from varmat.densities.cumulative.row import POSITIVE, Tail, Tails, cumulative, less, within
 from varmat.densities.extreme_value import frechet_lpdf, gumbel_lpdf
 
 if TYPE_CHECKING:
@@ -54,8 +54,6 @@ gumbel_cdf, gumbel_lcdf, gumbel_lccdf = cumulative(
     quick=True,
     points=[(0.3, 0.1, 1.5), (-0.4, 0.7, 0.8), (1e-3, -0.1, 1e3), (7.0, 6.5, 0.1)],
     tails=[(-5.0, 0.0, 1.0), (40.0, 0.0, 1.0), (1000.0, 0.0, 1.0), (-600.0, 0.0, 1.0)],
-    before=[(-INF, 0.1, 1.5)],
-    after=[(INF, 0.1, 1.5)],
     inside=lambda mu, *_: mu,
 )
 
@@ -88,7 +86,5 @@ frechet_cdf, frechet_lcdf, frechet_lccdf = cumulative(
     quick=True,
     points=[(0.8, 2.0, 1.5), (4.0, 0.7, 0.3), (70.0, 1.5, 65.0), (1.5, 1.0, 2.0)],
     tails=[(1e9, 3.0, 1.0), (1e100, 2.0, 1.0), (0.05, 2.0, 1.0)],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    after=[(INF, 2.0, 1.5)],
+    **POSITIVE,
 )

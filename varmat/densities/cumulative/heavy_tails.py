@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.densities.cumulative.row import Tail, Tails, cumulative, less, within
+from varmat.densities.cumulative.row import POSITIVE, Tail, Tails, cumulative, less, within
 from varmat.densities.heavy_tails import loglogistic_lpdf, pareto_lpdf, pareto_type_2_lpdf
 from varmat.functions.special.logistic_functions import expit, log_expit
 
@@ -52,8 +52,7 @@ pareto_cdf, pareto_lcdf, pareto_lccdf = cumulative(
     points=[(0.3, 0.2, 1.5), (4.0, 0.7, 0.3), (70.0, 65.0, 12.0), (1.5, 1.0, 2.0)],
     tails=[(1.0 + 1e-9, 1.0, 2.0), (1e300, 1e-3, 2.0), (10.0, 1.0, 400.0), (2.0, 1.0, 1e-8)],
     start=lambda y, y_min, *_: y > y_min,
-    before=[(-1.0, 0.2, 1.5), (0.2, 0.2, 1.5)],
-    after=[(INF, 0.2, 1.5)],
+    before=(-1.0, 0.2),
     inside=lambda y_min, *_: y_min + y_min,
 )
 
@@ -91,8 +90,7 @@ pareto_type_2_cdf, pareto_type_2_lcdf, pareto_type_2_lccdf = cumulative(
     ],
     tails=[(1e-9, 0.0, 1.0, 2.0), (1e10, 0.0, 1e-3, 2.0), (10.0, 1.0, 1.0, 400.0)],
     start=lambda y, mu, *_: y > mu,
-    before=[(-1.0, 0.2, 1.3, 1.5), (0.2, 0.2, 1.3, 1.5)],
-    after=[(INF, 0.2, 1.3, 1.5)],
+    before=(-1.0, 0.2),
     inside=lambda mu, scale, *_: mu + scale,
 )
 
@@ -120,7 +118,5 @@ loglogistic_cdf, loglogistic_lcdf, loglogistic_lccdf = cumulative(
     _loglogistic,
     points=[(0.3, 0.2, 1.5), (4.0, 0.7, 0.3), (70.0, 65.0, 12.0), (1.5, 1.0, 2.0)],
     tails=[(1e100, 1e-3, 2.0), (1e-100, 1.0, 2.0), (10.0, 1.0, 400.0)],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 0.2, 1.5), (0.0, 0.2, 1.5)],
-    after=[(INF, 0.2, 1.5)],
+    **POSITIVE,
 )

@@ -16,7 +16,7 @@ import numpy as np
 from varmat.densities.bernoulli import binomial_lpmf
 from varmat.densities.bounded import beta_lpdf, beta_proportion_lpdf
 from varmat.densities.counts import neg_binomial_2_lpmf, neg_binomial_lpmf
-from varmat.densities.cumulative.row import Tail, Tails, cumulative, scaled
+from varmat.densities.cumulative.row import COUNTS, POSITIVE, Tail, Tails, cumulative, scaled
 from varmat.densities.location_scale import student_t_lpdf
 from varmat.functions.special import dispersion_tails  # noqa: F401 - its rows are named in the expressions below
 from varmat.functions.special.dispersion_tails import (
@@ -99,10 +99,9 @@ beta_cdf, beta_lcdf, beta_lccdf = cumulative(
         (0.5001, 400.0, 400.0),
         (0.2, 400.0, 3.0),
     ],
-    start=lambda theta, *_: theta > 0.0,
-    before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
+    **POSITIVE,
     end=lambda theta, *_: theta < 1.0,
-    after=[(1.5, 2.0, 1.5), (1.0, 2.0, 1.5)],
+    after=(1.5, 1.0),
     inside=0.5,
 )
 
@@ -137,10 +136,9 @@ beta_proportion_cdf, beta_proportion_lcdf, beta_proportion_lccdf = cumulative(
         (0.4, 0.5, 2.0),
     ],
     tails=[(1e-200, 0.4, 3.0), (0.999999, 0.6, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 0.5, 800.0)],
-    start=lambda theta, *_: theta > 0.0,
-    before=[(-1.0, 0.4, 1.5), (0.0, 0.4, 1.5)],
+    **POSITIVE,
     end=lambda theta, *_: theta < 1.0,
-    after=[(1.5, 0.4, 1.5), (1.0, 0.4, 1.5)],
+    after=(1.5, 1.0),
     inside=0.5,
 )
 
@@ -181,10 +179,9 @@ binomial_cdf, binomial_lcdf, binomial_lccdf = cumulative(
         (2, 300, 0.9),
         (180, 200, 0.1),
     ],
-    start=lambda n, *_: n >= 0.0,
-    before=[(-1, 10, 0.5)],
+    **COUNTS,
     end=lambda n, N, *_: n < N,
-    after=[(10, 10, 0.5), (11, 10, 0.5), (0, 0, 0.5)],
+    after=(10, 11, (0, 0, 0.5)),
     inside=0.0,
 )
 
@@ -235,9 +232,7 @@ neg_binomial_cdf, neg_binomial_lcdf, neg_binomial_lccdf = cumulative(
         (10, 3.0, 1e-20),
         (5, 2.0, 1e30),
     ],
-    start=lambda n, *_: n >= 0.0,
-    before=[(-1, 2.0, 1.5)],
-    after=[(INF, 2.0, 1.5)],
+    **COUNTS,
 )
 
 
@@ -267,9 +262,7 @@ neg_binomial_2_cdf, neg_binomial_2_lcdf, neg_binomial_2_lccdf = cumulative(
     _neg_binomial_2,
     points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
     tails=[(1000, 1020.0, 35.0), (2, 1e5, 1e-3), (1000, 3.0, 2.0), (3, 1e6, 5.0), (3, 2.5, 1e4)],
-    start=lambda n, *_: n >= 0.0,
-    before=[(-1, 2.0, 1.5)],
-    after=[(INF, 2.0, 1.5)],
+    **COUNTS,
 )
 
 # The tail beyond |z| is half the incomplete beta function of nu / 2 and 1 / 2 at u = nu / (nu +
@@ -337,7 +330,5 @@ student_t_cdf, student_t_lcdf, student_t_lccdf = cumulative(
         (-40.0, 1e4, 3.0, 1.5),
         (0.3, 1e-2, 0.1, 1.5),
     ],
-    before=[(-INF, 2.5, 0.1, 1.5)],
-    after=[(INF, 2.5, 0.1, 1.5)],
     inside=lambda nu, mu, *_: mu,
 )

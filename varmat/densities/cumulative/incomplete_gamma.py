@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from varmat.densities.counts import poisson_lpmf
-from varmat.densities.cumulative.row import Tail, Tails, cumulative
+from varmat.densities.cumulative.row import COUNTS, POSITIVE, Tail, Tails, cumulative
 from varmat.densities.inverse_chi_square import inv_chi_square_lpdf, scaled_inv_chi_square_lpdf
 from varmat.densities.positive import chi_square_lpdf, gamma_lpdf, inv_gamma_lpdf
 from varmat.functions.special.log_incomplete import (
@@ -45,13 +45,18 @@ class Gamma(NamedTuple):
     log: Function
     derivative: Function
 
-    def slopes(self, a: Operand, t: Operand) -> tuple[Operand, Operand]:
-        """The derivatives in a and t."""
-        return self.derivative(10.0, a, t), self.derivative(1.0, a, t)
+    def tail(self, a: Operand, t: Operand, partials: Function) -> Tail:
+        """The tail with these partials, a function of the derivatives in a and t."""
+        slopes = self.derivative(10.0, a, t), self.derivative(1.0, a, t)
+        return Tail(self.log(a, t), **partials(*slopes))
 
 
 P = Gamma(log_gammainc, log_gammainc_derivative)
 Q = Gamma(log_gammaincc, log_gammaincc_derivative)
+
+
+def both_tails(which: tuple[Gamma, Gamma], a: Operand, t: Operand, partials: Function) -> Tails:
+    return Tails(*(each.tail(a, t, partials) for each in which))
 
 
 def _gamma(x: Operand, alpha: Operand, beta: Operand) -> Tails:
@@ -62,13 +67,9 @@ def _gamma(x: Operand, alpha: Operand, beta: Operand) -> Tails:
     >>> vm.gamma_lccdf(1000.0, 1.0, 1.0)
     -1000.0
     """
-    t = beta * x
-
-    def tail(of: Gamma) -> Tail:
-        in_a, in_t = of.slopes(alpha, t)
-        return Tail(of.log(alpha, t), y=beta * in_t, alpha=in_a, beta=x * in_t)
-
-    return Tails(tail(P), tail(Q))
+    return both_tails(
+        (P, Q), alpha, beta * x, lambda a, t: {"y": beta * t, "alpha": a, "beta": x * t}
+    )
 
 
 gamma_cdf, gamma_lcdf, gamma_lccdf = cumulative(
@@ -83,9 +84,7 @@ gamma_cdf, gamma_lcdf, gamma_lccdf = cumulative(
         (1e4, 1e-3, 1.0),
         (1.0, 1e4, 1.1e4),
     ],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    after=[(INF, 2.0, 1.5)],
+    **POSITIVE,
 )
 
 
@@ -97,13 +96,7 @@ def _chi_square(x: Operand, nu: Operand) -> Tails:
     >>> vm.chi_square_lccdf(1000.0, 2.0)
     -500.0
     """
-    t, half = 0.5 * x, 0.5 * nu
-
-    def tail(of: Gamma) -> Tail:
-        in_a, in_t = of.slopes(half, t)
-        return Tail(of.log(half, t), y=0.5 * in_t, nu=0.5 * in_a)
-
-    return Tails(tail(P), tail(Q))
+    return both_tails((P, Q), 0.5 * nu, 0.5 * x, lambda a, t: {"y": 0.5 * t, "nu": 0.5 * a})
 
 
 chi_square_cdf, chi_square_lcdf, chi_square_lccdf = cumulative(
@@ -111,9 +104,7 @@ chi_square_cdf, chi_square_lcdf, chi_square_lccdf = cumulative(
     _chi_square,
     points=[(0.3, 2.5), (4.0, 0.7), (1e-3, 0.1), (70.0, 65.0), (1.5, 2.0)],
     tails=[(50.0, 55.0), (1e-300, 1e-3), (1000.0, 2.5), (1e-100, 6.0)],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 2.0), (0.0, 2.0)],
-    after=[(INF, 2.0)],
+    **POSITIVE,
 )
 
 
@@ -126,12 +117,9 @@ def _inv_gamma(x: Operand, alpha: Operand, beta: Operand) -> Tails:
     -1000.0
     """
     t = beta / x
-
-    def tail(of: Gamma) -> Tail:
-        in_a, in_t = of.slopes(alpha, t)
-        return Tail(of.log(alpha, t), y=-in_t * t / x, alpha=in_a, beta=in_t / x)
-
-    return Tails(tail(Q), tail(P))
+    return both_tails(
+        (Q, P), alpha, t, lambda in_a, in_t: {"y": -in_t * t / x, "alpha": in_a, "beta": in_t / x}
+    )
 
 
 inv_gamma_cdf, inv_gamma_lcdf, inv_gamma_lccdf = cumulative(
@@ -145,9 +133,7 @@ inv_gamma_cdf, inv_gamma_lcdf, inv_gamma_lccdf = cumulative(
         (1.5, 1.0, 2.0),
     ],
     tails=[(0.03, 45.0, 1.1), (1e300, 1e-3, 1.0), (1e-3, 2.0, 1.0), (1e300, 2.0, 1.0)],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    after=[(INF, 2.0, 1.5)],
+    **POSITIVE,
 )
 
 
@@ -159,13 +145,10 @@ def _inv_chi_square(x: Operand, nu: Operand) -> Tails:
     >>> vm.inv_chi_square_lcdf(0.0005, 2.0)
     -1000.0
     """
-    t, half = 0.5 / x, 0.5 * nu
-
-    def tail(of: Gamma) -> Tail:
-        in_a, in_t = of.slopes(half, t)
-        return Tail(of.log(half, t), y=-in_t * t / x, nu=0.5 * in_a)
-
-    return Tails(tail(Q), tail(P))
+    t = 0.5 / x
+    return both_tails(
+        (Q, P), 0.5 * nu, t, lambda in_a, in_t: {"y": -in_t * t / x, "nu": 0.5 * in_a}
+    )
 
 
 inv_chi_square_cdf, inv_chi_square_lcdf, inv_chi_square_lccdf = cumulative(
@@ -173,9 +156,7 @@ inv_chi_square_cdf, inv_chi_square_lcdf, inv_chi_square_lccdf = cumulative(
     _inv_chi_square,
     points=[(1.3, 2.0), (0.4, 0.9), (0.2, 5.0), (0.01, 102.5), (1e3, 1e-3)],
     tails=[(0.001, 0.1), (1e-4, 1.002e4), (1e300, 2.0)],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 2.0), (0.0, 2.0)],
-    after=[(INF, 2.0)],
+    **POSITIVE,
 )
 
 
@@ -191,12 +172,11 @@ def _scaled_inv_chi_square(x: Operand, nu: Operand, s: Operand) -> Tails:
     half = 0.5 * nu
     t = half * (s / x) * s
 
-    def tail(of: Gamma) -> Tail:
-        in_a, in_t = of.slopes(half, t)
+    def partials(in_a: Operand, in_t: Operand) -> dict[str, Operand]:
         in_nu = 0.5 * (in_a + s / x * s * in_t)
-        return Tail(of.log(half, t), y=-in_t * t / x, nu=in_nu, s=2.0 * in_t * t / s)
+        return {"y": -in_t * t / x, "nu": in_nu, "s": 2.0 * in_t * t / s}
 
-    return Tails(tail(Q), tail(P))
+    return both_tails((Q, P), half, t, partials)
 
 
 scaled_inv_chi_square_cdf, scaled_inv_chi_square_lcdf, scaled_inv_chi_square_lccdf = cumulative(
@@ -204,9 +184,7 @@ scaled_inv_chi_square_cdf, scaled_inv_chi_square_lcdf, scaled_inv_chi_square_lcc
     _scaled_inv_chi_square,
     points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 100.5, 2.0), (1e3, 1e-3, 30.0)],
     tails=[(0.01, 2.0, 1.0), (1.01, 1e4, 1.0), (1e300, 2.0, 1.1)],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    after=[(INF, 2.0, 1.5)],
+    **POSITIVE,
 )
 
 
@@ -228,7 +206,5 @@ poisson_cdf, poisson_lcdf, poisson_lccdf = cumulative(
     _poisson,
     points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 0.01), (0, 5.0)],
     tails=[(10000, 10050.0), (5, 1e-50), (0, 700.0), (300, 1000.0), (1000, 3.0)],
-    start=lambda n, *_: n >= 0.0,
-    before=[(-1, 2.0)],
-    after=[(INF, 2.0)],
+    **COUNTS,
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.densities.cumulative.row import Tail, Tails, cumulative, scaled
+from varmat.densities.cumulative.row import POSITIVE, Tail, Tails, cumulative, scaled
 from varmat.densities.location_scale import cauchy_lpdf, double_exponential_lpdf, logistic_lpdf
 from varmat.densities.normal import normal_lpdf, std_normal_lpdf
 from varmat.densities.positive import lognormal_lpdf
@@ -72,8 +72,6 @@ normal_cdf, normal_lcdf, normal_lccdf = cumulative(
         (1e8, 0.0, 1.0),
         (37.0, 0.0, 1.0),
     ],
-    before=[(-INF, 0.1, 1.5)],
-    after=[(INF, 0.1, 1.5)],
     inside=lambda mu, *_: mu,
 )
 
@@ -94,8 +92,6 @@ std_normal_cdf, std_normal_lcdf, std_normal_lccdf = cumulative(
     _std_normal,
     points=[(0.3,), (-4.0,), (1e-9,), (3.0,)],
     tails=[(-40.0,), (40.0,), (-1e8,), (1e8,)],
-    before=[(-INF,)],
-    after=[(INF,)],
     inside=0.0,
 )
 
@@ -122,9 +118,7 @@ lognormal_cdf, lognormal_lcdf, lognormal_lccdf = cumulative(
     _lognormal,
     points=[(0.3, 0.1, 1.5), (4.0, 0.7, 0.3), (1e-3, -5.0, 2.0), (700.0, 6.5, 0.1)],
     tails=[(1e-300, 3.0, 0.5), (1e300, -3.0, 2.0), (1e-9, -20.0, 1e3)],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
-    after=[(INF, 0.1, 1.5)],
+    **POSITIVE,
 )
 
 
@@ -149,8 +143,6 @@ logistic_cdf, logistic_lcdf, logistic_lccdf = cumulative(
     _logistic,
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (6.51, 6.5, 1e-2)],
     tails=[(1000.0, 0.0, 1.0), (-1000.0, 0.0, 1.0), (300.0, 0.0, 1.0), (-1e10, 1.0, 2.0)],
-    before=[(-INF, 0.1, 1.5)],
-    after=[(INF, 0.1, 1.5)],
     inside=lambda mu, *_: mu,
 )
 
@@ -185,8 +177,6 @@ double_exponential_cdf, double_exponential_lcdf, double_exponential_lccdf = cumu
     _double_exponential,
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-3, -0.1, 1e3), (7.0, 6.5, 1e-1)],
     tails=[(1e8, 1.0, 1e-3), (-1e-20, 1.0, 1e5), (-1e8, 1.0, 1e-3), (700.0, 0.0, 1.0)],
-    before=[(-INF, 0.1, 1.5)],
-    after=[(INF, 0.1, 1.5)],
     inside=lambda mu, *_: mu,
 )
 
@@ -232,7 +222,5 @@ cauchy_cdf, cauchy_lcdf, cauchy_lccdf = cumulative(
     quick=True,
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-1)],
     tails=[(-1e8, 0.0, 1.0), (1.0, 2.0, 1e8), (1e20, 0.0, 1.0), (-1e20, 0.0, 1.0)],
-    before=[(-INF, 0.1, 1.5)],
-    after=[(INF, 0.1, 1.5)],
     inside=lambda mu, *_: mu,
 )

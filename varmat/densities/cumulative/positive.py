@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.densities.cumulative.row import Tail, Tails, cumulative, less, within
+from varmat.densities.cumulative.row import POSITIVE, Tail, Tails, cumulative, less, within
 from varmat.densities.positive import exponential_lpdf, rayleigh_lpdf, weibull_lpdf
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
     quick=True,
     points=[(0.3, 1.5), (4.0, 0.3), (1e-3, 10.0), (70.0, 1e-2)],
     tails=[(1e-9, 1e3), (1e10, 2e-10), (1e-200, 2e200), (1e-300, 1.0), (800.0, 1.0)],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 1.5), (0.0, 1.5)],
-    after=[(INF, 1.5)],
+    **POSITIVE,
 )
 
 
@@ -93,9 +91,7 @@ weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
         (40.0, 2.0, 1.0),
         (1.001, 100.0, 1.0),
     ],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
-    after=[(INF, 2.0, 1.5)],
+    **POSITIVE,
 )
 
 
@@ -126,7 +122,5 @@ rayleigh_cdf, rayleigh_lcdf, rayleigh_lccdf = cumulative(
     quick=True,
     points=[(0.3, 1.5), (4.0, 2.3), (1e-3, 0.1), (7.0, 65.0)],
     tails=[(1e-100, 2.0), (1e10, 3.0), (40.0, 1.0)],
-    start=lambda y, *_: y > 0.0,
-    before=[(-1.0, 1.5), (0.0, 1.5)],
-    after=[(INF, 1.5)],
+    **POSITIVE,
 )

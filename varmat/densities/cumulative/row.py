@@ -47,6 +47,11 @@ if TYPE_CHECKING:
 __all__ = ["Cumulative", "LogCumulative", "Tail", "Tails", "cumulative", "less", "scaled", "within"]
 
 
+# Settings of `cumulative` for positive observations, and for counts.
+POSITIVE: dict[str, Any] = {"start": lambda y, *_: y > 0.0, "before": (-1.0, 0.0)}
+COUNTS: dict[str, Any] = {"start": lambda n, *_: n >= 0.0, "before": (-1,)}
+
+
 def less(t: Operand, quick: bool) -> tuple[Operand, Operand, Operand]:
     """The logarithm of 1 - exp(-t), its derivative ``odds``, and t times that.
 
@@ -317,8 +322,8 @@ def cumulative(
     *,
     points: Sequence[tuple[float, ...]],
     tails: Sequence[tuple[float, ...]] = (),
-    before: Sequence[tuple[float, ...]] = (),
-    after: Sequence[tuple[float, ...]] = (),
+    before: Sequence[float | tuple[float, ...]] = (-math.inf,),
+    after: Sequence[float | tuple[float, ...]] = (math.inf,),
     start: Callable[..., Any] = lambda y, *_: y > -math.inf,
     end: Callable[..., Any] = lambda y, *_: y < math.inf,
     inside: Callable[..., Any] | float = 1.0,
@@ -341,8 +346,9 @@ def cumulative(
     points, tails : sequence of tuples
         Arguments for the tests: in the bulk, where values and derivatives are right to 1e-12; in
         the tails, where they are right to 1e-9.
-    before, after : sequence of tuples
-        Arguments for the tests, with an observation for which `start`, or `end`, does not hold.
+    before, after : sequence of float or tuple
+        Observations for the tests, for which `start`, or `end`, does not hold: with the parameters
+        of the first point, or all arguments.
     start, end : callable
         Conditions on the arguments that hold above the smallest and below the largest possible
         observation. Where `start` does not hold the probability up to the observation is 0 and that
@@ -385,8 +391,10 @@ def cumulative(
         made(LogCumulative, "lcdf", 0, start, end),
         made(LogCumulative, "lccdf", 1, end, start),
     )
-    inner.outside = lcdf.outside = tuple(before)
-    lccdf.outside = tuple(after)
+    inner.outside, lcdf.outside, lccdf.outside = (
+        tuple(x if isinstance(x, tuple) else (x, *points[0][1:]) for x in each)
+        for each in (before, before, after)
+    )
     cdf = Cumulative(inner, density, at_zero)
     for function, of in (
         (cdf, "Probability up to"),
