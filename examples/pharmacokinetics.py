@@ -35,7 +35,7 @@ import varmat as vm
 # The data
 # --------
 
-DOSE, EVERY, DOSES = 80.0, 12.0, 4
+DOSE, EVERY, DOSES = 80.0, 12.0, 2
 # Samples are taken at these hours after each dose.
 AFTER = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 12.0])
 TRUTH = {"CL": 5.0, "Q": 8.0, "V1": 20.0, "V2": 70.0, "ka": 1.2}
