@@ -58,7 +58,7 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the documentation in docs/_build."""
     session.install("-e", ".[docs,examples]")
-    session.run("sphinx-build", "-W", "--keep-going", "-q", "docs", "docs/_build")
+    session.run("sphinx-build", "-j", "auto", "-W", "--keep-going", "-q", "docs", "docs/_build")
 
 
 @nox.session

@@ -8,6 +8,7 @@ import importlib
 import pkgutil
 import re
 from fnmatch import fnmatchcase
+from functools import cache
 
 import varmat
 
@@ -160,12 +161,14 @@ def slug(heading: str) -> str:
 def homes() -> dict[str, str]:
     """Public name -> the module below varmat that lists it."""
     found: dict[str, str] = {}
+    # A set made once, because `varmat` collects its names each time that they are read.
+    public = set(varmat.__all__)
     for info in sorted(
         pkgutil.walk_packages(varmat.__path__, "varmat."), key=lambda info: info.name
     ):
         if not info.ispkg and not info.name.startswith("varmat.testing."):
             for name in getattr(importlib.import_module(info.name), "__all__", []):
-                if name in varmat.__all__:
+                if name in public:
                     found.setdefault(name, info.name.removeprefix("varmat."))
     # Of classes, where others list them before.
     return found | {"ComplexVar": "complexes.names"}
@@ -188,6 +191,7 @@ def family(name: str, home: str) -> tuple[str, str]:
     raise LookupError(f"docs/families.py: no heading has a pattern for {name}, of varmat.{home}")
 
 
+@cache
 def families() -> dict[str, dict[str, list[str]]]:
     """Part -> heading -> its names, in the order of the alphabet."""
     found: dict[str, dict[str, list[str]]] = {

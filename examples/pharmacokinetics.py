@@ -1,7 +1,7 @@
-"""The way of a drug through the body
+"""A drug on its way through the body
 ==================================
 
-Two compartments, doses by mouth, and the samples of one patient.
+Two compartments, doses taken by mouth, and blood samples of one patient.
 
 A dose is absorbed from the gut into the blood, goes to the tissue and back, and leaves the body::
 
@@ -35,7 +35,7 @@ import varmat as vm
 # The data
 # --------
 
-DOSE, EVERY, DOSES = 80.0, 12.0, 4
+DOSE, EVERY, DOSES = 80.0, 12.0, 2
 # Samples are taken at these hours after each dose.
 AFTER = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 12.0])
 TRUTH = {"CL": 5.0, "Q": 8.0, "V1": 20.0, "V2": 70.0, "ka": 1.2}
@@ -48,8 +48,8 @@ NAMES = list(TRUTH)
 # The model
 # ---------
 #
-# The end of one interval is the start of the next one, so gradients go through all
-# intervals.
+# Each interval starts where the one before ended, so the concentrations after the second dose depend
+# on all parameters through the first interval too.
 
 
 def amounts(t, y, CL, Q, V1, V2, ka):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from docutils import nodes
 from families import families, slug
+from numpydoc import docscrape_sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import varmat
@@ -243,7 +244,17 @@ def _full_name(function: Any) -> str:
     return f"{module}.{function.__name__}".replace("numpy", "np", 1)
 
 
+def share_template() -> None:
+    """Let numpydoc compile its template once. By itself it does so twice for each docstring."""
+    shared: dict[str, Any] = {}
+    made = docscrape_sphinx.SandboxedEnvironment
+    docscrape_sphinx.SandboxedEnvironment = lambda loader: shared.setdefault(
+        "environment", made(loader=loader)
+    )
+
+
 def setup(app: Any) -> dict[str, Any]:
+    share_template()
     app.add_directive("varmat-reference", Reference)
     app.add_directive("varmat-family", Family)
     app.add_directive("varmat-all-names", AllNames)

@@ -376,6 +376,18 @@ def density(
     return lambda function: StructuredDensity(function, arguments, discrete)
 
 
+# Of docstrings of families, whose text is indented by four blanks.
+_PROPTO = """propto : bool, keyword only
+        Drop the terms that depend on data only, as ``{}`` does."""
+_RAISES = """Raises
+    ------
+    DomainError
+        If an argument is outside its domain; for a matrix that is not positive definite also a
+        `numpy.linalg.LinAlgError`.
+    ShapeError
+        If the shapes do not fit."""
+
+
 def member(
     value: Function, name: str, arguments: Domains, words: dict[str, str], **settings: Any
 ) -> StructuredDensity:
@@ -390,7 +402,8 @@ def member(
     function.__module__ = value.__module__
     function.__doc__ = indented(value).format(
         name=name,
-        unnormalised=name.replace("_lp", "_lup"),
+        propto=_PROPTO.format(name.replace("_lp", "_lup")),
+        raises=_RAISES,
         references=references(name).lstrip(),
         **words,
     )

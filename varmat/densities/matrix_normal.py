@@ -203,21 +203,14 @@ def _gp(
         {title}: {domain}.
     w : array_like, shape (K,)
         Kernel scales, the factors of the precisions of the processes: positive and finite.
-    propto : bool, keyword only
-        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+    {propto}
 
     Returns
     -------
     float or Var
         -inf, with a gradient of zero, if an element of `y` is infinite.
 
-    Raises
-    ------
-    DomainError
-        If an argument is outside its domain; for a matrix that is not positive definite also a
-        `numpy.linalg.LinAlgError`.
-    ShapeError
-        If the shapes do not fit.
+    {raises}
 
     Notes
     -----

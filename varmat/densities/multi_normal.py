@@ -156,21 +156,14 @@ def _normal(y: Operand, mu: Operand, matrix: Operand, keep: KeptTerms, form: For
         Location parameter: finite. It broadcasts with `y`.
     {matrix} : array_like, shape (K, K)
         {title}: {domain}.
-    propto : bool, keyword only
-        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+    {propto}
 
     Returns
     -------
     float or Var
         Zero if there are no observations; -inf, with a gradient of zero, if one is infinite.
 
-    Raises
-    ------
-    DomainError
-        If an argument is outside its domain; for a matrix that is not positive definite also a
-        `numpy.linalg.LinAlgError`.
-    ShapeError
-        If the shapes do not fit.
+    {raises}
 
     Notes
     -----
@@ -270,21 +263,14 @@ def _student(
         Location parameter: finite. It broadcasts with `y`.
     {matrix} : array_like, shape (K, K)
         {title}: {domain}.
-    propto : bool, keyword only
-        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+    {propto}
 
     Returns
     -------
     float or Var
         Zero if there are no observations; -inf, with a gradient of zero, if one is infinite.
 
-    Raises
-    ------
-    DomainError
-        If an argument is outside its domain; for a matrix that is not positive definite also a
-        `numpy.linalg.LinAlgError`.
-    ShapeError
-        If the shapes do not fit.
+    {raises}
 
     Notes
     -----

@@ -84,8 +84,7 @@ def _value(
     L_S : array_like, shape (K, K)
         Cholesky factor of the scale matrix: lower triangular with a positive diagonal; what stands
         above it is not read.
-    propto : bool, keyword only
-        Drop the terms that depend on data only, as ``{unnormalised}`` does.
+    {propto}
 
     Returns
     -------
