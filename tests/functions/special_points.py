@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from itertools import combinations
 from typing import Any
 
 import mpmath
@@ -82,29 +83,39 @@ def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list
     """Return the value and the first and second partial derivatives in the free operands, from
     mpmath.
     """
-    code = compile(row.reference, f"<reference of {row.name}>", "eval")
-    places = free(row)
-    with mpmath.workdps(DIGITS.get(row.name, MOST_DIGITS)):
-        xs = [mpmath.mpf(x) for x in point]
-        scale = [min(abs(xs[i]), mpmath.mpf(1)) or mpmath.mpf(1) for i in places]
+    scale = [min(abs(x), 1.0) or 1.0 for x in point]
+    return slopes(row.reference, NAMES, point, free(row), scale, DIGITS.get(row.name, MOST_DIGITS))
 
-        def along(*ts: Any) -> Any:
-            moved = list(xs)
-            for i, t, c in zip(places, ts, scale, strict=True):
-                moved[i] = xs[i] + t * c
-            return mpmath.re(eval(code, {**NAMES, **dict(zip(OPERANDS, moved, strict=False))}))
 
-        def partial(*axes: int) -> float:
-            orders = tuple(axes.count(i) for i in range(len(places)))
-            slope = mpmath.diff(along, (0,) * len(places), orders)
-            return float(slope / mpmath.fprod(scale[i] for i in axes))
+def slopes(
+    reference: str,
+    names: dict[str, Any],
+    point: tuple[float, ...],
+    places: list[int],
+    scale: list[float],
+    digits: int,
+) -> tuple[float, list[float], list[list[float]]]:
+    """Return the value of an expression and its first and second partial derivatives at some
+    places, by central differences with twice the digits. Steps are in units of `scale`.
+    """
+    code = compile(reference, f"<{reference}>", "eval")
+    with mpmath.workdps(2 * digits):
+        steps = [mpmath.mpf(x) * mpmath.mpf(10) ** (-digits // 2) for x in scale]
 
-        n = range(len(places))
-        upper = {(i, j): partial(i, j) for i in n for j in n if i <= j}
+        def moved(sign: int, axes: tuple[int, ...]) -> Any:
+            xs = [mpmath.mpf(x) + sign * steps[i] * (i in axes) for i, x in enumerate(point)]
+            return mpmath.re(eval(code, {**names, **dict(zip(OPERANDS, xs, strict=False))}))
+
+        value = moved(0, ())
+        ahead, behind = ({i: moved(sign, (i,)) for i in places} for sign in (1, -1))
+        second = {(i, i): ahead[i] + behind[i] - 2 * value for i in places}
+        for i, j in combinations(places, 2):
+            both = moved(1, (i, j)) + moved(-1, (i, j)) - second[i, i] - second[j, j] - 2 * value
+            second[i, j] = second[j, i] = both / 2
         return (
-            float(along(*(0 for _ in n))),
-            [partial(i) for i in n],
-            [[upper[min(i, j), max(i, j)] for j in n] for i in n],
+            float(value),
+            [float((ahead[i] - behind[i]) / (2 * steps[i])) for i in places],
+            [[float(second[i, j] / (steps[i] * steps[j])) for j in places] for i in places],
         )
 
 

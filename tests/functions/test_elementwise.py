@@ -7,19 +7,19 @@ import functools
 import math
 import operator
 from functools import cache
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
+from functions.special_points import slopes
 
 import varmat as vm
 from varmat.core import elementwise as core_elementwise
 from varmat.core import tape, variables
 from varmat.core.arena import LARGE
 from varmat.core.elementwise import ROWS
-from varmat.core.rules import OPERANDS
 from varmat.functions import numpy_kernels
 from varmat.functions.rows import CONSTANT_OPERANDS
 from varmat.functions.special import further_rows as special_rows
@@ -59,7 +59,7 @@ DIGITS = 50
 DIGITS_OF = {
     "erf": 250, "tanh": 150, "log_ndtr": 150, "arctan": 250, "owens_t": 25, "pseudo_huber": 250,
     "y1": 30, "beta_density_derivative": 30, "betainc_derivative": 30, "betaincinv": 30,
-    "gammainccinv": 30,
+    "gammainccinv": 30, "hyp2f1": 30,
 }  # fmt: skip
 # Largest relative errors of values and first derivatives, and of second derivatives.
 FIRST, SECOND = 1e-12, 1e-11
@@ -87,39 +87,8 @@ def oracle(name: str, point: tuple[float, ...]) -> tuple[float, list[float], lis
     """Return the value and the first and second partial derivatives in the free operands, from
     mpmath.
     """
-    code = compile(ROWS[name].reference or "", f"<reference of {name}>", "eval")
-
-    def function(*xs: Any) -> Any:
-        return mpmath.re(eval(code, {**vars(mpmath), **dict(zip(OPERANDS, xs, strict=False))}))
-
-    n, digits = FREE[name], DIGITS_OF.get(name, DIGITS)
-    with mpmath.workdps(2 * digits):
-        xs = [mpmath.mpf(x) for x in point]
-        # Central differences, in units of the operands.
-        steps = [(abs(x) or 1) * mpmath.mpf(10) ** (-digits // 2) for x in xs]
-
-        def both(*axes: int) -> list[Any]:
-            return [
-                function(
-                    *(
-                        x + h * sign * (i in axes)
-                        for i, (x, h) in enumerate(zip(xs, steps, strict=True))
-                    )
-                )
-                for sign in (1, -1)
-            ]
-
-        here, near = function(*xs), {i: both(i) for i in n}
-        first = [float((near[i][0] - near[i][1]) / (2 * steps[i])) for i in n]
-        second = {(i, i): sum(near[i]) - 2 * here for i in n}
-        for i, j in combinations(n, 2):
-            parts = sum(both(i, j)) - sum(near[i]) - sum(near[j]) + 2 * here
-            second[i, j] = second[j, i] = parts / 2
-        return (
-            float(here),
-            first,
-            [[float(second[i, j] / steps[i] / steps[j]) for j in n] for i in n],
-        )
+    scale, digits = [abs(x) or 1.0 for x in point], DIGITS_OF.get(name, DIGITS)
+    return slopes(ROWS[name].reference or "", vars(mpmath), point, FREE[name], scale, digits)
 
 
 def error(a: Any, b: Any, floor: Any = 0.0) -> float:

@@ -25,6 +25,8 @@ NAMES = ("x", "y", "z", "w")
 BULK = 1e-12
 # Digits of the reference. Differences are taken with half as many more.
 DIGITS = 50
+# A difference of values that are all of it, and nothing but rounding.
+NOTHING, SLOPE = 1e-60, 1e-5
 # Below this, a float64 has lost digits to underflow, so differences of this size are nothing.
 TINY = 1e-300
 ORACLE = "50-digit reference"
@@ -180,6 +182,9 @@ def _slope(function: Function, exact: list[Operand], i: int, mpmath: ModuleType)
     """A partial derivative by a central difference, in units of the operand."""
     h = (abs(exact[i]) or mpmath.mpf(1)) * mpmath.mpf(10) ** (-DIGITS // 2)
     ahead, behind = (function(*exact[:i], exact[i] + t, *exact[i + 1 :]) for t in (h, -h))
+    gap, size = abs(ahead - behind), abs(ahead) + abs(behind)
+    if gap < NOTHING and gap > SLOPE * size:  # two roundings of zero
+        return 0.0
     return _real((ahead - behind) / (2 * h))
 
 
