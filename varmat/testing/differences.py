@@ -26,7 +26,7 @@ NOTHING = 1e-10
 # With a relative error as small as this there is a finite derivative, whatever the rule says.
 SURE = 1e-4
 # Sizes of step along a direction whose elements are of the order of the argument's.
-SIZES = tuple(2.0**-k for k in (27, 22, 17, 12, 7, 2))
+SIZES = tuple(2.0**-k for k in (22, 17, 12, 7, 2))
 
 
 class OutsideDomainError(Exception):

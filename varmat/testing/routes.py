@@ -7,6 +7,7 @@ list of arrays."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -90,7 +91,9 @@ class Case:
 
     def at(self, args: Mapping[int, Operand]) -> Case:
         """The same function with some arguments replaced."""
-        return Case(self.f, [args.get(i, x) for i, x in enumerate(self.args)])
+        case = copy(self)
+        case.args = [_normal(args[i]) if i in args else x for i, x in enumerate(self.args)]
+        return case
 
     def describe(self, mixture: KindMixture) -> str:
         """The call, with the kind and shape of each argument."""
