@@ -192,7 +192,7 @@ def slow(x, y):
 def test_an_interrupt_returns_the_draws_that_there_are(cores, monkeypatch):
     def show(chains, board, at_once=False):
         draws = board[:-1, 0]
-        if not (draws[0] < 100 or at_once or interrupted):
+        if not (draws[0] < 40 or at_once or interrupted):
             interrupted.append(True)
             os.kill(os.getpid(), signal.SIGINT)
 
