@@ -17,10 +17,10 @@ import varmat
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import ZERO
+from varmat.functions.rarer.special import further_names as special_names
+from varmat.functions.rarer.special import further_rows as special_rows
 from varmat.functions.rows import CONSTANT_OPERANDS
 from varmat.functions.scipy_names import answer, is_differentiable
-from varmat.functions.special import further_names as special_names
-from varmat.functions.special import further_rows as special_rows
 
 PAGE = Path(__file__).parent / "scipy_functions.md"
 START, END = "<!-- the table of scipy.special -->\n", "<!-- its end -->\n"

@@ -41,7 +41,7 @@ def test_the_check_of_a_scale_parameter() -> None:
     assert vm.normal_lpdf.checks[2] == ("Scale parameter", domains.positive)
 
 
-@pytest.mark.parametrize("room", ["arrays", "linalg", "signals", "sparse", "special"])
+@pytest.mark.parametrize("room", ["arrays", "linalg", "rarer", "signals", "sparse", "special"])
 def test_rooms_say_what_they_hold(room: str) -> None:
     """The first line of a folder's docstring says what is in the folder."""
     module = __import__(f"varmat.functions.{room}", fromlist=[room])

@@ -149,23 +149,23 @@ if _typing.TYPE_CHECKING:
     from varmat.densities.wiener_cumulative import *  # noqa: F403
     from varmat.densities.wishart import *  # noqa: F403
     from varmat.densities.wishart_cholesky import *  # noqa: F403
-    from varmat.functions.distances import *  # noqa: F403
-    from varmat.functions.integrals import *  # noqa: F403
-    from varmat.functions.interpolation import *  # noqa: F403
-    from varmat.functions.linalg.banded import *  # noqa: F403
-    from varmat.functions.linalg.decompositions import *  # noqa: F403
-    from varmat.functions.linalg.matrix_equations import *  # noqa: F403
-    from varmat.functions.linalg.matrix_roots import *  # noqa: F403
-    from varmat.functions.linalg.matrix_trigonometry import *  # noqa: F403
-    from varmat.functions.linalg.riccati import *  # noqa: F403
-    from varmat.functions.linalg.structured_matrices import *  # noqa: F403
-    from varmat.functions.linalg.toeplitz_systems import *  # noqa: F403
-    from varmat.functions.piecewise_polynomials import *  # noqa: F403
-    from varmat.functions.signals.cosine_transforms import *  # noqa: F403
-    from varmat.functions.signals.filters import *  # noqa: F403
-    from varmat.functions.signals.nd_convolutions import *  # noqa: F403
-    from varmat.functions.signals.smoothing import *  # noqa: F403
-    from varmat.functions.splines import *  # noqa: F403
+    from varmat.functions.rarer.distances import *  # noqa: F403
+    from varmat.functions.rarer.integrals import *  # noqa: F403
+    from varmat.functions.rarer.interpolation import *  # noqa: F403
+    from varmat.functions.rarer.linalg.banded import *  # noqa: F403
+    from varmat.functions.rarer.linalg.decompositions import *  # noqa: F403
+    from varmat.functions.rarer.linalg.matrix_equations import *  # noqa: F403
+    from varmat.functions.rarer.linalg.matrix_roots import *  # noqa: F403
+    from varmat.functions.rarer.linalg.matrix_trigonometry import *  # noqa: F403
+    from varmat.functions.rarer.linalg.riccati import *  # noqa: F403
+    from varmat.functions.rarer.linalg.structured_matrices import *  # noqa: F403
+    from varmat.functions.rarer.linalg.toeplitz_systems import *  # noqa: F403
+    from varmat.functions.rarer.piecewise_polynomials import *  # noqa: F403
+    from varmat.functions.rarer.signals.cosine_transforms import *  # noqa: F403
+    from varmat.functions.rarer.signals.filters import *  # noqa: F403
+    from varmat.functions.rarer.signals.nd_convolutions import *  # noqa: F403
+    from varmat.functions.rarer.signals.smoothing import *  # noqa: F403
+    from varmat.functions.rarer.splines import *  # noqa: F403
     from varmat.models.diagnostics import *  # noqa: F403
     from varmat.models.model import *  # noqa: F403
     from varmat.models.observations import *  # noqa: F403
@@ -205,7 +205,7 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
         algebra algebraic_differential differential implicit laplace_likelihoods laplace_marginal
         quadrature scan
     """),
-    "varmat.functions": ((), """
+    "varmat.functions.rarer": ((), """
         distances integrals interpolation piecewise_polynomials splines linalg.banded
         linalg.decompositions linalg.matrix_equations linalg.matrix_roots linalg.matrix_trigonometry
         linalg.riccati linalg.structured_matrices linalg.toeplitz_systems signals.cosine_transforms

@@ -14,7 +14,15 @@ import stan
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar, expect_value
 
-FAMILIES = {"beta_binomial": vm.beta_binomial_lpmf, "poisson_binomial": vm.poisson_binomial_lpmf}
+FAMILIES = {
+    name: getattr(vm, f"{name}_lpmf")
+    for name in ("beta_binomial", "beta_neg_binomial", "poisson_binomial")
+}
+REST = {
+    "beta_binomial": (4, 2.0, 3.0),
+    "beta_neg_binomial": (4.0, 2.0, 3.0),
+    "poisson_binomial": (np.array([0.3, 0.2, 0.6, 0.5]),),
+}
 SUFFIXES = ("cdf", "lcdf", "lccdf")
 every_suffix = pytest.mark.parametrize("suffix", SUFFIXES)
 
@@ -40,6 +48,14 @@ def beta_binomial(suffix):
     )
 
 
+def beta_neg_binomial(suffix):
+    def mass(k, r, alpha, beta):
+        log = mpmath.loggamma(k + r) - mpmath.loggamma(k + 1) - mpmath.loggamma(r)
+        return mpmath.exp(log) * mpmath.beta(alpha + r, beta + k) / mpmath.beta(alpha, beta)
+
+    return lambda n, *rest: of_suffix(suffix, sum(mass(k, *rest) for k in range(int(n) + 1)))
+
+
 def poisson_binomial(suffix):
     def mass(k, theta):
         chosen = itertools.combinations(range(len(theta)), k)
@@ -59,6 +75,14 @@ def test_fifty_digits(suffix):
     ]  # fmt: skip
     points += [(2, 10, 1e-3, 1e-3), (40, 100, 1e4, 2e4)]
     expect_value(function("beta_binomial", suffix), beta_binomial(suffix), points, rtol=1e-12)
+    # Heavy and light tails, large and small shapes, and the tail of all but the whole distribution.
+    points = [
+        (0, 0.5, 2.0, 0.01), (10, 2.0, 0.5, 3.0), (50, 10.0, 40.0, 20.0), (500, 5.0, 3.0, 7.0),
+        (7, 2.0, 1e-3, 1e-2), (40, 0.1, 0.3, 0.5), (20, 3.0, 1e5, 2e5), (100, 30.0, 0.3, 0.01),
+    ]  # fmt: skip
+    expect_value(
+        function("beta_neg_binomial", suffix), beta_neg_binomial(suffix), points, rtol=1e-12
+    )
     trials = (0.3, 0.2, 0.6, 0.95, 0.01)
     points = [(y, *trials) for y in (0, 2, 4)]
     f = lambda y, *theta: function("poisson_binomial", suffix)(y, np.stack(theta, axis=-1))  # noqa: E731 - used below
@@ -72,6 +96,9 @@ def test_all_routes(suffix):
     expect_ad_matvar(function("poisson_binomial", suffix), 1, np.array([0.3, 0.2, 0.6]))
     expect_ad(lambda alpha, beta: f(counts, 4, alpha, beta), np.array([2.0, 0.5]), 3.0)
     expect_ad_matvar(lambda alpha, beta: f(3, 8, alpha, beta), 2.0, 3.0)
+    f = function("beta_neg_binomial", suffix)
+    expect_ad_matvar(lambda *shapes: f(3, *shapes), 1.5, 2.0, 3.0)
+    expect_ad(lambda r, alpha: f([0, 20], r, alpha, 3.0), 0.3, np.array([2.0, 4.5]))
     f = function("poisson_binomial", suffix)
     expect_ad(lambda theta: f(1, theta), np.array([0.3, 0.2, 0.6]))
     expect_ad(lambda theta: f([1, 0], theta), np.array([[0.3, 0.2, 0.6], [0.1, 0.7, 0.4]]))
@@ -112,9 +139,10 @@ def test_refuses_what_stan_refuses(entry):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_ends(family):
-    rest = (4, 2.0, 3.0) if family == "beta_binomial" else (np.array([0.3, 0.2, 0.6, 0.5]),)
+    rest = REST[family]
     at = len(rest) - 1
-    for n, probability in ((-1, 0.0), (4, 1.0), (9, 1.0)):
+    ends = {"beta_neg_binomial": (math.inf,)}.get(family, (4, 9))
+    for n, probability in ((-1, 0.0), *((end, 1.0) for end in ends)):
         for suffix, expected in (
             ("cdf", probability),
             ("lcdf", 1.0 - 1.0 / probability if probability else -math.inf),
@@ -131,7 +159,7 @@ def test_ends(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_refusals(family):
-    rest = (4, 2.0, 3.0) if family == "beta_binomial" else (np.array([0.3, 0.2, 0.6, 0.5]),)
+    rest = REST[family]
     title = next(iter(FAMILIES[family].arguments.values()))[0]
     for suffix in SUFFIXES:
         f = function(family, suffix)

@@ -21,8 +21,8 @@ from varmat.core import tape, variables
 from varmat.core.arena import LARGE
 from varmat.core.elementwise import ROWS
 from varmat.functions import numpy_kernels
+from varmat.functions.rarer.special import further_rows as special_rows
 from varmat.functions.rows import CONSTANT_OPERANDS
-from varmat.functions.special import further_rows as special_rows
 from varmat.testing import Tolerances, coverage, expect_ad, expect_ad_matvar
 
 # power_below is tested with power, and the other helpers with the distribution functions that use

@@ -73,6 +73,7 @@ SELECTIONS = {
     "what is summed": lambda x: (
         np.mean(x, where=x > -5) + np.var(x, where=x < 5) + np.sum(x, where=x > 0)
     ),
+    "rows of the library": lambda x: np.sum(vm.fma(x > 0, x, vm.lmultiply(x < 1, np.exp(x)))),
     "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
 }
 

@@ -110,6 +110,8 @@ TRANSFORMS = {
      3),
     "bounds of transforms": lambda x: np.sum(np.sin(vm.transforms.LowerUpper(x[0], x[0] + size(x),
         3).constrain(x[3:6]))),
+    "bounds of the transform of a number": lambda x: np.sin(vm.transforms.LowerUpper(x[0],
+        x[0] + size(x)).constrain(x[3])),
     "lower bound": lambda x: np.sum(np.sin(vm.lb_constrain(x[:3], x[3]))),
     "lower and upper bounds": lambda x: np.sum(np.sin(vm.lub_constrain(x[:3], x[3],
         x[3] + size(x)))),
@@ -173,6 +175,9 @@ FUNCTIONS = {
         vm.gp_exp_quad_cov(DESIGN, size(x), np.exp(x[:2]))
     ),
     "std": lambda x: np.std(x) + np.sum(np.std(square(x), axis=0, ddof=1)),
+    "logsumexp, weights": lambda x: np.sum(vm.logsumexp(square(x), axis=1, b=[1.0, 0.0, 3.0])),
+    "logsumexp, variable weights": lambda x: vm.logsumexp(x[:3], b=np.exp(x[3:6])),
+    "sum of masses": lambda x: vm.beta_neg_binomial_lccdf([3, 7], *np.exp(x[:3])),
     "trace_quad_form": lambda x: vm.trace_quad_form(square(x), ROWS.T),
 }  # fmt: skip
 NATIVE = {**DENSITIES, **TRANSFORMS, **FUNCTIONS}
@@ -190,6 +195,16 @@ def test_no_step_calls_python(name: str) -> None:
     np.testing.assert_allclose(
         found[1], gradient, rtol=TWELVE, atol=TWELVE * np.max(np.abs(gradient))
     )
+
+
+@pytest.mark.parametrize("lpmf", [vm.bernoulli_logit_lpmf, vm.neg_binomial_2_log_lpmf])
+def test_hessians_of_densities_call_no_python(lpmf: Any) -> None:
+    more = () if lpmf is vm.bernoulli_logit_lpmf else (2.0,)
+    f = vm.hessian(lambda x: lpmf([0, 1, 1, 0], DESIGN @ x, *more))
+    recorded = vm.recorded(f)
+    for x in (A[:2], B[:2]):
+        np.testing.assert_allclose(recorded(x), f(x), rtol=TWELVE)
+    assert not recorded.program.python_steps()
 
 
 @pytest.mark.parametrize(("f", "inside", "outside"), [

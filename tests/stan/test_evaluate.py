@@ -11,6 +11,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import varmat as vm
+from varmat.stan import signatures
+from varmat.stan.functions import library
 
 
 def quantities(body: str, functions: str = "", given: Any = None, declared: str = "") -> Any:
@@ -248,12 +250,11 @@ def test_errors_name_the_line(body: str, kind: type[Exception], message: str) ->
         model.log_density(np.zeros(3))
 
 
-def test_a_function_that_varmat_does_not_have_is_named() -> None:
-    program = vm.stan.Program(
-        "generated quantities { real x = beta_neg_binomial_cdf(1 | 3, 2, 1); }"
-    )
-    with pytest.raises(TypeError, match="beta_neg_binomial_cdf is a function of Stan that varmat"):
-        program.model()
+def test_every_signature_has_an_implementation() -> None:
+    for name in signatures.names():
+        for signature in signatures.signatures(name):
+            kinds = tuple(argument[0].type for argument in signature.arguments)
+            assert callable(library(name, kinds, signature.result))
 
 
 def test_quantiles_traces_and_yule_simon() -> None:

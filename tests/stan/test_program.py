@@ -257,6 +257,52 @@ def test_representations_are_explained() -> None:
     assert forced.variables["s"].reason.startswith("forced; chosen: matvar, the loop")
 
 
+def test_a_model_says_what_its_recording_makes_of_loops() -> None:
+    walk = vm.stan.Program("""
+        functions {
+          real decay(vector e, real a) {
+            real s = 0;
+            for (i in 2:num_elements(e)) s = a * s + e[i];
+            return s;
+          }
+        }
+        data { int T; int K; }
+        parameters { real a; vector[T] e; vector[K] m; }
+        model {
+          vector[T] x;
+          vector[K] z;
+          x[1] = e[1];
+          for (t in 2:T) x[t] = a * x[t - 1] + e[t];
+          z[1] = m[1];
+          for (k in 2:K) z[k] = m[k] * z[k - 1];
+          for (t in 1:T) e[t] ~ normal(0, 1);
+          target += decay(e, a);
+          x ~ normal(sum(z), 1);
+        }
+    """)
+    data = {"T": 100, "K": 5}
+    inside, rolled, single, together = walk.model(data).representation().loops
+    assert inside.endswith("recorded: 99 passes, 294 of 297 operations are in loops")
+    assert "pass by pass: a pass reads `x`, to which others assign (line 15)" in rolled
+    assert rolled.endswith("recorded: 99 passes, 297 of 297 operations are in loops")
+    assert single.endswith(
+        "4 passes, one by one: a loop takes 16 that are alike, one after the other"
+    )
+    assert together.endswith("all passes at once")
+    forced = walk.model(data, representation="varmat").representation()
+    assert forced.variables["x"].reason.startswith("forced; chosen: matvar")
+    branch = vm.stan.Program("""
+        parameters { real a; }
+        model {
+          real s = 0;
+          for (i in 1:20) { s = s + a; if (s > 3) break; }
+          target += s;
+        }
+    """)
+    (loop,) = branch.model().representation().loops
+    assert "not recorded: " in loop
+
+
 @pytest.mark.parametrize(
     ("forced", "message"),
     [

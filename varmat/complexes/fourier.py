@@ -15,7 +15,7 @@ from varmat.complexes.variable import parts
 from varmat.core.dispatch import BY_NAME, is_complex
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.signals.cosine_transforms import fitted
+from varmat.functions.rarer.signals.cosine_transforms import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

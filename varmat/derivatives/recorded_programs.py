@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,11 +18,11 @@ from varmat.derivatives.recorded_rows import Mapped
 from varmat.derivatives.structure import leaves_of, rebuilt
 from varmat.programs.ir.program import Program
 from varmat.programs.passes import optimised
-from varmat.programs.record.tape_programs import program_of
+from varmat.programs.record.tape_programs import TapeProgram, program_of
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Arguments, ArgumentTree
-    from varmat.typing import Function, Operand, Settings
+    from varmat.typing import Entry, Function, Operand, Settings
 
 
 class Written(NamedTuple):
@@ -112,6 +112,25 @@ def weighted_program(
         leaves = [*variables, *rows]
         program = program_of(tape, leaves, [0.0, *values], values, variables, weighted=True)
         return Written(program, template_of(y, values), only_reverse)
+
+
+def rolled_entries(
+    name: str, f: Callable[[Operand, Tape], Operand], point: Operand
+) -> tuple[Sequence[Entry], Sequence[Entry]]:
+    """The entries that the recording of a function keeps, and those of them that it rolls into
+    loops. The function is given its tape too.
+    """
+    with recording_to_write() as tape:
+        x = borrow_leaf(point, tape)
+        with watched(tape, f):
+            y = scalar_result(name, f(x, tape), tape)
+        program = TapeProgram()
+        program.node(x, program.builder.argument(x.shape))
+        program.entries(tape, 1, [y])
+        rolled: list[Entry] = []
+        for loop in program.loops:
+            rolled += loop.periods.entries[loop.stretch.start : loop.stretch.end]
+        return program.kept, rolled
 
 
 def part_of(program: Program, arguments: slice, outputs: slice) -> Program:

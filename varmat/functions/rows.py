@@ -228,7 +228,7 @@ def _answer_of_scipy(ufunc: Function) -> Function | None:
         return SPECIAL[name]
     if getattr(np, name, None) is ufunc:
         return None
-    from varmat.functions.special import further_names
+    from varmat.functions.rarer.special import further_names
 
     return further_names.answer(ufunc)
 

@@ -410,7 +410,14 @@ class Translator(Expressions):
                 f[place] = i
                 yield
 
-        by_pass = self.loop(body, passes)
+        unwatched = self.loop(body, passes)
+
+        def by_pass(f: Frame) -> Any:
+            watch = f[0].watch
+            if watch is None:
+                return unwatched(f)
+            return watch(w, upper(f) - lower(f) + 1, lambda: unwatched(f))
+
         if together is None:
             return by_pass
 

@@ -120,9 +120,7 @@ def _of_varmat(name: str) -> StanFunction:
         )
         transform: StanFunction = found[direction == "unconstrain"]
         return transform
-    function: StanFunction | None = getattr(vm, name, None)
-    if function is None:
-        raise TypeError(f"{name} is a function of Stan that varmat does not have yet!")
+    function: StanFunction = getattr(vm, name)
     return function
 
 

@@ -22,7 +22,7 @@ from varmat.stan.parser import parse
 from varmat.stan.running import Evaluation, Frame, located
 from varmat.stan.to_python import to_python
 from varmat.stan.types import Tuple
-from varmat.stan.values import StanValue, by_element, from_python, innermost
+from varmat.stan.values import StanValue, by_element, from_python, innermost, leaves
 
 if TYPE_CHECKING:
     from varmat.transforms import Transform
@@ -116,7 +116,8 @@ class Program:
             If data do not satisfy the declared constraints.
         """
         matvars = self.representation(representation).matvars
-        return StanModel(Blocks(self.tree, given_data.read_data(data), seed, matvars))
+        blocks = Blocks(self.tree, given_data.read_data(data), seed, matvars)
+        return StanModel(blocks, representation)
 
     def representation(self, forced: forms.Forced = None) -> forms.Representation:
         """Which form each variable has, how loops are run, and why.
@@ -266,6 +267,7 @@ class Blocks:
         The declared data as values of Stan.
     parameters : dict of str to Transform
         Elements of tuples have names of their own, as ``x:1``.
+    tree : varmat.stan.syntax.Program
     transforms, generates : bool
         Whether there are transformed parameters, or generated quantities.
     """
@@ -284,7 +286,7 @@ class Blocks:
             tree.generated_quantities,
         )
         written = set().union(*map(written_in, statements))
-        self._tree, self._translator = tree, Translator({}, written, matvars)
+        self.tree, self._translator = tree, Translator({}, written, matvars)
         run = Evaluation(rng=np.random.default_rng(seed))
         self._frame: Frame = [run]
         self.data: dict[str, StanValue] = {}
@@ -332,7 +334,7 @@ class Blocks:
         return shape(self._frame)
 
     def _line(self, node: s.SyntaxNode) -> str:
-        lines = self._tree.sources.get(node.at.file, [])
+        lines = self.tree.sources.get(node.at.file, [])
         return lines[node.at.line - 1].strip() if node.at.line <= len(lines) else str(node.at)
 
     def _value(self, name: str, raw: Any, declared: s.SizedType, text: str) -> StanValue:
@@ -358,7 +360,7 @@ class Blocks:
 
     def _run_transformed_data(self, run: Evaluation) -> None:
         first = self._translator.size
-        block = self._block(self._tree.transformed_data)
+        block = self._block(self.tree.transformed_data)
         self._frame += [None] * (self._translator.size - first)
         block(self._frame)
         for each in self._frame:  # so that an element-wise assignment makes a copy
@@ -430,7 +432,7 @@ class Blocks:
 
     def _declared_parameters(self) -> Iterator[tuple[str, Transform]]:
         self._places: dict[str, int] = {}
-        for each in self._tree.parameters:
+        for each in self.tree.parameters:
             yield from self._transforms(each.name, each.declared)
             self._places[each.name] = self._translator.declare(each.name, each.declared.unsized)
             self._frame.append(None)
@@ -478,7 +480,7 @@ class Blocks:
     def frame(self, run: Evaluation, values: Mapping[str, StanValue]) -> Frame:
         """A frame with data and the values of the parameters."""
         f = [run, *self._frame[1:], *[None] * (self._translator.size - len(self._frame))]
-        for each in self._tree.parameters:
+        for each in self.tree.parameters:
             value = _assembled(each.name, each.declared, values)
             matvar = each.name in self._translator.matvars
             f[self._places[each.name]] = by_element(value) if matvar else value
@@ -495,7 +497,7 @@ class Blocks:
         """The transformed parameters by name."""
         f = self.frame(Evaluation(), values)
         self._transformed(f)
-        return self._named(self._tree.transformed_parameters, f)
+        return self._named(self.tree.transformed_parameters, f)
 
     def generated(
         self, values: Mapping[str, StanValue], rng: np.random.Generator
@@ -504,13 +506,13 @@ class Blocks:
         f = self.frame(Evaluation(rng=rng), values)
         self._transformed(f)
         self._generated(f)
-        return self._named(self._tree.generated_quantities, f)
+        return self._named(self.tree.generated_quantities, f)
 
     def _named(self, statements: Sequence[s.Statement], f: Frame) -> dict[str, StanValue]:
         found: dict[str, StanValue] = {}
         for each in statements:
             if isinstance(each, s.Declaration):
-                found.update(_leaves(each.name, f[self._translator.place(each.name)[0]]))
+                found.update(leaves(each.name, f[self._translator.place(each.name)[0]]))
         return found
 
 
@@ -535,23 +537,11 @@ def _assembled(name: str, declared: s.SizedType, values: Mapping[str, StanValue]
     return element(name, len(declared.dimensions))
 
 
-def _leaves(name: str, value: StanValue) -> Iterator[tuple[str, StanValue]]:
-    """A value by name; elements of tuples have names of their own."""
-    if isinstance(value, list):
-        for i, each in enumerate(value, 1):
-            yield from _leaves(f"{name}.{i}", each)
-    elif isinstance(value, tuple):
-        for i, each in enumerate(value, 1):
-            yield from _leaves(f"{name}:{i}", each)
-    else:
-        yield name, to_varmat(value)
-
-
 class StanModel(Model):
     """A Stan program with data, as `Program.model` makes it."""
 
-    def __init__(self, blocks: Blocks) -> None:
-        self._blocks = blocks
+    def __init__(self, blocks: Blocks, forced: forms.Forced) -> None:
+        self._blocks, self._forced = blocks, forced
 
         # The values by name are `_`, because no name of a program is like it.
         def log_density(_: Mapping[str, StanValue], propto: bool) -> list[StanValue]:
@@ -581,11 +571,20 @@ class StanModel(Model):
             "with_data: data decide the sizes of a Stan program: call program.model(data) again!"
         )
 
+    def representation(self) -> forms.Representation:
+        """As `Program.representation`, and what the recording makes of each loop that is run pass
+        by pass: loops again, or operations one by one.
+        """
+        recorded = forms.recorded_loops(self.param_unc_num(), self._evaluated)
+        return forms.representation(self._blocks.tree, self._forced, recorded)
+
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
-        values, log_jacobians = self._layout.unpack(q, jacobian)
+        return self._evaluated(q, Evaluation(propto, jacobian))
+
+    def _evaluated(self, q: Operand, run: Evaluation) -> Result:
+        values, log_jacobians = self._layout.unpack(q, run.jacobian)
         with np.errstate(all="ignore"):
-            terms = self._blocks.terms(Evaluation(propto, jacobian), values)
-        return Terms((*terms, *log_jacobians))
+            return Terms((*self._blocks.terms(run, values), *log_jacobians))
 
     def constrain(
         self,

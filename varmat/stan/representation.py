@@ -6,14 +6,22 @@ operations are fast with the first, reading and assigning elements one by one wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from varmat.core.errors import TapeError
+from varmat.derivatives.recorded_programs import rolled_entries
 from varmat.stan import syntax as s
 from varmat.stan import types
 from varmat.stan.evaluate import Translator, written_in
+from varmat.stan.running import Evaluation
 from varmat.stan.values import SCALARS, innermost
+
+if TYPE_CHECKING:
+    from varmat.typing import Entry, Operand
 
 __all__ = ["Representation"]
 
@@ -38,7 +46,7 @@ class Representation:
         Each with `form` and `reason`. A variable of a function is named ``function.variable``.
     loops : list of str
         The loops of the program, with their lines: run for all passes at once; or pass by pass,
-        and why.
+        and why. That of a model says too what its recording makes of these.
     matvars : dict of FunctionDefinition or None to set of str
         The names of matvars by function; those of the blocks by None.
     """
@@ -53,8 +61,12 @@ class Representation:
         return "\n".join([*rows, *self.loops])
 
 
-def representation(tree: s.ProgramTree, forced: Forced = None) -> Representation:
-    """Choose the forms of the variables of a checked program; see `Program.representation`."""
+def representation(
+    tree: s.ProgramTree, forced: Forced = None, recorded: Mapping[int, str] | None = None
+) -> Representation:
+    """Choose the forms of the variables of a checked program; see `Program.representation`.
+
+    `recorded` says by the id of a loop what a recording makes of it."""
     translator = _translated(tree)
     stays = {id(loop) for loop, error in translator.loops if error is not None}
     blocks = [tree.transformed_parameters, tree.model]
@@ -75,7 +87,7 @@ def representation(tree: s.ProgramTree, forced: Forced = None) -> Representation
         f: {name for name in own if variables[f"{f.name}.{name}" if f else name].form == "matvar"}
         for f, own in chosen.items()
     }
-    return Representation(variables, [*_loops(tree, translator)], matvars)
+    return Representation(variables, [*_loops(tree, translator, recorded or {})], matvars)
 
 
 def _forced(variables: Mapping[str, Choice], forced: Forced) -> dict[str, Choice]:
@@ -115,7 +127,47 @@ def _translated(tree: s.ProgramTree) -> Translator:
     return translator
 
 
-def _loops(tree: s.ProgramTree, translator: Translator) -> Iterator[str]:
+def recorded_loops(
+    size: int, evaluate: Callable[[Operand, Evaluation], Iterable[Operand]]
+) -> dict[int, str]:
+    """What the recording of the terms of a log density makes of each loop of their evaluation that
+    is run pass by pass, by the id of the loop.
+    """
+    made: dict[int, list[Entry]] = {}
+    passes: dict[int, int] = {}
+
+    def watched(q: Operand, tape: Sequence[Entry]) -> Operand:
+        def watch(loop: s.For, count: int, run_passes: Callable[[], Any]) -> Any:
+            first = len(tape)
+            try:
+                return run_passes()
+            finally:
+                made.setdefault(id(loop), []).extend(tape[first:])
+                passes[id(loop)] = passes.get(id(loop), 0) + count
+
+        return sum(map(np.sum, evaluate(q, Evaluation(watch=watch))))
+
+    try:
+        entries = rolled_entries("log_density", watched, np.zeros(size))
+    except TapeError as error:
+        return dict.fromkeys(made, f"not recorded: {error}")
+    kept, rolled = ({id(result) for _, result, _, _ in each} for each in entries)
+    found = {}
+    for loop, operations in made.items():
+        results = {id(result) for _, result, _, _ in operations} & kept
+        inside = len(results & rolled)
+        text = (
+            f"{inside} of {len(results)} operations are in loops"
+            if inside
+            else "one by one: a loop takes 16 that are alike, one after the other"
+        )
+        found[loop] = f"recorded: {passes[loop]} passes, {text}"
+    return found
+
+
+def _loops(
+    tree: s.ProgramTree, translator: Translator, recorded: Mapping[int, str]
+) -> Iterator[str]:
     inside: set[int] = set()
     for loop, error in sorted(translator.loops, key=lambda each: each[0].at):
         if id(loop) in inside:
@@ -125,7 +177,13 @@ def _loops(tree: s.ProgramTree, translator: Translator) -> Iterator[str]:
             inside.update(map(id, s.walk(loop.body)))
             yield f"line {loop.at.line}: {line}\n  all passes at once"
         else:
-            yield f"line {loop.at.line}: {line}\n  pass by pass: {error} (line {error.at.line})"
+            yield "\n  ".join(
+                [
+                    f"line {loop.at.line}: {line}",
+                    f"pass by pass: {error} (line {error.at.line})",
+                    *([recorded[id(loop)]] if id(loop) in recorded else []),
+                ]
+            )
 
 
 class _Uses:

@@ -10,7 +10,7 @@ import numpy as np
 from varmat.stan.values import StanValue
 
 if TYPE_CHECKING:
-    from varmat.stan.syntax import Position
+    from varmat.stan.syntax import For, Position
 
 __all__: list[str] = []
 
@@ -32,14 +32,20 @@ class Evaluation:
     rng : numpy.random.Generator or None
     terms : list
         What was added to the target.
+    watch : callable or None
+        Called with a loop, the number of its passes, and the function that runs them.
     """
 
-    __slots__ = ("jacobian", "propto", "rng", "terms")
+    __slots__ = ("jacobian", "propto", "rng", "terms", "watch")
 
     def __init__(
-        self, propto: bool = False, jacobian: bool = True, rng: np.random.Generator | None = None
+        self,
+        propto: bool = False,
+        jacobian: bool = True,
+        rng: np.random.Generator | None = None,
+        watch: Callable[[For, int, Callable[[], Any]], Any] | None = None,
     ) -> None:
-        self.propto, self.jacobian, self.rng = propto, jacobian, rng
+        self.propto, self.jacobian, self.rng, self.watch = propto, jacobian, rng, watch
         self.terms: list[StanValue] = [0.0]
 
     def target(self) -> StanValue:

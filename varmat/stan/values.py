@@ -7,13 +7,13 @@ and an array of those has its dimensions in front. A tuple is a tuple, an array 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.core.matvar import MatVar, to_matvar
+from varmat.core.matvar import MatVar, to_matvar, to_varmat
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import Var, VarMat
 from varmat.functions.checks import is_watched
@@ -315,3 +315,15 @@ def from_python(x: StanValue, kind: Type) -> StanValue:
             f"a value has shape {np.shape(array)}, but must have {axes(kind)} axes, as a {kind}!"
         )
     return array.item() if isinstance(array, np.ndarray) and not array.ndim else array
+
+
+def leaves(name: str, value: StanValue) -> Iterator[tuple[str, StanValue]]:
+    """A value by name; elements of tuples have names of their own."""
+    if isinstance(value, list):
+        for i, each in enumerate(value, 1):
+            yield from leaves(f"{name}.{i}", each)
+    elif isinstance(value, tuple):
+        for i, each in enumerate(value, 1):
+            yield from leaves(f"{name}:{i}", each)
+    else:
+        yield name, to_varmat(value)

@@ -19,6 +19,7 @@ from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values
 from varmat.functions.rows import formula, row
 from varmat.functions.special.logistic_functions import expit
+from varmat.programs.build.symbol import Symbol
 from varmat.transforms.common import check_against, check_within, joined, operands, plain_sum, split
 
 if TYPE_CHECKING:
@@ -137,11 +138,11 @@ def interval_constrain(x: Operand, lb: Operand, ub: Operand, jacobian: bool = Fa
     e = np.exp(-a)
     width = ub - lb
     near = width * (e / (1.0 + e))
-    y = (
-        float(ub - near if x > 0 else lb + near)
-        if type(x) is float
-        else np.where(x > 0, ub - near, lb + near)
-    )
+    if type(x) is float:
+        y = ub - near if x > 0 else lb + near
+        y = y if type(y) is Symbol else float(y)
+    else:
+        y = np.where(x > 0, ub - near, lb + near)
     slope = near / (1.0 + e)
     return Saved(
         (y, plain_sum(np.log(width) - a - 2.0 * np.log1p(e))) if jacobian else y, slope=slope

@@ -16,8 +16,8 @@ import scipy.special
 
 import varmat as vm
 from varmat.core.elementwise import ROWS
+from varmat.functions.rarer.special import further_rows as special_rows
 from varmat.functions.rows import CONSTANT_OPERANDS
-from varmat.functions.special import further_rows as special_rows
 from varmat.testing import expect_ad, expect_ad_matvar, expect_value
 
 # Names of the same object.

@@ -1,36 +1,41 @@
-"""Cumulative functions that are sums of masses: beta-binomial, Poisson binomial."""
+"""Cumulative functions that are sums of masses: beta-binomial, beta negative binomial, Poisson
+binomial.
+"""
 
 from __future__ import annotations
 
 import inspect
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
-from varmat.densities.beta_counts import beta_binomial_lpmf
+from varmat.densities.beta_counts import beta_binomial_lpmf, beta_neg_binomial_lpmf
 from varmat.densities.density import not_nan, positional, typed
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
 from varmat.densities.sources import indented, references
 from varmat.functions.arrays.exponentials import logsumexp
+from varmat.functions.special.gamma_functions import lbeta
 from varmat.functions.special.logistic_functions import log1m_exp
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Plain, Result
 
 __all__ = [
-    "beta_binomial_cdf", "beta_binomial_lccdf", "beta_binomial_lcdf", "poisson_binomial_cdf",
-     "poisson_binomial_lccdf",
-    "poisson_binomial_lcdf",
+    "beta_binomial_cdf", "beta_binomial_lccdf", "beta_binomial_lcdf", "beta_neg_binomial_cdf",
+    "beta_neg_binomial_lccdf", "beta_neg_binomial_lcdf", "poisson_binomial_cdf",
+    "poisson_binomial_lccdf", "poisson_binomial_lcdf",
 ]  # fmt: skip
 
 LOG_HALF = math.log(0.5)
 
 
 # The logarithm of the sum of masses up to an observation, or of those above it. The docstring is
-# that of all instances, but for some words.
+# that of all instances, but for some words. `sides` gives the logarithms of both sums, `top` the
+# largest number of successes.
 class LogSum:
     """{words}, {title}; {over} over all observations.
 
@@ -68,10 +73,12 @@ class LogSum:
     """
 
     # `arguments` has the title and the domain of each argument, the same as for the mass.
-    def __init__(self, name: str, mass: Operand, upper: bool, log_masses: Function) -> None:
+    def __init__(
+        self, name: str, mass: Operand, upper: bool, sides: Function, top: Function
+    ) -> None:
         self.__name__ = self.__qualname__ = self.name = name
         self.arguments, self.mass = mass.arguments, mass
-        self._upper, self._log_masses = upper, log_masses
+        self._upper, self._sides, self._top = upper, sides, top
         self.__signature__ = inspect.Signature(positional(mass.arguments))
 
     def __reduce__(self) -> str:
@@ -132,16 +139,61 @@ class LogSum:
         )
 
     def _element(self, n: float, rest: list[Plain]) -> Result:
-        top = np.shape(rest[0])[-1] if self.mass is poisson_binomial_lpmf else int(rest[0])
-        if n < 0 or n >= top:
+        if n < 0 or n >= self._top(rest[0]):
             # Add zero, which is a variable if an argument is one.
             nothing = sum(0.0 * np.sum(x) for x in rest if is_differentiable(x))
             return (-math.inf if (n < 0) != self._upper else 0.0) + nothing
-        logs, split = self._log_masses(np.arange(top + 1), *rest), math.floor(n) + 1
-        here, other = (logs[split:], logs[:split]) if self._upper else (logs[:split], logs[split:])
-        log, log_other = logsumexp(here), logsumexp(other)
-        # A probability next to one is one minus the other. The branch not taken must stay finite.
-        return np.where(log < LOG_HALF, log, log1m_exp(np.minimum(log_other, -0.5)))
+        lower, upper = self._sides(math.floor(n), *rest)
+        # The larger of the two is one minus the other. The branch not taken must stay finite.
+        if self._upper:
+            return np.where(lower < LOG_HALF, log1m_exp(np.minimum(lower, -0.5)), upper)
+        return np.where(lower < LOG_HALF, lower, log1m_exp(np.minimum(upper, -0.5)))
+
+
+def _trials(n: int, trials: Plain, *shapes: Operand) -> tuple[Operand, Operand]:
+    logs = beta_binomial_lpmf.pointwise(np.arange(int(trials) + 1), trials, *shapes)
+    return logsumexp(logs[: n + 1]), logsumexp(logs[n + 1 :])
+
+
+def _probabilities(y: int, theta: Operand) -> tuple[Operand, Operand]:
+    logs = np.stack([poisson_binomial_lpmf(k, theta) for k in range(np.shape(theta)[-1] + 1)])
+    return logsumexp(logs[: y + 1]), logsumexp(logs[y + 1 :])
+
+
+# Masses that are added up one by one before a tail is integrated: where they still matter then, the
+# next ones are at least 0.9 of those before, so that ten differences correct the integral.
+_HEAD, _DIFFERENCES = 430, 10
+
+
+@cache
+def _tail_weights() -> tuple[Plain, Plain, Plain]:
+    """Weights of the first masses of a tail, and nodes and weights of the integral over it.
+
+    The sum of a smooth function over 0, 1, 2, ... is its integral and Gregory's multiples of its
+    differences at 0, whose generating function is 1 / log(1 + z) - 1 / z. The integral is that of
+    the double exponential rule on a half line (Takahasi and Mori, Publ. RIMS 9, 721, 1974).
+    """
+    series = (-1.0) ** np.arange(_DIFFERENCES + 2) / np.arange(1, _DIFFERENCES + 3)
+    inverse = [1.0]
+    for k in range(1, _DIFFERENCES + 2):
+        inverse.append(-float(series[1 : k + 1] @ inverse[::-1]))
+    weights = np.zeros(_DIFFERENCES + 1)
+    for j, c in enumerate(inverse[1:]):
+        weights[: j + 1] += [c * (-1) ** (j - i) * math.comb(j, i) for i in range(j + 1)]
+    t = np.arange(-3.7, 6.7, 1 / 16)
+    nodes = np.exp(np.pi / 2 * np.sinh(t))
+    return weights, nodes, np.pi / 32 * np.cosh(t) * nodes
+
+
+def _failures(n: int, r: Operand, alpha: Operand, beta: Operand) -> tuple[Operand, Operand]:
+    weights, nodes, integral = _tail_weights()
+    start = n + _HEAD
+    head = np.arange(start + len(weights))
+    logs = beta_neg_binomial_lpmf.pointwise(head, r, alpha, beta)
+    x = start + start * nodes
+    tail = lbeta(alpha + r, beta + x) - lbeta(alpha, beta) - lbeta(x + 1.0, r) - np.log(x + r)
+    w = np.concatenate([np.ones(_HEAD - 1), weights, start * integral])
+    return logsumexp(logs[: n + 1]), logsumexp(np.concatenate([logs[n + 1 :], tail]), b=w)
 
 
 class ProbabilityProduct(LogSum):
@@ -154,7 +206,7 @@ class ProbabilityProduct(LogSum):
 
 
 def _cumulative_functions(
-    mass: Operand, log_masses: Function, title: str, lines: str, call: str
+    mass: Operand, sides: Function, top: Function, title: str, lines: str, call: str
 ) -> tuple[LogSum, LogSum, LogSum]:
     family = mass.name.removesuffix("_lpmf")
     found = []
@@ -163,7 +215,7 @@ def _cumulative_functions(
         ("lcdf", LogSum, "Log probability up to an observation"),
         ("lccdf", LogSum, "Log probability above an observation"),
     ):
-        made = kind(f"{family}_{suffix}", mass, suffix == "lccdf", log_masses)
+        made = kind(f"{family}_{suffix}", mass, suffix == "lccdf", sides, top)
         made.__module__ = __name__
         made.__doc__ = indented(LogSum).format(
             words=words,
@@ -183,15 +235,26 @@ def _cumulative_functions(
 
 beta_binomial_cdf, beta_binomial_lcdf, beta_binomial_lccdf = _cumulative_functions(
     beta_binomial_lpmf,
-    beta_binomial_lpmf.pointwise,
+    _trials,
+    int,
     "beta-binomial distribution",
     "n : array_like of int\n        Successes.\n    N : array_like of int\n        Trials.\n"
     "    alpha, beta : array_like\n        Prior sample sizes, positive.",
     "3, 2.0, 2.0",
 )
+beta_neg_binomial_cdf, beta_neg_binomial_lcdf, beta_neg_binomial_lccdf = _cumulative_functions(
+    beta_neg_binomial_lpmf,
+    _failures,
+    lambda r: math.inf,
+    "beta negative binomial distribution",
+    "n : array_like of int\n        Failures.\n    r : array_like\n        Successes, positive.\n"
+    "    alpha, beta : array_like\n        Shapes of the beta distribution, positive.",
+    "1.0, 1.0, 2.0",
+)
 poisson_binomial_cdf, poisson_binomial_lcdf, poisson_binomial_lccdf = _cumulative_functions(
     poisson_binomial_lpmf,
-    lambda ks, theta: np.stack([poisson_binomial_lpmf(int(k), theta) for k in ks]),
+    _probabilities,
+    lambda theta: np.shape(theta)[-1],
     "Poisson binomial distribution",
     "y : array_like of int\n        Successes.\n    theta : array_like, shape (..., K)\n       "
     " Probabilities of the trials.",

@@ -158,10 +158,14 @@ def logsumexp_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Line
 @_called("weighted_logsumexp")
 def _logsumexp_weighted(a: Plain, b: Plain, axis: Axis = None, keepdims: bool = False) -> Saved:
     """``log(sum(b * exp(a)))`` over given axes: see `logsumexp`."""
-    a, b = np.broadcast_arrays(a, b)
-    m = max_reduce(np.where(b == 0, -np.inf, a), axis=axis, keepdims=True, initial=-np.inf)
-    with np.errstate(over="ignore"):
-        e = _shifted_exp(a, m)
+    counted: Operand = np.where(b == 0, -np.inf, a)
+    if type(counted) is Symbol:
+        m, _, _ = _exponentials(counted, axis)
+        e = np.exp(a - m)
+    else:
+        m = max_reduce(counted, axis=axis, keepdims=True, initial=-np.inf)
+        with np.errstate(over="ignore"):
+            e = _shifted_exp(np.broadcast_to(a, counted.shape), m)
     w = np.where(b == 0, 0.0, b * np.where(b == 0, 0.0, e))
     s = add_reduce(w, axis=axis, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -181,7 +185,7 @@ def logsumexp_weighted_reverse(
     s: Plain,
     w: Plain,
 ) -> tuple[Thunk, ...]:
-    scale = np.true_divide(restored(g, e.shape, axis, keepdims), s)
+    scale = np.true_divide(restored(g, np.shape(w), axis, keepdims), s)
     return lambda: np.where(w == 0, 0.0, w * scale), lambda: np.where(e == 0, 0.0, e * scale)
 
 

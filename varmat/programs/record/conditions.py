@@ -105,6 +105,10 @@ class Condition:
             refuse_look()
         return np.copy(self._variable)
 
+    def apply_row(self, row: Operand, operands: Sequence[Operand]) -> Operand:
+        """A row of operands of which this is one."""
+        return row(*_as_numbers(operands))
+
     def __getitem__(self, index: Index) -> Operand:
         return Condition(self._variable[index])
 
@@ -123,6 +127,10 @@ class Condition:
         if name.startswith("__"):
             raise AttributeError(name)
         refuse_look()
+
+
+def _as_numbers(operands: Sequence[Operand]) -> list[Operand]:
+    return [x._variable if type(x) is Condition else x for x in operands]
 
 
 def _is_word(x: Operand) -> bool:
@@ -153,17 +161,11 @@ def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
         for x in operands
     ):
         of_truths: Function = _OF_TRUTHS.get(ufunc, refuse_look)
-        return Condition(
-            of_truths(
-                *[
-                    x._variable if type(x) is Condition else np.asarray(x, np.float64)[()]
-                    for x in operands
-                ]
-            )
-        )
+        truths = [x if type(x) is Condition else np.asarray(x, np.float64)[()] for x in operands]
+        return Condition(of_truths(*_as_numbers(truths)))
     if ufunc in _OF_TRUTHS.keys() - {np.add, np.multiply} or ufunc not in dispatch.SUPPORTED:
         refuse_look()
-    return ufunc(*[x._variable if type(x) is Condition else x for x in operands])
+    return ufunc(*_as_numbers(operands))
 
 
 # Ufuncs whose result NumPy makes truth values of truth values, written for zeros and ones. All

@@ -163,7 +163,7 @@ class TapeProgram:
         # Id of such an argument -> the data of all trips.
         self.data: dict[int, Value] = {}
         # Entries with variables of their own, which `_nodes` knows by id.
-        self._held: list[Entry] = []
+        self.kept: list[Entry] = []
         self.loops: list[Recurrence] = []
 
     # --- variables ---
@@ -339,9 +339,9 @@ class TapeProgram:
             value = np.copy(leaf._val) if leaf.shape else leaf._val
             self.node(leaf, self.builder.constant(value))
         assignments = Assignments(tape)
-        self._held = assignments.entries
+        self.kept = assignments.entries
         made = assignments.now(list(results))
-        write_entries(self, self._held, made)
+        write_entries(self, self.kept, made)
         for result, value in zip(results, made, strict=True):
             if value is not result:
                 self.alias(result, self.find(value))

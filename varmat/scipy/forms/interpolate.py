@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from varmat.functions.interpolation import PchipInterpolator
-from varmat.functions.splines import BSpline
+from varmat.functions.rarer.interpolation import PchipInterpolator
+from varmat.functions.rarer.splines import BSpline
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result

@@ -10,12 +10,12 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import value
 from varmat.derivatives.forward import jvp
-from varmat.functions.linalg.decompositions import eigh as generalised_eigh
-from varmat.functions.linalg.decompositions import eigvalsh as generalised_eigvalsh
-from varmat.functions.linalg.decompositions import lu, polar_decompose
-from varmat.functions.linalg.matrix_equations import solve_continuous_lyapunov
 from varmat.functions.linalg.matrix_functions import expm
 from varmat.functions.linalg.triangular_solves import cho_solve, solve_triangular
+from varmat.functions.rarer.linalg.decompositions import eigh as generalised_eigh
+from varmat.functions.rarer.linalg.decompositions import eigvalsh as generalised_eigvalsh
+from varmat.functions.rarer.linalg.decompositions import lu, polar_decompose
+from varmat.functions.rarer.linalg.matrix_equations import solve_continuous_lyapunov
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result, Setting

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.functions.distances import cdist
+from varmat.functions.rarer.distances import cdist
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result

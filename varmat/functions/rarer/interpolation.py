@@ -11,12 +11,12 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values
-from varmat.functions.linalg.banded import solve_banded
+from varmat.functions.rarer.linalg.banded import solve_banded
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
 
-from varmat.functions.piecewise_polynomials import PPoly, check_increasing, series_of
+from varmat.functions.rarer.piecewise_polynomials import PPoly, check_increasing, series_of
 
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator"]
 

@@ -9,14 +9,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from varmat.core.dispatch import SPECIAL
-from varmat.functions.special import distributions as special_distributions
-from varmat.functions.special import elliptic as special_elliptic
-from varmat.functions.special import integrals as special_integrals
-from varmat.functions.special import noncentral as special_noncentral
-from varmat.functions.special import polynomials as special_polynomials
-from varmat.functions.special import sums as special_sums
-from varmat.functions.special import waves as special_waves
-from varmat.functions.special.further_rows import ANSWERS
+from varmat.functions.rarer.special import distributions as special_distributions
+from varmat.functions.rarer.special import elliptic as special_elliptic
+from varmat.functions.rarer.special import integrals as special_integrals
+from varmat.functions.rarer.special import noncentral as special_noncentral
+from varmat.functions.rarer.special import polynomials as special_polynomials
+from varmat.functions.rarer.special import sums as special_sums
+from varmat.functions.rarer.special import waves as special_waves
+from varmat.functions.rarer.special.further_rows import ANSWERS
 from varmat.functions.special.zeta_functions import zeta
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_columns, check_values
 from varmat.functions.linalg.lapack import MatrixError
-from varmat.functions.linalg.structured_matrices import check_vector
-from varmat.functions.signals.nd_convolutions import convolve
+from varmat.functions.rarer.linalg.structured_matrices import check_vector
+from varmat.functions.rarer.signals.nd_convolutions import convolve
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
-from functions.special_points import check_points, check_routes
+from functions.rarer.special.special_points import check_points, check_routes
 
 import varmat as vm
 from varmat.core.elementwise import ROWS
+from varmat.functions.rarer.special import further_names as special_names
+from varmat.functions.rarer.special import further_rows as special_rows
 from varmat.functions.rows import CONSTANT_OPERANDS, TRUNCATED
-from varmat.functions.special import further_names as special_names
-from varmat.functions.special import further_rows as special_rows
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 TESTED = [row.name for row in special_rows.MADE]
 ANSWERED = sorted(name for name in special_rows.ANSWERS if not name.startswith("_"))
 
@@ -145,7 +145,8 @@ def test_the_tables_are_imported_on_first_use() -> None:
     code = """
 import sys, scipy.special, varmat as vm
 further = "distributions elliptic integrals noncentral polynomials sums waves".split()
-tables = lambda: [name for name in further if f"varmat.functions.special.{name}" in sys.modules]
+room = "varmat.functions.rarer.special"
+tables = lambda: [each for each in further if f"{room}.{each}" in sys.modules]
 scipy.special.gammaln(vm.var(2.0)); vm.gradient(lambda x: abs(x) + (x > 0), 2.0)
 print(tables())
 scipy.special.stdtr(3.0, vm.var(2.0))

@@ -14,12 +14,12 @@ from varmat.functions.checks import check_values, in_the_name_of
 from varmat.functions.linalg.cholesky import cholesky
 from varmat.functions.linalg.eigenvalues import eigh as symmetric_eigh
 from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
-from varmat.functions.linalg.matrix_equations import (
+from varmat.functions.linalg.triangular_solves import solve_triangular
+from varmat.functions.rarer.linalg.matrix_equations import (
     check_matrix_of,
     check_one_square,
     solve_sylvester,
 )
-from varmat.functions.linalg.triangular_solves import solve_triangular
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.special.further_rows import of_scipy, row
+from varmat.functions.rarer.special.further_rows import of_scipy, row
 from varmat.functions.special.quadrature import on_domain
 
 if TYPE_CHECKING:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.operation import is_differentiable
-from varmat.functions.special.further_rows import ANSWERS, NOTES, ROWS_OF, of_scipy, results, row
+from varmat.functions.rarer.special.further_rows import (
+    ANSWERS,
+    NOTES,
+    ROWS_OF,
+    of_scipy,
+    results,
+    row,
+)
 from varmat.functions.special.quadrature import on_domain
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.functions.checks import integer
-from varmat.functions.signals.filters import series_along
-from varmat.functions.signals.nd_convolutions import nd_convolution
+from varmat.functions.rarer.signals.filters import series_along
+from varmat.functions.rarer.signals.nd_convolutions import nd_convolution
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result

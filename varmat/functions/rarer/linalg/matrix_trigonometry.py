@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.operation import as_operand
-from varmat.functions.linalg.matrix_equations import check_one_square
 from varmat.functions.linalg.matrix_functions import expm
+from varmat.functions.rarer.linalg.matrix_equations import check_one_square
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result

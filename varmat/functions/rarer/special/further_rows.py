@@ -93,7 +93,7 @@ def row(
 
 def found(name: str) -> Elementwise:
     """The row of a name."""
-    importlib.import_module("varmat.functions.special.further_names")
+    importlib.import_module("varmat.functions.rarer.special.further_names")
     return ROWS[name]
 
 

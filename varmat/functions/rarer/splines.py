@@ -13,8 +13,8 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values, in_the_name_of, integer
-from varmat.functions.linalg.banded import solve_banded, solveh_banded
-from varmat.functions.piecewise_polynomials import check_increasing, piecewise, series_of
+from varmat.functions.rarer.linalg.banded import solve_banded, solveh_banded
+from varmat.functions.rarer.piecewise_polynomials import check_increasing, piecewise, series_of
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result

@@ -16,7 +16,7 @@ from recordings import agree
 import varmat as vm
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS, ZERO
-from varmat.functions.special.further_rows import DIGITS, REACHED
+from varmat.functions.rarer.special.further_rows import DIGITS, REACHED
 from varmat.testing import expect_ad, expect_ad_matvar
 
 MOST_DIGITS = 30

@@ -11,7 +11,7 @@ import numpy as np
 
 from varmat.core.operation import as_operand, operation
 from varmat.functions.linalg.lapack import MatrixError
-from varmat.functions.linalg.matrix_equations import (
+from varmat.functions.rarer.linalg.matrix_equations import (
     check_matrix_of,
     check_one_square,
     solve_continuous_lyapunov,

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from varmat.core.rules import ZERO
-from varmat.functions.special.further_rows import direct, inverse, of_scipy, row
+from varmat.functions.rarer.special.further_rows import direct, inverse, of_scipy, row
 
 __all__: list[str] = []
 

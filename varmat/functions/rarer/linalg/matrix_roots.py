@@ -12,8 +12,8 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import fixed, in_the_name_of
 from varmat.functions.linalg.lapack import MatrixError, check_finite
-from varmat.functions.linalg.matrix_equations import check_one_square, solve_sylvester
 from varmat.functions.linalg.matrix_functions import expm, frechet_derivative
+from varmat.functions.rarer.linalg.matrix_equations import check_one_square, solve_sylvester
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.special.further_rows import of_scipy, one_of, results, row
+from varmat.functions.rarer.special.further_rows import of_scipy, one_of, results, row
 
 if TYPE_CHECKING:
     from varmat.typing import Plain, Setting

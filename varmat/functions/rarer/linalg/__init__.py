@@ -1,0 +1,1 @@
+"""Banded and structured matrices, matrix equations, roots and decompositions."""

@@ -1,0 +1,1 @@
+"""Filters, smoothing, convolutions in several dimensions, cosine transforms."""

@@ -1,0 +1,1 @@
+"""Rows for the rarer ufuncs of `scipy.special`."""
