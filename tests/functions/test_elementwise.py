@@ -13,7 +13,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from functions.special_points import slopes
+from functions.rarer.special.special_points import slopes
 
 import varmat as vm
 from varmat.core import elementwise as core_elementwise
