@@ -13,7 +13,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from functions.rarer.special.special_points import slopes
+from functions.partials import error, slopes
 
 import varmat as vm
 from varmat.core import elementwise as core_elementwise
@@ -89,16 +89,6 @@ def oracle(name: str, point: tuple[float, ...]) -> tuple[float, list[float], lis
     """
     scale, digits = [abs(x) or 1.0 for x in point], DIGITS_OF.get(name, DIGITS)
     return slopes(ROWS[name].reference or "", vars(mpmath), point, FREE[name], scale, digits)
-
-
-def error(a: Any, b: Any, floor: Any = 0.0) -> float:
-    """Return the largest relative difference. Near 1e-300 a float64 has lost digits to
-    underflow.
-    """
-    a, b = np.asarray(a, float), np.asarray(b, float)
-    with np.errstate(all="ignore"):
-        relative = np.where(a == b, 0.0, np.abs(a - b) / (np.abs(b) + floor + 1e-288))
-    return float(np.max(np.where(np.isnan(relative), np.inf, relative), initial=0.0))
 
 
 def reverse(function: Any, *args: Any) -> tuple[Any, list[Any]]:

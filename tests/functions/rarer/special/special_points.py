@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from itertools import combinations
 from typing import Any
 
 import mpmath
 import numpy as np
+from functions.partials import error, slopes
 from recordings import agree
 
 import varmat as vm
 from varmat.core.elementwise import ROWS
-from varmat.core.rules import OPERANDS, ZERO
+from varmat.core.rules import ZERO
 from varmat.functions.rarer.special.further_rows import DIGITS, REACHED
 from varmat.testing import expect_ad, expect_ad_matvar
 
@@ -85,46 +85,6 @@ def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list
     """
     scale = [min(abs(x), 1.0) or 1.0 for x in point]
     return slopes(row.reference, NAMES, point, free(row), scale, DIGITS.get(row.name, MOST_DIGITS))
-
-
-def slopes(
-    reference: str,
-    names: dict[str, Any],
-    point: tuple[float, ...],
-    places: list[int],
-    scale: list[float],
-    digits: int,
-) -> tuple[float, list[float], list[list[float]]]:
-    """Return the value of an expression and its first and second partial derivatives at some
-    places, by central differences with twice the digits. Steps are in units of `scale`.
-    """
-    code = compile(reference, f"<{reference}>", "eval")
-    with mpmath.workdps(2 * digits):
-        steps = [mpmath.mpf(x) * mpmath.mpf(10) ** (-digits // 2) for x in scale]
-
-        def moved(sign: int, axes: tuple[int, ...]) -> Any:
-            xs = [mpmath.mpf(x) + sign * steps[i] * (i in axes) for i, x in enumerate(point)]
-            return mpmath.re(eval(code, {**names, **dict(zip(OPERANDS, xs, strict=False))}))
-
-        value = moved(0, ())
-        ahead, behind = ({i: moved(sign, (i,)) for i in places} for sign in (1, -1))
-        second = {(i, i): ahead[i] + behind[i] - 2 * value for i in places}
-        for i, j in combinations(places, 2):
-            both = moved(1, (i, j)) + moved(-1, (i, j)) - second[i, i] - second[j, j] - 2 * value
-            second[i, j] = second[j, i] = both / 2
-        return (
-            float(value),
-            [float((ahead[i] - behind[i]) / (2 * steps[i])) for i in places],
-            [[float(second[i, j] / (steps[i] * steps[j])) for j in places] for i in places],
-        )
-
-
-def error(a: Any, b: Any, floor: Any = 0.0) -> float:
-    """Return the largest relative difference."""
-    a, b = np.asarray(a, float), np.asarray(b, float)
-    with np.errstate(all="ignore"):
-        relative = np.where(a == b, 0.0, np.abs(a - b) / (np.abs(b) + floor + 1e-290))
-    return float(np.max(np.where(np.isnan(relative), np.inf, relative), initial=0.0))
 
 
 def worst(row: Any) -> tuple[float, float, float]:
