@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 import stan
-from densities.references import exact
+from densities.references import columns, continuous, exact, given
 from recordings import EVERY_RUNNER
 
 import varmat as vm
@@ -32,25 +32,6 @@ DENSITIES = [
 FILES = sorted(path.stem for path in stan.DATA.glob("cumulative*.json"))
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 every_density = pytest.mark.parametrize("row", DENSITIES, ids=lambda row: row.name)
-
-
-def continuous(row: Any) -> tuple[int, ...]:
-    return tuple(i for i, name in enumerate(row.arguments) if name not in row.discrete)
-
-
-def given(row: Any, point: Any) -> tuple[Any, ...]:
-    return tuple(
-        int(x) if name in row.discrete else x for x, name in zip(point, row.arguments, strict=True)
-    )
-
-
-def columns(row: LogCumulative) -> list[Any]:
-    """Return the arguments at all points, as columns."""
-    kinds = [np.int64 if name in row.discrete else np.float64 for name in row.arguments]
-    return [
-        np.array(column, dtype=kind)
-        for column, kind in zip(zip(*row.points, strict=True), kinds, strict=True)
-    ]
 
 
 @every_row

@@ -14,6 +14,7 @@ import warnings
 
 import numpy as np
 import pytest
+from models.small_models import groups
 from models.test_progress import Terminal
 
 import varmat as vm
@@ -31,12 +32,6 @@ BY_PROCESSES = (
     "every point is evaluated in Python, each chain by a process of its own: the function looks at "
     "the value"
 )
-
-
-def groups(result):
-    if hasattr(result, "children"):
-        return {name: group.to_dataset() for name, group in result.children.items()}
-    return {name: result[name] for name in result.groups()}
 
 
 def assert_same(result, expected):

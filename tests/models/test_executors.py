@@ -14,6 +14,7 @@ from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from models.small_models import groups
 from models.test_progress import Terminal
 
 import varmat as vm
@@ -67,12 +68,6 @@ def quantity(mu, rng):
 def make(f=density, **settings):
     given = {"generated_quantities": quantity, "log_likelihood": terms, **settings}
     return vm.Model(f, mu=vm.real(), sigma=vm.positive(), data={"y": Y}, **given)
-
-
-def groups(result):
-    if hasattr(result, "children"):
-        return {name: group.to_dataset() for name, group in result.children.items()}
-    return {name: result[name] for name in result.groups()}
 
 
 def assert_same(result, expected, names=("warmup_posterior", "posterior", "log_likelihood")):
