@@ -45,8 +45,9 @@ KindMixture = Mapping[int, str]
 ArrayList = list[np.ndarray]
 Partials = dict[int, np.ndarray]
 
-# The most elements of one argument that finite differences are taken for, here and there.
-MOST_ELEMENTS = 12
+# The most elements of one argument that finite differences are taken for, here and there, and that
+# are marked or pushed one by one.
+MOST_DIFFERENCES, MOST_ELEMENTS = 12, 100
 # What runs a program.
 INTERPRETER = "interpreter"
 RUNNERS = ("numpy", INTERPRETER, "native") if has_native() else ("numpy", INTERPRETER)
@@ -532,7 +533,7 @@ def difference_gradient(
     for i in case.active:
         x = np.asarray(case.args[i])
         estimate, error = np.full(x.shape, np.nan), np.full(x.shape, np.inf)
-        for place in np.random.default_rng(x.size).permutation(x.size)[:MOST_ELEMENTS]:
+        for place in np.random.default_rng(x.size).permutation(x.size)[:MOST_DIFFERENCES]:
             index = np.unravel_index(place, x.shape)
             if not np.isfinite(x[index]):
                 continue
