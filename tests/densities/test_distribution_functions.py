@@ -99,26 +99,6 @@ def test_a_certain_success_leaves_a_derivative(cdf, args, slope, runner):
         cdf(*args, vm.var(1.5))
 
 
-@every_density
-def test_the_two_probabilities_add_up_to_one(row):
-    for point in row.lcdf.points:
-        args = given(row, point)
-        assert math.exp(row.lcdf(*args)) + math.exp(row.lccdf(*args)) == pytest.approx(
-            1.0, abs=1e-14
-        )
-
-
-@every_density
-def test_derivative_in_the_observation_is_the_density(row):
-    if row.arguments.keys() & row.discrete:
-        return
-    for point in row.lcdf.points:
-        slope = vm.value_and_grad(row.lcdf, 0)(*point)[1]
-        assert slope == pytest.approx(math.exp(row(*point) - row.lcdf(*point)), rel=1e-11)
-        slope = vm.value_and_grad(row.lccdf, 0)(*point)[1]
-        assert slope == pytest.approx(-math.exp(row(*point) - row.lccdf(*point)), rel=1e-11)
-
-
 def entries(throws: bool) -> list[Any]:
     return [entry for file in FILES for entry in stan.entries(file, throws)]
 
