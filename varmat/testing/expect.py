@@ -54,17 +54,17 @@ def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None)
 
     With all arguments variable, all but one, and each alone: the value is that of plain NumPy; the
     gradient of a weighted sum of the results agrees with finite differences, and with the gradient
-    where all arguments are variables; a second reverse pass gives the same. Where all are
-    variables, and for another of these mixtures, which the numbers of the point choose: forward
-    mode agrees with the gradient; a recording gives the same value and gradient, also with the
-    arguments in other memory layouts; the Hessian is a part of that where all are variables. Where
-    all are variables, further: several directions at once agree with each alone; the Hessian is
+    where all arguments are variables; a second reverse pass gives the same.
+    Where all are variables, and for another of these mixtures, which is drawn by the numbers of the
+    point: forward mode agrees with the gradient; a recording gives the same value and gradient; so
+    do arguments in other memory layouts; the Hessian is a part of that where all are variables.
+    Where all are variables: several directions at once agree with each alone; the Hessian is
     symmetric, and agrees with finite differences of the gradient; the recording gives the same at a
     point where comparisons go the other way; two uses of the arguments give the sum of their
-    gradients. At the first point of each name, and at one in four others: the recording gives
-    the same as machine code, and one of the Hessian gives the same product.
-    Further: the same variable as two arguments, nothing changed that somebody
-    else holds (arguments, tangents, operands, results and their adjoints), nothing returned twice.
+    gradients. For the first function of a name, and at one in four other points: the recording
+    gives the same as machine code, and one of the Hessian gives the same product.
+    Further: the same variable as two arguments, nothing changed that somebody else holds
+    (arguments, tangents, operands, results and their adjoints), nothing returned twice.
     Where plain NumPy raises, every route must raise likewise and leave nothing on the tape. Where
     something is not finite, finite differences are taken of what is, and the derivatives beside it
     must not suffer.
@@ -134,7 +134,7 @@ def _by_column(errors: dict[str, float]) -> dict[str, Any]:
 
 def name_of(case: routes.Case) -> str:
     """The name of the function, without what a `functools.partial` binds."""
-    return getattr(getattr(case.f, "func", case.f), "__name__", "")
+    return str(getattr(getattr(case.f, "func", case.f), "__name__", ""))
 
 
 def lot(case: routes.Case, count: int) -> int:
