@@ -116,18 +116,10 @@ def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None)
 
 def _by_column(errors: dict[str, float]) -> dict[str, Any]:
     """The worst figures by column of the table of coverage, finite differences left out."""
-    columns = {"varmat": 0.0}
+    columns, words = {"varmat": 0.0}, {"Hv": "hessian", FORWARD: "forward", RECORDED: "recorded"}
     for name, error in errors.items():
         if "finite difference" not in name:
-            column = (
-                "hessian"
-                if "Hv" in name
-                else "forward"
-                if FORWARD in name
-                else "recorded"
-                if RECORDED in name
-                else "varmat"
-            )
+            column = next((column for word, column in words.items() if word in name), "varmat")
             columns[column] = max(error, columns.get(column, 0.0))
     return columns
 
@@ -141,10 +133,10 @@ def lot(case: routes.Case, count: int) -> int:
     """A number below `count`, drawn by the numbers of the point and by the text of the function:
     for comparisons that would take too long everywhere.
     """
-    name, code = name_of(case), getattr(case.f, "__code__", None)
-    text = name if code is None else f"{name} {code.co_names} {code.co_code.hex()}"
+    code = getattr(case.f, "__code__", None)
+    text = f"{name_of(case)} {getattr(code, 'co_names', ())}".encode()
     numbers = (np.asarray(case.args[i]).tobytes() for i in case.active)
-    return zlib.crc32(b"".join((text.encode(), *numbers))) % count
+    return zlib.crc32(b"".join((text, getattr(code, "co_code", b""), *numbers))) % count
 
 
 def floor_of(case: routes.Case, values: routes.ArrayList) -> float:
@@ -275,16 +267,8 @@ class _Check:
             if not self.finite:
                 estimate = np.where(np.isfinite(gradient[i]), estimate, np.nan)
             tolerance, hint = self.tolerances.finite_difference, partial(self.third_opinion, i)
-            self.against(
-                (REVERSE, DIFFERENCE),
-                what,
-                gradient[i],
-                estimate,
-                error,
-                tolerance,
-                self.floor,
-                hint,
-            )
+            pair, found = (REVERSE, DIFFERENCE), gradient[i]
+            self.against(pair, what, found, estimate, error, tolerance, self.floor, hint)
 
     def beside_what_is_not_finite(self, mixture: Mixture, call: str) -> None:
         """The gradient of the results that are finite."""
