@@ -17,11 +17,14 @@ import pytest
 import rows_at_import  # noqa: F401 - before the tests, which import more rows
 
 from varmat.core.elementwise import USERS
+from varmat.programs.run import has_native
 from varmat.testing import coverage
 
 HERE = Path(__file__).parent
 # Packages of our extras that may be missing in a complete run: nothing that the tests import.
 MAY_BE_MISSING = {"torch": "it is large, and only benchmarks compare with it"}
+# Folders of tests of functions.
+ABOUT_FUNCTIONS = {"complexes", "densities", "functions", "solvers", "transforms"}
 RAISES = pytest.raises
 
 
@@ -32,6 +35,20 @@ def spared_collector() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def hurried_compiler(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let machine code be made in a hurry where tests are about functions: it takes half the time.
+    The tests of programs and of models run the code that users run.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if has_native() and ABOUT_FUNCTIONS & {*request.path.parts}:
+            from varmat.programs.run import compiler
+
+            patch.setattr(compiler, "LARGE", 0)
+            patch.setattr(compiler, "HUGE", 0)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -77,7 +77,7 @@ def computed() -> dict[Any, Any]:
     for k, (name, f) in enumerate(UNIVARIATE.items()):
         active = tuple(i for i, each in enumerate(f.arguments) if each not in f.discrete)
         point = f.points[0]
-        found[name, "numbers"] = routes(f, point, active), second(f, point, active)
+        found[name, "numbers"] = vm.value_and_grad(f, active)(*point), second(f, point, active)
         if name.endswith(("_lpdf", "_lpmf")):
             rows, long = ([np.full(n, x) for x in point] for n in (3, LONG))
             found[name, "rows"] = routes(f, rows, active, "numpy" if k % 4 else "native")

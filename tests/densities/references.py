@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import mpmath
+import numpy as np
 from mpmath import (
     atan2,
     besseli,
@@ -412,3 +413,24 @@ def exact(row: Univariate) -> Callable[..., Any]:
     """The formula of a row in mpmath's arithmetic."""
     name = row.name.removesuffix("_cdf") + "_lcdf" if row.name.endswith("_cdf") else row.name
     return REFERENCES[name]
+
+
+def continuous(row: Any) -> tuple[int, ...]:
+    """Return the places of the arguments that may be variables."""
+    return tuple(i for i, name in enumerate(row.arguments) if name not in row.discrete)
+
+
+def given(row: Any, point: Any) -> tuple[Any, ...]:
+    """Return the arguments at a point, with whole numbers for what is discrete."""
+    return tuple(
+        int(x) if name in row.discrete else x for x, name in zip(point, row.arguments, strict=True)
+    )
+
+
+def columns(row: Any) -> list[Any]:
+    """Return the arguments at all points, as columns."""
+    kinds = [np.int64 if name in row.discrete else np.float64 for name in row.arguments]
+    return [
+        np.array(column, dtype=kind)
+        for column, kind in zip(zip(*row.points, strict=True), kinds, strict=True)
+    ]

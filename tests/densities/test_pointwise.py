@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from densities.test_univariate import columns, every_row, given, integers
+from densities.references import columns, continuous, given
+from densities.test_univariate import every_row
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -41,7 +42,7 @@ def test_broadcasting(row: Any) -> None:
         np.reshape(c[:2], (*(2 if i == j else 1 for j in range(count)),))
         for i, c in enumerate(columns(row))
     ]
-    continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
+    free = continuous(row)
     try:
         result = row.pointwise(*grids)
     # The domain of one argument may depend on another, and then some combinations are invalid.
@@ -49,10 +50,10 @@ def test_broadcasting(row: Any) -> None:
         return
     assert result.shape == (2,) * count
     if np.all(np.isfinite(result)):
-        value, gradients = vm.value_and_grad(
-            lambda *args: np.sum(row.pointwise(*args)), continuous
-        )(*grids)
-        expected, others = vm.value_and_grad(row, continuous)(*grids)
+        value, gradients = vm.value_and_grad(lambda *args: np.sum(row.pointwise(*args)), free)(
+            *grids
+        )
+        expected, others = vm.value_and_grad(row, free)(*grids)
         assert value == pytest.approx(expected, rel=1e-12)
         for g, h in zip(gradients, others, strict=True):
             np.testing.assert_allclose(g, h, rtol=1e-11)
@@ -60,7 +61,7 @@ def test_broadcasting(row: Any) -> None:
 
 @every_row
 def test_outside_the_support_an_element_is_impossible(row: Any) -> None:
-    continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
+    free = continuous(row)
     for point in row.outside:
         arrays = [np.append(c, x) for c, x in zip(columns(row), point, strict=True)]
         result = row.pointwise(*arrays)
@@ -69,16 +70,14 @@ def test_outside_the_support_an_element_is_impossible(row: Any) -> None:
         np.testing.assert_allclose(
             result[:-1], row.pointwise(*columns(row)), rtol=1e-13, atol=1e-15
         )
-        _, gradients = vm.value_and_grad(
-            lambda *args: np.sum(row.pointwise(*args)[:-1]), continuous
-        )(*arrays)
-        _, impossible = vm.value_and_grad(lambda *args: row.pointwise(*args)[-1], continuous)(
+        _, gradients = vm.value_and_grad(lambda *args: np.sum(row.pointwise(*args)[:-1]), free)(
             *arrays
         )
+        _, impossible = vm.value_and_grad(lambda *args: row.pointwise(*args)[-1], free)(*arrays)
         for g, h in zip(gradients, impossible, strict=True):
             assert g[-1] == 0.0
             np.testing.assert_array_equal(h, 0.0)
-        for i in continuous:
+        for i in free:
             tangent = row.pointwise(
                 *(vm.Dual(a, np.ones(len(a))) if i == j else a for j, a in enumerate(arrays))
             ).tan
@@ -89,7 +88,7 @@ def test_outside_the_support_an_element_is_impossible(row: Any) -> None:
 def test_dropped_terms(row: Any) -> None:
     """The same terms are dropped as in the sum."""
     vectors = columns(row)
-    for i in (i for i, discrete in enumerate(integers(row)) if not discrete):
+    for i in continuous(row):
         with vm.nested():
             args = [vm.var(v) if i == j else v for j, v in enumerate(vectors)]
             dropped = row.pointwise(*args, propto=True).val

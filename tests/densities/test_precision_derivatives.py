@@ -5,6 +5,7 @@ and where its terms nearly cancel.
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from typing import Any
 
 import mpmath as mp
@@ -27,6 +28,7 @@ def points(counts: Any) -> Any:
     return np.array(grid[:: 1 if counts is MODERATE else 2]).T
 
 
+@cache
 def exact(n: Any, mu: Any, phi: Any) -> dict[str, Any]:
     """The first derivative in the precision, and the second ones, in closed form."""
     n, mu, phi = map(mp.mpf, (n, mu, phi))
@@ -42,7 +44,9 @@ def exact(n: Any, mu: Any, phi: Any) -> dict[str, Any]:
 
 def true(key: str, counts: Any, means: Any, precisions: Any) -> Any:
     with mp.workdps(50):
-        each = zip(counts, means, precisions, strict=True)
+        each = zip(
+            *(np.asarray(x, float).tolist() for x in (counts, means, precisions)), strict=True
+        )
         return np.array([float(exact(*point)[key]) for point in each])
 
 

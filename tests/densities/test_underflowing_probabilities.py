@@ -11,7 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from densities.references import exact
+from densities.references import continuous, exact
 from recordings import EVERY_RUNNER
 
 import varmat as vm
@@ -69,10 +69,6 @@ def drawn(row: Univariate, rng: np.random.Generator) -> tuple[float, ...]:
     if first == "theta":
         return 10.0 ** rng.uniform(-240.0, 0.0), *point
     return scale * abs(z) if location is None else location + scale * z, *point
-
-
-def continuous(row: Univariate) -> tuple[int, ...]:
-    return tuple(i for i, name in enumerate(row.arguments) if name not in row.discrete)
 
 
 def outlasts(tail: Any, point: tuple[float, ...], names: tuple[int, ...]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import stan
-from densities.references import exact
+from densities.references import columns, continuous, exact, given
 
 import varmat as vm
 from varmat.densities import univariate
@@ -22,17 +22,6 @@ from varmat.testing import expect_ad, expect_ad_matvar, expect_value
 
 ROWS = [row for name in vm.__all__ if type(row := getattr(vm, name)) is Univariate]
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-
-
-def integers(row: Univariate) -> list[bool]:
-    """Return which arguments are discrete."""
-    return [name in row.discrete for name in row.arguments]
-
-
-def given(row: Univariate, point: Any) -> tuple[Any, ...]:
-    return tuple(
-        int(x) if discrete else x for x, discrete in zip(point, integers(row), strict=True)
-    )
 
 
 @every_row
@@ -124,14 +113,6 @@ def test_refuses_what_stan_refuses(entry):
     assert value == (0.0 if entry["id"] == "gamma_lpdf#9" else -math.inf)
 
 
-def columns(row: Univariate) -> list[Any]:
-    """Return the arguments at all points, as columns."""
-    return [
-        np.array(column, dtype=np.int64 if discrete else np.float64)
-        for column, discrete in zip(zip(*row.points, strict=True), integers(row), strict=True)
-    ]
-
-
 @every_row
 def test_all_routes_agree(row):
     expect_ad(row, *columns(row))
@@ -142,7 +123,7 @@ def test_all_routes_agree(row):
 @every_row
 def test_a_number_among_arrays_counts_for_every_element(row):
     vectors, scalars = columns(row), given(row, row.points[0])
-    names = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
+    names = continuous(row)
     for i, number in enumerate(scalars):
         args, tiled = (
             [one if k == i else v for k, v in enumerate(vectors)]
@@ -188,7 +169,7 @@ def test_shapes(row):
     assert many == pytest.approx(2 * row(*vectors), rel=1e-13)
     assert row(*(v[:, None] for v in vectors)) == pytest.approx(row(*vectors), rel=1e-13)
     assert row(*(v[:0] for v in vectors)) == 0.0
-    names = [i for i, discrete in enumerate(integers(row)) if not discrete]
+    names = continuous(row)
     for args in (vectors, tall):
         value, gradients = vm.value_and_grad(row, tuple(names))(*args)
         large = [np.tile(np.ravel(a), 9000 // np.size(a) + 1) for a in args]
@@ -208,7 +189,7 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
     monkeypatch.setattr(row, "_uses", {})
     monkeypatch.setattr(row, "_long", {})
     vectors, scalars = columns(row), given(row, row.points[0])
-    continuous = [i for i, discrete in enumerate(integers(row)) if not discrete]
+    free = continuous(row)
     count = len(vectors)
     # All arrays, or one argument as the odd one out.
     odd = [[i == k for i in range(count)] for k in range(count)] if count > 1 else []
@@ -217,12 +198,12 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
             np.tile(v, 103 // v.size + 1)[:103] if c else s
             for v, s, c in zip(vectors, scalars, chosen, strict=True)
         ]
-        parts = (continuous[:1], continuous[-1:]) if all(chosen) else ()
-        for variables in (continuous, *parts):
+        parts = (free[:1], free[-1:]) if all(chosen) else ()
+        for variables in (free, *parts):
             results = []
             for long in (1, 1000):
                 monkeypatch.setattr(univariate, "LONG", long)
-                kept = [] if continuous == variables else [row.proportional]
+                kept = [] if free == variables else [row.proportional]
                 results.append(
                     [vm.value_and_grad(f, tuple(variables))(*args) for f in (row, *kept)]
                 )
@@ -371,9 +352,9 @@ def test_propto_drops_what_is_constant(row):
     whatever the variables are.
     """
     vectors = columns(row)
-    continuous = [i for i, discrete in enumerate(integers(row)) if not discrete]
-    for count in range(1, len(continuous) + 1):
-        for chosen in itertools.combinations(continuous, count):
+    free = continuous(row)
+    for count in range(1, len(free) + 1):
+        for chosen in itertools.combinations(free, count):
             full = vm.value_and_grad(row, chosen)
             some = vm.value_and_grad(row.proportional, chosen)
             # Reversing the vectors moves the variables, and the points stay inside the domain.
@@ -428,7 +409,7 @@ def not_possible(row, point):
     return row.data_domain is not None and not row.data_domain(*point).holds(point[0])
 
 
-def refused_as_data(row, continuous, point):
+def refused_as_data(row, free, point):
     """The refusal names the observation and is not recoverable, and nothing is recorded."""
     title = row.arguments[row.operands[0]][0]
     text = (
@@ -436,14 +417,14 @@ def refused_as_data(row, continuous, point):
     )
     for propto in (False, True):
         with vm.nested() as tape:
-            args = [vm.var(float(x)) if i in continuous else x for i, x in enumerate(point)]
+            args = [vm.var(float(x)) if i in free else x for i, x in enumerate(point)]
             with pytest.raises(vm.DataError) as caught:
                 row(*args, propto=propto)
             assert str(caught.value) == text
             assert not caught.value.is_recoverable
             assert not tape
     with pytest.raises(vm.DataError, match=re.escape(text)):
-        row(*(vm.Dual(float(x), 1.0) if i in continuous else x for i, x in enumerate(point)))
+        row(*(vm.Dual(float(x), 1.0) if i in free else x for i, x in enumerate(point)))
 
 
 @pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
@@ -451,28 +432,26 @@ def refused_as_data(row, continuous, point):
 def test_outside_the_support(row, long, monkeypatch):
     monkeypatch.setattr(univariate, "LONG", long)
     assert bool(row.outside) == (row.formula.support is not None)
-    continuous = tuple(i for i, discrete in enumerate(integers(row)) if not discrete)
+    free = continuous(row)
     for point in row.outside:
         assert row(*point) == -math.inf
-        if continuous and not_possible(row, point):
+        if free and not_possible(row, point):
             assert (
                 row(*(np.append(c, x) for c, x in zip(columns(row), point, strict=True)))
                 == -math.inf
             )
-            refused_as_data(row, continuous, point)
+            refused_as_data(row, free, point)
             continue
-        value, gradients = vm.value_and_grad(row, continuous)(*point)
+        value, gradients = vm.value_and_grad(row, free)(*point)
         assert value == -math.inf
-        assert gradients == (0.0,) * len(continuous)
+        assert gradients == (0.0,) * len(free)
         arrays = [np.append(c, x) for c, x in zip(columns(row), point, strict=True)]
-        value, gradients = vm.value_and_grad(row, continuous)(*arrays)
+        value, gradients = vm.value_and_grad(row, free)(*arrays)
         assert value == -math.inf
         for g in gradients:
             np.testing.assert_array_equal(g, np.zeros(len(arrays[0])))
-        duals = [
-            vm.Dual(a, np.ones(len(a))) if i in continuous else a for i, a in enumerate(arrays)
-        ]
-        if continuous:
+        duals = [vm.Dual(a, np.ones(len(a))) if i in free else a for i, a in enumerate(arrays)]
+        if free:
             assert row(*duals).tan == 0.0
 
 

@@ -451,8 +451,8 @@ def test_hazards_of_large_arrays(hazard):
     ],
 )
 def test_third_derivatives_of_elementwise_functions(name):
-    """Four orders of forward and reverse mode are compared at the first point, and with mpmath
-    where that is quick.
+    """Four orders of forward and reverse mode are compared at the first point, two of them for
+    further operands, and mpmath where that is quick.
     """
     row, point = ROWS[name], [float(x) for x in next(iter(ROWS[name].points))]
     with np.errstate(all="ignore"):
@@ -473,7 +473,8 @@ def test_third_derivatives_of_elementwise_functions(name):
                 ):
                     MODES["rrr"](f)(point[i])
                 continue
-            for modes in ("rrr", "rfr", "frf"):
+            orders = ("rrr", "rfr", "frf")
+            for modes in orders if not i else orders[i % 3 :][:1]:
                 np.testing.assert_allclose(
                     MODES[modes](f)(point[i]), expected, rtol=1e-12, atol=1e-14, err_msg=modes
                 )

@@ -1,13 +1,15 @@
-"""Central differences, and the distance from them, for the tests of shape derivatives."""
+"""Central differences, and the distance from them, for the tests of rows."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import mpmath
 import numpy as np
 
 import varmat as vm
+from varmat.core.rules import OPERANDS
 
 
 def exact(function: Any, point: tuple[float, ...], *axes: int) -> float:
@@ -31,6 +33,38 @@ def exact(function: Any, point: tuple[float, ...], *axes: int) -> float:
         return float(mpmath.re(function(*xs)))
 
 
+def slopes(
+    reference: str,
+    names: dict[str, Any],
+    point: tuple[float, ...],
+    places: list[int],
+    scale: list[float],
+    digits: int,
+) -> tuple[float, list[float], list[list[float]]]:
+    """Return the value of an expression and its first and second partial derivatives at some
+    places, by central differences with twice the digits. Steps are in units of `scale`.
+    """
+    code = compile(reference, f"<{reference}>", "eval")
+    with mpmath.workdps(2 * digits):
+        steps = [mpmath.mpf(x) * mpmath.mpf(10) ** (-digits // 2) for x in scale]
+
+        def moved(sign: int, axes: tuple[int, ...]) -> Any:
+            xs = [mpmath.mpf(x) + sign * steps[i] * (i in axes) for i, x in enumerate(point)]
+            return mpmath.re(eval(code, {**names, **dict(zip(OPERANDS, xs, strict=False))}))
+
+        value = moved(0, ())
+        ahead, behind = ({i: moved(sign, (i,)) for i in places} for sign in (1, -1))
+        second = {(i, i): ahead[i] + behind[i] - 2 * value for i in places}
+        for i, j in combinations(places, 2):
+            both = moved(1, (i, j)) + moved(-1, (i, j)) - second[i, i] - second[j, j] - 2 * value
+            second[i, j] = second[j, i] = both / 2
+        return (
+            float(value),
+            [float((ahead[i] - behind[i]) / (2 * steps[i])) for i in places],
+            [[float(second[i, j] / (steps[i] * steps[j])) for j in places] for i in places],
+        )
+
+
 def gradient(function: Any, columns: list[Any]) -> list[Any]:
     with vm.nested(), np.errstate(all="ignore"):
         xs = [vm.var(x) for x in columns]
@@ -43,3 +77,13 @@ def relative(ours: Any, truth: Any, scale: Any = 0.0) -> float:
     return float(
         np.max(np.abs(ours - truth) / np.maximum(np.maximum(np.abs(truth), scale), 1e-290))
     )
+
+
+def error(a: Any, b: Any, floor: Any = 0.0) -> float:
+    """Return the largest relative difference. Near 1e-300 a float64 has lost digits to
+    underflow.
+    """
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    with np.errstate(all="ignore"):
+        relative = np.where(a == b, 0.0, np.abs(a - b) / (np.abs(b) + floor + 1e-288))
+    return float(np.max(np.where(np.isnan(relative), np.inf, relative), initial=0.0))

@@ -14,6 +14,7 @@ from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from models.small_models import groups
 from models.test_progress import Terminal
 
 import varmat as vm
@@ -69,12 +70,6 @@ def make(f=density, **settings):
     return vm.Model(f, mu=vm.real(), sigma=vm.positive(), data={"y": Y}, **given)
 
 
-def groups(result):
-    if hasattr(result, "children"):
-        return {name: group.to_dataset() for name, group in result.children.items()}
-    return {name: result[name] for name in result.groups()}
-
-
 def assert_same(result, expected, names=("warmup_posterior", "posterior", "log_likelihood")):
     made, known = groups(result), groups(expected)
     assert set(made) == set(known)
@@ -118,9 +113,10 @@ def test_what_a_chain_would_share_out_is_computed_by_its_worker():
         def log_density(mu, sigma, y):
             return vm.reduce_sum(part, y, 1, mu, sigma, executor=pool) - mu**2 - sigma
 
+        settings = {**SETTINGS, "draws": 5, "tune": 10, "chains": 2}
         for recorded in (True, False):
             model = make(log_density, recorded=recorded)
-            assert_same(model.sample(**SETTINGS, executor=pool), model.sample(**SETTINGS, cores=1))
+            assert_same(model.sample(**settings, executor=pool), model.sample(**settings, cores=1))
 
 
 def killing(path, times):

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
+from models.small_models import groups
 from models.test_progress import Terminal
 from recordings import in_threads
 
@@ -93,13 +94,6 @@ def by_python(monkeypatch, model, **settings):
 def is_native(model):
     calls = Callbacks(model, 1)
     return native_sampling.prepared(calls) is not None
-
-
-def groups(result):
-    """The groups by name as data sets: of an ``InferenceData``, or of a ``DataTree``."""
-    if hasattr(result, "children"):
-        return {name: group.to_dataset() for name, group in result.children.items()}
-    return {name: result[name] for name in result.groups()}
 
 
 def assert_same(result, expected, rtol=1e-13):

@@ -149,12 +149,12 @@ def function_of(copy: str, source: str, cases: Any) -> Function:
 
 @pytest.mark.parametrize("copy", COPIES)
 def test_copies_views_and_orders(copy: str) -> None:
-    """Every way to copy, of every view, overwritten through every other view; ways and orders of
-    writing take turns.
+    """Every way to copy, of every other view, overwritten through every other view; views, ways and
+    orders of writing take turns.
     """
     ways, k = list(product(WRITES, ORDERS)), list(COPIES).index(copy)
-    for i, source in enumerate(VIEWS):
-        views = list(VIEWS)[(i + k) % 2 :: 2]
+    for i, source in list(enumerate(VIEWS))[k % 2 :: 2]:
+        views = list(VIEWS)[(i + k // 2) % 2 :: 2]
         cases = [
             (view, *ways[(5 * k + 11 * i + 17 * j) % len(ways)]) for j, view in enumerate(views)
         ]

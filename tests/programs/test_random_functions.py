@@ -10,7 +10,7 @@ from random_functions import check
 
 @pytest.mark.parametrize("statements", [3, 6, 10, 20])
 def test_small_arrays(statements: int) -> None:
-    for seed in range(8 if statements == 20 else 12):
+    for seed in range(5 if statements == 20 else 8):
         check(1000 * statements + seed, statements=statements, second=seed % 3 == 0)
 
 

@@ -315,12 +315,8 @@ def test_of_an_extra():
 """
 
 
-@pytest.mark.parametrize(
-    "settings", [[], ["-n", "2", "--dist", "loadfile"]], ids=["one process", "two processes"]
-)
-def test_a_run_in_which_a_function_and_an_extra_are_missing(
-    tmp_path: Path, settings: list[str]
-) -> None:
+def test_a_run_in_which_a_function_and_an_extra_are_missing(tmp_path: Path) -> None:
+    """One process runs the tests, and another one prints."""
     for name in ("conftest.py", "rows_at_import.py"):
         shutil.copy(ROOT / name, tmp_path)
     first, other = SUITE.split("    for row")
@@ -328,7 +324,7 @@ def test_a_run_in_which_a_function_and_an_extra_are_missing(
     (tmp_path / "test_other.py").write_text(
         first.replace("np.exp, 0.5", "np.log, 0.5") + "    for row" + other
     )
-    options = ["-q", "-p", "no:cacheprovider", "--coverage-table", *settings]
+    options = ["-q", "-p", "no:cacheprovider", "--coverage-table", "-n", "1"]
     result = subprocess.run(
         [sys.executable, "-m", "pytest", *options],
         cwd=tmp_path,

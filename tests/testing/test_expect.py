@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from math import inf
 
@@ -14,7 +13,7 @@ import varmat as vm
 from varmat.core.dual import Dual
 from varmat.core.tape import current_tape
 from varmat.core.variables import ARRAYS, ArrayMethods
-from varmat.testing import Tolerances, expect_ad, expect_ad_matvar, routes
+from varmat.testing import Tolerances, expect, expect_ad, expect_ad_matvar, routes
 
 
 def product_reverse(g, r, x, y):
@@ -512,11 +511,12 @@ def test_every_mixture_is_run():
     } <= seen
     seen.clear()
     expect_ad_matvar(f, A, B, A)
-    assert {
-        kinds
-        for kinds in itertools.product(("MatVar", "VarMat", "ndarray"), repeat=3)
-        if "MatVar" in kinds
-    } <= seen
+    one_is_odd = {
+        ("MatVar",) * i + (odd,) + ("MatVar",) * (2 - i)
+        for i in range(3)
+        for odd in ("MatVar", "VarMat", "ndarray")
+    }
+    assert one_is_odd <= seen
 
 
 def test_kinks_need_no_finite_difference():
@@ -571,8 +571,8 @@ def test_point_that_cannot_be_moved():
 def test_second_derivatives_of_recordings_are_compared(monkeypatch):
     original = routes.recording
 
-    def off(case, mixture, weights, directions=None, native=True):
-        run = original(case, mixture, weights, directions, native)
+    def off(case, mixture, weights, directions=None, runners=()):
+        run = original(case, mixture, weights, directions, runners)
 
         def scaled(there):
             value, gradient = run(there)
@@ -581,6 +581,7 @@ def test_second_derivatives_of_recordings_are_compared(monkeypatch):
         return run if directions is None else scaled
 
     expect_ad(np.sin, 0.3)
+    monkeypatch.setattr(expect, "MET", set())
     monkeypatch.setattr(routes, "recording", off)
     with pytest.raises(
         AssertionError, match="a recording made elsewhere and Hessian times vector disagree"

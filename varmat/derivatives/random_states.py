@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.operation import Operation
 from varmat.programs.ir.program import RecordingError
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # The most objects among which generators are looked for.
 MOST = 1000
+# Objects in which no generator is looked for.
+LEAVES = (np.ndarray, ModuleType, type, str, float, int)
 
 
 class RandomStates:
@@ -55,10 +58,21 @@ def _reached(roots: tuple[object, ...]) -> Iterator[Operand]:
     """Objects that functions and containers refer to, the nearest first."""
     waiting, seen = list(roots), set()
     for x in waiting:
-        if id(x) not in seen and not isinstance(x, (np.ndarray, ModuleType, type, str, float, int)):
+        if id(x) not in seen and not isinstance(x, LEAVES) and not _is_ours(x):
             seen.add(id(x))
             waiting.extend(_parts(x))
             yield x
+
+
+def _is_ours(x: Operand) -> bool:
+    """Whether `x` is a function or an operation of the library: those draw only from generators
+    that they are given, and refer to tables with many entries.
+    """
+    return (
+        isinstance(x, (FunctionType, Operation))
+        and (x.__module__ or "").startswith("varmat.")
+        and not getattr(x, "__closure__", None)
+    )
 
 
 def _parts(x: Operand) -> Iterator[Operand]:

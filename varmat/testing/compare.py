@@ -128,10 +128,13 @@ class Comparison:
             self.fail(pair, f"{what} has shape {a.shape} against {b.shape}")
         if not a.size:
             return
+        name = " / ".join(pair)
+        if np.array_equal(a, b):
+            self.errors.setdefault(name, 0.0)
+            return
         errors = difference(a, b, floor, slack)
         index = tuple(int(i) for i in np.unravel_index(np.argmax(errors), errors.shape))
         error = float(errors[index])
-        name = " / ".join(pair)
         self.errors[name] = max(self.errors.get(name, 0.0), error)
         if error > tolerance:
             self.fail(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from varmat.core.matvar import MatVar
 from varmat.core.variables import VarMat
 from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report, Tolerances, at
-from varmat.testing.refusals import ALL_MIXTURES, MATVAR, NUMPY, REVERSE, attempt, plain_values
+from varmat.testing.refusals import MATVAR, NUMPY, REVERSE, attempt, plain_values
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand
@@ -101,18 +100,15 @@ def _mixtures(case: routes.Case) -> list[dict[int, str]]:
     choices = [
         ("data", "varmat", MATVAR) if i in case.arrays else ("data", "varmat") for i in case.active
     ]
-    if len(choices) <= ALL_MIXTURES:
-        chosen = list(product(*choices))
-    else:
-        common = tuple(choice[-1] for choice in choices)
-        chosen = [
-            common,
-            *(
-                (*common[:i], odd, *common[i + 1 :])
-                for i, choice in enumerate(choices)
-                for odd in choice[:-1]
-            ),
-        ]
+    common = tuple(choice[-1] for choice in choices)
+    chosen = [
+        common,
+        *(
+            (*common[:i], odd, *common[i + 1 :])
+            for i, choice in enumerate(choices)
+            for odd in choice[:-1]
+        ),
+    ]
     mixtures = [
         {i: kind for i, kind in zip(case.active, kinds, strict=True) if kind != "data"}
         for kinds in chosen

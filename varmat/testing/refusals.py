@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from varmat.typing import Function, Operand
 
 
-# Up to so many differentiable arguments every mixture is tried; of more, the small and the nearly
-# full ones.
-ALL_MIXTURES = 4
 NUMPY = "plain NumPy"
 REVERSE = "reverse mode"
 FORWARD = "forward mode"
@@ -29,12 +26,11 @@ MATVAR = "matvar"
 
 
 def variable_mixtures(case: routes.Case) -> list[dict[int, str]]:
-    """The sets of variable arguments to be tried, all of them first."""
+    """The sets of variable arguments to be tried: all first, all but one, and each alone."""
     n = len(case.active)
-    counts = range(n, 0, -1) if n <= ALL_MIXTURES else (n, n - 1, 2, 1)
     return [
         dict.fromkeys(chosen, "varmat")
-        for count in counts
+        for count in sorted({n, n - 1, 1} - {0}, reverse=True)
         for chosen in combinations(case.active, count)
     ]
 

@@ -7,6 +7,7 @@ list of arrays."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from varmat.core.variables import (
 )
 from varmat.derivatives.recorded import record
 from varmat.programs.ir.interpret import interpret
-from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
+from varmat.programs.ir.program import ElsewhereError, RecordingError
 from varmat.programs.run import has_native, runner_for
 from varmat.testing.compare import at
 from varmat.testing.differences import SIZES, OutsideDomainError, sizes_at, slope
@@ -44,8 +45,12 @@ KindMixture = Mapping[int, str]
 ArrayList = list[np.ndarray]
 Partials = dict[int, np.ndarray]
 
-# The most elements of one argument that finite differences are taken for.
-MOST_ELEMENTS = 100
+# The most elements of one argument that finite differences are taken for, here and there, and that
+# are marked or pushed one by one.
+MOST_DIFFERENCES, MOST_ELEMENTS = 12, 100
+# What runs a program.
+INTERPRETER = "interpreter"
+RUNNERS = ("numpy", INTERPRETER, "native") if has_native() else ("numpy", INTERPRETER)
 # The most elements of values on a tape of which copies are kept, to see whether a rule writes into
 # them.
 MOST_WATCHED = 1_000_000
@@ -87,7 +92,9 @@ class Case:
 
     def at(self, args: Mapping[int, Operand]) -> Case:
         """The same function with some arguments replaced."""
-        return Case(self.f, [args.get(i, x) for i, x in enumerate(self.args)])
+        case = copy(self)
+        case.args = [_normal(args[i]) if i in args else x for i, x in enumerate(self.args)]
+        return case
 
     def describe(self, mixture: KindMixture) -> str:
         """The call, with the kind and shape of each argument."""
@@ -365,13 +372,13 @@ def recording(
     mixture: KindMixture,
     weights: ArrayList,
     directions: Mapping[int, Operand] | None = None,
-    native: bool = True,
+    runners: Sequence[str] = RUNNERS,
 ) -> Callable[[Case], tuple[float, Partials] | None] | None:
     """Record the weighted sum and its gradient at a point nearby; None if that is refused. The
     result takes the function at a point, and returns None where the recording does not hold.
 
     With `directions` it is the derivative of the sum along them, of which the gradient is the
-    Hessian times a vector. Unless `native`, no machine code is made, which takes the longest."""
+    Hessian times a vector. To make machine code takes the longest."""
 
     def argument(i: int, given: Mapping[int, Operand]) -> Operand:
         x = given.get(i, _copied(case.args[i]))
@@ -398,7 +405,10 @@ def recording(
             except (ArithmeticError, ValueError):  # not in the domain
                 if not distance:
                     raise
-    return partial(_run_everywhere, runners_of(program, native), [*mixture])
+    run: Settings = {name: runner_for(program, name) for name in runners if name != INTERPRETER}
+    if INTERPRETER in runners:
+        run[INTERPRETER] = lambda arguments: interpret(program, *arguments)
+    return partial(_run_everywhere, run, [*mixture])
 
 
 def _run_everywhere(
@@ -422,13 +432,6 @@ def _run_everywhere(
         return None
     value, *gradients = expected
     return value, dict(zip(mixture, gradients, strict=True))
-
-
-def runners_of(program: Program, native: bool) -> Settings:
-    """What runs a program, by name: everything, or all but machine code."""
-    names = ("numpy", "native") if native and has_native() else ("numpy",)
-    runners: Settings = {name: runner_for(program, name) for name in names}
-    return runners | {"interpreter": lambda arguments: interpret(program, *arguments)}
 
 
 def _check_same(first: str, expected: list[Operand], second: str, made: list[Operand]) -> None:
@@ -530,8 +533,7 @@ def difference_gradient(
     for i in case.active:
         x = np.asarray(case.args[i])
         estimate, error = np.full(x.shape, np.nan), np.full(x.shape, np.inf)
-        step = max(1, -(-x.size // MOST_ELEMENTS))
-        for place in range(0, x.size, step):
+        for place in np.random.default_rng(x.size).permutation(x.size)[:MOST_DIFFERENCES]:
             index = np.unravel_index(place, x.shape)
             if not np.isfinite(x[index]):
                 continue

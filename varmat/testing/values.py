@@ -23,8 +23,10 @@ __all__ = ["expect_value"]
 NAMES = ("x", "y", "z", "w")
 # The bar for values and gradients in the bulk of a domain.
 BULK = 1e-12
-# Digits of the reference; mpmath differentiates numerically at a multiple of them.
+# Digits of the reference. Differences are taken with half as many more.
 DIGITS = 50
+# A difference of values that are all of it, and nothing but rounding.
+NOTHING, SLOPE = 1e-60, 1e-5
 # Below this, a float64 has lost digits to underflow, so differences of this size are nothing.
 TINY = 1e-300
 ORACLE = "50-digit reference"
@@ -168,17 +170,22 @@ def _exact(
 ) -> tuple[float, list[float]]:
     """Value and partial derivatives at a point, rounded once, to float64."""
     exact = [x if isinstance(x, int) else mpmath.mpf(float(x)) for x in point]
-    value = function(*exact)
-    partials = []
-    for i, x in enumerate(exact):
-        if isinstance(x, int):
-            partials.append(np.nan)
-            continue
-        # In units of the operand, for mpmath takes steps of absolute size.
-        unit = abs(x) or mpmath.mpf(1)
-        along = lambda t, i=i, x=x, unit=unit: function(*exact[:i], x + t * unit, *exact[i + 1 :])  # noqa: E731 - a line of the function
-        partials.append(_real(mpmath.diff(along, 0) / unit))
-    return _real(value), partials
+    with mpmath.extradps(DIGITS // 2):
+        partials = [
+            np.nan if isinstance(x, int) else _slope(function, exact, i, mpmath)
+            for i, x in enumerate(exact)
+        ]
+    return _real(function(*exact)), partials
+
+
+def _slope(function: Function, exact: list[Operand], i: int, mpmath: ModuleType) -> float:
+    """A partial derivative by a central difference, in units of the operand."""
+    h = (abs(exact[i]) or mpmath.mpf(1)) * mpmath.mpf(10) ** (-DIGITS // 2)
+    ahead, behind = (function(*exact[:i], exact[i] + t, *exact[i + 1 :]) for t in (h, -h))
+    gap, size = abs(ahead - behind), abs(ahead) + abs(behind)
+    if gap < NOTHING and gap > SLOPE * size:  # two roundings of zero
+        return 0.0
+    return _real((ahead - behind) / (2 * h))
 
 
 def _real(x: Operand) -> float:

@@ -112,7 +112,7 @@ def test_weights_used_at_every_step(name, form, monkeypatch):
     added.clear()
     evaluated.clear()
     together, gradient = function(weights, start)
-    assert together == value
+    assert together == pytest.approx(value, rel=1e-14)
     # The oracle uses separate copies of the weights, which get one contribution each. Shared
     # weights accumulate the contributions.
     np.testing.assert_allclose(gradient[0], sum(apart), rtol=1e-13, atol=1e-14)

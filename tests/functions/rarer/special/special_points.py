@@ -10,11 +10,12 @@ from typing import Any
 
 import mpmath
 import numpy as np
+from functions.partials import error, slopes
 from recordings import agree
 
 import varmat as vm
 from varmat.core.elementwise import ROWS
-from varmat.core.rules import OPERANDS, ZERO
+from varmat.core.rules import ZERO
 from varmat.functions.rarer.special.further_rows import DIGITS, REACHED
 from varmat.testing import expect_ad, expect_ad_matvar
 
@@ -82,38 +83,8 @@ def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list
     """Return the value and the first and second partial derivatives in the free operands, from
     mpmath.
     """
-    code = compile(row.reference, f"<reference of {row.name}>", "eval")
-    places = free(row)
-    with mpmath.workdps(DIGITS.get(row.name, MOST_DIGITS)):
-        xs = [mpmath.mpf(x) for x in point]
-        scale = [min(abs(xs[i]), mpmath.mpf(1)) or mpmath.mpf(1) for i in places]
-
-        def along(*ts: Any) -> Any:
-            moved = list(xs)
-            for i, t, c in zip(places, ts, scale, strict=True):
-                moved[i] = xs[i] + t * c
-            return mpmath.re(eval(code, {**NAMES, **dict(zip(OPERANDS, moved, strict=False))}))
-
-        def partial(*axes: int) -> float:
-            orders = tuple(axes.count(i) for i in range(len(places)))
-            slope = mpmath.diff(along, (0,) * len(places), orders)
-            return float(slope / mpmath.fprod(scale[i] for i in axes))
-
-        n = range(len(places))
-        upper = {(i, j): partial(i, j) for i in n for j in n if i <= j}
-        return (
-            float(along(*(0 for _ in n))),
-            [partial(i) for i in n],
-            [[upper[min(i, j), max(i, j)] for j in n] for i in n],
-        )
-
-
-def error(a: Any, b: Any, floor: Any = 0.0) -> float:
-    """Return the largest relative difference."""
-    a, b = np.asarray(a, float), np.asarray(b, float)
-    with np.errstate(all="ignore"):
-        relative = np.where(a == b, 0.0, np.abs(a - b) / (np.abs(b) + floor + 1e-290))
-    return float(np.max(np.where(np.isnan(relative), np.inf, relative), initial=0.0))
+    scale = [min(abs(x), 1.0) or 1.0 for x in point]
+    return slopes(row.reference, NAMES, point, free(row), scale, DIGITS.get(row.name, MOST_DIGITS))
 
 
 def worst(row: Any) -> tuple[float, float, float]:
