@@ -7,14 +7,17 @@ recording at one more point, and no run may end at a guard.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
+from densities.references import columns, continuous, given
 from recordings import EVERY_RUNNER, RUNNERS, agree
 
 import varmat as vm
+from varmat.densities.univariate import Univariate
 from varmat.functions.special.gamma_differences import zeta_difference_straight
 from varmat.programs.build.factorisations import UNROLLED
 from varmat.programs.ir.interpret import interpret
@@ -23,6 +26,7 @@ ROWS = np.random.default_rng(3).normal(size=(4, 3))
 DESIGN = np.random.default_rng(4).normal(size=(4, 2))
 TIMES = np.linspace(0.0, 1.0, 4)
 TWELVE = 1e-12
+ENDINGS = ("lpdf", "lpmf")
 A = np.array([0.3, -0.8, 1.1, 0.4, 0.9, -0.2, 0.7, 1.3, -0.5])
 B = np.array([-0.6, 0.5, 0.2, 1.2, -0.4, 0.8, 0.1, -0.9, 0.6])
 
@@ -197,14 +201,26 @@ def test_no_step_calls_python(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("lpmf", [vm.bernoulli_logit_lpmf, vm.neg_binomial_2_log_lpmf])
-def test_hessians_of_densities_call_no_python(lpmf: Any) -> None:
-    more = () if lpmf is vm.bernoulli_logit_lpmf else (2.0,)
-    f = vm.hessian(lambda x: lpmf([0, 1, 1, 0], DESIGN @ x, *more))
-    recorded = vm.recorded(f)
-    for x in (A[:2], B[:2]):
-        np.testing.assert_allclose(recorded(x), f(x), rtol=TWELVE)
-    assert not recorded.program.python_steps()
+DENSITIES_OF_ONE_VARIABLE = [
+    x
+    for x in map(partial(getattr, vm), vm.__all__)
+    if isinstance(x, Univariate) and x.name[-4:] in ENDINGS
+]
+
+
+def test_densities_call_no_python_whichever_arguments_are_variables() -> None:
+    """Gradients, and second derivatives but for those of beta functions in their shapes."""
+    found = set()
+    for row in DENSITIES_OF_ONE_VARIABLE:
+        for args, of in ((given(row, row.points[0]), lambda f: f), (columns(row), vm.hessian)):
+            for i in continuous(row):
+                f = lambda x, i=i, row=row, args=args: row(*args[:i], x, *args[i + 1 :])  # noqa: E731 - a function of one argument
+                recorded = vm.recorded(of(f), runner="numpy")
+                recorded(args[i])
+                steps = recorded.program.python_steps()
+                found.update((row.name, step.kernel.name) for step in steps)
+    assert len(DENSITIES_OF_ONE_VARIABLE) > 40
+    assert {kernel for _, kernel in found} == {"zeta_difference"}, found
 
 
 @pytest.mark.parametrize(("f", "inside", "outside"), [
