@@ -48,8 +48,8 @@ NAMES = list(TRUTH)
 # The model
 # ---------
 #
-# Each interval starts where the one before ended, so the concentrations after the second dose depend
-# on all parameters through the first interval too.
+# Each interval starts where the one before ended, so the concentrations after the second dose
+# depend on all parameters through the first interval too.
 
 
 def amounts(t, y, CL, Q, V1, V2, ka):
