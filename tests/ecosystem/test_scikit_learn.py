@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -20,6 +21,8 @@ def test_call(name):
 @pytest.mark.parametrize("name", REFUSED)
 def test_call_is_refused_or_right(name):
     """The only outcomes are a refusal and right numbers; a wrong number is never returned."""
+    if name in ("hinge_loss", "log_loss") and not hasattr(np, "__array_namespace_info__"):
+        pytest.skip("scikit-learn asks the module for what NumPy has from 2.1 on")
     with suppress_refusal(REFUSED[name]):
         expect_derivatives(*CALLS[name](), sklearn)
 

@@ -257,7 +257,8 @@ def test_every_function_that_truncates_is_listed() -> None:
             inputs = [loop.split("->")[0] for loop in function.types]
             if any(set(each) & set("lqip") for each in inputs):
                 truncating.add(name)
-    assert truncating - {"pdtri"} == TRUNCATED == COUNTED.keys()
+    # The last is in older releases of SciPy only.
+    assert truncating - {"pdtri", "sph_harm"} == TRUNCATED == COUNTED.keys()
 
 
 @pytest.mark.parametrize("name", sorted(COUNTED))
