@@ -291,6 +291,13 @@ def test_a_model_says_what_its_recording_makes_of_loops() -> None:
     assert together.endswith("all passes at once")
     forced = walk.model(data, representation="varmat").representation()
     assert forced.variables["x"].reason.startswith("forced; chosen: matvar")
+    empty = vm.stan.Program("""
+        data { int T; }
+        parameters { real a; }
+        model { vector[3] x = rep_vector(a, 3); for (t in 5:T) x[1] = a * x[1]; x ~ normal(0, 1); }
+    """)
+    (loop,) = empty.model({"T": 2}).representation().loops
+    assert loop.endswith("recorded: 0 passes, no operations on parameters")
     branch = vm.stan.Program("""
         parameters { real a; }
         model {

@@ -416,7 +416,7 @@ class Translator(Expressions):
             watch = f[0].watch
             if watch is None:
                 return unwatched(f)
-            return watch(w, upper(f) - lower(f) + 1, lambda: unwatched(f))
+            return watch(w, max(upper(f) - lower(f) + 1, 0), lambda: unwatched(f))
 
         if together is None:
             return by_pass

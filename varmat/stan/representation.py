@@ -160,6 +160,8 @@ def recorded_loops(
             f"{inside} of {len(results)} operations are in loops"
             if inside
             else "one by one: a loop takes 16 that are alike, one after the other"
+            if results
+            else "no operations on parameters"
         )
         found[loop] = f"recorded: {passes[loop]} passes, {text}"
     return found
@@ -177,13 +179,9 @@ def _loops(
             inside.update(map(id, s.walk(loop.body)))
             yield f"line {loop.at.line}: {line}\n  all passes at once"
         else:
-            yield "\n  ".join(
-                [
-                    f"line {loop.at.line}: {line}",
-                    f"pass by pass: {error} (line {error.at.line})",
-                    *([recorded[id(loop)]] if id(loop) in recorded else []),
-                ]
-            )
+            more = f"\n  {recorded[id(loop)]}" if id(loop) in recorded else ""
+            at = error.at.line
+            yield f"line {loop.at.line}: {line}\n  pass by pass: {error} (line {at}){more}"
 
 
 class _Uses:

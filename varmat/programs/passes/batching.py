@@ -119,11 +119,9 @@ def _key(step: Step) -> tuple[Hashable, ...] | None:
     stays.
     """
     kernel, results = step.kernel, step.results
-    if not (kernel.is_guard or (kernel.is_batchable and len(results) == 1)):
-        return None
-    if not kernel.is_guard and (
-        results[0].dtype not in (FLOAT, BOOL) or not all(v.size for v in (*step.operands, *results))
-    ):
+    is_one = len(results) == 1 and results[0].dtype in (FLOAT, BOOL)
+    has_elements = all(v.size for v in (*step.operands, *results))
+    if not (kernel.is_guard or (kernel.is_batchable and is_one and has_elements)):
         return None
     if _adds_up(step):
         return _IN_ANY_ORDER, results[0].shape
