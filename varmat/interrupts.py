@@ -111,20 +111,21 @@ def mark_from_signal(error: BaseException) -> None:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold back all signals to the end, for imports and compilations: a module or a registry that
-    is left half made would spoil all later ones.
+def uninterrupted() -> Iterator[list[int]]:
+    """Hold back all signals to the end, for imports and compilations, because a module or a
+    registry that is left half made would spoil all later ones, and for threads that write into
+    memory that others free. The list of those that came so far grows.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
     handlers = {int(number): signal.getsignal(number) for number in signal.valid_signals()}
     held = {number: handler for number, handler in handlers.items() if callable(handler)}
     try:
         for number in held:
             signal.signal(number, lambda number, _: came.append(number))
-        yield
+        yield came
     finally:
         for number, handler in held.items():
             signal.signal(number, handler)

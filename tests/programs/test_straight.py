@@ -186,6 +186,8 @@ FUNCTIONS = {
         + vm.categorical_logit_lpmf(1 + t % 2, x[3:6] * t) for t in range(40)
     ),
     "sum of masses": lambda x: vm.beta_neg_binomial_lccdf([3, 7], *np.exp(x[:3])),
+    "eigenvalues": lambda x: np.sum(ROWS[0] * vm.eigenvalues_sym(square(x) + square(x).T) ** 2),
+    "eigenvectors": lambda x: np.sum(np.linalg.eigh(square(x), "U").eigenvectors[0] ** 4),
     "trace_quad_form": lambda x: vm.trace_quad_form(square(x), ROWS.T),
 }  # fmt: skip
 NATIVE = {**DENSITIES, **TRANSFORMS, **FUNCTIONS}

@@ -197,7 +197,7 @@ def test_steps_have_the_names_of_what_they_compute():
 
     g = vm.recorded(f)
     g(np.ones(2))
-    assert {"gammaln", "psi", "gather", "eigh", "eigh.reverse"} <= g.program.counts().keys()
+    assert {"gammaln", "psi", "gather", "eigh_lo"} <= g.program.counts().keys()
     unnamed = vm.operation()(lambda x: np.cos(x))
     unnamed.reverse(lambda g, r, x: -np.sin(x) * g)
     assert vm.recorded(lambda x: unnamed(x))(0.0) == (1.0, 0.0)

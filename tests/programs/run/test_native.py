@@ -277,6 +277,36 @@ def test_an_interrupt_ends_a_map_between_slices(monkeypatch: pytest.MonkeyPatch)
         assert len(runs) <= 3 * workers
 
 
+def test_a_map_returns_after_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread sends a signal. One of these may not end the wait for the others, which write
+    into the arrays of the caller. After a handler that raises nothing the map goes on.
+    """
+
+    def run_some(self: NativeRunner, *args: Any) -> Any:
+        running.add(args[2])
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.02)
+        raised = known(self, *args)
+        running.discard(args[2])
+        return raised
+
+    known, running, came = NativeRunner._run, set[int](), []
+    g = vm.recorded(lambda x: np.sum(np.exp(x)), runner="native")
+    points = np.arange(200.0).reshape(100, 2) / 100.0
+    value, _ = g.map(points)
+    monkeypatch.setattr(NativeRunner, "_run", run_some)
+    for workers in (2, 4):
+        with pytest.raises(KeyboardInterrupt):
+            g.map(points, workers=workers)
+        assert not running
+    before = signal.signal(signal.SIGINT, lambda *_: came.append(1))
+    try:
+        np.testing.assert_array_equal(g.map(points, workers=2)[0], value)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert came
+
+
 def test_a_domain_error_of_a_recording_is_the_functions_own() -> None:
     g = vm.recorded(lambda x: np.sum(vm.eigenvalues_sym(x.reshape(2, 2))), runner="native")
     g(np.array([2.0, 0.5, 0.5, 1.0]))

@@ -38,9 +38,9 @@ def rounding_tolerance(values: Plain, n: int) -> Result:
     """Below which differences of eigenvalues or singular values of an n x n matrix are rounding
     errors.
     """
-    return (
-        n * np.finfo(float).eps * np.max(np.abs(fixed(values)), axis=-1, keepdims=True, initial=0.0)
-    )
+    if not np.size(values):
+        return np.zeros((*np.shape(values)[:-1], 1))
+    return n * np.finfo(float).eps * np.max(np.abs(fixed(values)), axis=-1, keepdims=True)
 
 
 @operation(np.linalg.eigh, stacked=True)

@@ -17,11 +17,13 @@ from varmat.programs.build.symbol import (
     joined,
     normalised,
     refuse,
+    require,
     stacked,
 )
 from varmat.programs.kernels.matrices import (
     CHOLESKY,
     DETERMINANT,
+    EIGH,
     INVERSE,
     LOG_DETERMINANT,
     SOLVE,
@@ -51,6 +53,12 @@ def _dot(a: Operand, b: Operand) -> Operand:
 def _outer(a: Operand, b: Operand) -> Operand:
     x, y = as_symbols(a, b)
     return x.reshape(-1, 1) * y.reshape(1, -1)
+
+
+def _eigh(a: Symbol, UPLO: str = "L") -> tuple[Operand, ...]:  # noqa: N803 - NumPy's name
+    values, vectors = called(EIGH[UPLO.upper()], a)
+    require(np.isfinite(values))
+    return values, vectors
 
 
 def _inner_of_all(a: Operand, b: Operand) -> Operand:
@@ -121,6 +129,7 @@ ANSWERS: dict[Function, Function] = {
     np.linalg.cholesky: partial(_of, CHOLESKY),
     np.linalg.inv: partial(_of, INVERSE),
     np.linalg.det: partial(_of, DETERMINANT),
+    np.linalg.eigh: _eigh,
     np.linalg.slogdet: lambda a: tuple(called(LOG_DETERMINANT, a)),
     np.linalg.solve: lambda a, b: _of(SOLVE_ONE if np.ndim(b) == 1 else SOLVE, a, b),
     np.reshape: lambda x, shape, order="C": x.reshape(shape, order=order),

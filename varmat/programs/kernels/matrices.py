@@ -233,6 +233,8 @@ CHOLESKY, INVERSE, DETERMINANT, LOG_DETERMINANT, SOLVE, SOLVE_ONE = (
     Gufunc(getattr(_LINALG, name))
     for name in ("cholesky_lo", "inv", "det", "slogdet", "solve", "solve1")
 )
+# Of the lower triangle and of the upper one.
+EIGH = {"L": Gufunc(_LINALG.eigh_lo), "U": Gufunc(_LINALG.eigh_up)}
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -16,7 +16,7 @@ from weakref import ref
 import numpy as np
 from llvmlite import ir
 
-from varmat.interrupts import from_signal, kept_from_callbacks
+from varmat.interrupts import from_signal, kept_from_callbacks, uninterrupted
 from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
 from varmat.programs.run.code import Code
 from varmat.programs.run.compiler import BYTE, DOUBLE, INT, POINTER, Compiled, counted, declared
@@ -230,7 +230,7 @@ class NativeRunner:
         workers = min(workers or processors(), count)
         lock, taken, is_stopped = threading.Lock(), 0, False
 
-        def work(_: int = 0) -> None:
+        def work() -> None:
             nonlocal taken
             size = FIRST_SLICE
             while taken < count and not is_stopped:
@@ -248,11 +248,15 @@ class NativeRunner:
         if workers < 2:
             work()
             return
-        with ThreadPoolExecutor(workers) as executor:
-            try:
-                list(executor.map(work, range(workers)))
-            finally:
-                is_stopped = True  # a signal ends the other threads too
+        while taken < count:  # once, and again after each signal whose handler raised nothing
+            is_stopped = False
+            # The threads write into memory of the caller, who must not go on before they end.
+            with uninterrupted() as came, ThreadPoolExecutor(workers) as executor:
+                working = [executor.submit(work) for _ in range(workers)]
+                while wait(working, SLICE).not_done:
+                    is_stopped = bool(came)
+            for each in working:
+                each.result()
 
 
 def _array(v: Value, address: int) -> np.ndarray:
