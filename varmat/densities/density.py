@@ -44,8 +44,9 @@ from varmat.core.dual import value_now
 from varmat.core.errors import DataError, DomainError, ShapeError, called
 from varmat.core.operation import Operation, as_operand, is_differentiable, operation
 from varmat.core.variables import Var
-from varmat.densities.sources import indented, references
+from varmat.densities.sources import references
 from varmat.functions.checks import check_values
+from varmat.functions.docstrings import indented
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, DensityCall, Function, Operand, Plain, Result, Setting

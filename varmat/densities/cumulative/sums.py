@@ -16,8 +16,9 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.beta_counts import beta_binomial_lpmf, beta_neg_binomial_lpmf
 from varmat.densities.density import not_nan, positional, typed
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
-from varmat.densities.sources import indented, references
+from varmat.densities.sources import references
 from varmat.functions.arrays.exponentials import logsumexp
+from varmat.functions.docstrings import indented
 from varmat.functions.special.gamma_functions import lbeta
 from varmat.functions.special.logistic_functions import log1m_exp
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.functions.checks import count, integer, place
+from varmat.functions.docstrings import filled
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -429,34 +430,32 @@ one_hot_array = one_hot_row_vector = one_hot_vector
 
 # --- numbers ---
 
-_CONSTANT = """{about}.
 
-Returns
--------
-float
-
-Notes
------
-A function, as in Stan; NumPy writes ``{numpy}``.
-
-References
-----------
-Stan Functions Reference, "Mathematical constants".
-
-Examples
---------
->>> import varmat as vm
->>> vm.{name}()
-{value!r}
-"""
-
-
-def _constant(name: str, value: float, about: str, numpy: str) -> Function:
+def _constant(name: str, number: float, about: str, numpy: str) -> Function:
+    @filled(name, value=repr(number), about=about, numpy=numpy)
     def constant() -> float:
-        return value
+        """{about}.
 
-    constant.__name__ = constant.__qualname__ = name
-    constant.__doc__ = _CONSTANT.format(name=name, value=value, about=about, numpy=numpy)
+        Returns
+        -------
+        float
+
+        Notes
+        -----
+        A function, as in Stan; NumPy writes ``{numpy}``.
+
+        References
+        ----------
+        Stan Functions Reference, "Mathematical constants".
+
+        Examples
+        --------
+        >>> import varmat as vm
+        >>> vm.{name}()
+        {value}
+        """
+        return number
+
     return constant
 
 
