@@ -117,8 +117,27 @@ def of_scipy(function: Function) -> Result:
     return ufunc
 
 
-def results(name: str, *parts: Elementwise, note: str = "") -> None:
-    """Let rows answer for a ufunc of SciPy with several results, one row for each."""
+def rows(*given: tuple[Any, ...], **shared: Setting) -> None:
+    """Make rows with the same settings."""
+    for each in given:
+        row(*each, **shared)
+
+
+def results(name: str, *given: tuple[Any, ...], note: str = "", **shared: Setting) -> None:
+    """Make the rows for a ufunc of SciPy with several results, and let them answer for it.
+
+    Each is given by its own part of the name, and what a row begins with. A dictionary at the end
+    has settings that the others do not share.
+    """
+    parts = []
+    for k, (letters, partials, about, reference, *own) in enumerate(given):
+        settings = {"ufunc": one_of(name, k), "note": note, **shared, **(own[0] if own else {})}
+        parts.append(row(f"{name}_{letters}", partials, about, reference, **settings))
+    answer_with(name, tuple(parts), note)
+
+
+def answer_with(name: str, parts: tuple[Elementwise, ...], note: str) -> None:
+    """Let rows answer for a ufunc of SciPy, one row for each result."""
     arity = parts[0].arity
 
     def answer(*args: Operand) -> tuple[Result, ...]:
