@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.domains import nonnegative, positive_finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_values, fixed
+from varmat.functions.checks import check_values, fixed, misfit
 from varmat.functions.docstrings import filled
 
 if TYPE_CHECKING:
@@ -250,9 +249,7 @@ def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Operand) -> Resul
     x1, x2 = as_operand(x1, "gp_periodic_cov: x"), as_operand(x2, "gp_periodic_cov: x2")
     for name, scalar in zip(names, scalars, strict=True):
         if np.ndim(scalar):
-            raise ShapeError(
-                f"gp_periodic_cov: {name} has shape {np.shape(scalar)}, but must be a scalar!"
-            )
+            raise misfit("gp_periodic_cov", name, np.shape(scalar), "be a scalar")
         check_values(partial(positive_finite.check, "gp_periodic_cov", name), scalar)
     check_points("gp_periodic_cov", x1, x2, *scalars[:2])
     sigma, length_scale, period = scalars

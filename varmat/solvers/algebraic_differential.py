@@ -9,10 +9,10 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dual import value_now
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped, unit_rows
+from varmat.functions.checks import misfit
 from varmat.functions.docstrings import filled
 from varmat.solvers import steppers, sundials
 from varmat.solvers.differential import MULTISTEP, MULTISTEP_LIMIT, TOLERANCES
@@ -309,9 +309,7 @@ def _solved(
     state, start, times = checked_start(name, yy0, t0, ts, [*leaves_of(args)], "yy0")
     rates = np.asarray(data(value_now(yp0), f"{name}: yp0"))
     if rates.shape != state.shape:
-        raise ShapeError(
-            f"{name}: yp0 has shape {rates.shape}, but must have that of yy0, {state.shape}!"
-        )
+        raise misfit(name, "yp0", rates.shape, f"have that of yy0, {state.shape}")
     check_finite(name, "yp0", rates)
     if not sundials.has_sundials():
         raise ImportError(

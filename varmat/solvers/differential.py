@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError
+from varmat.functions.checks import check_choice
 from varmat.functions.docstrings import filled
 from varmat.solvers.initial_values import SolverSettings, check_limits, solution
 
@@ -300,8 +301,7 @@ def ode_adjoint_tol_ctl(
          "solver_backward": solver_backward,
     }  # fmt: skip
     for title, value in choices.items():
-        if value not in (1, 2):
-            raise DomainError(f"{name}: {title} is {value!r}, but must be 1 or 2!")
+        check_choice(name, title, value, 1, 2)
     methods = ["adams", "bdf"]
     backward = (
         methods[solver_backward - 1],

@@ -10,10 +10,11 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dual import value_now
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped
+from varmat.functions.checks import misfit
 from varmat.programs.build.symbol import UntraceableError, require
 from varmat.solvers.inner import Inner, checked_vector
 from varmat.solvers.runge_kutta import RungeKutta
@@ -101,7 +102,7 @@ def checked_start(
     state, times = checked_vector(name, title, y0), checked_vector(name, "ts", ts)
     start = data(value_now(t0), f"{name}: t0")
     if type(start) is not float:
-        raise ShapeError(f"{name}: t0 has shape {np.shape(start)}, but must be a scalar!")
+        raise misfit(name, "t0", np.shape(start), "be a scalar")
     if not np.isfinite(start):
         raise DomainError(f"{name}: t0 is {start!r}, but must be finite!")
     late = np.flatnonzero(np.diff(times) < 0.0)

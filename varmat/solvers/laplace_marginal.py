@@ -13,6 +13,7 @@ from varmat.core.dual import value_now
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
+from varmat.functions.checks import check_choice
 from varmat.functions.docstrings import filled
 from varmat.functions.linalg.determinants import log_determinant
 from varmat.solvers.inner import Inner
@@ -200,8 +201,7 @@ def _checked(name: str, control: Control) -> Control:
             raise DomainError(
                 f"{name}: {title} is {value!r}, but must be an integer that is at least {least}!"
             )
-    if control.solver not in (1, 2, 3):
-        raise DomainError(f"{name}: solver is {control.solver!r}, but must be 1, 2 or 3!")
+    check_choice(name, "solver", control.solver, 1, 2, 3)
     if control.theta_0 is None:
         return control
     start = np.asarray(data(value_now(control.theta_0), f"{name}: theta_0"))

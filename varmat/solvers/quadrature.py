@@ -14,6 +14,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
 from varmat.derivatives.structure import leaves_of, shaped
+from varmat.functions.checks import misfit
 from varmat.solvers.double_exponential import RangeSums, integrals
 from varmat.solvers.inner import Inner
 
@@ -109,7 +110,7 @@ def _limits(name: str, a: Operand, b: Operand) -> tuple[float, float]:
     low, high = (data(value_now(x), f"{name}: {title}") for x, title in ((a, "a"), (b, "b")))
     for x, title in ((low, "a"), (high, "b")):
         if type(x) is not float:
-            raise ShapeError(f"{name}: {title} has shape {np.shape(x)}, but must be a scalar!")
+            raise misfit(name, title, np.shape(x), "be a scalar")
         if math.isnan(x):
             raise DomainError(f"{name}: {title} is nan, but must not be nan!")
     if low > high:

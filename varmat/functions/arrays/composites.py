@@ -20,7 +20,7 @@ from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, like
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.shaping import memory_of
-from varmat.functions.checks import check_settings, delivered
+from varmat.functions.checks import check_settings, delivered, misfit
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -220,9 +220,8 @@ def apply_along_axis(
     lanes = np.moveaxis(arr, axis, -1)
     outer = np.shape(lanes)[:-1]
     if 0 in outer:
-        raise ShapeError(
-            f"apply_along_axis: arr has shape {np.shape(arr)}, but must have at least one vector "
-            f"along axis {axis}!"
+        raise misfit(
+            "apply_along_axis", "arr", np.shape(arr), f"have at least one vector along axis {axis}"
         )
     results = np.stack([func1d(lanes[i], *args, **kwargs) for i in np.ndindex(outer)])
     inner = np.shape(results)[1:]

@@ -13,7 +13,7 @@ from varmat.core import dispatch
 from varmat.core.domains import Domain
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import check_array, check_values
+from varmat.functions.checks import check_array, check_choice, check_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,8 +143,7 @@ def partition(
     NumPy's.
     """
     _refuse_fields("partition", order)
-    if kind != "introselect":
-        raise DomainError(f"partition: kind is {kind!r}, but must be 'introselect'!")
+    check_choice("partition", "kind", kind, "introselect")
     return _in_order(lambda x, along: np.argpartition(x, kth, along), a, axis)
 
 

@@ -14,7 +14,7 @@ from varmat.core.domains import Domain, nonnegative, positive_finite
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite
-from varmat.functions.checks import check_settings, delivered
+from varmat.functions.checks import check_settings, delivered, misfit
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -52,15 +52,13 @@ def _weights_along(function: str, weights: Operand, shape: tuple[int, ...], axis
     if np.shape(weights) == shape:
         return weights
     if axis is None:
-        raise ShapeError(
-            f"{function}: weights has shape {np.shape(weights)}, but must have that of a, {shape}, "
-            "without an axis!"
+        raise misfit(
+            function, "weights", np.shape(weights), f"have that of a, {shape}, without an axis"
         )
     axes = normalize_axis_tuple(axis, len(shape))
     if np.shape(weights) != tuple(shape[i] for i in axes):
-        raise ShapeError(
-            f"{function}: weights has shape {np.shape(weights)}, but must have that of a, {shape}, "
-            f"along axis {axis}!"
+        raise misfit(
+            function, "weights", np.shape(weights), f"have that of a, {shape}, along axis {axis}"
         )
     weights = np.transpose(weights, np.argsort(axes))
     return np.reshape(weights, [n if i in axes else 1 for i, n in enumerate(shape)])
@@ -107,9 +105,7 @@ def cov(
 def _observation_weights(name: str, weights: Operand, n: int) -> Result:
     weights = as_operand(weights, f"cov: {name}")
     if np.shape(weights) != (n,):
-        raise ShapeError(
-            f"cov: {name} has shape {np.shape(weights)}, but must be a vector of {n} numbers!"
-        )
+        raise misfit("cov", name, np.shape(weights), f"be a vector of {n} numbers")
     nonnegative.check("cov", name, plain(weights))
     return weights
 

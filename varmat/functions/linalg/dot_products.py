@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import broadcastable, check_vectors
+from varmat.functions.checks import broadcastable, check_array, check_vectors, misfit
 from varmat.functions.docstrings import filled
 from varmat.functions.linalg.norms import dot_self, norm2
 from varmat.functions.linalg.systems import column
@@ -67,11 +66,7 @@ def dot_self_along_tangent(r: Result, a: Operand, axis: int) -> Linear:
 
 def _as_matrix(function: str, name: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: {name}")
-    if not np.ndim(x):
-        raise ShapeError(
-            f"{function}: {name} is a scalar, but must be a vector, a matrix or a stack of "
-            "matrices!"
-        )
+    check_array(function, name, x, "be a vector, a matrix or a stack of matrices")
     return column(x, np.ndim(x) == 1)
 
 
@@ -116,7 +111,7 @@ def _dot_product(name: str, axis: int, example: str) -> Result:
         a, b = _as_matrix(name, "a", a), _as_matrix(name, "b", b)
         p, q = np.shape(a), np.shape(b)
         if p[-2:] != q[-2:] or not broadcastable(p, q):
-            raise ShapeError(f"{name}: b has shape {q}, but must have the shape of a, {p}!")
+            raise misfit(name, "b", q, f"have the shape of a, {p}")
         return dot_along(a, b, axis=axis)
 
     return dot_product

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.dispatch import implements
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import check_square
+from varmat.functions.checks import check_square, misfit
 from varmat.functions.docstrings import filled
 from varmat.functions.linalg.lapack import LU, MatrixError, lu_factor, lu_inverse, lu_solve, outer
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
@@ -229,7 +229,7 @@ def right_solution(name: str, left: Function, b: Operand, a: Operand) -> Result:
     check_square(name, "a", np.shape(a))
     shape, n = np.shape(b), np.shape(a)[-1]
     if shape[-1:] != (n,):
-        raise ShapeError(f"{name}: b has shape {shape}, but must have {n} columns, as a has rows!")
+        raise misfit(name, "b", shape, f"have {n} columns, as a has rows")
     return left(a, b) if np.ndim(b) == 1 else left(a, b.mT).mT
 
 

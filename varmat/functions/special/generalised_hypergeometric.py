@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Plain, Shape
@@ -201,9 +202,9 @@ def _check(function: str, a: Plain, b: Plain, z: Plain, orders: tuple[int, int] 
         shape = np.shape(x)
         if len(shape) != 1 or (orders is not None and shape != (orders[i],)):
             rule = "a vector" if orders is None else f"a vector of {orders[i]} parameters"
-            raise ShapeError(f"{function}: {name} has shape {shape}, but must be {rule}!")
+            raise misfit(function, name, shape, f"be {rule}")
     if np.shape(z):
-        raise ShapeError(f"{function}: z has shape {np.shape(z)}, but must be a scalar!")
+        raise misfit(function, "z", np.shape(z), "be a scalar")
 
 
 def _check_convergence(function: str, p: int, c: Plain) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import integer
+from varmat.functions.checks import check_array, check_choice, integer
 from varmat.functions.docstrings import filled
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
 # Type -> the types of the transposed matrix and of the inverse.
 _TRANSPOSED = {1: 1, 2: 3, 3: 2, 4: 4}
-_INVERSE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+_INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def _transform(
@@ -93,15 +93,10 @@ def _along(
 ) -> Result:
     """A transform along one axis, after checking the arguments."""
     x = as_operand(x, f"{name}: x")
-    if not np.ndim(x):
-        raise ShapeError(f"{name}: x is a scalar, but must have at least one axis!")
-    if kind not in _TRANSPOSED:
-        raise DomainError(f"{name}: type is {kind!r}, but must be 1, 2, 3 or 4!")
+    check_array(name, "x", x, "have at least one axis")
+    check_choice(name, "type", kind, *_TRANSPOSED)
     norm = "backward" if norm is None else norm
-    if norm not in _INVERSE:
-        raise DomainError(
-            f"{name}: norm is {norm!r}, but must be 'backward', 'ortho' or 'forward'!"
-        )
+    check_choice(name, "norm", norm, *_INVERSE)
     axis = normalize_axis_index(axis, np.ndim(x))
     size = np.shape(x)[axis] if n is None else integer(name, "n", n)
     sine, least = "s" in name, 2 if kind == 1 and "s" not in name else 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
-from varmat.functions.checks import integer
+from varmat.functions.checks import check_choice, integer
 from varmat.functions.rarer.signals.filters import series_along
 from varmat.functions.rarer.signals.nd_convolutions import nd_convolution
 
@@ -162,8 +162,7 @@ def detrend(data: Operand, axis: int = -1, type: str = "linear", bp: Operand = 0
     """
     x, axis = series_along("detrend", data, axis)
     size = np.shape(x)[axis]
-    if type not in ("linear", "constant"):
-        raise DomainError(f"detrend: type is {type!r}, but must be 'linear' or 'constant'!")
+    check_choice("detrend", "type", type, "linear", "constant")
     if type == "constant":
         return x - np.mean(x, axis=axis, keepdims=True)
     places = sorted({0, size, *np.atleast_1d(bp).tolist()})
