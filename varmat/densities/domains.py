@@ -15,7 +15,7 @@ import numpy as np
 from varmat.core.domains import Domain, finite, nonnegative, positive
 from varmat.core.errors import DomainError
 from varmat.densities.density import not_nan
-from varmat.functions.checks import TOLERANCE, misfit, one
+from varmat.functions.checks import TOLERANCE, misfit, one, outside
 from varmat.functions.linalg.lapack import spd_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import check_lower, place_of
@@ -139,9 +139,8 @@ def _explain_ordered(function: str, x: Operand, name: str) -> None:
     finite.check(function, name, x)
     *row, i = np.argwhere(~_increases(x))[0]
     above, below = ((place_of((*row, k)), float(x[*row, k])) for k in (i + 1, i))
-    raise DomainError(
-        f"{function}: {name}{above[0]} is {above[1]!r}, but must be greater than {name}{below[0]}, "
-        f"{below[1]!r}!"
+    raise outside(
+        function, f"{name}{above[0]}", above[1], f"be greater than {name}{below[0]}, {below[1]!r}"
     )
 
 

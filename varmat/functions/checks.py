@@ -162,12 +162,9 @@ def check_settings(
     """Refuse settings of a NumPy function that a result made of variables cannot follow."""
     refuse_dtype(function, dtype)
     if casting not in _CASTINGS:
-        raise DomainError(
-            f"{function.__name__}: casting is {casting!r}, but must be one of "
-            f"{', '.join(_CASTINGS)}!"
-        )
+        raise outside(function.__name__, "casting", casting, f"be one of {', '.join(_CASTINGS)}")
     if device not in (None, "cpu"):
-        raise DomainError(f"{function.__name__}: device is {device!r}, but must be 'cpu'!")
+        raise outside(function.__name__, "device", device, "be 'cpu'")
     if out is not None:
         refuse_plain_out(function, out)
         if type(out) is Var or not isinstance(out, (ArrayMethods, np.ndarray, Standing)):
@@ -288,7 +285,12 @@ def check_choice(function: str, name: str, value: Setting, *choices: Setting) ->
     if value not in choices:
         *others, last = map(repr, choices)
         rule = f"{', '.join(others)} or {last}" if others else last
-        raise DomainError(f"{function}: {name} is {value!r}, but must be {rule}!")
+        raise outside(function, name, value, f"be {rule}")
+
+
+def outside(function: str, name: str, value: object, rule: str) -> DomainError:
+    """The refusal of an argument for its value."""
+    return DomainError(f"{function}: {name} is {value!r}, but must {rule}!")
 
 
 def misfit(function: str, name: str, shape: Shape, rule: str) -> ShapeError:

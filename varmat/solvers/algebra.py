@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError
+from varmat.functions.checks import outside
 from varmat.functions.docstrings import filled
 from varmat.solvers.implicit import check_size, jacobian_of, solved_with
 from varmat.solvers.inner import Inner, checked_vector
@@ -31,7 +32,7 @@ __all__ = [
 def _positive(name: str, **settings: float) -> None:
     for title, value in settings.items():
         if not value > 0.0:
-            raise DomainError(f"{name}: {title} is {value!r}, but must be positive!")
+            raise outside(name, title, value, "be positive")
 
 
 def _residual(inner: Inner, y: np.ndarray) -> np.ndarray:
@@ -469,7 +470,7 @@ def algebra_solver_fp(
     """
     for title, scale in (("u_scale", u_scale), ("f_scale", f_scale)):
         if scale is not None and not np.all(np.greater(scale, 0.0)):
-            raise DomainError(f"algebra_solver_fp: {title} is {scale!r}, but must be positive!")
+            raise outside("algebra_solver_fp", title, scale, "be positive")
     return _fixed_point("algebra_solver_fp", f, y_guess, (theta, x_r, x_i), f_tol, max_steps)
 
 

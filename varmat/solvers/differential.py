@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError
-from varmat.functions.checks import check_choice
+from varmat.functions.checks import check_choice, outside
 from varmat.functions.docstrings import filled
 from varmat.solvers.initial_values import SolverSettings, check_limits, solution
 
@@ -295,7 +294,7 @@ def ode_adjoint_tol_ctl(
     }  # fmt: skip
     for title, value in tolerances.items():
         if not np.all(np.isfinite(value) & np.greater(value, 0.0)):
-            raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
+            raise outside(name, title, value, "be positive and finite")
     choices = {
         "interpolation_polynomial": interpolation_polynomial, "solver_forward": solver_forward,
          "solver_backward": solver_backward,

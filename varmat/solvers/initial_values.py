@@ -14,7 +14,7 @@ from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped
-from varmat.functions.checks import misfit
+from varmat.functions.checks import misfit, outside
 from varmat.programs.build.symbol import UntraceableError, require
 from varmat.solvers.inner import Inner, checked_vector
 from varmat.solvers.runge_kutta import RungeKutta
@@ -49,7 +49,7 @@ def check_limits(name: str, limits: Limits) -> None:
     """Refuse tolerances or a number of steps that are not positive and finite."""
     for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
         if value is not None and not 0.0 < value < np.inf:
-            raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
+            raise outside(name, title, value, "be positive and finite")
 
 
 def most_steps(method: str, times: int) -> int:
@@ -104,18 +104,15 @@ def checked_start(
     if type(start) is not float:
         raise misfit(name, "t0", np.shape(start), "be a scalar")
     if not np.isfinite(start):
-        raise DomainError(f"{name}: t0 is {start!r}, but must be finite!")
+        raise outside(name, "t0", start, "be finite")
     late = np.flatnonzero(np.diff(times) < 0.0)
     if late.size:
         i = int(late[0]) + 1
-        raise DomainError(
-            f"{name}: ts[{i}] is {float(times[i])!r}, but must not be below ts[{i - 1}], "
-            f"{float(times[i - 1])!r}!"
+        raise outside(
+            name, f"ts[{i}]", float(times[i]), f"not be below ts[{i - 1}], {float(times[i - 1])!r}"
         )
     if not start < times[0]:
-        raise DomainError(
-            f"{name}: t0 is {start!r}, but must be less than ts[0], {float(times[0])!r}!"
-        )
+        raise outside(name, "t0", start, f"be less than ts[0], {float(times[0])!r}")
     for x in args:
         values = np.asarray(value_now(x)) if not callable(x) else np.zeros(())
         if values.dtype.kind == "f" and not np.isfinite(values).all():

@@ -21,7 +21,7 @@ from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded import recorded
 from varmat.derivatives.structure import map_leaves
-from varmat.functions.checks import misfit
+from varmat.functions.checks import misfit, outside
 from varmat.interrupts import from_signal
 from varmat.programs.run import has_native
 
@@ -60,7 +60,7 @@ def checked_vector(name: str, title: str, x: Operand, ndmin: int = 0) -> np.ndar
 def check_finite(name: str, title: str, x: np.ndarray) -> None:
     if not np.isfinite(x).all():
         i = int(np.flatnonzero(~np.isfinite(x))[0])
-        raise DomainError(f"{name}: {title}[{i}] is {float(x[i])!r}, but must be finite!")
+        raise outside(name, f"{title}[{i}]", float(x[i]), "be finite")
 
 
 def native_pays(count: int) -> bool:

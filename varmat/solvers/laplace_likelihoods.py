@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.dual import value_now
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.variables import data
-from varmat.functions.checks import misfit
+from varmat.functions.checks import misfit, outside
 from varmat.functions.special.gamma_functions import lgamma, log_rising_factorial
 from varmat.functions.special.logistic_functions import log1p_exp
 from varmat.solvers.laplace_marginal import EXAMPLE_TOLERANCES, document, laplace_functions
@@ -92,9 +92,7 @@ def _grouped(
     ):
         wrong = np.flatnonzero((x < 0) | (x > end))
         if wrong.size:
-            raise DomainError(
-                f"{name}: {title}[{wrong[0]}] is {int(x[wrong[0]])!r}, but must be {what}!"
-            )
+            raise outside(name, f"{title}[{wrong[0]}]", int(x[wrong[0]]), f"be {what}")
     for title, x, shapes in (("m", m, [(), (n,)]), *(("eta", x, [()]) for x in eta)):
         values = (
             np.asarray(data(value_now(x), f"{name}: {title}"))
@@ -108,7 +106,7 @@ def _grouped(
             and not (np.isfinite(values) & (values > (0.0 if title == "eta" else -np.inf))).all()
         ):
             what = "positive finite" if title == "eta" else "finite"
-            raise DomainError(f"{name}: {title} is {values.tolist()!r}, but must be {what}!")
+            raise outside(name, title, values.tolist(), f"be {what}")
     m = np.stack(m) if isinstance(m, (list, tuple)) else m
     sums = np.bincount(y_index, weights=y, minlength=n)
     return (m, sums, np.bincount(y_index, minlength=n).astype(float), y.astype(float), *eta)

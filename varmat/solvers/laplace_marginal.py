@@ -13,7 +13,7 @@ from varmat.core.dual import value_now
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
-from varmat.functions.checks import check_choice
+from varmat.functions.checks import check_choice, outside
 from varmat.functions.docstrings import filled
 from varmat.functions.linalg.determinants import log_determinant
 from varmat.solvers.inner import Inner
@@ -189,18 +189,14 @@ def control_of(name: str, given: Operand) -> Control:
 
 def _checked(name: str, control: Control) -> Control:
     if not 0.0 < control.tolerance < np.inf:
-        raise DomainError(
-            f"{name}: tolerance is {control.tolerance!r}, but must be positive and finite!"
-        )
+        raise outside(name, "tolerance", control.tolerance, "be positive and finite")
     for title, value, least in (
         ("max_num_steps", control.max_num_steps, 1),
         ("hessian_block_size", control.block, 1),
         ("max_steps_line_search", control.max_steps_line_search, 0),
     ):
         if value != int(value) or value < least:
-            raise DomainError(
-                f"{name}: {title} is {value!r}, but must be an integer that is at least {least}!"
-            )
+            raise outside(name, title, value, f"be an integer that is at least {least}")
     check_choice(name, "solver", control.solver, 1, 2, 3)
     if control.theta_0 is None:
         return control

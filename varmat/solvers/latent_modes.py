@@ -11,7 +11,7 @@ from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
-from varmat.functions.checks import misfit
+from varmat.functions.checks import misfit, outside
 from varmat.solvers.inner import Inner
 
 if TYPE_CHECKING:
@@ -225,20 +225,19 @@ def _check_covariance(name: str, k: np.ndarray, control: Control) -> None:
         raise misfit(name, "the covariance", k.shape, "be a square matrix")
     if not np.isfinite(k).all():
         i, j = np.argwhere(~np.isfinite(k))[0].tolist()
-        raise DomainError(
-            f"{name}: the covariance[{i}, {j}] is {float(k[i, j])!r}, but must be finite!"
-        )
+        raise outside(name, f"the covariance[{i}, {j}]", float(k[i, j]), "be finite")
     if np.abs(k - k.T).max() > 1e-8 * np.abs(k).max():
         i, j = np.unravel_index(np.abs(k - k.T).argmax(), k.shape)
-        raise DomainError(
-            f"{name}: the covariance[{i}, {j}] is {float(k[i, j])!r}, but must be equal to that of "
-            f"[{j}, {i}], {float(k[j, i])!r}!"
+        raise outside(
+            name,
+            f"the covariance[{i}, {j}]",
+            float(k[i, j]),
+            f"be equal to that of [{j}, {i}], {float(k[j, i])!r}",
         )
     n = len(k)
     if n % control.block:
-        raise DomainError(
-            f"{name}: hessian_block_size is {control.block!r}, but must divide the number of "
-            f"latent variables, {n}!"
+        raise outside(
+            name, "hessian_block_size", control.block, f"divide the number of latent variables, {n}"
         )
     if control.theta_0 is not None and np.shape(control.theta_0) != (n,):
         raise misfit(

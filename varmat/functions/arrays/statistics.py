@@ -11,10 +11,10 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from varmat.core.dispatch import plain
 from varmat.core.domains import Domain, nonnegative, positive_finite
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite
-from varmat.functions.checks import check_settings, delivered, misfit
+from varmat.functions.checks import check_settings, delivered, misfit, outside
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -308,9 +308,7 @@ def _answer(function: Function, scale: float, skip_nan: bool) -> None:
                 "method!"
             )
         if method not in _METHODS:
-            raise DomainError(
-                f"{name}: method is {method!r}, but must be one of {', '.join(_METHODS)}!"
-            )
+            raise outside(name, "method", method, f"be one of {', '.join(_METHODS)}")
         a, q = as_operand(a, f"{name}: a"), as_operand(q, f"{name}: q")
         inside.check(name, "q", plain(q))
         lanes, kept = _lanes(a, axis)
@@ -329,9 +327,7 @@ def _weight_lanes(
 ) -> Result:
     """The weights of all values, along a last axis as the values are."""
     if method != "inverted_cdf":
-        raise DomainError(
-            f"{function}: method is {method!r}, but must be 'inverted_cdf' where weights are given!"
-        )
+        raise outside(function, "method", method, "be 'inverted_cdf' where weights are given")
     weights = as_operand(weights, f"{function}: weights")
     if is_differentiable(weights):
         raise TypeError(f"{function}: weights holds variables, but must be data!")

@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import misfit
+from varmat.functions.checks import misfit, outside
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Plain, Result
@@ -211,7 +211,7 @@ def _distances(
 ) -> Result:
     if metric not in _POWERS + _OTHERS:
         known = ", ".join(map(repr, sorted(_POWERS + _OTHERS)))
-        raise DomainError(f"{function}: metric is {metric!r}, but must be one of {known}!")
+        raise outside(function, "metric", metric, f"be one of {known}")
     if w is not None:
         if metric not in _WEIGHTED:
             raise DomainError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_choice, check_values
+from varmat.functions.checks import check_choice, check_values, outside
 from varmat.functions.rarer.linalg.banded import solve_banded
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _condition(kind: str | tuple[int, Operand], rest: tuple[int, ...]) -> tuple[
             "'not-a-knot', 'clamped', 'natural', 'periodic' or pairs of an order, 1 or 2, and a "
             "value"
         )
-        raise DomainError(f"CubicSpline: bc_type is {kind!r}, but must be of {rule}!")
+        raise outside("CubicSpline", "bc_type", kind, f"be of {rule}")
     value = as_operand(value, "CubicSpline: bc_type")
     return order, np.reshape(value + np.zeros(rest), (1, -1))
 

@@ -12,7 +12,14 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_choice, check_values, in_the_name_of, integer, misfit
+from varmat.functions.checks import (
+    check_choice,
+    check_values,
+    in_the_name_of,
+    integer,
+    misfit,
+    outside,
+)
 from varmat.functions.rarer.linalg.banded import solve_banded, solveh_banded
 from varmat.functions.rarer.piecewise_polynomials import check_increasing, piecewise, series_of
 
@@ -229,7 +236,7 @@ def _conditions(side: Operand) -> list[tuple[int, Result]]:
             known = (
                 "None, 'not-a-knot', 'clamped', 'natural' or pairs of lists of an order and a value"
             )
-            raise DomainError(f"make_interp_spline: bc_type is {side!r}, but must be {known}!")
+            raise outside("make_interp_spline", "bc_type", side, f"be {known}")
         return list(_ALIASES[side])
     return [(integer("make_interp_spline", "the order", order), value) for order, value in side]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from varmat.core import dispatch
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import misfit
+from varmat.functions.checks import misfit, outside
 from varmat.functions.sparse.products import (
     Pattern,
     checked_matrix,
@@ -299,7 +299,7 @@ class SparseVar:
         if axis is None:
             return np.sum(self.data)
         if axis not in (0, 1, -1, -2):
-            raise DomainError(f"sum: axis is {axis!r}, but must be 0 or 1!")
+            raise outside("sum", "axis", axis, "be 0 or 1")
         places = self.pattern.rows if axis % 2 else self.pattern.columns
         return collected(self.data, places=places, size=self.shape[1 - axis % 2])
 

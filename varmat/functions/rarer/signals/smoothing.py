@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
-from varmat.functions.checks import check_choice, integer
+from varmat.functions.checks import check_choice, integer, outside
 from varmat.functions.rarer.signals.filters import series_along
 from varmat.functions.rarer.signals.nd_convolutions import nd_convolution
 
@@ -87,9 +87,8 @@ def savgol_filter(
     )
     x, axis = series_along("savgol_filter", x, axis)
     if mode != "interp" and mode not in _EXTENSIONS:
-        raise DomainError(
-            f"savgol_filter: mode is {mode!r}, but must be 'interp', 'mirror', 'constant', "
-            "'nearest' or 'wrap'!"
+        raise outside(
+            "savgol_filter", "mode", mode, "be 'interp', 'mirror', 'constant', 'nearest' or 'wrap'"
         )
     size = np.shape(x)[axis]
     if mode == "interp" and size < window_length:
