@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     K = TypeVar("K", bound=Hashable)
 
 # Equal steps from which a program is worth batching.
-LEAST = 16
+LEAST = 8
 # Terms in one base from which they are summed at once.
 _FEW = 4
 # How far the role of a step looks back.
