@@ -231,6 +231,24 @@ SOURCES: dict[str, tuple[str | None, str | None]] = {
 
 _ENDING = re.compile(r"_(lpdf|lpmf|cdf|lcdf|lccdf|rng)$")
 
+# How the docstrings of densities and cumulative functions of one variable end.
+LAST_SECTIONS = """
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the arguments do not broadcast.
+
+    Notes
+    -----
+    {notes}
+{references}
+    Examples
+    --------
+    {examples}
+"""
+
 
 def source_of(function: str) -> str:
     """Where the formulas of a function stand, in one sentence of a docstring."""

@@ -31,8 +31,6 @@ NOTES: dict[str, str] = {}
 # The rows for which a figure below the usual bar is stated: the largest relative errors of value
 # and derivatives, and of second derivatives.
 REACHED: dict[str, tuple[float, float]] = {}
-# The rows whose references are slow -> the digits they are evaluated with.
-DIGITS: dict[str, int] = {}
 # The names of all rows made here, and the rows that have a test of their own.
 NAMES: set[str] = set()
 MADE: list[Elementwise] = []
@@ -52,7 +50,6 @@ def row(
     of: str | None = None,
     reached: tuple[float, float] | None = None,
     tested: bool = True,
-    digits: int | None = None,
 ) -> Elementwise:
     """Make a row.
 
@@ -76,8 +73,6 @@ def row(
     answer = (
         hold_constant(made, dict(zip(positions, held, strict=True))) if positions else made.call
     )
-    if digits is not None:
-        DIGITS[name] = digits
     if tested:
         MADE.append(made)
     if reached is not None:
