@@ -274,7 +274,7 @@ for _function in (np.unique_values, np.unique_all, np.unique_counts, np.unique_i
     _answer_for_unique(_function)
 
 
-@operation()
+@operation(linear=True)
 def bincount_weighted(weights: Plain, *, x: Plain, minlength: int) -> Plain:
     """The sums of the weights that belong to each integer."""
     return np.bincount(x, weights, minlength)
@@ -283,11 +283,6 @@ def bincount_weighted(weights: Plain, *, x: Plain, minlength: int) -> Plain:
 @bincount_weighted.reverse
 def bincount_reverse(g: Adjoint, r: Plain, weights: Plain, x: Plain, minlength: int) -> Adjoint:
     return g[x]
-
-
-@bincount_weighted.tangent
-def bincount_tangent(r: Result, weights: Operand, x: Operand, minlength: int) -> Linear:
-    return lambda t: np.bincount(x, t, minlength)
 
 
 @composite(np.bincount)

@@ -23,7 +23,6 @@ from varmat.functions.linalg.matmul import (
     check_matmul,
     matmul_operator,
     matmul_reverse,
-    matmul_tangent,
 )
 
 if TYPE_CHECKING:
@@ -360,7 +359,7 @@ plus = ROWS["positive"]
 minus = ROWS["negative"]
 
 
-@operation(native=True)
+@operation(native=True, linear=True)
 def multiply(a: Plain, b: Plain) -> Plain:
     """Product in the sense of linear algebra: of a scalar with anything, of matrices and vectors
     (Stan's ``multiply``).
@@ -405,13 +404,6 @@ def multiply_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> Adjoint:
     if not np.ndim(a) or not np.ndim(b):
         return lambda: g * b, lambda: g * a
     return matmul_reverse(g, r, a, b)
-
-
-@multiply.tangent
-def multiply_tangent(r: Result, a: Operand, b: Operand) -> Result:
-    if not np.ndim(a) or not np.ndim(b):
-        return lambda t: t * b, lambda t: a * t
-    return matmul_tangent(r, a, b)
 
 
 def kron(a: Operand, b: Operand) -> Result:
