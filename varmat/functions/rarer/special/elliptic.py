@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.elementwise import ROWS
+from varmat.core.rules import OPERANDS
 from varmat.functions.rarer.special.further_rows import of_scipy, results, row, rows
 from varmat.functions.special.quadrature import on_domain
 
@@ -23,7 +24,6 @@ __all__: list[str] = []
 # The step of the trapezoidal rule in log t, whose error is exp(-2 pi**2 / step), and how far the
 # nodes reach beyond the operands.
 _STEP, _REACH = 0.4, 84.0
-_LETTERS = ("x", "y", "z", "w")
 
 
 def carlson(halves: tuple[int, ...], power: int, *operands: Plain) -> Plain:
@@ -74,13 +74,13 @@ def carlson_row(*halves: int, power: int = 0) -> str:
             carlson_row(*each, power=power)
         return carlson(halves, power, *operands)
 
-    operands = ", ".join(_LETTERS[: len(halves)])
+    operands = ", ".join(OPERANDS[: len(halves)])
     names = ["carlson_" + "_".join(map(str, each)) + f"_{power}" for each in above]
     partials = tuple(
         f"{-0.5 * k!r} * g * {each}({operands})" for k, each in zip(halves, names, strict=True)
     )
     factors = " * ".join(
-        f"(t + {x})**(mpf({-k}) / 2)" for k, x in zip(halves, _LETTERS, strict=False)
+        f"(t + {x})**(mpf({-k}) / 2)" for k, x in zip(halves, OPERANDS, strict=False)
     )
     if name not in ROWS:
         row(
@@ -113,7 +113,7 @@ for _name, _halves, _factor, _about, _points in (
     ("elliprd", (1, 1, 3), 1.5, _CARLSON("second"), ((0.5, 1.7, 2.5), (1.0, 1.0, 0.1))),
     ("elliprj", (1, 1, 1, 2), 1.5, _CARLSON("third"), ((0.5, 1.7, 2.5, 0.9),)),
 ):
-    _letters = ", ".join(_LETTERS[: len(_halves)])
+    _letters = ", ".join(OPERANDS[: len(_halves)])
     row(
         _name,
         tuple(

@@ -31,6 +31,10 @@ NOTES: dict[str, str] = {}
 # The rows for which a figure below the usual bar is stated: the largest relative errors of value
 # and derivatives, and of second derivatives.
 REACHED: dict[str, tuple[float, float]] = {}
+# The note of a row with `polish`.
+POLISHED = (
+    "The value of a variable is SciPy's and a step of Newton's method beyond where its search ends"
+)
 # The names of all rows made here, and the rows that have a test of their own.
 NAMES: set[str] = set()
 MADE: list[Elementwise] = []

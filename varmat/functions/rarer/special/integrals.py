@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.functions.rarer.special.further_rows import of_scipy, results, row, rows
+from varmat.functions.rows import DEGREE
 
 if TYPE_CHECKING:
     from varmat.typing import Plain
@@ -27,19 +28,18 @@ _SPECFUN = (
 
 # Angles in degrees.
 
-_DEGREE = repr(math.pi / 180.0)
 rows(
-    ("sindg", f"{_DEGREE} * g * cosdg(x)", "Sine of an angle in degrees", "sin(x * pi / 180)"),
-    ("cosdg", f"-{_DEGREE} * g * sindg(x)", "Cosine of an angle in degrees", "cos(x * pi / 180)"),
+    ("sindg", f"{DEGREE} * g * cosdg(x)", "Sine of an angle in degrees", "sin(x * pi / 180)"),
+    ("cosdg", f"-{DEGREE} * g * sindg(x)", "Cosine of an angle in degrees", "cos(x * pi / 180)"),
     (
         "tandg",
-        f"{_DEGREE} * g * (1.0 + r * r)",
+        f"{DEGREE} * g * (1.0 + r * r)",
         "Tangent of an angle in degrees",
         "tan(x * pi / 180)",
     ),
     (
         "cotdg",
-        f"-{_DEGREE} * g * (1.0 + r * r)",
+        f"-{DEGREE} * g * (1.0 + r * r)",
         "Cotangent of an angle in degrees",
         "cot(x * pi / 180)",
     ),
@@ -47,7 +47,7 @@ rows(
 )
 row(
     "radian",
-    (f"{_DEGREE} * g", f"{_DEGREE} / 60.0 * g", f"{_DEGREE} / 3600.0 * g"),
+    (f"{DEGREE} * g", f"{DEGREE} / 60.0 * g", f"{DEGREE} / 3600.0 * g"),
     "The angle of x degrees, y minutes and z seconds in radians",
     "(x + (y + z / 60) / 60) * pi / 180",
     ((30.0, 7.0, -3.5),),
