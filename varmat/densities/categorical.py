@@ -116,8 +116,8 @@ categorical_lpmf.data_domain = lambda n, theta: integer_to(theta.shape[-1])
 def categorical_straight(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
     if isinstance(counts, Symbol):
-        some = np.vdot(counts, theta)
-        return np.log(some), lambda g: (None, lambda: g * counts / some)
+        total = np.vdot(counts, theta)
+        return np.log(total), lambda g: (None, lambda: g * counts / total)
     places = refuse() if counts is None else np.flatnonzero(counts)
     some, times = np.reshape(theta, (-1,))[places], counts.ravel()[places]
     return np.sum(times * np.log(some)), lambda g: (

@@ -41,11 +41,12 @@ import numpy as np
 
 from varmat.core.domains import Domain
 from varmat.core.dual import value_now
-from varmat.core.errors import DataError, DomainError, ShapeError, called
+from varmat.core.errors import DataError, DomainError, called
 from varmat.core.operation import Operation, as_operand, is_differentiable, operation
 from varmat.core.variables import Var
-from varmat.densities.sources import indented, references
-from varmat.functions.checks import check_values
+from varmat.densities.sources import references
+from varmat.functions.checks import check_values, misfit
+from varmat.functions.docstrings import indented
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, DensityCall, Function, Operand, Plain, Result, Setting
@@ -206,9 +207,8 @@ class Density:
             try:
                 shape = np.broadcast_shapes(shape, np.shape(x))
             except ValueError:
-                raise ShapeError(
-                    f"{self.name}: {title} has shape {np.shape(x)}, but must be of a shape that "
-                    f"broadcasts with {shape}!"
+                raise misfit(
+                    self.name, title, np.shape(x), f"be of a shape that broadcasts with {shape}"
                 ) from None
             check_values(partial(domain.check, self.name, title), x)
         return shape

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import Domain, finite, nonnegative, positive
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.densities.density import not_nan
-from varmat.functions.checks import TOLERANCE, one
+from varmat.functions.checks import TOLERANCE, misfit, one, outside
 from varmat.functions.linalg.lapack import spd_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import check_lower, place_of
@@ -43,9 +43,7 @@ def broadcast(
         try:
             shape = np.broadcast_shapes(shape, np.shape(x))
         except ValueError:
-            raise ShapeError(
-                f"{function}: {title} has shape {np.shape(x)}, but must broadcast with {shape}!"
-            ) from None
+            raise misfit(function, title, np.shape(x), f"broadcast with {shape}") from None
     return shape
 
 
@@ -59,9 +57,7 @@ class ScalarDomain(Domain):
 
     def check(self, function: str, name: str, value: Operand) -> None:
         if np.ndim(value):
-            raise ShapeError(
-                f"{function}: {name} has shape {np.shape(value)}, but must be a scalar!"
-            )
+            raise misfit(function, name, np.shape(value), "be a scalar")
         super().check(function, name, value)
 
 
@@ -78,9 +74,7 @@ class Vector(Domain):
 
     def check(self, function: str, name: str, value: Operand) -> None:
         if not np.ndim(value):
-            raise ShapeError(
-                f"{function}: {name} has shape (), but must be a vector (or a stack of them)!"
-            )
+            raise misfit(function, name, (), "be a vector (or a stack of them)")
         if not holds(self.holds(value)):
             self.explain(function, value, name)
 
@@ -111,7 +105,7 @@ class Matrix(Domain):
     def check(self, function: str, name: str, value: Operand) -> None:
         shape = np.shape(value)
         if len(shape) != 2 or shape[0] != shape[1]:
-            raise ShapeError(f"{function}: {name} has shape {shape}, but must be a square matrix!")
+            raise misfit(function, name, shape, "be a square matrix")
         self.refuse(function, value, name)
 
 
@@ -127,10 +121,7 @@ class Matrices(Domain):
     def check(self, function: str, name: str, value: Operand) -> None:
         shape = np.shape(value)
         if len(shape) < 2 or shape[-1] != shape[-2]:
-            raise ShapeError(
-                f"{function}: {name} has shape {shape}, but must be a square matrix (or a stack of "
-                "them)!"
-            )
+            raise misfit(function, name, shape, "be a square matrix (or a stack of them)")
         self.refuse(function, value, name)
 
 
@@ -148,9 +139,8 @@ def _explain_ordered(function: str, x: Operand, name: str) -> None:
     finite.check(function, name, x)
     *row, i = np.argwhere(~_increases(x))[0]
     above, below = ((place_of((*row, k)), float(x[*row, k])) for k in (i + 1, i))
-    raise DomainError(
-        f"{function}: {name}{above[0]} is {above[1]!r}, but must be greater than {name}{below[0]}, "
-        f"{below[1]!r}!"
+    raise outside(
+        function, f"{name}{above[0]}", above[1], f"be greater than {name}{below[0]}, {below[1]!r}"
     )
 
 

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from varmat.core.domains import Domain, finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, KeptTerms, density, not_nan
 from varmat.densities.domains import Matrix, Vector, possible_value, symmetric_matrix
-from varmat.functions.checks import TOLERANCE, check_values
+from varmat.functions.checks import TOLERANCE, check_values, misfit
 from varmat.functions.linalg.lapack import MatrixError, cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric
 from varmat.programs.build.factorisations import inverse_lower
@@ -71,10 +70,7 @@ class Noise(Vector):
 
     def check(self, function: str, name: str, value: Operand) -> None:
         if np.ndim(value) not in (1, 2):
-            raise ShapeError(
-                f"{function}: {name} has shape {np.shape(value)}, but must be a matrix, or a "
-                "vector: its diagonal!"
-            )
+            raise misfit(function, name, np.shape(value), "be a matrix, or a vector: its diagonal")
         _check_noise(function, value, name)
 
 
@@ -183,7 +179,7 @@ def _check_shapes(
     function = "gaussian_dlm_obs_lpdf"
     if np.ndim(f) != 2 or np.ndim(y) != 2:
         title, x = ("F", f) if np.ndim(f) != 2 else ("y", y)
-        raise ShapeError(f"{function}: {title} has shape {np.shape(x)}, but must be a matrix!")
+        raise misfit(function, title, np.shape(x), "be a matrix")
     n, r = np.shape(f)
     for title, x, shapes in (
         ("G", g, [(n, n)]),
@@ -195,10 +191,7 @@ def _check_shapes(
     ):
         if np.shape(x) not in shapes:
             rule = " or ".join(map(str, shapes))
-            raise ShapeError(
-                f"{function}: {title} has shape {np.shape(x)}, but must have the shape {rule}, as "
-                f"F has {(n, r)}!"
-            )
+            raise misfit(function, title, np.shape(x), f"have the shape {rule}, as F has {(n, r)}")
 
 
 def _factorised(q: Operand) -> tuple[Result, Result]:

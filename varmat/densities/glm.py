@@ -18,7 +18,6 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.domains import finite, positive_finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, make_result
@@ -35,6 +34,7 @@ from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.row_pass import Pass, PassSums, in_matrix, observations, part
 from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
 from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.checks import misfit
 from varmat.functions.special.logistic_functions import expit
 from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.build.symbol import is_symbol, refuse
@@ -167,9 +167,8 @@ class Glm(Density):
         """The number of observations."""
         x, titles = values[1], [title for title, _ in self.arguments.values()]
         if np.ndim(x) in (1, 2) and np.shape(values[3]) != x.shape[-1:]:
-            raise ShapeError(
-                f"{self.name}: {titles[3]} has shape {np.shape(values[3])}, but must have the "
-                f"shape {x.shape[-1:]}!"
+            raise misfit(
+                self.name, titles[3], np.shape(values[3]), f"have the shape {x.shape[-1:]}"
             )
         vectors = [(titles[i], value) for i, value in enumerate(values) if i not in (1, 3)]
         return observations(self.name, x, vectors)

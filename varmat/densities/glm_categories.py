@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.categorical import categories
 from varmat.densities.density import ZERO, density, integer_to, not_nan
@@ -19,6 +18,7 @@ from varmat.densities.ordered import Cells, ordered_logistic_lpmf, ordered_logis
 from varmat.densities.row_pass import MOST_ROWS, Pass, in_matrix, observations
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.checks import misfit
 from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build.symbol import refuse, require
@@ -38,9 +38,7 @@ FAR, LARGEST = 300.0, 1e150
 
 def _check_shape(function: str, title: str, x: Operand, shape: tuple[int, ...]) -> None:
     if np.shape(x) != shape:
-        raise ShapeError(
-            f"{function}: {title} has shape {np.shape(x)}, but must have the shape {shape}!"
-        )
+        raise misfit(function, title, np.shape(x), f"have the shape {shape}")
 
 
 def _check(f: Setting, *values: Operand) -> None:
@@ -80,9 +78,7 @@ def _shapes_of_logits(y: Operand, x: Operand, alpha: Operand, beta: Operand) -> 
     size = observations(function, x, [("Vector of dependent variables", y)])
     if np.ndim(beta) != 2 or np.shape(beta)[0] != np.shape(x)[-1]:
         rule = f"a matrix with {np.shape(x)[-1]} rows and a column for each category"
-        raise ShapeError(
-            f"{function}: Weight vector has shape {np.shape(beta)}, but must be {rule}!"
-        )
+        raise misfit(function, "Weight vector", np.shape(beta), f"be {rule}")
     k = np.shape(beta)[1]
     _check_shape(function, "Intercept", alpha, (k,))
     return size, k
@@ -380,10 +376,7 @@ def ordered_logistic_glm_lpmf(
     _check(ordered_logistic_glm_lpmf, y, None, beta, cutpoints)
     size = _shapes_of_order(y, x, beta)
     if cutpoints.ndim != 1:
-        raise ShapeError(
-            f"ordered_logistic_glm_lpmf: Cut-points has shape {cutpoints.shape}, but must be a "
-            "vector!"
-        )
+        raise misfit("ordered_logistic_glm_lpmf", "Cut-points", cutpoints.shape, "be a vector")
     which = categories(y, len(cutpoints) + 1)
     if which is None or not size or not cutpoints.size:
         _check(ordered_logistic_glm_lpmf, None, x, None, None)

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.dispatch import plain
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, is_differentiable, operation
 from varmat.densities.density import possible
 from varmat.densities.domains import check_simplex
@@ -33,7 +32,7 @@ from varmat.densities.hmm_filter import (
     log_marginal,
     posterior_gradient,
 )
-from varmat.functions.checks import TOLERANCE, is_held, one
+from varmat.functions.checks import TOLERANCE, is_held, misfit, one
 from varmat.programs.build.loops import loop
 from varmat.programs.build.symbol import refuse, require
 
@@ -58,7 +57,7 @@ def _check(function: str, log_omegas: Operand, gamma: Operand, rho: Operand) -> 
         ("rho", rho, (states,), f"of shape {(states,)}"),
     ):
         if np.shape(x) != shape:
-            raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
+            raise misfit(function, name, np.shape(x), f"be {rule}")
     # A few numbers are checked faster as floats.
     if states <= FLOAT_STATES and all(
         min(row) >= 0.0 and one.holds(sum(row)) for row in (rho.tolist(), *gamma.tolist())

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.densities.domains import check_simplex
 from varmat.densities.hmm_filter import log_filter
+from varmat.functions.checks import misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand
@@ -78,7 +79,7 @@ def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray
         wanted = ((), (states, states), (states,))[len(values) - 1]
         if len(shape) < axes or (wanted and shape[-axes:] != wanted):
             rule = f"end with {wanted}" if wanted else "be a matrix, or a stack of them"
-            raise ShapeError(f"hmm_viterbi: {name} has shape {shape}, but must {rule}!")
+            raise misfit("hmm_viterbi", name, shape, rule)
     check_simplex("hmm_viterbi", values[1], "Gamma")
     check_simplex("hmm_viterbi", values[2], "rho")
     logs, log_gamma = filtered("hmm_viterbi", partial(np.maximum.reduce, axis=-2), *values)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import finite, positive_finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import HALF_LOG_TWO_PI, ZERO, KeptTerms, density, possible
 from varmat.densities.domains import (
@@ -22,7 +21,7 @@ from varmat.densities.domains import (
 )
 from varmat.densities.wishart import QUARTER_LOG_PI
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.checks import TOLERANCE, is_held, one
+from varmat.functions.checks import TOLERANCE, is_held, misfit, one
 from varmat.functions.linalg.determinants import log_determinant_spd_of
 from varmat.functions.linalg.lapack import inverse_triangle, log_diagonal
 from varmat.functions.linalg.spd_solves import inverse_spd_of
@@ -314,9 +313,8 @@ def lkj_cov_lpdf(
     k = len(matrix)
     for title, x in (("Location parameter", mu), ("Scale parameter", sigma)):
         if np.shape(x) not in ((), (k,)):
-            raise ShapeError(
-                f"lkj_cov_lpdf: {title} has shape {np.shape(x)}, but must be a scalar or have the "
-                f"shape ({k},)!"
+            raise misfit(
+                "lkj_cov_lpdf", title, np.shape(x), f"be a scalar or have the shape ({k},)"
             )
     factor = factor_or_none(matrix)
     if factor is None:

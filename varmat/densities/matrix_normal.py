@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import finite, positive_finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import (
     HALF_LOG_TWO_PI,
@@ -23,6 +22,7 @@ from varmat.densities.domains import possible_value, symmetric_matrix
 from varmat.densities.multi_normal import is_empty, whitened
 from varmat.densities.scale_matrices import Cholesky, Covariance, tangents
 from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.checks import misfit
 from varmat.functions.linalg.lapack import cholesky_factor, inverse_triangle, log_diagonal
 from varmat.functions.linalg.spd_solves import inverse_spd_of
 from varmat.functions.linalg.symmetric_arguments import symmetric
@@ -122,12 +122,10 @@ def _check_matrix_shapes(y: Operand, mu: Operand, sigma: Operand, d: Operand) ->
     shape, function = (np.shape(sigma)[0], np.shape(d)[0]), "matrix_normal_prec_lpdf"
     if np.shape(y) != shape:
         rule = f"have the shape {shape}, as the precision matrices say"
-        raise ShapeError(f"{function}: Random variable has shape {np.shape(y)}, but must {rule}!")
+        raise misfit(function, "Random variable", np.shape(y), rule)
     if np.shape(mu) not in ((), shape):
         rule = f"be a scalar or have the shape {shape}"
-        raise ShapeError(
-            f"{function}: Location parameter has shape {np.shape(mu)}, but must {rule}!"
-        )
+        raise misfit(function, "Location parameter", np.shape(mu), rule)
     return shape
 
 
@@ -253,12 +251,10 @@ def _check_gp_shapes(
     shape = np.shape(y)
     if len(shape) != 2 or shape[1] != n:
         rule = f"a matrix with {n} columns, as many as {kind.title} has rows"
-        raise ShapeError(f"{function}: Random variable has shape {shape}, but must be {rule}!")
+        raise misfit(function, "Random variable", shape, f"be {rule}")
     if np.shape(w) != shape[:1]:
         rule = f"{shape[:1]}: one for each row of Random variable"
-        raise ShapeError(
-            f"{function}: Kernel scales has shape {np.shape(w)}, but must have the shape {rule}!"
-        )
+        raise misfit(function, "Kernel scales", np.shape(w), f"have the shape {rule}")
     return shape[0], n
 
 

@@ -40,7 +40,7 @@ from varmat.densities.scale_matrices import (
     weighted,
 )
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.checks import is_held
+from varmat.functions.checks import is_held, misfit
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
@@ -67,7 +67,7 @@ def residuals(function: str, y: Operand, mu: Operand, title: str, k: int) -> Res
         shape = np.shape(x)
         if shape[-1:] != (k,) and (shape or x is y):
             rule = f"{k} elements along its last axis, as many as {title} has rows"
-            raise ShapeError(f"{function}: {name} has shape {shape}, but must have {rule}!")
+            raise misfit(function, name, shape, f"have {rule}")
     try:
         return y - mu
     except ValueError:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.densities.density import KeptTerms, density, integer_to, not_nan, probability
 from varmat.densities.domains import broadcast
 from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.checks import misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Plain, Result
@@ -159,10 +159,7 @@ def _observed(y: Operand, theta: Operand) -> tuple[Result, Result]:
     """The observations, None if one is not among 0, ..., K, and the probabilities for each."""
     function = "poisson_binomial_lpmf"
     if not np.ndim(theta):
-        raise ShapeError(
-            f"{function}: Probability parameters has shape (), but must be a vector (or a stack of "
-            "them)!"
-        )
+        raise misfit(function, "Probability parameters", (), "be a vector (or a stack of them)")
     *rows, count = np.shape(theta)
     shape = broadcast(function, tuple(rows), ("Successes variable", y))
     n = np.broadcast_to(np.asarray(y, np.float64), shape)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.functions.arrays.reductions import add_reduce
+from varmat.functions.checks import misfit
 from varmat.plain_arrays import BLOCK, blocks, is_scipy_sparse
 
 if TYPE_CHECKING:
@@ -119,18 +119,14 @@ def observations(function: str, x: Operand, vectors: Iterable[tuple[str, Operand
     """
     shape = np.shape(x)
     if len(shape) not in (1, 2):
-        raise ShapeError(
-            f"{function}: Matrix of independent variables has shape {shape}, but must be a matrix, "
-            "or a vector: one row!"
+        raise misfit(
+            function, "Matrix of independent variables", shape, "be a matrix, or a vector: one row"
         )
     size: int = shape[0] if len(shape) == 2 else 1
     for title, value in vectors:
         shape = np.shape(value)
         if shape not in ((), (1,), (size,)):
             if len(shape) != 1 or size != 1:
-                raise ShapeError(
-                    f"{function}: {title} has shape {shape}, but must be a scalar or have the "
-                    f"shape ({size},)!"
-                )
+                raise misfit(function, title, shape, f"be a scalar or have the shape ({size},)")
             size = shape[0]
     return size

@@ -9,13 +9,12 @@ import numpy as np
 
 from varmat.core.dispatch import plain
 from varmat.core.domains import positive, positive_finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import KeptTerms, density, is_count, not_nan
 from varmat.densities.domains import finite_vector, simplex, vectors_of
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, misfit
 from varmat.functions.special.gamma_functions import betaln, gammaln
 from varmat.functions.special.zeta_functions import digamma, zeta_difference
 from varmat.programs.build.symbol import Symbol, holds, number
@@ -43,10 +42,7 @@ def check_shapes(
             return np.broadcast_shapes(shape, other_shape)
     except ValueError:
         pass
-    raise ShapeError(
-        f"{function}: {title} has shape {shape}, but must go with {other_title}, of shape "
-        f"{other_shape}!"
-    )
+    raise misfit(function, title, shape, f"go with {other_title}, of shape {other_shape}")
 
 
 def repeats(shape: tuple[int, ...], x: Operand) -> float:

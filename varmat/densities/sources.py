@@ -6,13 +6,14 @@ The docstrings of densities, cumulative functions and random numbers are given t
 
 from __future__ import annotations
 
-import inspect
 import re
 import textwrap
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["indented", "reference_section", "references", "source_of", "told"]
+from varmat.functions.docstrings import indented
+
+__all__ = ["reference_section", "references", "source_of", "told"]
 
 # --- the works ---
 
@@ -230,6 +231,24 @@ SOURCES: dict[str, tuple[str | None, str | None]] = {
 
 _ENDING = re.compile(r"_(lpdf|lpmf|cdf|lcdf|lccdf|rng)$")
 
+# How the docstrings of densities and cumulative functions of one variable end.
+LAST_SECTIONS = """
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain.
+    ShapeError
+        If the arguments do not broadcast.
+
+    Notes
+    -----
+    {notes}
+{references}
+    Examples
+    --------
+    {examples}
+"""
+
 
 def source_of(function: str) -> str:
     """Where the formulas of a function stand, in one sentence of a docstring."""
@@ -260,11 +279,6 @@ def reference_section(function: str) -> str:
     if _ENDING.sub("", function) not in SOURCES:
         return ""
     return f"\n    References\n    ----------\n{references(function)}\n"
-
-
-def indented(function: Callable[..., Any]) -> str:
-    """The docstring of a function, indented by four blanks, of which some Pythons strip it."""
-    return textwrap.indent(inspect.cleandoc(function.__doc__ or ""), " " * 4).lstrip()
 
 
 def told(function: Callable[..., Any]) -> dict[str, str]:

@@ -55,7 +55,7 @@ from varmat.densities.density import (
 )
 from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.pointwise import Pointwise
-from varmat.densities.sources import reference_section, told
+from varmat.densities.sources import LAST_SECTIONS, reference_section, told
 from varmat.densities.traced import Outline, traced
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.ir.program import ElsewhereError, Value
@@ -576,19 +576,5 @@ _DOC = """Log {kind} of the {title}, summed over all elements.
     float or Var
         The sum over the elements to which the arguments broadcast; zero if there are none.{outside}
         ``{full}.pointwise`` is the density at each element.
-
-    Raises
-    ------
-    DomainError
-        If an argument is outside its domain.
-    ShapeError
-        If the arguments do not broadcast.
-
-    Notes
-    -----
-    {notes}
-{references}
-    Examples
-    --------
-    {examples}
 """
+_DOC += LAST_SECTIONS

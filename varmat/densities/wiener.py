@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.domains import Domain, finite, positive_finite
-from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.densities.density import Density, not_nan, positional, probability, typed
 from varmat.densities.first_passage import first_passage_ratio, log_first_passage
 from varmat.densities.univariate import LogDensity, Univariate
 from varmat.functions.arrays.exponentials import logsumexp
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, outside
 from varmat.functions.special.quadrature import gauss
 
 if TYPE_CHECKING:
@@ -113,10 +112,7 @@ def check_starts(beta: Operand, var_beta: Operand, name: str) -> None:
             place = f"[{', '.join(map(str, index))}]" if index else ""
             title, _ = VARIABILITIES["var_beta"]
             value, bound = float(given[index]), float(most[index])
-            raise DomainError(
-                f"{name}: {title}{place} is {value!r}, but must be smaller than 2 {what}, "
-                f"{bound!r}!"
-            )
+            raise outside(name, f"{title}{place}", value, f"be smaller than 2 {what}, {bound!r}")
 
 
 # The starting point is uniform on beta -+ var_beta / 2, and the nondecision time on (tau, tau +

@@ -23,7 +23,6 @@ from varmat.densities.first_passage_time import (
     mean_passage_after,
     mean_passage_before,
 )
-from varmat.densities.sources import indented
 from varmat.densities.univariate import LogDensity, Univariate
 from varmat.densities.wiener import (
     ARGUMENTS,
@@ -38,6 +37,7 @@ from varmat.densities.wiener import (
 )
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values, fixed
+from varmat.functions.docstrings import indented
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import Domain
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import ZERO, KeptTerms, density, not_nan, possible
 from varmat.densities.domains import (
@@ -24,7 +23,7 @@ from varmat.densities.domains import (
     symmetric_matrix,
 )
 from varmat.densities.scale_matrices import folded
-from varmat.functions.checks import is_held
+from varmat.functions.checks import is_held, misfit
 from varmat.functions.linalg.determinants import log_determinant_spd_of
 from varmat.functions.linalg.lapack import (
     cholesky_factor,
@@ -67,9 +66,8 @@ def _wishart(
 ) -> Result:
     k = len(s)
     if w.shape != s.shape:
-        raise ShapeError(
-            f"{function}: random variable has shape {w.shape}, but must have that of scale "
-            f"parameter, {s.shape}!"
+        raise misfit(
+            function, "random variable", w.shape, f"have that of scale parameter, {s.shape}"
         )
     check_degrees(function, nu, k)
     factors = factor_or_none(w), cholesky_factor(function, s, name="scale parameter")

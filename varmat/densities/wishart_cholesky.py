@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved
 from varmat.densities.density import ZERO, KeptTerms, StructuredDensity, member, possible
 from varmat.densities.domains import lower_factor, lower_matrix, possible_value, square_matrix
 from varmat.densities.wishart import DEGREES, HALF_LOG_TWO, check_degrees, log_multigamma, nu_slope
-from varmat.functions.checks import is_held
+from varmat.functions.checks import is_held, misfit
 from varmat.functions.linalg.lapack import log_diagonal, triangular_solve
 from varmat.functions.linalg.triangles import add_quotients, clear_above, triangle_mask, tril
 from varmat.functions.linalg.triangular_solves import solve_triangular
@@ -45,10 +44,7 @@ def _powers(nu: Operand, k: int, sign: float) -> tuple[Result, Result]:
 def _check(function: str, y: Operand, nu: Operand, s: Operand) -> int:
     k = len(s)
     if y.shape != s.shape:
-        raise ShapeError(
-            f"{function}: {_OBSERVATION} has shape {y.shape}, but must have that of {_SCALE}, "
-            f"{s.shape}!"
-        )
+        raise misfit(function, _OBSERVATION, y.shape, f"have that of {_SCALE}, {s.shape}")
     check_degrees(function, nu, k)
     return k
 

@@ -88,7 +88,7 @@ def bottom(x: Operand) -> Operand:
     return x
 
 
-def refuse_finished(function: str, y: Operand, tape: Tape, level: Level | None = None) -> None:
+def refuse_finished(function: str, y: Operand, tape: Tape) -> None:
     """Refuse a result that is a dual of a call that has ended, or one that the function made by
     hand.
     """
@@ -98,7 +98,7 @@ def refuse_finished(function: str, y: Operand, tape: Tape, level: Level | None =
                 f"{function}: the result is a Dual that was made by hand, whose derivative is not "
                 "the one asked for: return x.val or x.tan"
             )
-        if y.level.is_over and y.level is not level:
+        if y.level.is_over:
             raise TapeError(
                 f"{function}: the result has a derivative of varmat.{y.level.function}, which has "
                 "returned: what is made of the arguments of a function must not be kept for "

@@ -33,11 +33,11 @@ Arguments: TypeAlias = tuple[Any, ...]  # of a user's function, of any kind
 Argnums: TypeAlias = int | tuple[int, ...]  # positions of arguments
 
 
-def map_leaves(function: Callable[[Operand, str], object], tree: T, path: str = "") -> T:
+def map_leaves(function: Callable[[Operand, str], object], tree: T) -> T:
     """Apply ``function(leaf, path)`` to every scalar and array of `tree`; the result has the
     structure of `tree`.
     """
-    mapped: T = _mapped(function, tree, path)
+    mapped: T = _mapped(function, tree, "")
     return mapped
 
 

@@ -162,12 +162,9 @@ def check_settings(
     """Refuse settings of a NumPy function that a result made of variables cannot follow."""
     refuse_dtype(function, dtype)
     if casting not in _CASTINGS:
-        raise DomainError(
-            f"{function.__name__}: casting is {casting!r}, but must be one of "
-            f"{', '.join(_CASTINGS)}!"
-        )
+        raise outside(function.__name__, "casting", casting, f"be one of {', '.join(_CASTINGS)}")
     if device not in (None, "cpu"):
-        raise DomainError(f"{function.__name__}: device is {device!r}, but must be 'cpu'!")
+        raise outside(function.__name__, "device", device, "be 'cpu'")
     if out is not None:
         refuse_plain_out(function, out)
         if type(out) is Var or not isinstance(out, (ArrayMethods, np.ndarray, Standing)):
@@ -181,10 +178,7 @@ def delivered(function: Function, out: Operand, r: Operand) -> Result:
         return r
     name = function.__name__
     if np.shape(out) != np.shape(r):
-        raise ShapeError(
-            f"{name}: out has shape {np.shape(out)}, but must have that of the result, "
-            f"{np.shape(r)}!"
-        )
+        raise misfit(name, "out", np.shape(out), f"have that of the result, {np.shape(r)}")
     if isinstance(r, ArrayMethods if isinstance(out, np.ndarray) else MatVar):
         raise TypeError(
             f"{name}: out is a {type(out).__name__}, but must be a {type(r).__name__}, as the "
@@ -286,45 +280,56 @@ def check_integer(function: str, name: str, value: object, least: int) -> None:
         )
 
 
+def check_choice(function: str, name: str, value: Setting, *choices: Setting) -> None:
+    """Raise `DomainError` unless a setting is one of the choices."""
+    if value not in choices:
+        *others, last = map(repr, choices)
+        rule = f"{', '.join(others)} or {last}" if others else last
+        raise outside(function, name, value, f"be {rule}")
+
+
+def outside(function: str, name: str, value: object, rule: str) -> DomainError:
+    """The refusal of an argument for its value."""
+    return DomainError(f"{function}: {name} is {value!r}, but must {rule}!")
+
+
+def misfit(function: str, name: str, shape: Shape, rule: str) -> ShapeError:
+    """The refusal of an argument for its shape."""
+    return ShapeError(f"{function}: {name} has shape {shape}, but must {rule}!")
+
+
 def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:
     """Raise `ShapeError` unless `shape` is that of a square matrix or a stack of them."""
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ShapeError(
-            f"{function}: {name} has shape {shape}, but must be a square matrix (or a stack of "
-            "them)!"
-        )
+        raise misfit(function, name, shape, "be a square matrix (or a stack of them)")
 
 
-def check_array(function: str, name: str, x: Operand) -> None:
+def check_array(function: str, name: str, x: Operand, rule: str = "be an array") -> None:
     """Raise `ShapeError` if `x` is a scalar."""
     if not np.ndim(x):
-        raise ShapeError(f"{function}: {name} is a scalar, but must be an array!")
+        raise ShapeError(f"{function}: {name} is a scalar, but must {rule}!")
 
 
 def check_matrix(function: str, name: str, x: Operand) -> None:
     """Raise `ShapeError` unless `x` is a matrix or a stack of them."""
     if np.ndim(x) < 2:
-        raise ShapeError(
-            f"{function}: {name} has shape {np.shape(x)}, but must be a matrix (or a stack of "
-            "them)!"
-        )
+        raise misfit(function, name, np.shape(x), "be a matrix (or a stack of them)")
 
 
 def check_columns(function: str, name: str, x: Operand, rows: int) -> None:
     """Raise `ShapeError` unless `x` is a vector, or a matrix, with so many rows."""
     if np.ndim(x) not in (1, 2) or np.shape(x)[0] != rows:
-        raise ShapeError(
-            f"{function}: {name} has shape {np.shape(x)}, but must be a vector or a matrix with "
-            f"{rows} rows!"
-        )
+        raise misfit(function, name, np.shape(x), f"be a vector or a matrix with {rows} rows")
 
 
 def check_vectors(function: str, names: tuple[str, str], x: Operand, y: Operand) -> None:
     """Raise `ShapeError` unless `x` and `y` are vectors of one length."""
     if np.ndim(x) != 1 or np.shape(x) != np.shape(y):
-        raise ShapeError(
-            f"{function}: {names[1]} has shape {np.shape(y)}, but must be a vector as long as "
-            f"{names[0]}, of shape {np.shape(x)}!"
+        raise misfit(
+            function,
+            names[1],
+            np.shape(y),
+            f"be a vector as long as {names[0]}, of shape {np.shape(x)}",
         )
 
 

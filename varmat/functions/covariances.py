@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.domains import nonnegative, positive_finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_values, fixed
+from varmat.functions.checks import check_values, fixed, misfit
+from varmat.functions.docstrings import filled
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Result
@@ -111,60 +111,55 @@ def _matern(
     return CovarianceFunction(name, nu2, correlation, slope)
 
 
-_DOC = """{title}
-
-    Called ``{name}(x, sigma, length_scale)``, or ``{name}(x1, x2, sigma, length_scale)`` for the
-    covariances between two sets of points.
-
-    Parameters
-    ----------
-    x, x1, x2 : array_like, shape (n,) or (n, d)
-        One number or one row per point.
-    sigma : float
-        The marginal standard deviation; positive.
-    length_scale : float, or array_like of shape (d,)
-        The length scale, or one for each dimension; positive.
-
-    Returns
-    -------
-    VarMat, shape (n, n) or (n1, n2)
-
-    Raises
-    ------
-    DomainError
-        If `sigma` or `length_scale` is not positive and finite, or a point is not finite.
-    ShapeError
-        If the points do not go together.
-
-    Notes
-    -----
-    :math:`{formula}`, where :math:`r` is the distance in units of the length scale.{note}
-
-    References
-    ----------
-    Carl Edward Rasmussen and Christopher K. I. Williams, Gaussian Processes for Machine Learning,
-    MIT Press 2006, section 4.2.1.
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.{name}(np.array([0.0, 1.0]), 2.0, 1.0).round(3)
-    {example}
-    """
-
-
 def _make(kernel: CovarianceFunction, title: str, formula: str, off: str, note: str = "") -> Result:
+    @filled(kernel.name, title=title, formula=formula, note=note, off=off)
     @_shows("sigma", "length_scale")
     def covariance(x: Operand, *parameters: Operand, **named: Operand) -> Result:
+        """{title}
+
+        Called ``{name}(x, sigma, length_scale)``, or ``{name}(x1, x2, sigma, length_scale)`` for
+        the covariances between two sets of points.
+
+        Parameters
+        ----------
+        x, x1, x2 : array_like, shape (n,) or (n, d)
+            One number or one row per point.
+        sigma : float
+            The marginal standard deviation; positive.
+        length_scale : float, or array_like of shape (d,)
+            The length scale, or one for each dimension; positive.
+
+        Returns
+        -------
+        VarMat, shape (n, n) or (n1, n2)
+
+        Raises
+        ------
+        DomainError
+            If `sigma` or `length_scale` is not positive and finite, or a point is not finite.
+        ShapeError
+            If the points do not go together.
+
+        Notes
+        -----
+        :math:`{formula}`, where :math:`r` is the distance in units of the length scale.{note}
+
+        References
+        ----------
+        Carl Edward Rasmussen and Christopher K. I. Williams, Gaussian Processes for Machine
+        Learning, MIT Press 2006, section 4.2.1.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> vm.{name}(np.array([0.0, 1.0]), 2.0, 1.0).round(3)
+        array([[4.   , {off}],
+               [{off}, 4.   ]])
+        """
         return gp_stationary_cov(
             *_two_sets(kernel.name, ("sigma", "length_scale"), x, parameters, named), kernel=kernel
         )
 
-    example = f"array([[4.   , {off}],\n           [{off}, 4.   ]])"
-    covariance.__name__ = covariance.__qualname__ = kernel.name
-    covariance.__doc__ = _DOC.format(
-        title=title, name=kernel.name, formula=formula, note=note, example=example
-    )
     return covariance
 
 
@@ -254,9 +249,7 @@ def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Operand) -> Resul
     x1, x2 = as_operand(x1, "gp_periodic_cov: x"), as_operand(x2, "gp_periodic_cov: x2")
     for name, scalar in zip(names, scalars, strict=True):
         if np.ndim(scalar):
-            raise ShapeError(
-                f"gp_periodic_cov: {name} has shape {np.shape(scalar)}, but must be a scalar!"
-            )
+            raise misfit("gp_periodic_cov", name, np.shape(scalar), "be a scalar")
         check_values(partial(positive_finite.check, "gp_periodic_cov", name), scalar)
     check_points("gp_periodic_cov", x1, x2, *scalars[:2])
     sigma, length_scale, period = scalars

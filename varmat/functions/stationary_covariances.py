@@ -17,9 +17,8 @@ import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.domains import finite, positive_finite
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, misfit
 from varmat.plain_arrays import BLOCK, blocks, ones
 from varmat.programs.build.symbol import refuse, require
 
@@ -128,25 +127,16 @@ def check_points(
 ) -> None:
     for name, x in (("x", x1), ("x2", x2))[: 1 if x2 is x1 else 2]:
         if _ndim(x) not in (1, 2):
-            raise ShapeError(
-                f"{function}: {name} has shape {np.shape(x)}, but must have one row (or number) "
-                "per point!"
-            )
+            raise misfit(function, name, np.shape(x), "have one row (or number) per point")
         check_values(partial(finite.check, function, name), x)
     point = x1.shape[1:]
     if x2.shape[1:] != point:
-        raise ShapeError(
-            f"{function}: x2 has shape {np.shape(x2)}, but must have points of shape {point}, as x "
-            "has!"
-        )
+        raise misfit(function, "x2", np.shape(x2), f"have points of shape {point}, as x has")
     if _ndim(sigma):
-        raise ShapeError(f"{function}: sigma has shape {np.shape(sigma)}, but must be a scalar!")
+        raise misfit(function, "sigma", np.shape(sigma), "be a scalar")
     if _ndim(length_scale) and np.shape(length_scale) != point:
         shape = np.shape(length_scale)
-        raise ShapeError(
-            f"{function}: length_scale has shape {shape}, but must be a scalar or have shape "
-            f"{point}!"
-        )
+        raise misfit(function, "length_scale", shape, f"be a scalar or have shape {point}")
 
 
 @operation()

@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.interrupts import Interrupts, from_signal
+from varmat.interrupts import Attempt, Interrupts, from_signal
 from varmat.models import progress
 from varmat.models.callbacks import Callbacks
 from varmat.models.native_sampling import prepared
@@ -53,8 +53,6 @@ _DRAWS, _DIVERGENCES, _STEP, _GRADIENTS, SECONDS = range(5)
 STOP = -1
 # Seconds between two reports on a chain.
 BETWEEN = 0.1
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -215,8 +213,10 @@ def _begin() -> None:
 
 def _loads(job: bytes) -> str:
     """Why the model cannot be loaded in this process; empty if it can."""
-    _, error = _tried(lambda: (library(), pickle.loads(job)))
-    return "" if error is None else f"{type(error).__name__}: {error}"
+    with Attempt() as loading:
+        library()
+        pickle.loads(job)
+    return "" if loading.error is None else f"{type(loading.error).__name__}: {loading.error}"
 
 
 def stopping(board: np.ndarray) -> Callable[[], bool]:
@@ -243,17 +243,10 @@ def _travels(error: BaseException) -> bool:
     to `Exception`.
     """
     dumps = optional("cloudpickle", "Model.sample").dumps
-    there, _ = _tried(lambda: pickle.loads(dumps(error)))
-    return type(there) is type(error) and str(there) == str(error)
-
-
-def _tried(pickled: Callable[[], T]) -> tuple[T | None, Exception | None]:
-    """The result of pickling or unpickling, or its error."""
-    try:
-        return pickled(), None
-    # Any of the methods by which classes are pickled.
-    except Exception as error:
-        return None, error
+    with Attempt():
+        there = pickle.loads(dumps(error))
+        return type(there) is type(error) and str(there) == str(error)
+    return False
 
 
 # --- called in this process ---
@@ -400,10 +393,11 @@ class Chains(Watching):
             return ""
         if multiprocessing.current_process().daemon:
             return "this process may not start others"
-        self._payload, failed = _tried(lambda: cloudpickle.dumps(self._job))
-        if failed is not None:
+        with Attempt() as pickling:
+            self._payload = cloudpickle.dumps(self._job)
+        if pickling.error is not None:
             found = unpicklable(self._job.model, cloudpickle)
-            return found or f"the model cannot be pickled: {failed}"
+            return found or f"the model cannot be pickled: {pickling.error}"
         self._executor = loky.ProcessPoolExecutor(workers, initializer=_begin)
         try:
             if reason := self._of(self._executor.submit(_loads, self._payload)):
@@ -462,8 +456,9 @@ def unpicklable(model: Model, cloudpickle: Any) -> str:
     """The part of a model that cannot be pickled: data by name, or something a function reads."""
 
     def error_of(thing: object) -> str:
-        _, error = _tried(lambda: cloudpickle.dumps(thing))
-        return "" if error is None else str(error)
+        with Attempt() as pickling:
+            cloudpickle.dumps(thing)
+        return "" if pickling.error is None else str(pickling.error)
 
     functions = [each for each in (model._density, model._transformed, model._generated) if each]
     functions += [model._likelihood.function] if model._likelihood else []

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError
+from varmat.functions.checks import outside
+from varmat.functions.docstrings import filled
 from varmat.solvers.implicit import check_size, jacobian_of, solved_with
 from varmat.solvers.inner import Inner, checked_vector
 
@@ -30,7 +32,7 @@ __all__ = [
 def _positive(name: str, **settings: float) -> None:
     for title, value in settings.items():
         if not value > 0.0:
-            raise DomainError(f"{name}: {title} is {value!r}, but must be positive!")
+            raise outside(name, title, value, "be positive")
 
 
 def _residual(inner: Inner, y: np.ndarray) -> np.ndarray:
@@ -144,7 +146,10 @@ def _by_powell(
     return _solution(name, f, y_guess, args, search, **settings)
 
 
-_SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {method}.
+def _solver(
+    words: dict[str, str], settings: str = "", values: str = ""
+) -> Callable[[Function], Function]:
+    """Solve a system of algebraic equations, f(y, \\*args) = 0, by {method}.
 
     Parameters
     ----------
@@ -153,7 +158,7 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
         depends on must be among `args`.
     y_guess : array_like, shape (n,)
         Where the search starts; finite. It has no derivative.
-{settings}    *args
+    {settings}*args
         Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
         lists, tuples and dicts.
 
@@ -187,93 +192,65 @@ _SOLVER = """Solve a system of algebraic equations, f(y, \\*args) = 0, by {metho
     >>> import numpy as np, varmat as vm
     >>> def f(y, a):
     ...     return np.stack([y[0] ** 2 + y[1] - a, y[0] - y[1]])
-    >>> vm.{call}
+    >>> vm.{name}(f, np.ones(2) / 2, {values}2.0)
     array([1., 1.])
-    >>> vm.gradient(lambda a: vm.{call_of_a}[0], 2.0)
+    >>> vm.gradient(lambda a: vm.{name}(f, np.ones(2) / 2, {values}a)[0], 2.0)
     0.3333333333333333
     """
+    return filled("", _solver, settings=settings, values=values, **words)
 
 
-_NEWTON = (
-    "Newton's method with a line search",
-    (
-        "J. Nocedal and S. J. Wright, Numerical Optimization, 2nd edition, Springer, 2006,\n"
-        "       chapter 11."
-    ),
-)
-
-
-_POWELL = (
-    "Powell's hybrid method, as `scipy.optimize.root` has it",
-    (
-        "M. J. D. Powell, A hybrid method for nonlinear equations, in: Numerical Methods for\n"
-        "       Nonlinear Algebraic Equations, Gordon and Breach, 1970."
-    ),
-)
-
-
-_STEPS = """    max_steps : int
-        The most {steps}.
-"""
-
-
-_NEWTON_SETTINGS = """    scaling_step : float
+_NEWTON = {
+    "method": "Newton's method with a line search",
+    "source": "J. Nocedal and S. J. Wright, Numerical Optimization, 2nd edition, Springer, 2006,\n"
+    "       chapter 11.",
+}
+_POWELL = {
+    "method": "Powell's hybrid method, as `scipy.optimize.root` has it",
+    "source": "M. J. D. Powell, A hybrid method for nonlinear equations, in: Numerical Methods "
+    "for\n       Nonlinear Algebraic Equations, Gordon and Breach, 1970.",
+}
+_SETTINGS = """{}
+    f_tol : float
+        The norm of the residual up to which the solution is accepted.
+    max_steps : int
+        The most {}.
+    """.format
+_NEWTON_SETTINGS = _SETTINGS(
+    """scaling_step : float
         The line search gives up at steps below ``1e-12 * scaling_step``, relative to the norm of
-        `y`.
-    f_tol : float
-        The norm of the residual up to which the solution is accepted.
-""" + _STEPS.format(steps="steps")
+        `y`.""",
+    "steps",
+)
+_POWELL_SETTINGS = _SETTINGS(
+    """rel_tol : float
+        The relative change between two iterates at which the search ends.""",
+    "evaluations of `f`",
+)
 
 
-_POWELL_SETTINGS = """    rel_tol : float
-        The relative change between two iterates at which the search ends.
-    f_tol : float
-        The norm of the residual up to which the solution is accepted.
-""" + _STEPS.format(steps="evaluations of `f`")
-
-
-def _documented(function: Function, method: tuple[str, str], settings: str, call: str) -> Function:
-    called = f"{function.__name__}(f, np.ones(2) / 2, {call}"
-    function.__doc__ = _SOLVER.format(
-        method=method[0],
-        source=method[1],
-        settings=settings,
-        call=called + "2.0)",
-        call_of_a=called + "a)",
-    )
-    return function
-
-
+@_solver(_NEWTON)
 def solve_newton(f: Function, y_guess: Operand, *args: Operand) -> Result:
     return _by_newton("solve_newton", f, y_guess, args, 1e-3, 1e-6, 200)
 
 
+@_solver(_NEWTON, _NEWTON_SETTINGS, "1e-3, 1e-6, 100, ")
 def solve_newton_tol(
     f: Function, y_guess: Operand, scaling_step: float, f_tol: float, max_steps: int, *args: Operand
 ) -> Result:
     return _by_newton("solve_newton_tol", f, y_guess, args, scaling_step, f_tol, max_steps)
 
 
+@_solver(_POWELL)
 def solve_powell(f: Function, y_guess: Operand, *args: Operand) -> Result:
     return _by_powell("solve_powell", f, y_guess, args, 1e-10, 1e-6, 200)
 
 
+@_solver(_POWELL, _POWELL_SETTINGS, "1e-10, 1e-6, 100, ")
 def solve_powell_tol(
     f: Function, y_guess: Operand, rel_tol: float, f_tol: float, max_steps: int, *args: Operand
 ) -> Result:
     return _by_powell("solve_powell_tol", f, y_guess, args, rel_tol, f_tol, max_steps)
-
-
-_documented(solve_newton, _NEWTON, "", "")
-
-
-_documented(solve_newton_tol, _NEWTON, _NEWTON_SETTINGS, "1e-3, 1e-6, 100, ")
-
-
-_documented(solve_powell, _POWELL, "", "")
-
-
-_documented(solve_powell_tol, _POWELL, _POWELL_SETTINGS, "1e-10, 1e-6, 100, ")
 
 
 def algebra_solver(
@@ -493,7 +470,7 @@ def algebra_solver_fp(
     """
     for title, scale in (("u_scale", u_scale), ("f_scale", f_scale)):
         if scale is not None and not np.all(np.greater(scale, 0.0)):
-            raise DomainError(f"algebra_solver_fp: {title} is {scale!r}, but must be positive!")
+            raise outside("algebra_solver_fp", title, scale, "be positive")
     return _fixed_point("algebra_solver_fp", f, y_guess, (theta, x_r, x_i), f_tol, max_steps)
 
 

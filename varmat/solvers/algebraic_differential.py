@@ -9,10 +9,11 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dual import value_now
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped, unit_rows
+from varmat.functions.checks import misfit
+from varmat.functions.docstrings import filled
 from varmat.solvers import steppers, sundials
 from varmat.solvers.differential import MULTISTEP, MULTISTEP_LIMIT, TOLERANCES
 from varmat.solvers.initial_values import check_limits, checked_start, most_steps, stacked
@@ -229,57 +230,7 @@ def _solved(
     limits: Limits,
     args: Sequence[Operand],
 ) -> Result:
-    check_limits(name, limits)
-    if is_differentiable([t0, ts]):
-        raise TypeError(
-            f"{name}: t0 or ts carries derivatives, but must be plain numbers, for the solution "
-            "has none in the times!"
-        )
-    yy0, yp0 = stacked(yy0), stacked(yp0)
-    inner = Inner(name, residual, args)
-    state, start, times = checked_start(name, yy0, t0, ts, [*leaves_of(args)], "yy0")
-    rates = np.asarray(data(value_now(yp0), f"{name}: yp0"))
-    if rates.shape != state.shape:
-        raise ShapeError(
-            f"{name}: yp0 has shape {rates.shape}, but must have that of yy0, {state.shape}!"
-        )
-    check_finite(name, "yp0", rates)
-    if not sundials.has_sundials():
-        raise ImportError(
-            f'{name}: scikit-sundae is not installed: in a clone of varmat, pip install -e ".[ode]"'
-        )
-    operands = [x if is_differentiable(x) else p for x, p in ((yy0, state), (yp0, rates))]
-    return dae_solution(
-        *operands,
-        *inner.leaves,
-        system=Residual(inner, state.size),
-        times=np.concatenate([[start], times]),
-        limits=(*limits[:2], limits[2] or most_steps("bdf", times.size)),
-        in_state=is_differentiable(yy0),
-    )
-
-
-def dae(
-    residual: Function, yy0: Operand, yp0: Operand, t0: float, ts: Operand, *args: Operand
-) -> Result:
-    return _solved("dae", residual, yy0, yp0, t0, ts, MULTISTEP, args)
-
-
-def dae_tol(
-    residual: Function,
-    yy0: Operand,
-    yp0: Operand,
-    t0: float,
-    ts: Operand,
-    rel_tol: float,
-    abs_tol: float,
-    max_num_steps: int,
-    *args: Operand,
-) -> Result:
-    return _solved("dae_tol", residual, yy0, yp0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)
-
-
-_DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) = 0, by backward
+    """Solve a system of differential-algebraic equations, F(t, y, y', ...) = 0, by backward
     differentiation formulas.
 
     Parameters
@@ -296,7 +247,7 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
         Initial time, finite.
     ts : array_like, shape (T,)
         Times of the solution: finite, above `t0`, in ascending order.
-{settings}    *args
+    {settings}*args
         Further arguments of `residual`; finite. Scalars and arrays in them may be variables, to
         any depth of lists, tuples and dicts.
 
@@ -341,15 +292,57 @@ _DOC = """Solve a system of differential-algebraic equations, F(t, y, y', ...) =
     >>> def residual(t, yy, yp, rate):
     ...     return np.stack([yp[0] + rate * yy[0], yy[0] + yy[1] - 1.0])
     >>> def f(rate):
-    ...     return vm.{call}rate)
+    ...     return vm.{name}(residual, [1.0, 0.0], [-0.5, 0.5], 0.0, [2.0], {given}rate)
     >>> f(0.5).round(4)
     array([[0.3679, 0.6321]])
     >>> round(vm.gradient(lambda rate: f(rate)[0, 0], 0.5), 4)
     -0.7358
     """
-_CALL = "(residual, [1.0, 0.0], [-0.5, 0.5], 0.0, [2.0], "
+    check_limits(name, limits)
+    if is_differentiable([t0, ts]):
+        raise TypeError(
+            f"{name}: t0 or ts carries derivatives, but must be plain numbers, for the solution "
+            "has none in the times!"
+        )
+    yy0, yp0 = stacked(yy0), stacked(yp0)
+    inner = Inner(name, residual, args)
+    state, start, times = checked_start(name, yy0, t0, ts, [*leaves_of(args)], "yy0")
+    rates = np.asarray(data(value_now(yp0), f"{name}: yp0"))
+    if rates.shape != state.shape:
+        raise misfit(name, "yp0", rates.shape, f"have that of yy0, {state.shape}")
+    check_finite(name, "yp0", rates)
+    if not sundials.has_sundials():
+        raise ImportError(
+            f'{name}: scikit-sundae is not installed: in a clone of varmat, pip install -e ".[ode]"'
+        )
+    operands = [x if is_differentiable(x) else p for x, p in ((yy0, state), (yp0, rates))]
+    return dae_solution(
+        *operands,
+        *inner.leaves,
+        system=Residual(inner, state.size),
+        times=np.concatenate([[start], times]),
+        limits=(*limits[:2], limits[2] or most_steps("bdf", times.size)),
+        in_state=is_differentiable(yy0),
+    )
 
-dae.__doc__ = _DOC.format(settings="", call="dae" + _CALL, limit=MULTISTEP_LIMIT)
-dae_tol.__doc__ = _DOC.format(
-    settings=TOLERANCES, call="dae_tol" + _CALL + "1e-9, 1e-9, 10000, ", limit=""
-)
+
+@filled("", _solved, settings="", given="", limit=MULTISTEP_LIMIT)
+def dae(
+    residual: Function, yy0: Operand, yp0: Operand, t0: float, ts: Operand, *args: Operand
+) -> Result:
+    return _solved("dae", residual, yy0, yp0, t0, ts, MULTISTEP, args)
+
+
+@filled("", _solved, settings=TOLERANCES, given="1e-9, 1e-9, 10000, ", limit="")
+def dae_tol(
+    residual: Function,
+    yy0: Operand,
+    yp0: Operand,
+    t0: float,
+    ts: Operand,
+    rel_tol: float,
+    abs_tol: float,
+    max_num_steps: int,
+    *args: Operand,
+) -> Result:
+    return _solved("dae_tol", residual, yy0, yp0, t0, ts, (rel_tol, abs_tol, max_num_steps), args)

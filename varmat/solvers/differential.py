@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError
+from varmat.functions.checks import check_choice, outside
+from varmat.functions.docstrings import filled
 from varmat.solvers.initial_values import SolverSettings, check_limits, solution
 
 if TYPE_CHECKING:
@@ -48,11 +49,7 @@ def _solved(
     limits: Limits,
     args: Sequence[Operand],
 ) -> Result:
-    check_limits(name, limits)
-    return solution(name, f, y0, t0, ts, args, SolverSettings(method, *limits[:2], limits[2] or 0))
-
-
-_DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
+    """Solve an initial value problem, y' = f(t, y, ...), by {method}.
 
     Parameters
     ----------
@@ -65,7 +62,7 @@ _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
         Initial time, finite, in the unit of time of `f`.
     ts : array_like, shape (T,)
         Times of the solution: finite, above `t0`, in ascending order.
-{settings}    *args
+    {settings}*args
         Further arguments of `f`; finite. Scalars and arrays in them may be variables, to any depth
         of lists, tuples and dicts.
 
@@ -106,17 +103,23 @@ _DOC = """Solve an initial value problem, y' = f(t, y, ...), by {method}.
     >>> import numpy as np, varmat as vm
     >>> def decay(t, y, rate):
     ...     return -rate * y
-    >>> vm.{call}0.5).round(4)
+    >>> vm.{name}(decay, [1.0], 0.0, [1.0, 2.0], {given}0.5).round(4)
     array([[0.6065],
            [0.3679]])
-    >>> round(vm.gradient(lambda k: vm.{call}k)[1, 0], 0.5), 4)
+    >>> def f(rate):
+    ...     return vm.{name}(decay, [1.0], 0.0, [1.0, 2.0], {given}rate)[1, 0]
+    >>> round(vm.gradient(f, 0.5), 4)
     -0.7358
     """
-TOLERANCES = """    rel_tol, abs_tol : float
+    check_limits(name, limits)
+    return solution(name, f, y0, t0, ts, args, SolverSettings(method, *limits[:2], limits[2] or 0))
+
+
+TOLERANCES = """rel_tol, abs_tol : float
         Tolerances of the error of one step; positive.
     max_num_steps : int
         The most steps from one output time to the next.
-"""
+    """
 _SUNDIALS = (
     "It is CVODE's, through scikit-sundae, where that is installed (the\n"
     "    extra ``[ode]``). Elsewhere it is `{scipy}`, which takes more steps at small tolerances."
@@ -153,10 +156,18 @@ _METHODS = {
 
 def _solvers(method: str, limits: Limits) -> tuple[Function, Function]:
     """The function of a method with these limits, and the one that takes them."""
+    words = dict(zip(("method", "notes", "source"), _METHODS[method], strict=True))
+    is_recorded = limits is ONE_STEP
+    words["native"] = _IN_PROGRAMS if is_recorded else _BY_CALLS
+    limit = ONE_STEP_LIMIT if is_recorded else MULTISTEP_LIMIT
 
+    @filled(f"ode_{method}", _solved, settings="", given="", limit=limit, **words)
     def solve(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
         return _solved(f"ode_{method}", method, f, y0, t0, ts, limits, args)
 
+    given = "1e-9, 1e-9, 10000, "
+
+    @filled(f"ode_{method}_tol", _solved, settings=TOLERANCES, given=given, limit="", **words)
     def solve_tol(
         f: Function,
         y0: Operand,
@@ -170,18 +181,6 @@ def _solvers(method: str, limits: Limits) -> tuple[Function, Function]:
         limits = (rel_tol, abs_tol, max_num_steps)
         return _solved(f"ode_{method}_tol", method, f, y0, t0, ts, limits, args)
 
-    words = dict(zip(("method", "notes", "source"), _METHODS[method], strict=True))
-    is_recorded = limits is ONE_STEP
-    words["native"] = _IN_PROGRAMS if is_recorded else _BY_CALLS
-    limit = ONE_STEP_LIMIT if is_recorded else MULTISTEP_LIMIT
-    for function, settings, given, said in (
-        (solve, "", "", limit),
-        (solve_tol, TOLERANCES, "1e-9, 1e-9, 10000, ", ""),
-    ):
-        name = f"ode_{method}" + "_tol" * (function is solve_tol)
-        function.__name__ = function.__qualname__ = name
-        call = f"{name}(decay, [1.0], 0.0, [1.0, 2.0], {given}"
-        function.__doc__ = _DOC.format(call=call, settings=settings, limit=said, **words)
     return solve, solve_tol
 
 
@@ -295,14 +294,13 @@ def ode_adjoint_tol_ctl(
     }  # fmt: skip
     for title, value in tolerances.items():
         if not np.all(np.isfinite(value) & np.greater(value, 0.0)):
-            raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
+            raise outside(name, title, value, "be positive and finite")
     choices = {
         "interpolation_polynomial": interpolation_polynomial, "solver_forward": solver_forward,
          "solver_backward": solver_backward,
     }  # fmt: skip
     for title, value in choices.items():
-        if value not in (1, 2):
-            raise DomainError(f"{name}: {title} is {value!r}, but must be 1 or 2!")
+        check_choice(name, title, value, 1, 2)
     methods = ["adams", "bdf"]
     backward = (
         methods[solver_backward - 1],
@@ -319,7 +317,8 @@ def ode_adjoint_tol_ctl(
     return solution(name, f, y0, t0, ts, args, how)
 
 
-_OLDER = """`{new}` with the arguments of older Stan programs.
+def _older(name: str, method: str) -> Function:
+    """`{new}` with the arguments of older Stan programs.
 
     Parameters
     ----------
@@ -365,11 +364,9 @@ _OLDER = """`{new}` with the arguments of older Stan programs.
     >>> vm.{name}(decay, [1.0], 0.0, [2.0], np.array([0.5]), [], []).round(4)
     array([[0.3679]])
     """
-
-
-def _older(name: str, method: str) -> Function:
     new = f"ode_{method}_tol"
 
+    @filled(name, _older, new=new, short=new.removesuffix("_tol"))
     def function(
         f: Function,
         y0: Operand,
@@ -385,8 +382,6 @@ def _older(name: str, method: str) -> Function:
         limits = (relative_tolerance, absolute_tolerance, max_num_steps)
         return _solved(name, method, f, y0, t0, ts, limits, (theta, x_r, x_i))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = _OLDER.format(name=name, new=new, short=new.removesuffix("_tol"))
     return function
 
 

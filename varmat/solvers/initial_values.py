@@ -10,10 +10,11 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dual import value_now
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped
+from varmat.functions.checks import misfit, outside
 from varmat.programs.build.symbol import UntraceableError, require
 from varmat.solvers.inner import Inner, checked_vector
 from varmat.solvers.runge_kutta import RungeKutta
@@ -48,7 +49,7 @@ def check_limits(name: str, limits: Limits) -> None:
     """Refuse tolerances or a number of steps that are not positive and finite."""
     for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
         if value is not None and not 0.0 < value < np.inf:
-            raise DomainError(f"{name}: {title} is {value!r}, but must be positive and finite!")
+            raise outside(name, title, value, "be positive and finite")
 
 
 def most_steps(method: str, times: int) -> int:
@@ -101,20 +102,17 @@ def checked_start(
     state, times = checked_vector(name, title, y0), checked_vector(name, "ts", ts)
     start = data(value_now(t0), f"{name}: t0")
     if type(start) is not float:
-        raise ShapeError(f"{name}: t0 has shape {np.shape(start)}, but must be a scalar!")
+        raise misfit(name, "t0", np.shape(start), "be a scalar")
     if not np.isfinite(start):
-        raise DomainError(f"{name}: t0 is {start!r}, but must be finite!")
+        raise outside(name, "t0", start, "be finite")
     late = np.flatnonzero(np.diff(times) < 0.0)
     if late.size:
         i = int(late[0]) + 1
-        raise DomainError(
-            f"{name}: ts[{i}] is {float(times[i])!r}, but must not be below ts[{i - 1}], "
-            f"{float(times[i - 1])!r}!"
+        raise outside(
+            name, f"ts[{i}]", float(times[i]), f"not be below ts[{i - 1}], {float(times[i - 1])!r}"
         )
     if not start < times[0]:
-        raise DomainError(
-            f"{name}: t0 is {start!r}, but must be less than ts[0], {float(times[0])!r}!"
-        )
+        raise outside(name, "t0", start, f"be less than ts[0], {float(times[0])!r}")
     for x in args:
         values = np.asarray(value_now(x)) if not callable(x) else np.zeros(())
         if values.dtype.kind == "f" and not np.isfinite(values).all():

@@ -21,6 +21,7 @@ from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded import recorded
 from varmat.derivatives.structure import map_leaves
+from varmat.functions.checks import misfit, outside
 from varmat.interrupts import from_signal
 from varmat.programs.run import has_native
 
@@ -49,7 +50,7 @@ def checked_vector(name: str, title: str, x: Operand, ndmin: int = 0) -> np.ndar
     """The plain values of a vector with elements, all finite, in a new array."""
     values = np.array(data(value_now(x), f"{name}: {title}"), ndmin=ndmin)
     if values.ndim != 1:
-        raise ShapeError(f"{name}: {title} has shape {values.shape}, but must be a vector!")
+        raise misfit(name, title, values.shape, "be a vector")
     if not values.size:
         raise ShapeError(f"{name}: {title} has no elements, but must have at least one!")
     check_finite(name, title, values)
@@ -59,7 +60,7 @@ def checked_vector(name: str, title: str, x: Operand, ndmin: int = 0) -> np.ndar
 def check_finite(name: str, title: str, x: np.ndarray) -> None:
     if not np.isfinite(x).all():
         i = int(np.flatnonzero(~np.isfinite(x))[0])
-        raise DomainError(f"{name}: {title}[{i}] is {float(x[i])!r}, but must be finite!")
+        raise outside(name, f"{title}[{i}]", float(x[i]), "be finite")
 
 
 def native_pays(count: int) -> bool:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.dual import value_now
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.variables import data
+from varmat.functions.checks import misfit, outside
 from varmat.functions.special.gamma_functions import lgamma, log_rising_factorial
 from varmat.functions.special.logistic_functions import log1p_exp
 from varmat.solvers.laplace_marginal import EXAMPLE_TOLERANCES, document, laplace_functions
@@ -71,13 +72,11 @@ def _grouped(
     """Check the arguments of the log likelihood, and return them by groups."""
     y, y_index = np.asarray(y), np.asarray(y_index)
     if np.ndim(k) != 2:
-        raise ShapeError(
-            f"{name}: the covariance has shape {np.shape(k)}, but must be a square matrix!"
-        )
+        raise misfit(name, "the covariance", np.shape(k), "be a square matrix")
     n = np.shape(k)[0]
     for title, x in (("y", y), ("y_index", y_index)):
         if x.ndim != 1:
-            raise ShapeError(f"{name}: {title} has shape {x.shape}, but must be a vector!")
+            raise misfit(name, title, x.shape, "be a vector")
         if x.size and x.dtype.kind not in "iub":
             raise TypeError(
                 f"{name}: {title} has elements of the type {x.dtype}, but must have integers!"
@@ -93,9 +92,7 @@ def _grouped(
     ):
         wrong = np.flatnonzero((x < 0) | (x > end))
         if wrong.size:
-            raise DomainError(
-                f"{name}: {title}[{wrong[0]}] is {int(x[wrong[0]])!r}, but must be {what}!"
-            )
+            raise outside(name, f"{title}[{wrong[0]}]", int(x[wrong[0]]), f"be {what}")
     for title, x, shapes in (("m", m, [(), (n,)]), *(("eta", x, [()]) for x in eta)):
         values = (
             np.asarray(data(value_now(x), f"{name}: {title}"))
@@ -103,16 +100,13 @@ def _grouped(
             else None
         )
         if np.shape(x) not in shapes:
-            raise ShapeError(
-                f"{name}: {title} has shape {np.shape(x)}, but must have shape "
-                f"{' or '.join(map(str, shapes))}!"
-            )
+            raise misfit(name, title, np.shape(x), f"have shape {' or '.join(map(str, shapes))}")
         if (
             values is not None
             and not (np.isfinite(values) & (values > (0.0 if title == "eta" else -np.inf))).all()
         ):
             what = "positive finite" if title == "eta" else "finite"
-            raise DomainError(f"{name}: {title} is {values.tolist()!r}, but must be {what}!")
+            raise outside(name, title, values.tolist(), f"be {what}")
     m = np.stack(m) if isinstance(m, (list, tuple)) else m
     sums = np.bincount(y_index, weights=y, minlength=n)
     return (m, sums, np.bincount(y_index, minlength=n).astype(float), y.astype(float), *eta)

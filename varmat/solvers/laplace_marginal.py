@@ -13,6 +13,8 @@ from varmat.core.dual import value_now
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
+from varmat.functions.checks import check_choice, outside
+from varmat.functions.docstrings import filled
 from varmat.functions.linalg.determinants import log_determinant
 from varmat.solvers.inner import Inner
 from varmat.solvers.latent_modes import Control, DirectionalRate, Mode, blocks_of, find_mode, units
@@ -187,20 +189,15 @@ def control_of(name: str, given: Operand) -> Control:
 
 def _checked(name: str, control: Control) -> Control:
     if not 0.0 < control.tolerance < np.inf:
-        raise DomainError(
-            f"{name}: tolerance is {control.tolerance!r}, but must be positive and finite!"
-        )
+        raise outside(name, "tolerance", control.tolerance, "be positive and finite")
     for title, value, least in (
         ("max_num_steps", control.max_num_steps, 1),
         ("hessian_block_size", control.block, 1),
         ("max_steps_line_search", control.max_steps_line_search, 0),
     ):
         if value != int(value) or value < least:
-            raise DomainError(
-                f"{name}: {title} is {value!r}, but must be an integer that is at least {least}!"
-            )
-    if control.solver not in (1, 2, 3):
-        raise DomainError(f"{name}: solver is {control.solver!r}, but must be 1, 2 or 3!")
+            raise outside(name, title, value, f"be an integer that is at least {least}")
+    check_choice(name, "solver", control.solver, 1, 2, 3)
     if control.theta_0 is None:
         return control
     start = np.asarray(data(value_now(control.theta_0), f"{name}: theta_0"))
@@ -274,6 +271,57 @@ def laplace_functions(
 def _laplace_function(
     name: str, given: Sequence[str], problem: Callable[..., tuple[Function, Sequence[Operand]]]
 ) -> Function:
+    """{title}
+
+    Parameters
+    ----------
+    {before}
+    covariance_function : callable
+        ``covariance_function(*covariance_args)`` returns the covariance of the latent variables,
+        shape (n, n).
+    covariance_args : tuple{after}
+
+    Returns
+    -------
+    {returns}
+
+    Raises
+    ------
+    DomainError
+        If an argument is outside its domain; if the search does not find a maximum; if the Hessian
+        has elements outside its blocks.
+    ShapeError
+        If the covariance is not square, the log likelihood is not a scalar, or an argument has a
+        wrong shape.
+    TypeError
+        If a function is not callable{draws}.
+
+    Notes
+    -----
+    The latent variables theta are normal with mean zero and covariance K. With them
+    integrated out, the log density of the observations is approximately
+    log p(y | theta) - theta' K^-1 theta / 2 - log det(I + K W) / 2 at the mode of theta, where W is
+    minus the Hessian of the log likelihood in theta. Newton's method with a line search finds the
+    mode [1]_. It goes on to the last digits, because an error of the mode would enter the
+    derivatives. The gradient takes third derivatives of the log likelihood along as many directions
+    as a block of its Hessian has columns [2]_; the derivative in K is one matrix, which the reverse
+    pass of the covariance function takes over. Second derivatives differentiate the formula at the
+    mode, with dense matrices; each direction takes about ten times as long.{latent}
+
+    References
+    ----------
+    .. [1] C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine
+       Learning, MIT Press, 2006, algorithms 3.1 and 5.1.
+    .. [2] C. Margossian, A. Vehtari, D. Simpson and R. Agrawal, Hamiltonian Monte Carlo using an
+       adjoint-differentiated Laplace approximation, NeurIPS 33, 2020.
+    .. [3] Stan Functions Reference, "Embedded Laplace Approximation".
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> x, y = np.arange(4.0), np.array({y})
+    {example}
+    """
     names = [*given, "covariance_function", "covariance_args"]
     places = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in names]
     if "_tol" in name:
@@ -317,29 +365,6 @@ laplace_marginal, laplace_marginal_tol, laplace_latent_rng, laplace_latent_tol_r
 )
 
 
-NOTES = """The latent variables theta are normal with mean zero and covariance K. With them
-    integrated out, the log density of the observations is approximately
-    log p(y | theta) - theta' K^-1 theta / 2 - log det(I + K W) / 2 at the mode of theta, where W is
-    minus the Hessian of the log likelihood in theta. Newton's method with a line search finds the
-    mode [1]_. It goes on to the last digits, because an error of the mode would enter the
-    derivatives. The gradient takes third derivatives of the log likelihood along as many directions
-    as a block of its Hessian has columns [2]_; the derivative in K is one matrix, which the reverse
-    pass of the covariance function takes over. Second derivatives differentiate the formula at the
-    mode, with dense matrices; each direction takes about ten times as long."""
-LATENT = """ A draw is normal, with the mode as its mean and the covariance (K^-1 + W)^-1."""
-REFERENCES = """.. [1] C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine
-       Learning, MIT Press, 2006, algorithms 3.1 and 5.1.
-    .. [2] C. Margossian, A. Vehtari, D. Simpson and R. Agrawal, Hamiltonian Monte Carlo using an
-       adjoint-differentiated Laplace approximation, NeurIPS 33, 2020.
-    .. [3] Stan Functions Reference, "Embedded Laplace Approximation"."""
-RAISES = """DomainError
-        If an argument is outside its domain; if the search does not find a maximum; if the Hessian
-        has elements outside its blocks.
-    ShapeError
-        If the covariance is not square, the log likelihood is not a scalar, or an argument has a
-        wrong shape.
-    TypeError
-        If a function is not callable{draws}."""
 TOLERANCES = """
     tolerances : tuple
         ``(theta_0, tolerance, max_num_steps, hessian_block_size, solver, max_steps_line_search,
@@ -362,39 +387,6 @@ GENERAL = """log_likelihood : callable
         depends on must be among its arguments.
     likelihood_args : tuple
         Scalars and arrays in it may be variables, to any depth of lists, tuples and dicts."""
-COVARIANCE = """
-    covariance_function : callable
-        ``covariance_function(*covariance_args)`` returns the covariance of the latent variables,
-        shape (n, n).
-    covariance_args : tuple"""
-DOC = """{title}
-
-    Parameters
-    ----------
-    {parameters}
-
-    Returns
-    -------
-    {returns}
-
-    Raises
-    ------
-    {raises}
-
-    Notes
-    -----
-    {notes}
-
-    References
-    ----------
-    {references}
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> x, y = np.arange(4.0), np.array({y})
-    {example}
-    """
 
 
 def document(
@@ -403,21 +395,22 @@ def document(
     """Give a function of this family its docstring."""
     name = function.__name__
     latent, tol = name.endswith("_rng"), "_tol" in name
-    before, after = parameters.split("|") if "|" in parameters else (parameters, "")
-    function.__doc__ = DOC.format(
+    before, _, after = parameters.partition("|")
+    filled(
+        "",
+        _laplace_function,
         title=title,
         y=y,
         example=example,
-        notes=NOTES + (LATENT if latent else ""),
-        references=REFERENCES,
-        parameters=before + COVARIANCE + (TOLERANCES if tol else after) + (DRAWS if latent else ""),
+        latent=LATENT if latent else "",
+        before=before,
+        after=(TOLERANCES if tol else after) + (DRAWS if latent else ""),
         returns="ndarray, shape (n,) or (size, n)" if latent else "float or Var",
-        raises=RAISES.format(
-            draws=", or an argument of a draw carries derivatives" if latent else ""
-        ),
-    )
+        draws=", or an argument of a draw carries derivatives" if latent else "",
+    )(function)
 
 
+LATENT = " A draw is normal, with the mode as its mean and the covariance (K^-1 + W)^-1."
 _TITLE = "The log likelihood of a latent Gaussian model, by Laplace's approximation."
 _LATENT_TITLE = "Draw the latent variables of a latent Gaussian model, by Laplace's approximation."
 _FUNCTIONS = """>>> def log_likelihood(theta, y):

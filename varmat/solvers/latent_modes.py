@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
+from varmat.functions.checks import misfit, outside
 from varmat.solvers.inner import Inner
 
 if TYPE_CHECKING:
@@ -221,30 +222,26 @@ def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Operand], control: C
 
 def _check_covariance(name: str, k: np.ndarray, control: Control) -> None:
     if k.ndim != 2 or k.shape[0] != k.shape[1] or not k.size:
-        raise ShapeError(
-            f"{name}: the covariance has shape {k.shape}, but must be a square matrix!"
-        )
+        raise misfit(name, "the covariance", k.shape, "be a square matrix")
     if not np.isfinite(k).all():
         i, j = np.argwhere(~np.isfinite(k))[0].tolist()
-        raise DomainError(
-            f"{name}: the covariance[{i}, {j}] is {float(k[i, j])!r}, but must be finite!"
-        )
+        raise outside(name, f"the covariance[{i}, {j}]", float(k[i, j]), "be finite")
     if np.abs(k - k.T).max() > 1e-8 * np.abs(k).max():
         i, j = np.unravel_index(np.abs(k - k.T).argmax(), k.shape)
-        raise DomainError(
-            f"{name}: the covariance[{i}, {j}] is {float(k[i, j])!r}, but must be equal to that of "
-            f"[{j}, {i}], {float(k[j, i])!r}!"
+        raise outside(
+            name,
+            f"the covariance[{i}, {j}]",
+            float(k[i, j]),
+            f"be equal to that of [{j}, {i}], {float(k[j, i])!r}",
         )
     n = len(k)
     if n % control.block:
-        raise DomainError(
-            f"{name}: hessian_block_size is {control.block!r}, but must divide the number of "
-            f"latent variables, {n}!"
+        raise outside(
+            name, "hessian_block_size", control.block, f"divide the number of latent variables, {n}"
         )
     if control.theta_0 is not None and np.shape(control.theta_0) != (n,):
-        raise ShapeError(
-            f"{name}: theta_0 has shape {np.shape(control.theta_0)}, but must have that of the "
-            f"latent variables, ({n},)!"
+        raise misfit(
+            name, "theta_0", np.shape(control.theta_0), f"have that of the latent variables, ({n},)"
         )
 
 
@@ -264,10 +261,7 @@ class Search:
         if is_differentiable(found):
             raise lost(self.inner.name, found)
         if np.shape(found):
-            raise ShapeError(
-                f"{self.inner.name}: the log likelihood has shape {np.shape(found)}, but must be a "
-                "scalar!"
-            )
+            raise misfit(self.inner.name, "the log likelihood", np.shape(found), "be a scalar")
         return float(data(found, f"{self.inner.name}: what the log likelihood returns"))
 
     def derivatives(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import data
 from varmat.derivatives.structure import leaves_of, shaped
+from varmat.functions.checks import misfit, outside
 from varmat.solvers.double_exponential import RangeSums, integrals
 from varmat.solvers.inner import Inner
 
@@ -95,9 +96,7 @@ def integrate_1d(
     name = "integrate_1d"
     low, high = _limits(name, a, b)
     if not relative_tolerance > 0.0:
-        raise DomainError(
-            f"{name}: relative_tolerance is {relative_tolerance!r}, but must be positive!"
-        )
+        raise outside(name, "relative_tolerance", relative_tolerance, "be positive")
     inner = Inner(name, f, args)
     if not inner.leaves and not is_differentiable([a, b]):
         return float(_integral(inner, low, high, (), relative_tolerance)[0])
@@ -109,11 +108,11 @@ def _limits(name: str, a: Operand, b: Operand) -> tuple[float, float]:
     low, high = (data(value_now(x), f"{name}: {title}") for x, title in ((a, "a"), (b, "b")))
     for x, title in ((low, "a"), (high, "b")):
         if type(x) is not float:
-            raise ShapeError(f"{name}: {title} has shape {np.shape(x)}, but must be a scalar!")
+            raise misfit(name, title, np.shape(x), "be a scalar")
         if math.isnan(x):
             raise DomainError(f"{name}: {title} is nan, but must not be nan!")
     if low > high:
-        raise DomainError(f"{name}: a is {low!r}, but must be at most b, {high!r}!")
+        raise outside(name, "a", low, f"be at most b, {high!r}")
     return low, high
 
 

@@ -18,6 +18,7 @@ from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
+from varmat.functions.checks import misfit, outside
 from varmat.interrupts import Noted, from_signal
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import called
@@ -72,9 +73,11 @@ class Body:
         after, made = self.function(carried, row, shared)
         for i, (x, y) in enumerate(zip(carried, after, strict=True)):
             if np.shape(x) != np.shape(y):
-                raise ShapeError(
-                    f"{self.name}: array {i + 1} of what f carries on has shape {np.shape(y)}, but "
-                    f"must have that of init, {np.shape(x)}!"
+                raise misfit(
+                    self.name,
+                    f"array {i + 1} of what f carries on",
+                    np.shape(y),
+                    f"have that of init, {np.shape(x)}",
                 )
         return [*after, *made]
 
@@ -421,7 +424,7 @@ def scan(
     """
     name = "scan"
     if checkpoints is not None and not checkpoints > 0:
-        raise DomainError(f"{name}: checkpoints is {checkpoints!r}, but must be positive!")
+        raise outside(name, "checkpoints", checkpoints, "be positive")
     inner = Inner(name, f, args)
     carried = _leaves(name, "init", init)
     columns, count = _columns(name, xs, length)

@@ -34,7 +34,7 @@ from varmat.core.operation import is_differentiable
 from varmat.core.variables import Var
 from varmat.densities.density import argument_lines, ieee, positional, typed
 from varmat.densities.pointwise import Pointwise
-from varmat.densities.sources import reference_section, told
+from varmat.densities.sources import LAST_SECTIONS, reference_section, told
 from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate
 from varmat.functions.checks import fixed, is_held
 from varmat.functions.special.logistic_functions import exprel, log1m_exp
@@ -417,19 +417,5 @@ _DOC = """{of} an observation, {title}; {over} over all elements.
     float or Var
         The {what} over the elements to which the arguments broadcast; {neutral} if there are
         none.{outside} ``{full}.pointwise`` is that of each element.
-
-    Raises
-    ------
-    DomainError
-        If an argument is outside its domain.
-    ShapeError
-        If the arguments do not broadcast.
-
-    Notes
-    -----
-    {notes}
-{references}
-    Examples
-    --------
-    {examples}
 """
+_DOC += LAST_SECTIONS

@@ -16,8 +16,9 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.beta_counts import beta_binomial_lpmf, beta_neg_binomial_lpmf
 from varmat.densities.density import not_nan, positional, typed
 from varmat.densities.poisson_binomial import poisson_binomial_lpmf
-from varmat.densities.sources import indented, references
+from varmat.densities.sources import references
 from varmat.functions.arrays.exponentials import logsumexp
+from varmat.functions.docstrings import indented
 from varmat.functions.special.gamma_functions import lbeta
 from varmat.functions.special.logistic_functions import log1m_exp
 
@@ -35,7 +36,8 @@ LOG_HALF = math.log(0.5)
 
 # The logarithm of the sum of masses up to an observation, or of those above it. The docstring is
 # that of all instances, but for some words. `sides` gives the logarithms of both sums, `top` the
-# largest number of successes.
+# largest number of successes; `axes` says how many of the last axes of a parameter belong to one
+# observation.
 class LogSum:
     """{words}, {title}; {over} over all observations.
 
@@ -74,11 +76,11 @@ class LogSum:
 
     # `arguments` has the title and the domain of each argument, the same as for the mass.
     def __init__(
-        self, name: str, mass: Operand, upper: bool, sides: Function, top: Function
+        self, name: str, mass: Operand, upper: bool, sides: Function, top: Function, axes: int
     ) -> None:
         self.__name__ = self.__qualname__ = self.name = name
         self.arguments, self.mass = mass.arguments, mass
-        self._upper, self._sides, self._top = upper, sides, top
+        self._upper, self._sides, self._top, self._axes = upper, sides, top, axes
         self.__signature__ = inspect.Signature(positional(mass.arguments))
 
     def __reduce__(self) -> str:
@@ -107,11 +109,7 @@ class LogSum:
             raise type(error)(str(error).replace(self.mass.name, self.name, 1)) from None
 
     def _elements(self, n: Operand, rest: list[Plain]) -> Result:
-        # The last argument of the Poisson binomial mass has a vector for each observation.
-        shapes = [np.shape(x) for x in rest]
-        if self.mass is poisson_binomial_lpmf:
-            self.mass(0.0, *rest)
-            shapes = [shapes[0][:-1]]
+        shapes = [np.shape(x)[: max(np.ndim(x) - self._axes, 0)] for x in rest]
         try:
             shape = np.broadcast_shapes(n.shape, *shapes)
         except ValueError:
@@ -119,24 +117,19 @@ class LogSum:
                 f"{self.mass.name}: the arguments have shapes {[n.shape, *shapes]}, but must "
                 "broadcast!"
             ) from None
-        if self.mass is not poisson_binomial_lpmf:
-            self.mass(np.zeros(n.shape), *rest)
+        self.mass(np.zeros(n.shape), *rest)  # checks their domains
         full = [
             np.broadcast_to(x, shape + np.shape(x)[len(s) :]) if np.shape(x) else x
             for x, s in zip(rest, shapes, strict=True)
         ]
         counts = np.broadcast_to(n, shape)
         made = [
-            self._element(float(counts[i]),
-             [x[i] if np.shape(x) else x for x in full]) for i in np.ndindex(*shape)
-        ]  # fmt: skip
-        return (
-            np.reshape(np.stack(made), shape)
-            if shape and made
-            else np.zeros(shape)
-            if shape
-            else made[0]
-        )
+            self._element(float(counts[i]), [x[i] if np.shape(x) else x for x in full])
+            for i in np.ndindex(*shape)
+        ]
+        if not shape:
+            return made[0]
+        return np.reshape(np.stack(made), shape) if made else np.zeros(shape)
 
     def _element(self, n: float, rest: list[Plain]) -> Result:
         if n < 0 or n >= self._top(rest[0]):
@@ -206,7 +199,7 @@ class ProbabilityProduct(LogSum):
 
 
 def _cumulative_functions(
-    mass: Operand, sides: Function, top: Function, title: str, lines: str, call: str
+    mass: Operand, sides: Function, top: Function, title: str, lines: str, call: str, axes: int = 0
 ) -> tuple[LogSum, LogSum, LogSum]:
     family = mass.name.removesuffix("_lpmf")
     found = []
@@ -215,7 +208,7 @@ def _cumulative_functions(
         ("lcdf", LogSum, "Log probability up to an observation"),
         ("lccdf", LogSum, "Log probability above an observation"),
     ):
-        made = kind(f"{family}_{suffix}", mass, suffix == "lccdf", sides, top)
+        made = kind(f"{family}_{suffix}", mass, suffix == "lccdf", sides, top, axes)
         made.__module__ = __name__
         made.__doc__ = indented(LogSum).format(
             words=words,
@@ -259,4 +252,5 @@ poisson_binomial_cdf, poisson_binomial_lcdf, poisson_binomial_lccdf = _cumulativ
     "y : array_like of int\n        Successes.\n    theta : array_like, shape (..., K)\n       "
     " Probabilities of the trials.",
     "[0.5, 0.5, 0.5]",
+    axes=1,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+_GIVEN: dict[str, Any] = {"X": "nk", "alpha": "n/", "beta": "k"}
+
+
 # In the functions below `rng` is a generator and `shape` the shape in front of vectors of
 # observations.
 def predictors(shape: Shape, x: Operand, alpha: Operand, beta: Operand) -> tuple[Shape, np.ndarray]:
@@ -37,9 +40,7 @@ def predictors(shape: Shape, x: Operand, alpha: Operand, beta: Operand) -> tuple
     return (*shape, np.shape(x)[-2]), eta
 
 
-@random_numbers(
-    normal_id_glm_lpdf, "normal linear model", "n", X="nk", alpha="n/", beta="k", sigma="n/"
-)
+@random_numbers(normal_id_glm_lpdf, "normal linear model", "n", **_GIVEN, sigma="n/")
 def normal_id_glm_rng(
     rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand, sigma: Operand
 ) -> Result:
@@ -55,14 +56,7 @@ def normal_id_glm_rng(
     return eta + sigma * rng.standard_normal(shape)
 
 
-@random_numbers(
-    bernoulli_logit_glm_lpmf,
-    "Bernoulli model of linear log odds",
-    "n",
-    X="nk",
-    alpha="n/",
-    beta="k",
-)
+@random_numbers(bernoulli_logit_glm_lpmf, "Bernoulli model of linear log odds", "n", **_GIVEN)
 def bernoulli_logit_glm_rng(
     rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand
 ) -> Result:
@@ -83,9 +77,7 @@ def bernoulli_logit_glm_rng(
     "binomial model of linear log odds",
     "n",
     N=("#n/", nonnegative),
-    X="nk",
-    alpha="n/",
-    beta="k",
+    **_GIVEN,
 )
 def binomial_logit_glm_rng(
     rng: Generator, shape: Shape, N: Operand, X: Operand, alpha: Operand, beta: Operand
@@ -102,9 +94,7 @@ def binomial_logit_glm_rng(
     return rng.binomial(N, expit(eta), shape)
 
 
-@random_numbers(
-    poisson_log_glm_lpmf, "Poisson model of linear log rates", "n", X="nk", alpha="n/", beta="k"
-)
+@random_numbers(poisson_log_glm_lpmf, "Poisson model of linear log rates", "n", **_GIVEN)
 def poisson_log_glm_rng(
     rng: Generator, shape: Shape, X: Operand, alpha: Operand, beta: Operand
 ) -> Result:
@@ -124,9 +114,7 @@ def poisson_log_glm_rng(
     neg_binomial_2_log_glm_lpmf,
     "negative binomial model of linear log means",
     "n",
-    X="nk",
-    alpha="n/",
-    beta="k",
+    **_GIVEN,
     phi="n/",
 )
 def neg_binomial_2_log_glm_rng(

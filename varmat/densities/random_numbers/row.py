@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from varmat.core.domains import Domain, finite, integers, positive, positive_finite
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data as plain_data
 from varmat.densities.density import Density, Domains, not_nan, positional
 from varmat.densities.domains import Matrix, ScalarDomain
 from varmat.densities.sources import references, told
 from varmat.densities.univariate import Univariate
+from varmat.functions.checks import misfit, outside
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Plain, Result, Setting, Shape
@@ -222,9 +223,7 @@ class RandomNumbers:
             rule = {1: "a vector", 2: "a matrix"}[len(core)] + (
                 "" if alone else " (or a stack of them)"
             )
-            raise ShapeError(
-                f"{self.name}: {title} has shape {np.shape(value)}, but must be {rule}!"
-            )
+            raise misfit(self.name, title, np.shape(value), f"be {rule}")
         domain.check(self.name, title, value)
         if name in self.discrete:
             integers.check(self.name, title, value)
@@ -261,9 +260,8 @@ class RandomNumbers:
             try:
                 batch = np.broadcast_shapes(batch, outer)
             except ValueError:
-                raise ShapeError(
-                    f"{self.name}: {title} has shape {shape}, but must be of a shape that "
-                    f"broadcasts with {batch}!"
+                raise misfit(
+                    self.name, title, shape, f"be of a shape that broadcasts with {batch}"
                 ) from None
         if size is None:
             return batch
@@ -287,7 +285,7 @@ class RandomNumbers:
                 f"{self.name}: size is {size!r}, but must be an integer or a tuple of integers!"
             ) from None
         if any(n < 0 for n in wanted):
-            raise DomainError(f"{self.name}: size is {size!r}, but must not be negative!")
+            raise outside(self.name, "size", size, "not be negative")
         return wanted
 
 

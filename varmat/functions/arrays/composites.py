@@ -20,7 +20,7 @@ from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.core.variables import ARRAYS, like
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.shaping import memory_of
-from varmat.functions.checks import check_settings, delivered
+from varmat.functions.checks import check_settings, delivered, misfit
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -220,9 +220,8 @@ def apply_along_axis(
     lanes = np.moveaxis(arr, axis, -1)
     outer = np.shape(lanes)[:-1]
     if 0 in outer:
-        raise ShapeError(
-            f"apply_along_axis: arr has shape {np.shape(arr)}, but must have at least one vector "
-            f"along axis {axis}!"
+        raise misfit(
+            "apply_along_axis", "arr", np.shape(arr), f"have at least one vector along axis {axis}"
         )
     results = np.stack([func1d(lanes[i], *args, **kwargs) for i in np.ndindex(outer)])
     inner = np.shape(results)[1:]
@@ -275,7 +274,7 @@ for _function in (np.unique_values, np.unique_all, np.unique_counts, np.unique_i
     _answer_for_unique(_function)
 
 
-@operation()
+@operation(linear=True)
 def bincount_weighted(weights: Plain, *, x: Plain, minlength: int) -> Plain:
     """The sums of the weights that belong to each integer."""
     return np.bincount(x, weights, minlength)
@@ -284,11 +283,6 @@ def bincount_weighted(weights: Plain, *, x: Plain, minlength: int) -> Plain:
 @bincount_weighted.reverse
 def bincount_reverse(g: Adjoint, r: Plain, weights: Plain, x: Plain, minlength: int) -> Adjoint:
     return g[x]
-
-
-@bincount_weighted.tangent
-def bincount_tangent(r: Result, weights: Operand, x: Operand, minlength: int) -> Linear:
-    return lambda t: np.bincount(x, t, minlength)
 
 
 @composite(np.bincount)

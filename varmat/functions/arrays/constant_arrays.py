@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError
-from varmat.functions.checks import count, integer, place
+from varmat.functions.checks import count, integer, outside, place
+from varmat.functions.docstrings import filled
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -297,19 +297,20 @@ def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:
     array([0, 0, 1, 1, 2, 2])
     """
     n = count("linspaced_int_array", "K", K)
-    low, high = (
-        integer("linspaced_int_array", name, x) for name, x in (("lower", lower), ("upper", upper))
-    )
-    if high < low:
-        raise DomainError(
-            f"linspaced_int_array: upper is {high}, but must be at least lower, which is {low}!"
-        )
+    low, high = _ends("linspaced_int_array", lower, upper)
     if n <= 1:
         return np.full(n, high, dtype=np.int64)
     span = high - low
     if n <= span + 1:
         return low + np.arange(n, dtype=np.int64) * (span // (n - 1))
     return low + np.arange(n, dtype=np.int64) // ((n + span) // (span + 1))
+
+
+def _ends(function: str, lower: int, upper: int) -> tuple[int, int]:
+    low, high = integer(function, "lower", lower), integer(function, "upper", upper)
+    if high < low:
+        raise outside(function, "upper", high, f"be at least lower, which is {low}")
+    return low, high
 
 
 def unitspaced_array(lower: int, upper: int) -> np.ndarray:
@@ -343,13 +344,7 @@ def unitspaced_array(lower: int, upper: int) -> np.ndarray:
     >>> vm.unitspaced_array(2, 5)
     array([2, 3, 4, 5])
     """
-    low, high = (
-        integer("unitspaced_array", name, x) for name, x in (("lower", lower), ("upper", upper))
-    )
-    if high < low:
-        raise DomainError(
-            f"unitspaced_array: upper is {high}, but must be at least lower, which is {low}!"
-        )
+    low, high = _ends("unitspaced_array", lower, upper)
     return np.arange(low, high + 1, dtype=np.int64)
 
 
@@ -429,34 +424,32 @@ one_hot_array = one_hot_row_vector = one_hot_vector
 
 # --- numbers ---
 
-_CONSTANT = """{about}.
 
-Returns
--------
-float
-
-Notes
------
-A function, as in Stan; NumPy writes ``{numpy}``.
-
-References
-----------
-Stan Functions Reference, "Mathematical constants".
-
-Examples
---------
->>> import varmat as vm
->>> vm.{name}()
-{value!r}
-"""
-
-
-def _constant(name: str, value: float, about: str, numpy: str) -> Function:
+def _constant(name: str, number: float, about: str, numpy: str) -> Function:
+    @filled(name, value=repr(number), about=about, numpy=numpy)
     def constant() -> float:
-        return value
+        """{about}.
 
-    constant.__name__ = constant.__qualname__ = name
-    constant.__doc__ = _CONSTANT.format(name=name, value=value, about=about, numpy=numpy)
+        Returns
+        -------
+        float
+
+        Notes
+        -----
+        A function, as in Stan; NumPy writes ``{numpy}``.
+
+        References
+        ----------
+        Stan Functions Reference, "Mathematical constants".
+
+        Examples
+        --------
+        >>> import varmat as vm
+        >>> vm.{name}()
+        {value}
+        """
+        return number
+
     return constant
 
 

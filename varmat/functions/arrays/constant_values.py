@@ -14,10 +14,10 @@ import numpy as np
 
 from varmat.core.dispatch import plain
 from varmat.core.domains import Domain, nonnegative
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.orderings import descending_order, number, stable_order
-from varmat.functions.checks import check_values, integer
+from varmat.functions.checks import check_values, integer, misfit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -105,7 +105,7 @@ def num_elements(x: Operand) -> int:
 def _sides(function: str, x: Operand) -> tuple[int, int]:
     shape = _shape_of(function, x)
     if len(shape) not in (1, 2):
-        raise ShapeError(f"{function}: x has shape {shape}, but must be a vector or a matrix!")
+        raise misfit(function, "x", shape, "be a vector or a matrix")
     return shape[0], shape[1] if len(shape) == 2 else 1
 
 
@@ -184,7 +184,7 @@ def _ordered(function: str, find: Callable[[np.ndarray], Result], x: Operand) ->
     """
     x = as_operand(x, f"{function}: x")
     if np.ndim(x) != 1:
-        raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a vector!")
+        raise misfit(function, "x", np.shape(x), "be a vector")
 
     def found(values: Plain) -> Result:
         number.check(function, "x", np.asarray(values))

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import Domain
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.repeating import rep_vector
 from varmat.functions.arrays.shaping import to_vector
-from varmat.functions.checks import check_values, count, place
+from varmat.functions.checks import check_array, check_values, count, misfit, place
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result, Setting
@@ -63,14 +63,13 @@ def _slice(
 def _matrix(function: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: x")
     if np.ndim(x) != 2:
-        raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be a matrix!")
+        raise misfit(function, "x", np.shape(x), "be a matrix")
     return x
 
 
 def _listing(function: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: x")
-    if not np.ndim(x):
-        raise ShapeError(f"{function}: x is a scalar, but must have at least one axis!")
+    check_array(function, "x", x, "have at least one axis")
     return x
 
 
@@ -477,9 +476,7 @@ def linspaced_vector(K: int, lower: Operand, upper: Operand) -> Result:
     )
     for name, end in zip(("lower", "upper"), ends, strict=True):
         if np.ndim(end):
-            raise ShapeError(
-                f"linspaced_vector: {name} has shape {np.shape(end)}, but must be a scalar!"
-            )
+            raise misfit("linspaced_vector", name, np.shape(end), "be a scalar")
     check_values(_check_ends, *ends)
     return np.linspace(*ends, n) if n != 1 else np.stack([ends[1]])
 

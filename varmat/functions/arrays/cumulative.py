@@ -9,11 +9,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
-from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.reductions import before
-from varmat.functions.checks import check_settings, delivered
+from varmat.functions.checks import check_settings, delivered, misfit
 from varmat.programs.build.symbol import is_safe_divisor
 
 if TYPE_CHECKING:
@@ -191,10 +190,7 @@ def _accumulation(
     ) -> Result:
         function, x = getattr(np, name), x if np.ndim(x) else np.atleast_1d(x)
         if axis is None and np.ndim(x) != 1:
-            raise ShapeError(
-                f"{name}: x has shape {np.shape(x)}, but must have one dimension where no axis is "
-                "given!"
-            )
+            raise misfit(name, "x", np.shape(x), "have one dimension where no axis is given")
         check_settings(function, out, dtype)
         axis = 0 if axis is None else axis
         r = op(x, axis=axis)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core import dispatch
-from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
 from varmat.functions.arrays.moving import moved
 from varmat.functions.arrays.repeating import directions
-from varmat.functions.checks import check_matrix, check_square
+from varmat.functions.checks import check_matrix, check_square, misfit
 from varmat.programs.build.symbol import Symbol
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def diag(v: Operand, k: int = 0) -> Result:
     array([1., 4.])
     """
     if np.ndim(v) not in (1, 2):
-        raise ShapeError(f"diag: v has shape {np.shape(v)}, but must be a vector or a matrix!")
+        raise misfit("diag", "v", np.shape(v), "be a vector or a matrix")
     if np.ndim(v) == 2:
         return np.diagonal(v, k)
     return moved(v, move=lambda a: np.diag(a, k), back=lambda g: np.diagonal(g, k))
@@ -187,9 +186,8 @@ def add_diag(m: Plain, d: Plain) -> Plain:
     shape = np.shape(m)
     check_matrix("add_diag", "m", m)
     if np.shape(d) not in ((), shape[-2:][:1] if shape[-2] <= shape[-1] else shape[-1:]):
-        raise ShapeError(
-            f"add_diag: d has shape {np.shape(d)}, but must be a scalar or have shape "
-            f"({min(shape[-2:])},)!"
+        raise misfit(
+            "add_diag", "d", np.shape(d), f"be a scalar or have shape ({min(shape[-2:])},)"
         )
     rows, columns = shape[-2:]
     if type(m) is Symbol or type(d) is Symbol:

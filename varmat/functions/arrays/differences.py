@@ -11,10 +11,11 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from varmat.core.dispatch import plain
 from varmat.core.domains import nonnegative
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite, nonzero
 from varmat.functions.arrays.constant import named
+from varmat.functions.checks import check_choice
 
 if TYPE_CHECKING:
     from varmat.typing import Axis, Operand, Result
@@ -74,8 +75,7 @@ def trapezoid(y: Operand, x: Operand = None, dx: Operand = 1.0, axis: int = -1) 
 @composite(np.gradient)
 def gradient(f: Operand, *varargs: Operand, axis: Axis = None, edge_order: int = 1) -> Result:
     """Second-order differences inside, one-sided ones of first or second order at the ends."""
-    if edge_order not in (1, 2):
-        raise DomainError(f"gradient: edge_order is {edge_order}, but must be 1 or 2!")
+    check_choice("gradient", "edge_order", edge_order, 1, 2)
     f = as_operand(f, "gradient: f")
     axes = tuple(range(np.ndim(f))) if axis is None else normalize_axis_tuple(axis, np.ndim(f))
     spacings = varargs or (1.0,)

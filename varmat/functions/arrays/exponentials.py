@@ -12,11 +12,11 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.domains import nonnegative
 from varmat.core.elementwise import ROWS
-from varmat.core.errors import ShapeError, called
+from varmat.core.errors import called
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.arrays.reduction_names import answer_reduce, reduction
 from varmat.functions.arrays.reductions import add_reduce, axes_of, max_reduce, restored
-from varmat.functions.checks import check_values, fixed, one
+from varmat.functions.checks import check_values, fixed, misfit, one
 from varmat.plain_arrays import BLOCK, blocks, by_columns, summed
 from varmat.programs.build.symbol import Symbol, refuse, require
 from varmat.programs.record.conditions import Condition
@@ -402,10 +402,7 @@ def inverse_softmax(theta: Operand) -> Result:
     """
     theta = as_operand(theta, "inverse_softmax: theta")
     if np.ndim(theta) != 1 or not np.size(theta):
-        raise ShapeError(
-            f"inverse_softmax: theta has shape {np.shape(theta)}, but must be a vector that is not "
-            "empty!"
-        )
+        raise misfit("inverse_softmax", "theta", np.shape(theta), "be a vector that is not empty")
     check_values(_check_probabilities, theta)
     with np.errstate(divide="ignore"):
         return np.log(theta)

@@ -11,7 +11,7 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite
-from varmat.functions.checks import integer
+from varmat.functions.checks import integer, misfit
 from varmat.functions.linalg.least_squares import lstsq_solution
 
 if TYPE_CHECKING:
@@ -38,9 +38,11 @@ def histogram(
         )
     a, weights = np.ravel(a), as_operand(weights, "histogram: weights")
     if np.size(weights) != a.size:
-        raise ShapeError(
-            f"histogram: weights has shape {np.shape(weights)}, but must have as many elements as "
-            f"the data, {a.size}!"
+        raise misfit(
+            "histogram",
+            "weights",
+            np.shape(weights),
+            f"have as many elements as the data, {a.size}",
         )
     edges = np.histogram_bin_edges(a, bins, range)
     count = edges.size - 1
@@ -86,9 +88,7 @@ def polyfit(
     if w is not None:
         w = as_operand(w, "polyfit: w")
         if np.shape(w) != np.shape(x):
-            raise ShapeError(
-                f"polyfit: w has shape {np.shape(w)}, but must have shape {np.shape(x)}, as x!"
-            )
+            raise misfit("polyfit", "w", np.shape(w), f"have shape {np.shape(x)}, as x")
         design, y = design * w[:, None], y * (w if np.ndim(y) == 1 else w[:, None])
     # As in NumPy, the columns are scaled to length one.
     scale = np.sqrt(np.sum(design * design, axis=0))

@@ -13,7 +13,7 @@ from varmat.core.errors import ShapeError, mismatch
 from varmat.core.operation import Operation, as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES
 from varmat.functions.arrays.repeating import align, alike
-from varmat.functions.checks import check_settings, delivered, fixed
+from varmat.functions.checks import check_settings, delivered, fixed, misfit
 from varmat.plain_arrays import where as chosen
 from varmat.programs.record.conditions import Condition
 
@@ -236,10 +236,7 @@ def _appended(function: str, x: Operand, y: Operand, shaped: Function, axis: int
     if len(whole) != len(shape) or any(
         m != n for i, (m, n) in enumerate(zip(whole, shape, strict=True)) if i != axis
     ):
-        raise ShapeError(
-            f"{function}: y has shape {shape}, but must have that of x, {whole}, but for axis "
-            f"{axis}!"
-        )
+        raise misfit(function, "y", shape, f"have that of x, {whole}, but for axis {axis}")
     return np.concatenate(parts, axis)
 
 

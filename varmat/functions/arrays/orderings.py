@@ -11,9 +11,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
 from varmat.core.domains import Domain
-from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import check_array, check_values
+from varmat.functions.checks import check_array, check_choice, check_values, outside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,9 +90,7 @@ def descending_order(x: np.ndarray, axis: int) -> Result:
 
 def _refuse_fields(function: str, order: str | Sequence[str] | None) -> None:
     if order is not None:
-        raise DomainError(
-            f"{function}: order is {order!r}, but must be None: variables have no fields!"
-        )
+        raise outside(function, "order", order, "be None: variables have no fields")
 
 
 def _in_order(
@@ -143,8 +140,7 @@ def partition(
     NumPy's.
     """
     _refuse_fields("partition", order)
-    if kind != "introselect":
-        raise DomainError(f"partition: kind is {kind!r}, but must be 'introselect'!")
+    check_choice("partition", "kind", kind, "introselect")
     return _in_order(lambda x, along: np.argpartition(x, kth, along), a, axis)
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import nonnegative
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.composites import composite
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -35,7 +34,7 @@ def polyval(p: Operand, x: Operand) -> Result:
 def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Result:
     """The powers of `x` as columns, the highest first."""
     if np.ndim(x) != 1:
-        raise ShapeError(f"vander: x has shape {np.shape(x)}, but must be a vector!")
+        raise misfit("vander", "x", np.shape(x), "be a vector")
     powers = np.arange(float(np.size(x) if N is None else N))
     return np.power(x[:, None], powers if increasing else powers[::-1])
 

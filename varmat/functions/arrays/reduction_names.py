@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core import dispatch
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.variables import ARRAYS
 from varmat.functions.arrays.reductions import add_reduce, count_of, max, min, prod
 from varmat.functions.arrays.spreads import std, var
 from varmat.functions.arrays.sums import AVERAGE, TOTAL, mean, reduced_to_scalar, sum
-from varmat.functions.checks import broadcastable, check_settings, delivered
+from varmat.functions.checks import broadcastable, check_settings, delivered, misfit
 from varmat.programs.record.conditions import Condition
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ def check_where(function: str, where: ArrayLike, a: Operand) -> None:
         )
     given, shape = np.shape(where), np.shape(a)
     if not broadcastable(given, shape) or np.broadcast_shapes(given, shape) != shape:
-        raise ShapeError(
-            f"{function}: where has shape {given}, but must broadcast to that of a, {shape}!"
-        )
+        raise misfit(function, "where", given, f"broadcast to that of a, {shape}")
 
 
 def selected(function: str, where: ArrayLike, a: Operand, otherwise: Operand) -> Result:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
-from varmat.functions.checks import fixed
+from varmat.functions.checks import fixed, misfit
 from varmat.plain_arrays import by_columns
 from varmat.programs.build.symbol import Symbol, is_safe_divisor
 
@@ -143,9 +142,7 @@ def _reduced_extreme(name: str, reduce: Function, a: Operand, axis: Axis, keepdi
     except ValueError:
         if count_of(np.shape(a), axis):
             raise
-        raise ShapeError(
-            f"{name}: a has shape {np.shape(a)}, but must not be empty along the reduced axes!"
-        ) from None
+        raise misfit(name, "a", np.shape(a), "not be empty along the reduced axes") from None
 
 
 @operation(stacked=True)

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
-from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar, object_array, to_varmat
 from varmat.core.operation import operation
 from varmat.core.variables import ARRAYS, Var
 from varmat.functions.arrays.selecting import repeat_each
 from varmat.functions.arrays.shaping import view
-from varmat.functions.checks import count
+from varmat.functions.checks import check_choice, count, misfit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -137,8 +136,7 @@ def alike(arrays: Iterable[Operand]) -> list[Operand]:
 @dispatch.implements(np.meshgrid)
 def meshgrid(*xi: Operand, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Result:
     """`np.meshgrid`."""
-    if indexing not in ("xy", "ij"):
-        raise DomainError(f"meshgrid: indexing is {indexing!r}, but must be 'xy' or 'ij'!")
+    check_choice("meshgrid", "indexing", indexing, "xy", "ij")
     n = len(xi)
     axes = list(range(n))
     if indexing == "xy" and n > 1:
@@ -273,7 +271,7 @@ def rep_array(x: Operand, *counts: int) -> Result:
 
 def _check_ndim(function: str, x: Operand, ndim: int, rule: str) -> None:
     if np.ndim(x) != ndim:
-        raise ShapeError(f"{function}: x has shape {np.shape(x)}, but must be {rule}!")
+        raise misfit(function, "x", np.shape(x), f"be {rule}")
 
 
 def _along_new_axes(function: str, x: Operand, **counts: int) -> Result:

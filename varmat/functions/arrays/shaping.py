@@ -21,7 +21,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
-from varmat.functions.checks import by_position, check_array, integer, kept
+from varmat.functions.checks import by_position, check_array, integer, kept, misfit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -398,9 +398,7 @@ def to_matrix(
     x = as_operand(x, "to_matrix: x")
     if m is None or n is None:
         if np.ndim(x) not in (1, 2):
-            raise ShapeError(
-                f"to_matrix: x has shape {np.shape(x)}, but must be a vector or a matrix!"
-            )
+            raise misfit("to_matrix", "x", np.shape(x), "be a vector or a matrix")
         m, n = (*np.shape(x), 1)[:2]
     m, n = integer("to_matrix", "m", m), integer("to_matrix", "n", n)
     if m * n != np.size(x):

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
 from varmat.functions.arrays.reductions import axes_of, count_of, restored
 from varmat.functions.arrays.sums import mean, sum_of_squares
-from varmat.functions.checks import fixed
+from varmat.functions.checks import fixed, misfit
 from varmat.programs.build.symbol import holds
 from varmat.programs.record.conditions import Condition
 
@@ -207,5 +206,5 @@ def sd(x: Operand) -> Result:
 def _sample_ddof(name: str, x: Operand) -> int:
     size = np.size(x)
     if not size:
-        raise ShapeError(f"{name}: x has shape {np.shape(x)}, but must not be empty!")
+        raise misfit(name, "x", np.shape(x), "not be empty")
     return int(size > 1)

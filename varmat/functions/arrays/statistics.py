@@ -11,10 +11,10 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from varmat.core.dispatch import plain
 from varmat.core.domains import Domain, nonnegative, positive_finite
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite
-from varmat.functions.checks import check_settings, delivered
+from varmat.functions.checks import check_settings, delivered, misfit, outside
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -52,15 +52,13 @@ def _weights_along(function: str, weights: Operand, shape: tuple[int, ...], axis
     if np.shape(weights) == shape:
         return weights
     if axis is None:
-        raise ShapeError(
-            f"{function}: weights has shape {np.shape(weights)}, but must have that of a, {shape}, "
-            "without an axis!"
+        raise misfit(
+            function, "weights", np.shape(weights), f"have that of a, {shape}, without an axis"
         )
     axes = normalize_axis_tuple(axis, len(shape))
     if np.shape(weights) != tuple(shape[i] for i in axes):
-        raise ShapeError(
-            f"{function}: weights has shape {np.shape(weights)}, but must have that of a, {shape}, "
-            f"along axis {axis}!"
+        raise misfit(
+            function, "weights", np.shape(weights), f"have that of a, {shape}, along axis {axis}"
         )
     weights = np.transpose(weights, np.argsort(axes))
     return np.reshape(weights, [n if i in axes else 1 for i, n in enumerate(shape)])
@@ -107,9 +105,7 @@ def cov(
 def _observation_weights(name: str, weights: Operand, n: int) -> Result:
     weights = as_operand(weights, f"cov: {name}")
     if np.shape(weights) != (n,):
-        raise ShapeError(
-            f"cov: {name} has shape {np.shape(weights)}, but must be a vector of {n} numbers!"
-        )
+        raise misfit("cov", name, np.shape(weights), f"be a vector of {n} numbers")
     nonnegative.check("cov", name, plain(weights))
     return weights
 
@@ -312,9 +308,7 @@ def _answer(function: Function, scale: float, skip_nan: bool) -> None:
                 "method!"
             )
         if method not in _METHODS:
-            raise DomainError(
-                f"{name}: method is {method!r}, but must be one of {', '.join(_METHODS)}!"
-            )
+            raise outside(name, "method", method, f"be one of {', '.join(_METHODS)}")
         a, q = as_operand(a, f"{name}: a"), as_operand(q, f"{name}: q")
         inside.check(name, "q", plain(q))
         lanes, kept = _lanes(a, axis)
@@ -333,9 +327,7 @@ def _weight_lanes(
 ) -> Result:
     """The weights of all values, along a last axis as the values are."""
     if method != "inverted_cdf":
-        raise DomainError(
-            f"{function}: method is {method!r}, but must be 'inverted_cdf' where weights are given!"
-        )
+        raise outside(function, "method", method, "be 'inverted_cdf' where weights are given")
     weights = as_operand(weights, f"{function}: weights")
     if is_differentiable(weights):
         raise TypeError(f"{function}: weights holds variables, but must be data!")

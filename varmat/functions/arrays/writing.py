@@ -9,6 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
 from varmat.core.errors import DomainError, ShapeError
+from varmat.functions.checks import misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand, Setting
@@ -47,9 +48,8 @@ def _chosen(function: str, mask: Operand, title: str, target: Operand) -> np.nda
     """The places that a mask chooses, in row-major order."""
     places = np.flatnonzero(_flags(mask))
     if np.size(mask) != np.size(target):
-        raise ShapeError(
-            f"{function}: mask has shape {np.shape(mask)}, but must have as many elements as "
-            f"{title}, {np.size(target)}!"
+        raise misfit(
+            function, "mask", np.shape(mask), f"have as many elements as {title}, {np.size(target)}"
         )
     return places
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import broadcastable, check_matrix, check_square
+from varmat.functions.checks import broadcastable, check_matrix, check_square, misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
@@ -24,10 +23,7 @@ def _check_diagonal(function: str, v: Operand, m: Operand, axis: int) -> None:
     v, m = np.shape(v), np.shape(m)
     if v[-1:] != m[axis:][:1] or not broadcastable(v[:-1], m[:-2]):
         what = "row" if axis == -2 else "column"
-        raise ShapeError(
-            f"{function}: v has shape {v}, but must have one element for each {what} of m, of "
-            f"shape {m}!"
-        )
+        raise misfit(function, "v", v, f"have one element for each {what} of m, of shape {m}")
 
 
 def diag_pre_multiply(v: Operand, m: Operand) -> Result:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import broadcastable, check_vectors
+from varmat.functions.checks import broadcastable, check_array, check_vectors, misfit
+from varmat.functions.docstrings import filled
 from varmat.functions.linalg.norms import dot_self, norm2
 from varmat.functions.linalg.systems import column
 
 if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
+    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "columns_dot_product",
@@ -64,94 +64,97 @@ def dot_self_along_tangent(r: Result, a: Operand, axis: int) -> Linear:
     return lambda t: 2.0 * dot_along(a, t, axis=axis)
 
 
-_ALONG = """{about} of each {line}.
-
-    Parameters
-    ----------
-    {operands} : array_like, shape (n, m) or (..., n, m)
-        A vector stands for a matrix with one column.
-
-    Returns
-    -------
-    VarMat
-        Of shape ``(..., {length})``.
-
-    Raises
-    ------
-    ShapeError
-        If an operand is a scalar{or_shapes}.
-
-    Notes
-    -----
-    The derivative with respect to {derivative}.
-
-    References
-    ----------
-    Stan Functions Reference, "Dot products and specialized products".
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> a = vm.var([[1.0, 2.0], [3.0, 4.0]])
-    >>> vm.{name}({call})
-    VarMat([{example}])
-    """
-
-
 def _as_matrix(function: str, name: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: {name}")
-    if not np.ndim(x):
-        raise ShapeError(
-            f"{function}: {name} is a scalar, but must be a vector, a matrix or a stack of "
-            "matrices!"
-        )
+    check_array(function, name, x, "be a vector, a matrix or a stack of matrices")
     return column(x, np.ndim(x) == 1)
 
 
-def _documented(function: Function, name: str, axis: int, example: str) -> Function:
-    """Give a function of rows or columns its name and docstring."""
-    line, length = ("row", "n") if axis == -1 else ("column", "m")
-    texts = {
-        True: ("Sum of squares", "a", "", "`a` is ``2 a``", "a"),
-        False: (
-            "Inner product",
-            "a, b",
-            ", or they have not the same shape",
-            "each operand is the other one",
-            "a, a",
-        ),
-    }
-    about, operands, or_shapes, derivative, call = texts[name.endswith("self")]
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = _ALONG.format(
-        about=about,
-        line=line,
-        operands=operands,
-        length=length,
-        or_shapes=or_shapes,
-        derivative=derivative,
-        name=name,
-        call=call,
-        example=example,
-    )
-    return function
+_ROWS, _COLUMNS = {"line": "row", "length": "n"}, {"line": "column", "length": "m"}
 
 
 def _dot_product(name: str, axis: int, example: str) -> Result:
+    @filled(name, example=example, **(_ROWS if axis == -1 else _COLUMNS))
     def dot_product(a: Operand, b: Operand) -> Result:
+        """Inner product of each {line}.
+
+        Parameters
+        ----------
+        a, b : array_like, shape (n, m) or (..., n, m)
+            A vector stands for a matrix with one column.
+
+        Returns
+        -------
+        VarMat
+            Of shape ``(..., {length})``.
+
+        Raises
+        ------
+        ShapeError
+            If an operand is a scalar, or they have not the same shape.
+
+        Notes
+        -----
+        The derivative with respect to each operand is the other one.
+
+        References
+        ----------
+        Stan Functions Reference, "Dot products and specialized products".
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> a = vm.var([[1.0, 2.0], [3.0, 4.0]])
+        >>> vm.{name}(a, a)
+        VarMat([{example}])
+        """
         a, b = _as_matrix(name, "a", a), _as_matrix(name, "b", b)
         p, q = np.shape(a), np.shape(b)
         if p[-2:] != q[-2:] or not broadcastable(p, q):
-            raise ShapeError(f"{name}: b has shape {q}, but must have the shape of a, {p}!")
+            raise misfit(name, "b", q, f"have the shape of a, {p}")
         return dot_along(a, b, axis=axis)
 
-    return _documented(dot_product, name, axis, example)
+    return dot_product
 
 
 def _dot_self(name: str, axis: int, example: str) -> Result:
-    return _documented(
-        lambda a: dot_self_along(_as_matrix(name, "a", a), axis=axis), name, axis, example
-    )
+    @filled(name, example=example, **(_ROWS if axis == -1 else _COLUMNS))
+    def dot_self(a: Operand) -> Result:
+        """Sum of squares of each {line}.
+
+        Parameters
+        ----------
+        a : array_like, shape (n, m) or (..., n, m)
+            A vector stands for a matrix with one column.
+
+        Returns
+        -------
+        VarMat
+            Of shape ``(..., {length})``.
+
+        Raises
+        ------
+        ShapeError
+            If an operand is a scalar.
+
+        Notes
+        -----
+        The derivative with respect to `a` is ``2 a``.
+
+        References
+        ----------
+        Stan Functions Reference, "Dot products and specialized products".
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> a = vm.var([[1.0, 2.0], [3.0, 4.0]])
+        >>> vm.{name}(a)
+        VarMat([{example}])
+        """
+        return dot_self_along(_as_matrix(name, "a", a), axis=axis)
+
+    return dot_self
 
 
 rows_dot_product = _dot_product("rows_dot_product", -1, " 5., 25.")

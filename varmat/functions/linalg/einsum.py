@@ -14,7 +14,7 @@ from varmat.core.arena import LARGE
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.arrays.shaping import view
-from varmat.functions.checks import check_settings, delivered
+from varmat.functions.checks import check_settings, delivered, misfit
 from varmat.plain_arrays import unbroadcast
 
 if TYPE_CHECKING:
@@ -76,10 +76,7 @@ def _explicit(terms: tuple[str, ...], output: str | None, *shapes: tuple[int, ..
         )
     for term, shape in zip(inputs, shapes, strict=True):
         if len(term) != len(shape) or not set(term) <= set(string.ascii_letters):
-            raise ShapeError(
-                f"einsum: an operand has shape {shape}, but must have one axis for each of "
-                f"{term!r}!"
-            )
+            raise misfit("einsum", "an operand", shape, f"have one axis for each of {term!r}")
     return ",".join(inputs) + "->" + output.replace("...", dots)
 
 

@@ -11,7 +11,6 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, is_foreign
 from varmat.core.dual import Dual
-from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
 from varmat.core.operators import ANSWERS, Answer
 from varmat.core.tape import Rule, join
@@ -19,6 +18,7 @@ from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, mak
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.arrays.repeating import align
+from varmat.functions.checks import check_array, misfit
 from varmat.functions.linalg.lapack import add_outer
 from varmat.functions.sparse.products import data_times_right, times_data
 from varmat.plain_arrays import is_scipy_sparse
@@ -36,22 +36,14 @@ ORDER_MATTERS = 1024
 
 def check_matmul(name: str, a: Operand, b: Operand) -> None:
     p, q = np.shape(a), np.shape(b)
-    for title, shape in (("a", p), ("b", q)):
-        if not shape:
-            raise ShapeError(
-                f"{name}: {title} is a scalar, but must be a vector, a matrix or a stack of "
-                "matrices!"
-            )
+    for title, x in (("a", a), ("b", b)):
+        check_array(name, title, x, "be a vector, a matrix or a stack of matrices")
     if p[-1] != q[-2 if len(q) > 1 else 0]:
-        raise ShapeError(
-            f"{name}: b has shape {q}, but must have {p[-1]} rows, for a has shape {p}!"
-        )
+        raise misfit(name, "b", q, f"have {p[-1]} rows, for a has shape {p}")
     try:
         np.broadcast_shapes(p[:-2], q[:-2])
     except ValueError:
-        raise ShapeError(
-            f"{name}: b has shape {q}, but must have leading axes that broadcast with those of {p}!"
-        ) from None
+        raise misfit(name, "b", q, f"have leading axes that broadcast with those of {p}") from None
 
 
 def _adjoint_product(x: Operand, y: Operand) -> Result:

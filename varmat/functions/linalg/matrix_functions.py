@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.dispatch import implements
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import check_square, fixed
+from varmat.functions.checks import check_square, fixed, misfit
 from varmat.functions.linalg.matmul import matmul_reverse
 from varmat.functions.linalg.systems import check_system, column, uncolumn
 from varmat.plain_arrays import unbroadcast
@@ -207,9 +206,7 @@ def scale_matrix_exp_multiply(t: Plain, a: Plain, b: Plain) -> Saved:
     VarMat([7., 3.])
     """
     if np.ndim(t):
-        raise ShapeError(
-            f"scale_matrix_exp_multiply: t has shape {np.shape(t)}, but must be a scalar!"
-        )
+        raise misfit("scale_matrix_exp_multiply", "t", np.shape(t), "be a scalar")
     check_system("scale_matrix_exp_multiply", a, b)
     e = expm(t * a)
     return Saved(np.matmul(e, b), e=e)

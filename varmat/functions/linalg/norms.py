@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.arrays.reductions import axes_of, max_reduce, min_reduce, restored
 from varmat.functions.arrays.sums import sum_of_squares
-from varmat.functions.checks import check_matrix, fixed
+from varmat.functions.checks import check_matrix, fixed, outside
 from varmat.functions.linalg.singular_values import singular_values
 from varmat.plain_arrays import summed
 from varmat.programs.build.symbol import Symbol, is_between
@@ -29,7 +29,7 @@ def _vector_norm(function: str, x: Operand, ord: Setting, axis: Setting, keepdim
     if ord is None:
         ord = 2
     if isinstance(ord, str):
-        raise DomainError(f"{function}: ord is {ord!r}, but must be a number for a vector!")
+        raise outside(function, "ord", ord, "be a number for a vector")
     if not np.size(x):  # NumPy knows which norms of nothing are zero
         return np.linalg.vector_norm(plain(x), axis=axis, keepdims=keepdims, ord=ord)
     if ord in _INFINITE:
@@ -54,9 +54,8 @@ def _matrix_norm(
             sums, axis=second - (not keepdims and second > first), keepdims=keepdims
         )
     if ord not in ("nuc", 2, -2):
-        raise DomainError(
-            f"{function}: ord is {ord!r}, but must be None, 'fro', 'nuc', inf, -inf, 1, -1, 2 or "
-            "-2 for a matrix!"
+        raise outside(
+            function, "ord", ord, "be None, 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2 for a matrix"
         )
     s = singular_values(np.moveaxis(x, axes, (-2, -1)))
     r = np.sum(s, axis=-1) if ord == "nuc" else _extreme_singular_value(s, ord)

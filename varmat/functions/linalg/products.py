@@ -17,13 +17,12 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.arrays.composites import composite
 from varmat.functions.arrays.constant import named
-from varmat.functions.checks import check_matrix, check_settings, check_vectors, delivered
+from varmat.functions.checks import check_matrix, check_settings, check_vectors, delivered, misfit
 from varmat.functions.linalg.matmul import (
     answer_ufunc,
     check_matmul,
     matmul_operator,
     matmul_reverse,
-    matmul_tangent,
 )
 
 if TYPE_CHECKING:
@@ -90,9 +89,8 @@ def vdot(a: Plain, b: Plain) -> Plain:
            [3., 4.]])
     """
     if np.size(a) != np.size(b):
-        raise ShapeError(
-            f"vdot: b has shape {np.shape(b)}, but must have as many elements as a, of shape "
-            f"{np.shape(a)}!"
+        raise misfit(
+            "vdot", "b", np.shape(b), f"have as many elements as a, of shape {np.shape(a)}"
         )
     return np.ravel(a).dot(np.ravel(b))
 
@@ -114,7 +112,7 @@ def _outer(a: Operand, b: Operand, out: Operand = None) -> Result:
 def _linalg_outer(x1: Operand, x2: Operand) -> Result:
     for name, x in (("x1", x1), ("x2", x2)):
         if np.ndim(x) != 1:
-            raise ShapeError(f"outer: {name} has shape {np.shape(x)}, but must be a vector!")
+            raise misfit("outer", name, np.shape(x), "be a vector")
     return _outer(x1, x2)
 
 
@@ -140,9 +138,8 @@ def _tensordot(a: Operand, b: Operand, axes: Setting = 2) -> Result:
         or len(set(over_a)) < len(over_a)
         or len(set(over_b)) < len(over_b)
     ):
-        raise ShapeError(
-            f"tensordot: b has shape {q}, but must fit a of shape {p} along the axes {over_a} and "
-            f"{over_b}!"
+        raise misfit(
+            "tensordot", "b", q, f"fit a of shape {p} along the axes {over_a} and {over_b}"
         )
     rows, columns = (
         [i for i in range(len(p)) if i not in over_a],
@@ -180,9 +177,8 @@ def _vecdot(x1: Operand, x2: Operand, /, *, axis: int = -1, keepdims: bool = Fal
     if axis != -1:
         x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
     if np.shape(x1)[-1:] != np.shape(x2)[-1:]:
-        raise ShapeError(
-            f"vecdot: x2 has shape {np.shape(x2)}, but must have vectors as long as those of x1, "
-            f"{np.shape(x1)}!"
+        raise misfit(
+            "vecdot", "x2", np.shape(x2), f"have vectors as long as those of x1, {np.shape(x1)}"
         )
     r = np.einsum("...i,...i->...", x1, x2)
     return np.expand_dims(r, axis) if keepdims else r
@@ -230,9 +226,8 @@ def _multi_dot(arrays: Operand, *, out: Operand = None) -> Result:
         raise ShapeError(f"multi_dot: arrays has {len(arrays)} items, but must have at least two!")
     for i, x in enumerate(arrays):
         if np.ndim(x) != 2 and not (np.ndim(x) == 1 and i in (0, len(arrays) - 1)):
-            raise ShapeError(
-                f"multi_dot: arrays[{i}] has shape {np.shape(x)}, but must be a matrix (the ends "
-                "may be vectors)!"
+            raise misfit(
+                "multi_dot", f"arrays[{i}]", np.shape(x), "be a matrix (the ends may be vectors)"
             )
     lengths = [np.shape(x)[0] if np.ndim(x) == 2 else 1 for x in arrays[:1]]
     lengths += [np.shape(x)[0] for x in arrays[1:]]
@@ -321,9 +316,8 @@ def cross(a: Plain, b: Plain) -> Plain:
     """
     for name, x in (("a", a), ("b", b)):
         if np.shape(x)[-1:] != (3,):
-            raise ShapeError(
-                f"cross: {name} has shape {np.shape(x)}, but must have three elements along the "
-                "axis of vectors!"
+            raise misfit(
+                "cross", name, np.shape(x), "have three elements along the axis of vectors"
             )
     return np.cross(a, b)
 
@@ -365,7 +359,7 @@ plus = ROWS["positive"]
 minus = ROWS["negative"]
 
 
-@operation(native=True)
+@operation(native=True, linear=True)
 def multiply(a: Plain, b: Plain) -> Plain:
     """Product in the sense of linear algebra: of a scalar with anything, of matrices and vectors
     (Stan's ``multiply``).
@@ -410,13 +404,6 @@ def multiply_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> Adjoint:
     if not np.ndim(a) or not np.ndim(b):
         return lambda: g * b, lambda: g * a
     return matmul_reverse(g, r, a, b)
-
-
-@multiply.tangent
-def multiply_tangent(r: Result, a: Operand, b: Operand) -> Result:
-    if not np.ndim(a) or not np.ndim(b):
-        return lambda t: t * b, lambda t: a * t
-    return matmul_tangent(r, a, b)
 
 
 def kron(a: Operand, b: Operand) -> Result:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.functions.checks import broadcastable, check_matrix, check_square
+from varmat.functions.checks import broadcastable, check_matrix, check_square, misfit
 from varmat.functions.linalg.lapack import product
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.systems import check_system, column, inner, uncolumn
@@ -282,9 +281,11 @@ def trace_gen_quad_form(d: Plain, a: Plain, b: Plain) -> Saved:
     check_matrix("trace_gen_quad_form", "b", b)
     check_system("trace_gen_quad_form", a, b)
     if b.shape[-1] != d.shape[-1] or not broadcastable(d.shape[:-2], a.shape[:-2], b.shape[:-2]):
-        raise ShapeError(
-            f"trace_gen_quad_form: b has shape {b.shape}, but must have {d.shape[-1]} columns and "
-            f"go with d, of shape {d.shape}!"
+        raise misfit(
+            "trace_gen_quad_form",
+            "b",
+            b.shape,
+            f"have {d.shape[-1]} columns and go with d, of shape {d.shape}",
         )
     ab, bd = a @ b, b @ d.mT
     return Saved(_plain_inner(ab, bd), ab=ab, bd=bd)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.dispatch import implements
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import check_square
+from varmat.functions.checks import check_square, misfit
+from varmat.functions.docstrings import filled
 from varmat.functions.linalg.lapack import LU, MatrixError, lu_factor, lu_inverse, lu_solve, outer
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import place_of
@@ -179,49 +180,46 @@ def solve_tangent(
     )
 
 
-_FROM_THE_RIGHT = """{summary}
-
-    Parameters
-    ----------
-    b : array_like, shape (n,) or (..., k, n)
-    a : array_like, shape (..., n, n)
-
-    Returns
-    -------
-    Var or VarMat
-
-    Raises
-    ------
-    ShapeError
-        If `a` is not square, or `b` has another number of columns.
-    DomainError
-        If `a` is singular, or not of the kind it must be.
-
-    Notes
-    -----
-    The adjoints are those of the function from the left, transposed.
-
-    References
-    ----------
-    Stan Functions Reference, "Linear algebra functions and solvers".
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> vm.{name}(np.array([2.0, 4.0]), vm.var([[2.0, 0.0], [0.0, 4.0]]))
-    VarMat([1., 1.])
-    """
-
-
 def from_the_right(name: str, left: Function, summary: str) -> Function:
     """The function ``b @ inv(a)`` made of one for ``inv(a) @ b``."""
 
+    @filled(name, summary=summary)
     def divide(b: Operand, a: Operand) -> Result:
+        """{summary}
+
+        Parameters
+        ----------
+        b : array_like, shape (n,) or (..., k, n)
+        a : array_like, shape (..., n, n)
+
+        Returns
+        -------
+        Var or VarMat
+
+        Raises
+        ------
+        ShapeError
+            If `a` is not square, or `b` has another number of columns.
+        DomainError
+            If `a` is singular, or not of the kind it must be.
+
+        Notes
+        -----
+        The adjoints are those of the function from the left, transposed.
+
+        References
+        ----------
+        Stan Functions Reference, "Linear algebra functions and solvers".
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> vm.{name}(np.array([2.0, 4.0]), vm.var([[2.0, 0.0], [0.0, 4.0]]))
+        VarMat([1., 1.])
+        """
         return right_solution(name, left, b, a)
 
-    divide.__name__ = divide.__qualname__ = name
     divide.__module__ = left.__module__  # where it is assigned, so that it can be pickled
-    divide.__doc__ = _FROM_THE_RIGHT.format(name=name, summary=summary)
     return divide
 
 
@@ -231,7 +229,7 @@ def right_solution(name: str, left: Function, b: Operand, a: Operand) -> Result:
     check_square(name, "a", np.shape(a))
     shape, n = np.shape(b), np.shape(a)[-1]
     if shape[-1:] != (n,):
-        raise ShapeError(f"{name}: b has shape {shape}, but must have {n} columns, as a has rows!")
+        raise misfit(name, "b", shape, f"have {n} columns, as a has rows")
     return left(a, b) if np.ndim(b) == 1 else left(a, b.mT).mT
 
 

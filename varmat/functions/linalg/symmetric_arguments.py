@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError
-from varmat.functions.checks import TOLERANCE
+from varmat.functions.checks import TOLERANCE, outside
 from varmat.functions.linalg.triangles import (
     TILE,
     gapped,
@@ -90,7 +89,7 @@ def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
         if np.isfinite(value)
         else "finite"
     )
-    raise DomainError(f"{function}: {name}{place_of(index)} is {value!r}, but must be {rule}!")
+    raise outside(function, f"{name}{place_of(index)}", value, f"be {rule}")
 
 
 def symmetric(t: Operand, lower: bool = True) -> Result:

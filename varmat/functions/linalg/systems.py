@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
-from varmat.functions.checks import check_square
+from varmat.functions.checks import check_square, misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -48,11 +47,9 @@ def check_system(function: str, a: Operand, b: Operand) -> None:
     n = square[-1]
     rows = shape[-2:][0] if shape else None
     if rows != n:
-        raise ShapeError(f"{function}: b has shape {shape}, but must have {n} rows, as a has!")
+        raise misfit(function, "b", shape, f"have {n} rows, as a has")
     try:
         if len(shape) > 2 < len(square):
             np.broadcast_shapes(square[:-2], shape[:-2])
     except ValueError:
-        raise ShapeError(
-            f"{function}: b has shape {shape}, but must go with a, of shape {square}!"
-        ) from None
+        raise misfit(function, "b", shape, f"go with a, of shape {square}") from None

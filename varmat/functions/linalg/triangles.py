@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError
+from varmat.functions.checks import outside
 from varmat.programs.build.factorisations import triangle
 from varmat.programs.build.symbol import is_symbol, require
 
@@ -177,7 +177,4 @@ def check_lower(function: str, a: np.ndarray, name: str) -> None:
     ):
         index = np.argwhere(np.triu(a, 1))[0]
         value = a[tuple(index)].item()
-        raise DomainError(
-            f"{function}: {name}{place_of(index)} is {value!r}, but must be 0.0, above the "
-            "diagonal!"
-        )
+        raise outside(function, f"{name}{place_of(index)}", value, "be 0.0, above the diagonal")

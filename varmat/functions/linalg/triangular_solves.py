@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_square
+from varmat.functions.checks import check_choice, check_square
 from varmat.functions.linalg.lapack import (
     MatrixError,
     inverse_triangle,
@@ -97,10 +96,7 @@ def check_diagonal(function: str, a: Operand, name: str = "a") -> None:
 
 
 def _is_transposed(trans: int | str) -> bool:
-    if trans not in (0, 1, 2, "N", "T", "C"):
-        raise DomainError(
-            f"solve_triangular: trans is {trans!r}, but must be 0, 1, 2, 'N', 'T' or 'C'!"
-        )
+    check_choice("solve_triangular", "trans", trans, 0, 1, 2, "N", "T", "C")
     return trans not in (0, "N")
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import misfit, outside
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Operand, Plain, Result
@@ -155,19 +156,14 @@ def _root(x: Operand) -> Result:
 def _matrix(function: str, name: str, x: Operand) -> Result:
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 2:
-        raise ShapeError(
-            f"{function}: {name} has shape {np.shape(x)}, but must be a matrix with a point in "
-            "each row!"
-        )
+        raise misfit(function, name, np.shape(x), "be a matrix with a point in each row")
     return x
 
 
 def _standard(function: str, a: Operand, b: Operand, both: Operand, v: Operand) -> Result:
     v = np.var(both, axis=0, ddof=1) if v is None else as_operand(v, f"{function}: V")
     if np.shape(v) != (np.shape(a)[1],):
-        raise ShapeError(
-            f"{function}: V has shape {np.shape(v)}, but must have shape {(np.shape(a)[1],)}!"
-        )
+        raise misfit(function, "V", np.shape(v), f"have shape {(np.shape(a)[1],)}")
     scale = np.sqrt(v)
     return pairwise_distances(a / scale, b / scale, metric="euclidean", p=2.0)
 
@@ -177,7 +173,7 @@ def _mahalanobis(function: str, a: Operand, b: Operand, both: Operand, vi: Opera
     n = np.shape(a)[1]
     vi = np.reshape(vi, (1, 1)) if np.ndim(vi) == 0 else vi
     if np.shape(vi) != (n, n):
-        raise ShapeError(f"{function}: VI has shape {np.shape(vi)}, but must have shape {(n, n)}!")
+        raise misfit(function, "VI", np.shape(vi), f"have shape {(n, n)}")
     d = a[:, None, :] - b
     return _root(np.sum((d @ vi) * d, axis=-1))
 
@@ -215,7 +211,7 @@ def _distances(
 ) -> Result:
     if metric not in _POWERS + _OTHERS:
         known = ", ".join(map(repr, sorted(_POWERS + _OTHERS)))
-        raise DomainError(f"{function}: metric is {metric!r}, but must be one of {known}!")
+        raise outside(function, "metric", metric, f"be one of {known}")
     if w is not None:
         if metric not in _WEIGHTED:
             raise DomainError(
@@ -223,9 +219,7 @@ def _distances(
             )
         w = as_operand(w, f"{function}: w")
         if np.shape(w) != (np.shape(a)[1],):
-            raise ShapeError(
-                f"{function}: w has shape {np.shape(w)}, but must have shape {(np.shape(a)[1],)}!"
-            )
+            raise misfit(function, "w", np.shape(w), f"have shape {(np.shape(a)[1],)}")
         scale = (
             w if metric == "cityblock" else w ** (1.0 / p) if metric == "minkowski" else np.sqrt(w)
         )
@@ -308,9 +302,7 @@ def cdist(
     """
     a, b = _matrix("cdist", "XA", XA), _matrix("cdist", "XB", XB)
     if np.shape(a)[1] != np.shape(b)[1]:
-        raise ShapeError(
-            f"cdist: XB has shape {np.shape(b)}, but must have {np.shape(a)[1]} columns, as XA!"
-        )
+        raise misfit("cdist", "XB", np.shape(b), f"have {np.shape(a)[1]} columns, as XA")
     return _distances("cdist", a, b, np.concatenate([a, b]), metric, p, w, V, VI)
 
 
@@ -404,7 +396,7 @@ def squareform(X: Operand) -> Result:
     m = int(np.ceil(np.sqrt(2.0 * size))) if size else 1
     if np.ndim(x) != 1 or m * (m - 1) != 2 * size:
         rule = "a square matrix, or a vector with an element for each pair"
-        raise ShapeError(f"squareform: X has shape {np.shape(x)}, but must be {rule}!")
+        raise misfit("squareform", "X", np.shape(x), f"be {rule}")
     place = np.zeros((m, m), dtype=int)
     place[np.triu_indices(m, 1)] = np.arange(1, size + 1)
     return np.concatenate([np.zeros(1), x])[place + place.T]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand
+from varmat.functions.checks import misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -22,18 +23,14 @@ def _samples(
     """The samples with the axis at the end, the distances between them, and the axis."""
     y = as_operand(y, f"{function}: y")
     if not np.ndim(y) or not np.shape(y)[axis]:
-        raise ShapeError(
-            f"{function}: y has shape {np.shape(y)}, but must have samples along the axis!"
-        )
+        raise misfit(function, "y", np.shape(y), "have samples along the axis")
     axis = normalize_axis_index(axis, np.ndim(y))
     n, moved = np.shape(y)[axis], np.moveaxis(y, axis, -1)
     if x is None:
         return moved, as_operand(dx, f"{function}: dx") * np.ones(n - 1), axis
     x = as_operand(x, f"{function}: x")
     if np.shape(x) not in ((n,), np.shape(y)):
-        raise ShapeError(
-            f"{function}: x has shape {np.shape(x)}, but must have shape {(n,)} or {np.shape(y)}!"
-        )
+        raise misfit(function, "x", np.shape(x), f"have shape {(n,)} or {np.shape(y)}")
     return moved, np.diff(x if np.ndim(x) == 1 else np.moveaxis(x, axis, -1)), axis
 
 
@@ -280,9 +277,7 @@ def romb(y: Operand, dx: Operand = 1.0, axis: int = -1) -> Result:
     y = as_operand(y, "romb: y")
     n = np.shape(y)[axis] - 1 if np.ndim(y) else 0
     if n < 1 or n & (n - 1):
-        raise ShapeError(
-            f"romb: y has shape {np.shape(y)}, but must have 2**k + 1 samples along the axis!"
-        )
+        raise misfit("romb", "y", np.shape(y), "have 2**k + 1 samples along the axis")
     # The integral is linear in the samples; the extrapolated sums of unit samples are its weights.
     rows, step = [], n
     while step:

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_choice, check_values, outside
 from varmat.functions.rarer.linalg.banded import solve_banded
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _condition(kind: str | tuple[int, Operand], rest: tuple[int, ...]) -> tuple[
             "'not-a-knot', 'clamped', 'natural', 'periodic' or pairs of an order, 1 or 2, and a "
             "value"
         )
-        raise DomainError(f"CubicSpline: bc_type is {kind!r}, but must be of {rule}!")
+        raise outside("CubicSpline", "bc_type", kind, f"be of {rule}")
     value = as_operand(value, "CubicSpline: bc_type")
     return order, np.reshape(value + np.zeros(rest), (1, -1))
 
@@ -355,10 +355,7 @@ class Akima1DInterpolator(PPoly):
         method: str = "akima",
         extrapolate: bool | str | None = None,
     ) -> None:
-        if method not in ("akima", "makima"):
-            raise DomainError(
-                f"Akima1DInterpolator: method is {method!r}, but must be 'akima' or 'makima'!"
-            )
+        check_choice("Akima1DInterpolator", "method", method, "akima", "makima")
         x = check_increasing("Akima1DInterpolator", "x", x)
         y, rest, axis = series_of("Akima1DInterpolator", y, np.size(x), axis)
         secants = np.diff(y, axis=0) / np.diff(x)[:, None]

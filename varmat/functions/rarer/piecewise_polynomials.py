@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_array, check_choice, check_values, misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
@@ -84,10 +84,7 @@ def check_increasing(function: str, name: str, x: Operand, least: int = 2) -> Re
     """A vector, checked to increase."""
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 1 or np.size(x) < least:
-        raise ShapeError(
-            f"{function}: {name} has shape {np.shape(x)}, but must be a vector of at least {least} "
-            "elements!"
-        )
+        raise misfit(function, name, np.shape(x), f"be a vector of at least {least} elements")
     check_values(partial(_check_increasing, function, name), x)
     return x
 
@@ -107,8 +104,7 @@ def series_of(function: str, y: Operand, n: int, axis: int) -> tuple[Result, tup
     along which they lie.
     """
     y = as_operand(y, f"{function}: y")
-    if not np.ndim(y):
-        raise ShapeError(f"{function}: y is a scalar, but must have at least one axis!")
+    check_array(function, "y", y, "have at least one axis")
     axis = normalize_axis_index(axis, np.ndim(y))
     y = np.moveaxis(y, axis, 0)
     if np.shape(y)[0] != n:
@@ -123,7 +119,7 @@ def piecewise(
     function: Function,
     places: Operand,
     ends: tuple[Operand, Operand],
-    extrapolate: bool | str,
+    extrapolate: bool | str | None,
     rest: tuple[int, ...],
     axis: int,
 ) -> Result:
@@ -192,9 +188,7 @@ class PPoly:
             axis = normalize_axis_index(axis, np.ndim(c) - 1)
             c = np.moveaxis(c, (axis, axis + 1), (0, 1))
         if np.ndim(c) < 2 or np.shape(c)[1] != np.size(x) - 1:
-            raise ShapeError(
-                f"PPoly: c has shape {np.shape(c)}, but must have shape (k, {np.size(x) - 1}, ...)!"
-            )
+            raise misfit("PPoly", "c", np.shape(c), f"have shape (k, {np.size(x) - 1}, ...)")
         rest = np.shape(c)[2:]
         self._set(np.reshape(c, (*np.shape(c)[:2], -1)), x, rest, axis, extrapolate)
 
@@ -207,11 +201,7 @@ class PPoly:
         extrapolate: bool | str | None,
     ) -> None:
         extrapolate = True if extrapolate is None else extrapolate
-        if extrapolate not in (True, False, "periodic"):
-            raise DomainError(
-                f"{type(self).__name__}: extrapolate is {extrapolate!r}, but must be True, False "
-                "or 'periodic'!"
-            )
+        check_choice(type(self).__name__, "extrapolate", extrapolate, True, False, "periodic")
         self._c, self.x, self._rest, self.axis, self.extrapolate = c, x, rest, axis, extrapolate
 
     def _other(self, c: Operand, extrapolate: bool | str | None) -> PPoly:

@@ -12,7 +12,14 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_values, in_the_name_of, integer
+from varmat.functions.checks import (
+    check_choice,
+    check_values,
+    in_the_name_of,
+    integer,
+    misfit,
+    outside,
+)
 from varmat.functions.rarer.linalg.banded import solve_banded, solveh_banded
 from varmat.functions.rarer.piecewise_polynomials import check_increasing, piecewise, series_of
 
@@ -114,20 +121,15 @@ class BSpline:
         if k < 0:
             raise DomainError(f"BSpline: k is {k}, but must not be negative!")
         if np.ndim(t) != 1 or np.size(t) < 2 * k + 2:
-            raise ShapeError(
-                f"BSpline: t has shape {np.shape(t)}, but must be a vector of at least {2 * k + 2} "
-                "elements!"
+            raise misfit(
+                "BSpline", "t", np.shape(t), f"be a vector of at least {2 * k + 2} elements"
             )
-        if extrapolate not in (True, False, "periodic"):
-            raise DomainError(
-                f"BSpline: extrapolate is {extrapolate!r}, but must be True, False or 'periodic'!"
-            )
+        check_choice("BSpline", "extrapolate", extrapolate, True, False, "periodic")
         check_values(partial(_check_knots, "BSpline", k), t)
         c = as_operand(c, "BSpline: c")
         if not np.ndim(c) or np.shape(c)[axis] < np.size(t) - k - 1:
-            raise ShapeError(
-                f"BSpline: c has shape {np.shape(c)}, but must have {np.size(t) - k - 1} elements "
-                "along the axis!"
+            raise misfit(
+                "BSpline", "c", np.shape(c), f"have {np.size(t) - k - 1} elements along the axis"
             )
         self._series, self._rest, self.axis = series_of("BSpline", c, np.shape(c)[axis], axis)
         self.t, self.c, self.k, self.extrapolate = t, c, k, extrapolate
@@ -234,7 +236,7 @@ def _conditions(side: Operand) -> list[tuple[int, Result]]:
             known = (
                 "None, 'not-a-knot', 'clamped', 'natural' or pairs of lists of an order and a value"
             )
-            raise DomainError(f"make_interp_spline: bc_type is {side!r}, but must be {known}!")
+            raise outside("make_interp_spline", "bc_type", side, f"be {known}")
         return list(_ALIASES[side])
     return [(integer("make_interp_spline", "the order", order), value) for order, value in side]
 
@@ -380,9 +382,7 @@ def make_lsq_spline(
     t = as_operand(t, "make_lsq_spline: t")
     w = np.ones(np.size(x)) if w is None else as_operand(w, "make_lsq_spline: w")
     if np.shape(w) != np.shape(x):
-        raise ShapeError(
-            f"make_lsq_spline: w has shape {np.shape(w)}, but must have shape {np.shape(x)}, as x!"
-        )
+        raise misfit("make_lsq_spline", "w", np.shape(w), f"have shape {np.shape(x)}, as x")
     design = np.reshape(w, (-1, 1)) * BSpline.design_matrix(x, t, k)
     gram = design.T @ design
     n = np.size(t) - k - 1
@@ -445,10 +445,7 @@ class RegularGridInterpolator:
         bounds_error: bool = True,
         fill_value: Operand = np.nan,
     ) -> None:
-        if method not in ("linear", "nearest"):
-            raise DomainError(
-                f"RegularGridInterpolator: method is {method!r}, but must be 'linear' or 'nearest'!"
-            )
+        check_choice("RegularGridInterpolator", "method", method, "linear", "nearest")
         self.grid = tuple(
             check_increasing("RegularGridInterpolator", f"points[{i}]", p, 1)
             for i, p in enumerate(points)
@@ -456,9 +453,8 @@ class RegularGridInterpolator:
         self.values = as_operand(values, "RegularGridInterpolator: values")
         sizes = tuple(map(np.size, self.grid))
         if np.shape(self.values)[: len(sizes)] != sizes:
-            raise ShapeError(
-                f"RegularGridInterpolator: values has shape {np.shape(self.values)}, but must "
-                f"begin with {sizes}!"
+            raise misfit(
+                "RegularGridInterpolator", "values", np.shape(self.values), f"begin with {sizes}"
             )
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core import dispatch
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Plain, Result, Setting
@@ -58,9 +58,7 @@ def convolve(a: Operand, v: Operand, mode: Setting = "full") -> Result:
     """
     for name, x in (("a", a), ("v", v)):
         if np.ndim(x) > 1 or not np.size(x):
-            raise ShapeError(
-                f"convolve: {name} has shape {np.shape(x)}, but must be a vector that is not empty!"
-            )
+            raise misfit("convolve", name, np.shape(x), "be a vector that is not empty")
     _numpy_window(np.size(a), np.size(v), mode)
     return np.convolve(a, v, mode)
 
@@ -86,7 +84,7 @@ def _correlate(a: Operand, v: Operand, mode: str = "valid") -> Result:
     a, v = as_operand(a, "correlate: a"), as_operand(v, "correlate: v")
     for name, x in (("a", a), ("v", v)):
         if np.ndim(x) != 1:
-            raise ShapeError(f"correlate: {name} has shape {np.shape(x)}, but must be a vector!")
+            raise misfit("correlate", name, np.shape(x), "be a vector")
     if np.size(a) < np.size(v):  # in NumPy's order, which decides what 'same' means
         return convolve(v, a[::-1], mode)[::-1]
     return convolve(a, v[::-1], mode)

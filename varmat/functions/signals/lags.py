@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import Domain
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Operand, Plain, Result
@@ -107,9 +106,7 @@ def _autocovariance(function: str, y: Operand) -> Result:
     y = as_operand(y, f"{function}: y")
     shape = np.shape(y)
     if len(shape) != 1 or not shape[0]:
-        raise ShapeError(
-            f"{function}: y has shape {shape}, but must be a vector that is not empty!"
-        )
+        raise misfit(function, "y", shape, "be a vector that is not empty")
     check_values(lambda values: _finite.check(function, "y", values), y)
     centred = y - np.mean(y)
     return lagged_products(centred, centred) / (shape[0] - np.arange(shape[0]))

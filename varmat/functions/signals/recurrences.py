@@ -9,9 +9,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core.domains import Domain
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_array
+from varmat.functions.checks import check_array, misfit
 from varmat.programs.build.loops import loop
 from varmat.programs.build.symbol import is_symbol, require
 
@@ -123,9 +122,7 @@ def _coefficients(name: str, c: Operand) -> Result:
     if not shape:
         return np.reshape(c, (1,))
     if len(shape) > 1 or not shape[0]:
-        raise ShapeError(
-            f"lfilter: {name} has shape {shape}, but must be a vector that is not empty!"
-        )
+        raise misfit("lfilter", name, shape, "be a vector that is not empty")
     return c
 
 
@@ -137,9 +134,7 @@ def _check_state(shape: tuple[int, ...], of_x: tuple[int, ...], axis: int, order
     ]
     if len(shape) != len(expected) or not all(fits):
         alternative = f", or 1 in place of all but {order}" if len(expected) > 1 else ""
-        raise ShapeError(
-            f"lfilter: zi has shape {shape}, but must have shape {expected}{alternative}!"
-        )
+        raise misfit("lfilter", "zi", shape, f"have shape {expected}{alternative}")
 
 
 def _padded(c: Operand, length: int) -> Result:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError
-from varmat.functions.checks import TOLERANCE
+from varmat.functions.checks import TOLERANCE, outside
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.sparse.products import Pattern
 from varmat.plain_arrays import blocks
@@ -34,10 +34,7 @@ def check_finite(function: str, pattern: Pattern, w: Operand) -> None:
     """Refuse non-zeros that are not finite."""
     wrong = np.flatnonzero(~np.isfinite(w))
     if len(wrong):
-        raise DomainError(
-            f"{function}: a{_place(pattern, wrong[0])} is {float(w[wrong[0]])!r}, but must be "
-            "finite!"
-        )
+        raise outside(function, f"a{_place(pattern, wrong[0])}", float(w[wrong[0]]), "be finite")
 
 
 def _place(pattern: Pattern, i: int) -> str:
@@ -119,9 +116,8 @@ class Symmetric:
             i = wrong[0]
             here, there = _place(self.pattern, i), _place(self.pattern, self.mirror[i])
             value, other = float(w[i]), float(w[self.mirror[i]])
-            raise DomainError(
-                f"{function}: a{here} is {value!r}, but must be {other!r}, as a{there} is, for a "
-                "symmetric matrix!"
+            raise outside(
+                function, f"a{here}", value, f"be {other!r}, as a{there} is, for a symmetric matrix"
             )
 
     def forest(self, order: np.ndarray) -> Forest:

@@ -15,6 +15,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import misfit
 from varmat.programs.build.symbol import Symbol, spread_back
 from varmat.programs.kernels.sparse import csr, product_step, sampled, sampled_step
 
@@ -28,7 +29,7 @@ __all__: list[str] = []
 def checked_matrix(function: str, name: str, x: Operand) -> Result:
     """A sparse array or matrix of SciPy that has two axes and real elements; refuses others."""
     if len(x.shape) != 2:
-        raise ShapeError(f"{function}: {name} has shape {x.shape}, but must be a matrix!")
+        raise misfit(function, name, x.shape, "be a matrix")
     if x.dtype.kind not in "biuf":
         raise TypeError(
             f"{function}: {name} has dtype {x.dtype}, but must be real numbers (float64, or what "
@@ -142,14 +143,10 @@ def check_product(function: str, length: int, b: Operand) -> None:
     """Refuse what a sparse matrix with `length` columns cannot be multiplied with."""
     shape = np.shape(b)
     if len(shape) not in (1, 2):
-        raise ShapeError(
-            f"{function}: b has shape {shape}, but must be a vector or a matrix beside a sparse "
-            "matrix!"
-        )
+        raise misfit(function, "b", shape, "be a vector or a matrix beside a sparse matrix")
     if shape[0] != length:
-        raise ShapeError(
-            f"{function}: b has shape {shape}, but must have {length} rows, as many as the sparse "
-            "matrix has columns!"
+        raise misfit(
+            function, "b", shape, f"have {length} rows, as many as the sparse matrix has columns"
         )
 
 

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.dual import Dual
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.core.variables import VARIABLES
-from varmat.functions.checks import check_square
+from varmat.functions.checks import check_square, misfit
 from varmat.functions.sparse.factors import Definite, General, symmetric_of
 from varmat.functions.sparse.products import Pattern, sparse_matmul
 from varmat.functions.sparse.variable import as_sparse, check_sparse
@@ -49,10 +48,7 @@ def _bare(x: Operand) -> Result:
 def _check_right(function: str, pattern: Pattern, b: Operand) -> None:
     n = pattern.shape[0]
     if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
-        raise ShapeError(
-            f"{function}: b has shape {np.shape(b)}, but must be a vector, or a matrix, of {n} "
-            "rows, as a has!"
-        )
+        raise misfit(function, "b", np.shape(b), f"be a vector, or a matrix, of {n} rows, as a has")
 
 
 @operation()

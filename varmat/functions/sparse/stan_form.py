@@ -8,7 +8,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, misfit
 from varmat.functions.sparse.products import Pattern, pattern_at, sparse_matmul, sparse_to_dense
 from varmat.functions.sparse.variable import SparseVar, as_sparse, is_sparse
 
@@ -36,10 +36,7 @@ def _stan_pattern(function: str, m: Operand, n: int, w: Operand, v: Operand, u: 
             raise DomainError(f"{function}: {name} is {size}, but must be positive!")
     v, u = (_indices(function, name, x) for name, x in (("v", v), ("u", u)))
     if np.ndim(w) != 1 or len(v) != np.shape(w)[0]:
-        raise ShapeError(
-            f"{function}: w has shape {np.shape(w)}, but must be a vector as long as v, of "
-            f"{len(v)} elements!"
-        )
+        raise misfit(function, "w", np.shape(w), f"be a vector as long as v, of {len(v)} elements")
     if len(u) != m + 1:
         raise ShapeError(
             f"{function}: u has {len(u)} elements, but must have {m + 1}, one more than there are "
@@ -162,10 +159,7 @@ def csr_matrix_times_vector(
     w, b = as_operand(w, "csr_matrix_times_vector: w"), as_operand(b, "csr_matrix_times_vector: b")
     pattern = _stan_pattern("csr_matrix_times_vector", m, n, w, v, u)
     if np.shape(b) != (n,):
-        raise ShapeError(
-            f"csr_matrix_times_vector: b has shape {np.shape(b)}, but must be a vector of {n} "
-            "elements!"
-        )
+        raise misfit("csr_matrix_times_vector", "b", np.shape(b), f"be a vector of {n} elements")
     return sparse_matmul(w, b, pattern=pattern)
 
 
@@ -175,7 +169,7 @@ def _extracted(function: str, a: Operand) -> SparseVar:
         return as_sparse(a)
     a = as_operand(a, f"{function}: a")
     if np.ndim(a) != 2:
-        raise ShapeError(f"{function}: a has shape {np.shape(a)}, but must be a matrix!")
+        raise misfit(function, "a", np.shape(a), "be a matrix")
     # A recording holds only where the same elements are zero.
     places = check_values(np.flatnonzero, a)
     return SparseVar(np.ravel(a)[places], pattern_at(places, np.shape(a)))

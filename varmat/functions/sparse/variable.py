@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from varmat.core import dispatch
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
+from varmat.functions.checks import misfit, outside
 from varmat.functions.sparse.products import (
     Pattern,
     checked_matrix,
@@ -281,9 +282,8 @@ class SparseVar:
         if len(shape) > 2 or any(
             n not in (1, m) for n, m in zip(shape[::-1], self.shape[::-1], strict=False)
         ):
-            raise ShapeError(
-                f"{name}: operand 2 has shape {shape}, but must broadcast to that of the "
-                f"SparseVar, {self.shape}!"
+            raise misfit(
+                name, "operand 2", shape, f"broadcast to that of the SparseVar, {self.shape}"
             )
         x = np.reshape(x, (1, *shape)) if len(shape) == 1 else x
         index = [
@@ -299,7 +299,7 @@ class SparseVar:
         if axis is None:
             return np.sum(self.data)
         if axis not in (0, 1, -1, -2):
-            raise DomainError(f"sum: axis is {axis!r}, but must be 0 or 1!")
+            raise outside("sum", "axis", axis, "be 0 or 1")
         places = self.pattern.rows if axis % 2 else self.pattern.columns
         return collected(self.data, places=places, size=self.shape[1 - axis % 2])
 
@@ -371,9 +371,8 @@ dispatch.MAKERS.append(_made)
 
 def _check_shapes(name: str, a: SparseVar, b: SparseVar) -> None:
     if a.shape != b.shape:
-        raise ShapeError(
-            f"{name}: operand 2 has shape {b.shape}, but must have that of operand 1, {a.shape}: "
-            "both are sparse!"
+        raise misfit(
+            name, "operand 2", b.shape, f"have that of operand 1, {a.shape}: both are sparse"
         )
 
 
@@ -399,10 +398,7 @@ def _elementwise_product(a: SparseVar, b: SparseVar) -> SparseVar:
 def _sparse_product(a: SparseVar, b: SparseVar) -> SparseVar:
     """Each element is the sum of the products of the non-zeros that meet there."""
     if a.shape[1] != b.shape[0]:
-        raise ShapeError(
-            f"matmul: b has shape {b.shape}, but must have {a.shape[1]} rows, for a has shape "
-            f"{a.shape}!"
-        )
+        raise misfit("matmul", "b", b.shape, f"have {a.shape[1]} rows, for a has shape {a.shape}")
     p, q = a.pattern, b.pattern
     counts = np.diff(q.starts)[p.columns]
     left = np.repeat(np.arange(p.nnz), counts)
@@ -494,7 +490,7 @@ def sparse_quad_form(a: Operand, b: Operand) -> Result:
     """
     check_sparse("sparse_quad_form", a)
     if a.shape[0] != a.shape[1]:
-        raise ShapeError(f"sparse_quad_form: a has shape {a.shape}, but must be a square matrix!")
+        raise misfit("sparse_quad_form", "a", a.shape, "be a square matrix")
     b = as_operand(b, "sparse_quad_form: b")
     product = as_sparse(a) @ b
     return np.matmul(np.transpose(b), product)

@@ -18,6 +18,7 @@ import numpy as np
 
 from varmat.functions.rows import row, special_formula
 from varmat.functions.special.entropies_and_losses import kl_div_of_numbers, kl_div_series
+from varmat.functions.special.logistic_functions import softplus_of_number
 from varmat.functions.special.series import log_less_line
 
 if TYPE_CHECKING:
@@ -126,10 +127,6 @@ def _softplus(x: Plain) -> Plain:
     return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
 
-def _softplus_of_number(x: float) -> float:
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
-
-
 def _of_arrays(function: Function) -> Plain:
     """A formula whose numbers are NumPy's, because Python's raise where arrays have infinities."""
     return special_formula(
@@ -197,8 +194,8 @@ def _binomial_logit(special: ModuleType, n: Plain, total: Plain, alpha: Plain) -
 def _binomial_logit_of_numbers(n: float, total: float, alpha: float) -> float:
     _needs(total <= SMALL and abs(alpha) < math.inf)
     m = total - n
-    return (n * (math.log(n / total) + _softplus_of_number(-alpha)) if n else 0.0) + (
-        m * (math.log(m / total) + _softplus_of_number(alpha)) if m else 0.0
+    return (n * (math.log(n / total) + softplus_of_number(-alpha)) if n else 0.0) + (
+        m * (math.log(m / total) + softplus_of_number(alpha)) if m else 0.0
     )
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.domains import positive
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.rules import ZERO
-from varmat.functions.checks import broadcastable
+from varmat.functions.checks import broadcastable, misfit
 from varmat.functions.rows import row, special_formula
 from varmat.functions.special import gamma_differences
 
@@ -220,10 +220,7 @@ def lmgamma(k: int, x: Operand) -> Operand:
         )
     positive.check("lmgamma", "k", dimensions)
     if not broadcastable(dimensions.shape, np.shape(x)):
-        raise ShapeError(
-            f"lmgamma: x has shape {np.shape(x)}, but must broadcast with k, of shape "
-            f"{dimensions.shape}!"
-        )
+        raise misfit("lmgamma", "x", np.shape(x), f"broadcast with k, of shape {dimensions.shape}")
     total = dimensions * (dimensions - 1.0) / 4.0 * math.log(math.pi) + gammaln(x)
     for j in range(1, int(np.max(dimensions, initial=1))):
         within = dimensions > j

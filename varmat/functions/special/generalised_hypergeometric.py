@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import misfit, outside
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Linear, Plain, Shape
@@ -168,9 +168,7 @@ def hypergeometric_series(
     try:
         return _series(numbers[:p], numbers[p:-1], numbers[-1], tuple(sorted(axes)))
     except _SeriesError as error:
-        raise DomainError(
-            f"{function}: z is {numbers[-1]!r}, but must be such that {error}!"
-        ) from None
+        raise outside(function, "z", numbers[-1], f"be such that {error}") from None
 
 
 @hypergeometric_series.reverse
@@ -201,9 +199,9 @@ def _check(function: str, a: Plain, b: Plain, z: Plain, orders: tuple[int, int] 
         shape = np.shape(x)
         if len(shape) != 1 or (orders is not None and shape != (orders[i],)):
             rule = "a vector" if orders is None else f"a vector of {orders[i]} parameters"
-            raise ShapeError(f"{function}: {name} has shape {shape}, but must be {rule}!")
+            raise misfit(function, name, shape, f"be {rule}")
     if np.shape(z):
-        raise ShapeError(f"{function}: z has shape {np.shape(z)}, but must be a scalar!")
+        raise misfit(function, "z", np.shape(z), "be a scalar")
 
 
 def _check_convergence(function: str, p: int, c: Plain) -> None:
@@ -212,21 +210,17 @@ def _check_convergence(function: str, p: int, c: Plain) -> None:
     for i, x in enumerate(c):
         name = f"a[{i}]" if i < p else f"b[{i - p}]" if i < c.size - 1 else "z"
         if not math.isfinite(x):
-            raise DomainError(f"{function}: {name} is {float(x)!r}, but must be finite!")
+            raise outside(function, name, float(x), "be finite")
     for i, x in enumerate(below):
         if x <= 0 and x == round(x):
-            raise DomainError(
-                f"{function}: b[{i}] is {float(x)!r}, but must be no negative integer, and not 0!"
-            )
+            raise outside(function, f"b[{i}]", float(x), "be no negative integer, and not 0")
     if p > below.size + 1 and z:
-        raise DomainError(
-            f"{function}: z is {z!r}, but must be 0 where there are {p} parameters above and "
-            f"{below.size} below!"
+        raise outside(
+            function, "z", z, f"be 0 where there are {p} parameters above and {below.size} below"
         )
     if p == below.size + 1 and abs(z) >= 1:
-        raise DomainError(
-            f"{function}: z is {z!r}, but must be between -1 and 1 where there is one parameter "
-            "more above!"
+        raise outside(
+            function, "z", z, "be between -1 and 1 where there is one parameter more above"
         )
 
 

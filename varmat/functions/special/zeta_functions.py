@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError
+from varmat.functions.checks import outside
 from varmat.functions.rows import row, scipy_special, special_formula
 from varmat.functions.special import gamma_differences
 
@@ -85,9 +85,9 @@ def polygamma(n: int, x: Operand) -> Operand:
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
         raise TypeError(f"polygamma: the order n is {n!r}, but must be an integer!")
     if n < 0:
-        raise DomainError(f"polygamma: the order n is {n!r}, but must be nonnegative!")
+        raise outside("polygamma", "the order n", n, "be nonnegative")
     if n > 170:
-        raise DomainError(f"polygamma: the order n is {n!r}, but must be at most 170!")
+        raise outside("polygamma", "the order n", n, "be at most 170")
     n = int(n)
     if n == 0:
         return digamma(x)

@@ -16,7 +16,7 @@ from recordings import agree
 import varmat as vm
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import ZERO
-from varmat.functions.rarer.special.further_rows import DIGITS, REACHED
+from varmat.functions.rarer.special.further_rows import REACHED
 from varmat.testing import expect_ad, expect_ad_matvar
 
 MOST_DIGITS = 30
@@ -84,7 +84,7 @@ def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list
     mpmath.
     """
     scale = [min(abs(x), 1.0) or 1.0 for x in point]
-    return slopes(row.reference, NAMES, point, free(row), scale, DIGITS.get(row.name, MOST_DIGITS))
+    return slopes(row.reference, NAMES, point, free(row), scale, MOST_DIGITS)
 
 
 def worst(row: Any) -> tuple[float, float, float]:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.functions.checks import check_columns, in_the_name_of, integer, pair
+from varmat.functions.checks import check_columns, in_the_name_of, integer, misfit, pair
 from varmat.functions.linalg.lapack import MatrixError, cholesky_adjoint, lapack, triangular_solve
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def _check_bands(
             if rows is not None
             else "a matrix with a row for each diagonal"
         )
-        raise ShapeError(f"{function}: {name} has shape {np.shape(ab)}, but must be {rule}!")
+        raise misfit(function, name, np.shape(ab), f"be {rule}")
     if b is not None:
         check_columns(function, "b", b, np.shape(ab)[1])
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_values, in_the_name_of
+from varmat.functions.checks import check_choice, check_values, in_the_name_of, misfit
 from varmat.functions.linalg.cholesky import cholesky
 from varmat.functions.linalg.eigenvalues import eigh as symmetric_eigh
 from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
@@ -205,8 +204,7 @@ def polar_decompose(a: Operand, side: str = "right") -> Result:
     """
     a = as_operand(a, "polar_decompose: a")
     check_matrix_of("polar_decompose", "a", a)
-    if side not in ("right", "left"):
-        raise DomainError(f"polar_decompose: side is {side!r}, but must be 'right' or 'left'!")
+    check_choice("polar_decompose", "side", side, "right", "left")
     left = side == "left"
     m, n = np.shape(a)[::-1] if left else np.shape(a)
     if m < n:
@@ -215,9 +213,7 @@ def polar_decompose(a: Operand, side: str = "right") -> Result:
             if left
             else "as many rows as columns, or use side='left'"
         )
-        raise ShapeError(
-            f"polar_decompose: a has shape {np.shape(a)}, but must have at least {rule}!"
-        )
+        raise misfit("polar_decompose", "a", np.shape(a), f"have at least {rule}")
     u, p = polar_factors(a.T if left else a)
     return (u.T if left else u), p
 
@@ -495,8 +491,7 @@ def eigh(a: Operand, b: Operand = None, lower: bool = True, type: int = 1) -> Re
         return tuple(symmetric_eigh(a, UPLO="L" if lower else "U"))
     b = as_operand(b, "eigh: b")
     check_matrix_of("eigh", "b", b, np.shape(a))
-    if type not in (1, 2, 3):
-        raise DomainError(f"eigh: type is {type!r}, but must be 1, 2 or 3!")
+    check_choice("eigh", "type", type, 1, 2, 3)
     keep = np.tri(np.shape(a)[0], dtype=bool)
     a, b = (x if lower else x.T for x in (a, b))
     a = np.where(keep, a, a.T)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
+from varmat.functions.checks import misfit
 from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
 
 if TYPE_CHECKING:
@@ -27,17 +27,15 @@ def check_matrix_of(
     """
     found = np.shape(x)
     if len(found) != 2:
-        raise ShapeError(f"{function}: {name} has shape {found}, but must be a matrix!")
+        raise misfit(function, name, found, "be a matrix")
     if any(m is not None and m != n for m, n in zip(shape, found, strict=True)):
-        raise ShapeError(f"{function}: {name} has shape {found}, but must have shape {shape}!")
+        raise misfit(function, name, found, f"have shape {shape}")
 
 
 def check_one_square(function: str, name: str, x: Operand) -> None:
     """Refuse what is no square matrix, stacks of them included."""
     if np.ndim(x) != 2 or np.shape(x)[0] != np.shape(x)[1]:
-        raise ShapeError(
-            f"{function}: {name} has shape {np.shape(x)}, but must be a square matrix!"
-        )
+        raise misfit(function, name, np.shape(x), "be a square matrix")
 
 
 def schur_factors(function: str, name: str, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import fixed, in_the_name_of
+from varmat.functions.checks import fixed, in_the_name_of, misfit
 from varmat.functions.linalg.lapack import MatrixError, check_finite
 from varmat.functions.linalg.matrix_functions import expm, frechet_derivative
 from varmat.functions.rarer.linalg.matrix_equations import check_one_square, solve_sylvester
@@ -321,9 +320,7 @@ def fractional_matrix_power(a: Operand, t: Operand) -> Result:
     """
     a, t = as_operand(a, "fractional_matrix_power: a"), as_operand(t, "fractional_matrix_power: t")
     if np.ndim(t):
-        raise ShapeError(
-            f"fractional_matrix_power: t has shape {np.shape(t)}, but must be a scalar!"
-        )
+        raise misfit("fractional_matrix_power", "t", np.shape(t), "be a scalar")
     with in_the_name_of("fractional_matrix_power"):
         return expm(t * logm(a))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import integer
+from varmat.functions.checks import check_choice, integer, misfit
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -33,7 +33,7 @@ def check_vector(function: str, name: str, x: Operand, least: int = 0) -> Result
         rule = (
             "a vector" if not least else f"a vector of at least {least} element{'s' * (least > 1)}"
         )
-        raise ShapeError(f"{function}: {name} has shape {np.shape(x)}, but must be {rule}!")
+        raise misfit(function, name, np.shape(x), f"be {rule}")
     return x
 
 
@@ -222,9 +222,8 @@ def block_diag(*arrs: Operand) -> Result:
     for i, x in enumerate(arrs):
         x = as_operand(x, f"block_diag: block {i}")
         if np.ndim(x) > 2:
-            raise ShapeError(
-                f"block_diag: block {i} has shape {np.shape(x)}, but must be a matrix, a vector or "
-                "a scalar!"
+            raise misfit(
+                "block_diag", f"block {i}", np.shape(x), "be a matrix, a vector or a scalar"
             )
         blocks.append(x if np.ndim(x) == 2 else np.reshape(x, (1, -1)))
     if not blocks:
@@ -314,10 +313,7 @@ def convolution_matrix(a: Operand, n: int, mode: str = "full") -> Result:
     n = integer("convolution_matrix", "n", n)
     if n < 1:
         raise DomainError(f"convolution_matrix: n is {n}, but must be at least 1!")
-    if mode not in ("full", "same", "valid"):
-        raise DomainError(
-            f"convolution_matrix: mode is {mode!r}, but must be 'full', 'same' or 'valid'!"
-        )
+    check_choice("convolution_matrix", "mode", mode, "full", "same", "valid")
     m, less = np.size(a), min(n, np.size(a)) - 1
     first = {"full": 0, "same": less // 2, "valid": less}[mode]
     rows = m + n - 1 - {"full": 0, "same": less, "valid": 2 * less}[mode]

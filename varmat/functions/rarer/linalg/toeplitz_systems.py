@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import check_columns, check_values
+from varmat.functions.checks import check_columns, check_values, misfit
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.rarer.linalg.structured_matrices import check_vector
 from varmat.functions.rarer.signals.nd_convolutions import convolve
@@ -112,9 +111,7 @@ def solve_toeplitz(c_or_cr: Operand, b: Operand) -> Result:
     b = as_operand(b, "solve_toeplitz: b")
     n = np.size(c)
     if np.size(r) != n:
-        raise ShapeError(
-            f"solve_toeplitz: r has shape {np.shape(r)}, but must have shape {np.shape(c)}, as c!"
-        )
+        raise misfit("solve_toeplitz", "r", np.shape(r), f"have shape {np.shape(c)}, as c")
     check_columns("solve_toeplitz", "b", b, n)
     return toeplitz_solution(c, r, b)
 

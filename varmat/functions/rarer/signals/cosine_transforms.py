@@ -6,25 +6,24 @@ to weights of the elements at the edges, which the definitions count once where 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
-from varmat.functions.checks import integer
+from varmat.functions.checks import check_array, check_choice, integer
+from varmat.functions.docstrings import filled
 
 if TYPE_CHECKING:
     from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
-F = TypeVar("F", bound="Function")
 # Type -> the types of the transposed matrix and of the inverse.
 _TRANSPOSED = {1: 1, 2: 3, 3: 2, 4: 4}
-_INVERSE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+_INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def _transform(
@@ -94,15 +93,10 @@ def _along(
 ) -> Result:
     """A transform along one axis, after checking the arguments."""
     x = as_operand(x, f"{name}: x")
-    if not np.ndim(x):
-        raise ShapeError(f"{name}: x is a scalar, but must have at least one axis!")
-    if kind not in _TRANSPOSED:
-        raise DomainError(f"{name}: type is {kind!r}, but must be 1, 2, 3 or 4!")
+    check_array(name, "x", x, "have at least one axis")
+    check_choice(name, "type", kind, *_TRANSPOSED)
     norm = "backward" if norm is None else norm
-    if norm not in _INVERSE:
-        raise DomainError(
-            f"{name}: norm is {norm!r}, but must be 'backward', 'ortho' or 'forward'!"
-        )
+    check_choice(name, "norm", norm, *_INVERSE)
     axis = normalize_axis_index(axis, np.ndim(x))
     size = np.shape(x)[axis] if n is None else integer(name, "n", n)
     sine, least = "s" in name, 2 if kind == 1 and "s" not in name else 1
@@ -145,241 +139,149 @@ def _several(
     return x
 
 
-_ALONG_ONE_AXIS = """{title}
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {{1, 2, 3, 4}}
-        The type of the transform.
-    n : int, optional
-        The length of the transform; `x` is cut, or zeros are added.
-    axis : int
-    norm : {{'backward', 'ortho', 'forward'}}, optional
-        The normalisation, as in SciPy.
-    orthogonalize : bool, optional
-        Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `x` is a scalar, or has too few elements.
-
-    Notes
-    -----
-    The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and the
-    reverse, the others their own, with weights for the elements at the edges.
-
-    References
-    ----------
-    {references}
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    {example}
-    """
-_ALONG_AXES = """{title}
-
-    Parameters
-    ----------
-    x : array_like, one axis or more
-    type : {{1, 2, 3, 4}}
-        The type of the transform.
-    s : sequence of int, optional
-        The lengths along `axes`.
-    axes : sequence of int, optional
-        All axes by default, or the last ones if `s` is given.
-    norm : {{'backward', 'ortho', 'forward'}}, optional
-    orthogonalize : bool, optional
-
-    Returns
-    -------
-    VarMat
-
-    Raises
-    ------
-    DomainError
-        If `type` or `norm` is unknown.
-    ShapeError
-        If `s` and `axes` have different lengths, or an axis has too few elements.
-
-    Notes
-    -----
-    It is `{one}` along one axis after the other, and so is the derivative.
-
-    References
-    ----------
-    {references}
-
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    {example}
-    """
 _MAKHOUL = """* J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions
       on Acoustics, Speech and Signal Processing 28 (1980), 27-34.
     """
 
 
-def _documented(title: str, example: str) -> Callable[[F], F]:
-    """Decorator: the docstring of a transform, from its title and the lines of its example."""
+def _of_one_axis(name: str, title: str, example: str) -> Function:
+    @filled(name, title=title, example=example, makhoul=_MAKHOUL if "ct" in name else "")
+    def transform(
+        x: Operand,
+        type: int = 2,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str | None = None,
+        *,
+        orthogonalize: bool | None = None,
+    ) -> Result:
+        """{title}: `scipy.fft.{name}`.
 
-    def document(function: F) -> F:
-        name = function.__name__
-        template = _ALONG_AXES if name.endswith("n") else _ALONG_ONE_AXIS
-        function.__doc__ = template.format(
-            title=f"{title}: `scipy.fft.{name}`.",
-            one=name.removesuffix("n"),
-            references=f"{_MAKHOUL if 'ct' in name else ''}* SciPy reference, `scipy.fft.{name}`.",
-            example=example,
-        )
-        return function
+        Parameters
+        ----------
+        x : array_like, one axis or more
+        type : {{1, 2, 3, 4}}
+            The type of the transform.
+        n : int, optional
+            The length of the transform; `x` is cut, or zeros are added.
+        axis : int
+        norm : {{'backward', 'ortho', 'forward'}}, optional
+            The normalisation, as in SciPy.
+        orthogonalize : bool, optional
+            Whether the matrix is a multiple of an orthogonal one; by default with ``norm='ortho'``.
 
-    return document
+        Returns
+        -------
+        VarMat
+
+        Raises
+        ------
+        DomainError
+            If `type` or `norm` is unknown.
+        ShapeError
+            If `x` is a scalar, or has too few elements.
+
+        Notes
+        -----
+        The derivative is the transform itself. The adjoint is its transpose: type 3 for type 2 and
+        the reverse, the others their own, with weights for the elements at the edges.
+
+        References
+        ----------
+        {makhoul}* SciPy reference, `scipy.fft.{name}`.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        {example}
+        """
+        return _along(name, x, type, n, axis, norm, orthogonalize)
+
+    return transform
 
 
-@_documented(
+def _of_axes(name: str, title: str) -> Function:
+    makhoul = _MAKHOUL if "ct" in name else ""
+
+    @filled(name, title=title, one=name.removesuffix("n"), makhoul=makhoul)
+    def transform(
+        x: Operand,
+        type: int = 2,
+        s: Operand = None,
+        axes: Axes = None,
+        norm: str | None = None,
+        *,
+        orthogonalize: bool | None = None,
+    ) -> Result:
+        """{title}: `scipy.fft.{name}`.
+
+        Parameters
+        ----------
+        x : array_like, one axis or more
+        type : {{1, 2, 3, 4}}
+            The type of the transform.
+        s : sequence of int, optional
+            The lengths along `axes`.
+        axes : sequence of int, optional
+            All axes by default, or the last ones if `s` is given.
+        norm : {{'backward', 'ortho', 'forward'}}, optional
+        orthogonalize : bool, optional
+
+        Returns
+        -------
+        VarMat
+
+        Raises
+        ------
+        DomainError
+            If `type` or `norm` is unknown.
+        ShapeError
+            If `s` and `axes` have different lengths, or an axis has too few elements.
+
+        Notes
+        -----
+        It is `{one}` along one axis after the other, and so is the derivative.
+
+        References
+        ----------
+        {makhoul}* SciPy reference, `scipy.fft.{name}`.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> vm.gradient(lambda x: vm.{name}(x, norm="ortho")[0, 0], np.zeros((2, 2)))
+        array([[0.5, 0.5],
+               [0.5, 0.5]])
+        """
+        return _several(name, x, type, s, axes, norm, orthogonalize)
+
+    return transform
+
+
+_FORWARD = "array([ 1.73205081,  0.        , -1.73205081])"
+dct = _of_one_axis(
+    "dct",
     "The discrete cosine transform",
-    ">>> vm.gradient(lambda x: vm.dct(x)[1], np.zeros(3))\n"
-    "    array([ 1.73205081,  0.        , -1.73205081])",
+    ">>> vm.gradient(lambda x: vm.dct(x)[1], np.zeros(3))\n    " + _FORWARD,
 )
-def dct(
-    x: Operand,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Result:
-    return _along("dct", x, type, n, axis, norm, orthogonalize)
-
-
-@_documented(
+idct = _of_one_axis(
+    "idct",
     "The inverse of `dct`",
     ">>> vm.gradient(lambda x: vm.idct(x)[1], np.zeros(3))\n"
     "    array([ 0.16666667,  0.        , -0.33333333])",
 )
-def idct(
-    x: Operand,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Result:
-    return _along("idct", x, type, n, axis, norm, orthogonalize)
-
-
-@_documented(
+dst = _of_one_axis(
+    "dst",
     "The discrete sine transform",
-    ">>> vm.gradient(lambda x: vm.dst(x)[1], np.zeros(3)) + 0.0\n"
-    "    array([ 1.73205081,  0.        , -1.73205081])",
+    ">>> vm.gradient(lambda x: vm.dst(x)[1], np.zeros(3)) + 0.0\n    " + _FORWARD,
 )
-def dst(
-    x: Operand,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Result:
-    return _along("dst", x, type, n, axis, norm, orthogonalize)
-
-
-@_documented(
+idst = _of_one_axis(
+    "idst",
     "The inverse of `dst`",
     ">>> vm.gradient(lambda x: vm.idst(x)[1], np.zeros(3)) + 0.0\n"
     "    array([ 0.33333333,  0.        , -0.16666667])",
 )
-def idst(
-    x: Operand,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Result:
-    return _along("idst", x, type, n, axis, norm, orthogonalize)
-
-
-@_documented(
-    "The discrete cosine transform along several axes",
-    '>>> vm.gradient(lambda x: vm.dctn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
-    "    array([[0.5, 0.5],\n"
-    "           [0.5, 0.5]])",
-)
-def dctn(
-    x: Operand,
-    type: int = 2,
-    s: Operand = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Result:
-    return _several("dctn", x, type, s, axes, norm, orthogonalize)
-
-
-@_documented(
-    "The inverse of `dctn`",
-    '>>> vm.gradient(lambda x: vm.idctn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
-    "    array([[0.5, 0.5],\n"
-    "           [0.5, 0.5]])",
-)
-def idctn(
-    x: Operand,
-    type: int = 2,
-    s: Operand = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Result:
-    return _several("idctn", x, type, s, axes, norm, orthogonalize)
-
-
-@_documented(
-    "The discrete sine transform along several axes",
-    '>>> vm.gradient(lambda x: vm.dstn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
-    "    array([[0.5, 0.5],\n"
-    "           [0.5, 0.5]])",
-)
-def dstn(
-    x: Operand,
-    type: int = 2,
-    s: Operand = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Result:
-    return _several("dstn", x, type, s, axes, norm, orthogonalize)
-
-
-@_documented(
-    "The inverse of `dstn`",
-    '>>> vm.gradient(lambda x: vm.idstn(x, norm="ortho")[0, 0], np.zeros((2, 2)))\n'
-    "    array([[0.5, 0.5],\n"
-    "           [0.5, 0.5]])",
-)
-def idstn(
-    x: Operand,
-    type: int = 2,
-    s: Operand = None,
-    axes: Axes = None,
-    norm: str | None = None,
-    *,
-    orthogonalize: bool | None = None,
-) -> Result:
-    return _several("idstn", x, type, s, axes, norm, orthogonalize)
+dctn = _of_axes("dctn", "The discrete cosine transform along several axes")
+idctn = _of_axes("idctn", "The inverse of `dctn`")
+dstn = _of_axes("dstn", "The discrete sine transform along several axes")
+idstn = _of_axes("idstn", "The inverse of `dstn`")

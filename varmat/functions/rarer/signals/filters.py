@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import check_values, in_the_name_of, integer
+from varmat.functions.checks import (
+    check_array,
+    check_choice,
+    check_values,
+    in_the_name_of,
+    integer,
+    misfit,
+)
 from varmat.functions.signals.recurrences import lfilter
 
 if TYPE_CHECKING:
@@ -23,17 +30,13 @@ __all__ = ["filtfilt", "lfilter_zi", "sosfilt", "sosfilt_zi", "sosfiltfilt"]
 def _sections(name: str, sos: Operand) -> Result:
     sos = as_operand(sos, f"{name}: sos")
     if np.ndim(sos) != 2 or np.shape(sos)[1] != 6 or not np.shape(sos)[0]:
-        raise ShapeError(
-            f"{name}: sos has shape {np.shape(sos)}, but must have shape (n, 6), with at least one "
-            "section!"
-        )
+        raise misfit(name, "sos", np.shape(sos), "have shape (n, 6), with at least one section")
     return sos
 
 
 def series_along(name: str, x: Operand, axis: int) -> tuple[Result, int]:
     x = as_operand(x, f"{name}: x")
-    if not np.ndim(x):
-        raise ShapeError(f"{name}: x is a scalar, but must have at least one axis!")
+    check_array(name, "x", x, "have at least one axis")
     return x, normalize_axis_index(axis, np.ndim(x))
 
 
@@ -90,9 +93,8 @@ def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Res
         return y
     zi = as_operand(zi, "sosfilt: zi")
     if np.shape(zi)[:1] != np.shape(sos)[:1]:
-        raise ShapeError(
-            f"sosfilt: zi has shape {np.shape(zi)}, but must have {np.shape(sos)[0]} rows, one for "
-            "each section!"
+        raise misfit(
+            "sosfilt", "zi", np.shape(zi), f"have {np.shape(sos)[0]} rows, one for each section"
         )
     states = []
     for i in range(np.shape(sos)[0]):
@@ -138,10 +140,7 @@ def lfilter_zi(b: Operand, a: Operand) -> Result:
     b, a = as_operand(b, "lfilter_zi: b"), as_operand(a, "lfilter_zi: a")
     for name, c in (("b", b), ("a", a)):
         if np.ndim(c) != 1 or not np.size(c):
-            raise ShapeError(
-                f"lfilter_zi: {name} has shape {np.shape(c)}, but must be a vector that is not "
-                "empty!"
-            )
+            raise misfit("lfilter_zi", name, np.shape(c), "be a vector that is not empty")
     order = max(np.size(a), np.size(b)) - 1
     # Arrays of one element keep the kind of their array.
     b, a = _padded(b, order + 1) / a[:1], _padded(a, order + 1) / a[:1]
@@ -198,10 +197,7 @@ def sosfilt_zi(sos: Operand) -> Result:
 
 def _extended(name: str, x: Operand, axis: int, padtype: Operand, padlen: int) -> Result:
     """The series extended by `padlen` elements at both ends."""
-    if padtype not in ("odd", "even", "constant", None):
-        raise DomainError(
-            f"{name}: padtype is {padtype!r}, but must be 'odd', 'even', 'constant' or None!"
-        )
+    check_choice(name, "padtype", padtype, "odd", "even", "constant", None)
     if np.shape(x)[axis] <= padlen:
         raise ShapeError(
             f"{name}: x has {np.shape(x)[axis]} elements along the axis, but must have more than "

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
+from varmat.functions.checks import check_choice, misfit
 from varmat.plain_arrays import unbroadcast
 
 if TYPE_CHECKING:
@@ -108,9 +109,8 @@ def _checked(name: str, in1: Operand, in2: Operand, mode: str) -> tuple[Result, 
         )
     for title, x in (("in1", a), ("in2", v)):
         if not np.size(x):
-            raise ShapeError(f"{name}: {title} has shape {np.shape(x)}, but must not be empty!")
-    if mode not in ("full", "same", "valid"):
-        raise DomainError(f"{name}: mode is {mode!r}, but must be 'full', 'same' or 'valid'!")
+            raise misfit(name, title, np.shape(x), "not be empty")
+    check_choice(name, "mode", mode, "full", "same", "valid")
     return a, v
 
 
@@ -185,8 +185,7 @@ def convolve(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto
     array([[2., 1.],
            [0., 0.]])
     """
-    if method not in _METHODS:
-        raise DomainError(f"convolve: method is {method!r}, but must be 'auto', 'direct' or 'fft'!")
+    check_choice("convolve", "method", method, *_METHODS)
     return _over("convolve", in1, in2, mode, method, None)
 
 
@@ -225,10 +224,7 @@ def correlate(in1: Operand, in2: Operand, mode: str = "full", method: str = "aut
     >>> vm.gradient(lambda a: vm.correlate(a, np.array([1.0, 2.0]))[1], np.zeros(2))
     array([1., 2.])
     """
-    if method not in _METHODS:
-        raise DomainError(
-            f"correlate: method is {method!r}, but must be 'auto', 'direct' or 'fft'!"
-        )
+    check_choice("correlate", "method", method, *_METHODS)
     return _over("correlate", in1, in2, mode, method, None, reverse=True)
 
 
@@ -325,11 +321,8 @@ def _two_dimensional(
 ) -> Result:
     a, v = _checked(name, in1, in2, mode)
     if np.ndim(a) != 2:
-        raise ShapeError(f"{name}: in1 has shape {np.shape(a)}, but must be a matrix!")
-    if boundary not in _PADDING:
-        raise DomainError(
-            f"{name}: boundary is {boundary!r}, but must be 'fill', 'wrap' or 'symm'!"
-        )
+        raise misfit(name, "in1", np.shape(a), "be a matrix")
+    check_choice(name, "boundary", boundary, *_PADDING)
     if mode == "valid":
         _check_valid(name, a, v, (0, 1))
     v = v[::-1, ::-1] if reverse else v

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
-from varmat.functions.checks import integer
+from varmat.functions.checks import check_choice, integer, outside
 from varmat.functions.rarer.signals.filters import series_along
 from varmat.functions.rarer.signals.nd_convolutions import nd_convolution
 
@@ -87,9 +87,8 @@ def savgol_filter(
     )
     x, axis = series_along("savgol_filter", x, axis)
     if mode != "interp" and mode not in _EXTENSIONS:
-        raise DomainError(
-            f"savgol_filter: mode is {mode!r}, but must be 'interp', 'mirror', 'constant', "
-            "'nearest' or 'wrap'!"
+        raise outside(
+            "savgol_filter", "mode", mode, "be 'interp', 'mirror', 'constant', 'nearest' or 'wrap'"
         )
     size = np.shape(x)[axis]
     if mode == "interp" and size < window_length:
@@ -162,8 +161,7 @@ def detrend(data: Operand, axis: int = -1, type: str = "linear", bp: Operand = 0
     """
     x, axis = series_along("detrend", data, axis)
     size = np.shape(x)[axis]
-    if type not in ("linear", "constant"):
-        raise DomainError(f"detrend: type is {type!r}, but must be 'linear' or 'constant'!")
+    check_choice("detrend", "type", type, "linear", "constant")
     if type == "constant":
         return x - np.mean(x, axis=axis, keepdims=True)
     places = sorted({0, size, *np.atleast_1d(bp).tolist()})

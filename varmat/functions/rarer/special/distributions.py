@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from varmat.core.rules import ZERO
-from varmat.functions.rarer.special.further_rows import direct, inverse, of_scipy, row
+from varmat.functions.rarer.special.further_rows import POLISHED, direct, inverse, of_scipy, row
 
 __all__: list[str] = []
 
@@ -29,9 +29,6 @@ _STEPS = "Numbers of events are rounded down: the derivative in them is 0"
 _TRIALS = ("the number of trials",)
 _EXACT = "The derivatives in the shapes are integrals in one tail"
 _SEARCH = "The value is what SciPy's search finds, to about 1e-12"
-_POLISHED = (
-    "The value of a variable is SciPy's and a step of Newton's method beyond where its search ends"
-)
 
 # Gamma, chi square and Poisson distributions, with the derivatives of the lower incomplete gamma
 # function.
@@ -303,7 +300,7 @@ inverse(
     _SOLVED.format(_I.format("t", "x + 1", "z"), "y", "(x, 2 * x)"),
     ((3.0, 0.4, 0.35),),
     domain="x >= 0, 0 < y < 1, 0 < z < 1",
-    note=_POLISHED,
+    note=POLISHED,
     polish=lambda s, x, y, z: s.betainc(y, x + 1.0, z),
 )
 inverse(
@@ -381,7 +378,7 @@ inverse(
     _SOLVED.format(_I.format("x / 2", "t / 2", "x * z / (t + x * z)"), "y", "(mpf(8), mpf(9))"),
     ((3.0, 0.95, 4.0),),
     domain="x > 0, 0 < y < 1, z > 0",
-    note=_POLISHED,
+    note=POLISHED,
     polish=lambda s, x, y, z: s.fdtr(x, y, z),
 )
 

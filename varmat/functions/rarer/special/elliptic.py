@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.elementwise import ROWS, Elementwise
-from varmat.functions.rarer.special.further_rows import of_scipy, one_of, results, row
+from varmat.core.elementwise import ROWS
+from varmat.core.rules import OPERANDS
+from varmat.functions.rarer.special.further_rows import of_scipy, results, row, rows
 from varmat.functions.special.quadrature import on_domain
 
 if TYPE_CHECKING:
-    from varmat.typing import Plain, Setting
+    from varmat.typing import Plain
 
 __all__: list[str] = []
 
 # The step of the trapezoidal rule in log t, whose error is exp(-2 pi**2 / step), and how far the
 # nodes reach beyond the operands.
 _STEP, _REACH = 0.4, 84.0
-_LETTERS = ("x", "y", "z", "w")
 
 
 def carlson(halves: tuple[int, ...], power: int, *operands: Plain) -> Plain:
@@ -56,26 +56,31 @@ def carlson(halves: tuple[int, ...], power: int, *operands: Plain) -> Plain:
         )
 
 
+def _above(halves: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The exponents of the derivatives of an integral, one for each operand."""
+    return [tuple(k + 2 * (i == j) for j, k in enumerate(halves)) for i in range(len(halves))]
+
+
 @cache
 def carlson_row(*halves: int, power: int = 0) -> str:
     """The name of the row of an integral. The rows of its derivatives are made when it is first
     evaluated.
     """
     name = "carlson_" + "_".join(map(str, halves)) + f"_{power}"
-    above = [tuple(k + 2 * (i == j) for j, k in enumerate(halves)) for i in range(len(halves))]
+    above = _above(halves)
 
     def value(_: Plain, *operands: Plain) -> Plain:
         for each in above:
             carlson_row(*each, power=power)
         return carlson(halves, power, *operands)
 
-    operands = ", ".join(_LETTERS[: len(halves)])
+    operands = ", ".join(OPERANDS[: len(halves)])
     names = ["carlson_" + "_".join(map(str, each)) + f"_{power}" for each in above]
     partials = tuple(
         f"{-0.5 * k!r} * g * {each}({operands})" for k, each in zip(halves, names, strict=True)
     )
     factors = " * ".join(
-        f"(t + {x})**(mpf({-k}) / 2)" for k, x in zip(halves, _LETTERS, strict=False)
+        f"(t + {x})**(mpf({-k}) / 2)" for k, x in zip(halves, OPERANDS, strict=False)
     )
     if name not in ROWS:
         row(
@@ -91,67 +96,36 @@ def carlson_row(*halves: int, power: int = 0) -> str:
     return name
 
 
-def _symmetric(
-    name: str,
-    halves: tuple[int, ...],
-    constant: float,
-    about: str,
-    reference: str,
-    points: Plain,
-    **settings: Setting,
-) -> Elementwise:
-    """The row of one of Carlson's functions: a constant times an integral."""
-    operands = ", ".join(_LETTERS[: len(halves)])
-    above = [tuple(k + 2 * (i == j) for j, k in enumerate(halves)) for i in range(len(halves))]
-    partials = tuple(
-        f"{-0.5 * constant * k!r} * g * {carlson_row(*each)}({operands})"
-        for k, each in zip(halves, above, strict=True)
-    )
-    return row(
-        name,
-        partials,
-        about,
-        reference,
-        points,
+_PRINCIPAL = (
+    "Of a negative last operand, where it is a principal value, there is no derivative here"
+)
+_CARLSON = "Carlson's symmetric elliptic integral of the {} kind".format
+# Of each: name, exponents in halves, factor, what it is, and points.
+for _name, _halves, _factor, _about, _points in (
+    (
+        "elliprc",
+        (1, 2),
+        0.5,
+        "Carlson's degenerate symmetric elliptic integral",
+        ((0.5, 1.7), (3.0, 0.2), (2.0, 2.0)),
+    ),
+    ("elliprf", (1, 1, 1), 0.5, _CARLSON("first"), ((0.5, 1.7, 2.5), (1e-3, 2.0, 2.0))),
+    ("elliprd", (1, 1, 3), 1.5, _CARLSON("second"), ((0.5, 1.7, 2.5), (1.0, 1.0, 0.1))),
+    ("elliprj", (1, 1, 1, 2), 1.5, _CARLSON("third"), ((0.5, 1.7, 2.5, 0.9),)),
+):
+    _letters = ", ".join(OPERANDS[: len(_halves)])
+    row(
+        _name,
+        tuple(
+            f"{-0.5 * _factor * k!r} * g * {carlson_row(*above)}({_letters})"
+            for k, above in zip(_halves, _above(_halves), strict=True)
+        ),
+        _about,
+        f"{_name}({_letters})",
+        _points,
         domain="positive operands, one of those of a square root may be 0",
-        **settings,
+        note=_PRINCIPAL if _halves[-1] == 2 else "",
     )
-
-
-_symmetric(
-    "elliprc",
-    (1, 2),
-    0.5,
-    "Carlson's degenerate symmetric elliptic integral",
-    "elliprc(x, y)",
-    ((0.5, 1.7), (3.0, 0.2), (2.0, 2.0)),
-    note="Of a negative last operand, where it is a principal value, there is no derivative here",
-)
-_symmetric(
-    "elliprf",
-    (1, 1, 1),
-    0.5,
-    "Carlson's symmetric elliptic integral of the first kind",
-    "elliprf(x, y, z)",
-    ((0.5, 1.7, 2.5), (1e-3, 2.0, 2.0)),
-)
-_symmetric(
-    "elliprd",
-    (1, 1, 3),
-    1.5,
-    "Carlson's symmetric elliptic integral of the second kind",
-    "elliprd(x, y, z)",
-    ((0.5, 1.7, 2.5), (1.0, 1.0, 0.1)),
-)
-_symmetric(
-    "elliprj",
-    (1, 1, 1, 2),
-    1.5,
-    "Carlson's symmetric elliptic integral of the third kind",
-    "elliprj(x, y, z, w)",
-    ((0.5, 1.7, 2.5, 0.9),),
-    note="Of a negative last operand, where it is a principal value, there is no derivative here",
-)
 row(
     "elliprg",
     tuple(
@@ -249,12 +223,20 @@ row(
     ufunc=of_scipy(lambda s, code, rest: _within(*np.broadcast_arrays(code, 1.0, 0.0, rest))),
     tested=False,
 )
-row(
-    "ellipk",
-    "0.5 * g * elliptic_derivative_complete(10.0, 1.0 - x)",
-    "Complete elliptic integral of the first kind",
-    "ellipk(x)",
-    (0.6, -3.0, 1e-9, 0.9999),
+rows(
+    (
+        "ellipk",
+        "0.5 * g * elliptic_derivative_complete(10.0, 1.0 - x)",
+        "Complete elliptic integral of the first kind",
+        "ellipk(x)",
+    ),
+    (
+        "ellipe",
+        "-0.5 * g * elliptic_derivative_complete(11.0, 1.0 - x)",
+        "Complete elliptic integral of the second kind",
+        "ellipe(x)",
+    ),
+    points=(0.6, -3.0, 1e-9, 0.9999),
     domain="x < 1",
 )
 row(
@@ -265,28 +247,20 @@ row(
     (0.6, 1e-20, 5.0),
     domain="x > 0",
 )
-row(
-    "ellipe",
-    "-0.5 * g * elliptic_derivative_complete(11.0, 1.0 - x)",
-    "Complete elliptic integral of the second kind",
-    "ellipe(x)",
-    (0.6, -3.0, 1e-9, 0.9999),
-    domain="x < 1",
-)
-row(
-    "ellipkinc",
-    ("g / sqrt(1.0 - y * square(sin(x)))", "0.5 * g * elliptic_derivative(10.0, x, y)"),
-    "Incomplete elliptic integral of the first kind",
-    "ellipf(x, y)",
-    ((0.7, 0.6), (2.5, -3.0), (-0.3, 0.9), (7.0, 0.3)),
-    domain="y sin(x)**2 < 1",
-)
-row(
-    "ellipeinc",
-    ("g * sqrt(1.0 - y * square(sin(x)))", "-0.5 * g * elliptic_derivative(11.0, x, y)"),
-    "Incomplete elliptic integral of the second kind",
-    "ellipe(x, y)",
-    ((0.7, 0.6), (2.5, -3.0), (-0.3, 0.9), (7.0, 0.3)),
+rows(
+    (
+        "ellipkinc",
+        ("g / sqrt(1.0 - y * square(sin(x)))", "0.5 * g * elliptic_derivative(10.0, x, y)"),
+        "Incomplete elliptic integral of the first kind",
+        "ellipf(x, y)",
+    ),
+    (
+        "ellipeinc",
+        ("g * sqrt(1.0 - y * square(sin(x)))", "-0.5 * g * elliptic_derivative(11.0, x, y)"),
+        "Incomplete elliptic integral of the second kind",
+        "ellipe(x, y)",
+    ),
+    points=((0.7, 0.6), (2.5, -3.0), (-0.3, 0.9), (7.0, 0.3)),
     domain="y sin(x)**2 < 1",
 )
 
@@ -294,48 +268,32 @@ row(
 # functions of the amplitude.
 
 _IN_PARAMETER = "(-0.5 * ellipj_dn(x, y) * elliptic_derivative(10.0, ellipj_ph(x, y), y))"
-_POINTS = ((2.5, 0.6),)
+_SN_CN = "y * ellipj_sn(x, y) * ellipj_cn(x, y)"
 _AMPLITUDE = "findroot(lambda t: ellipf(t, y) - x, x)"
-
-
-def _jacobi(k: int, letters: str, in_u: str, in_m: str, about: str, reference: str) -> Elementwise:
-    return row(
-        f"ellipj_{letters}",
-        (f"g * {in_u}", f"g * {in_m}"),
-        about,
-        reference,
-        _POINTS,
-        domain="0 <= y < 1",
-        ufunc=one_of("ellipj", k),
-    )
-
-
 results(
     "ellipj",
-    _jacobi(
-        0,
+    (
         "sn",
-        "ellipj_cn(x, y) * ellipj_dn(x, y)",
-        f"ellipj_cn(x, y) * {_IN_PARAMETER}",
+        ("g * ellipj_cn(x, y) * ellipj_dn(x, y)", f"g * ellipj_cn(x, y) * {_IN_PARAMETER}"),
         "Jacobi's sine",
         f"sin({_AMPLITUDE})",
     ),
-    _jacobi(
-        1,
+    (
         "cn",
-        "(-ellipj_sn(x, y)) * ellipj_dn(x, y)",
-        f"(-ellipj_sn(x, y)) * {_IN_PARAMETER}",
+        ("g * (-ellipj_sn(x, y)) * ellipj_dn(x, y)", f"g * (-ellipj_sn(x, y)) * {_IN_PARAMETER}"),
         "Jacobi's cosine",
         f"cos({_AMPLITUDE})",
     ),
-    _jacobi(
-        2,
+    (
         "dn",
-        "(-y) * ellipj_sn(x, y) * ellipj_cn(x, y)",
-        "(-0.5 * square(ellipj_sn(x, y)) - y * ellipj_sn(x, y) * ellipj_cn(x, y) * "
-        f"{_IN_PARAMETER}) / r",
+        (
+            "g * (-y) * ellipj_sn(x, y) * ellipj_cn(x, y)",
+            f"g * (-0.5 * square(ellipj_sn(x, y)) - {_SN_CN} * {_IN_PARAMETER}) / r",
+        ),
         "Jacobi's delta amplitude",
         f"sqrt(1 - y * sin({_AMPLITUDE})**2)",
     ),
-    _jacobi(3, "ph", "ellipj_dn(x, y)", _IN_PARAMETER, "Amplitude", _AMPLITUDE),
+    ("ph", ("g * ellipj_dn(x, y)", f"g * {_IN_PARAMETER}"), "Amplitude", _AMPLITUDE),
+    points=((2.5, 0.6),),
+    domain="0 <= y < 1",
 )

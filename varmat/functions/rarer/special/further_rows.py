@@ -31,8 +31,10 @@ NOTES: dict[str, str] = {}
 # The rows for which a figure below the usual bar is stated: the largest relative errors of value
 # and derivatives, and of second derivatives.
 REACHED: dict[str, tuple[float, float]] = {}
-# The rows whose references are slow -> the digits they are evaluated with.
-DIGITS: dict[str, int] = {}
+# The note of a row with `polish`.
+POLISHED = (
+    "The value of a variable is SciPy's and a step of Newton's method beyond where its search ends"
+)
 # The names of all rows made here, and the rows that have a test of their own.
 NAMES: set[str] = set()
 MADE: list[Elementwise] = []
@@ -52,7 +54,6 @@ def row(
     of: str | None = None,
     reached: tuple[float, float] | None = None,
     tested: bool = True,
-    digits: int | None = None,
 ) -> Elementwise:
     """Make a row.
 
@@ -76,8 +77,6 @@ def row(
     answer = (
         hold_constant(made, dict(zip(positions, held, strict=True))) if positions else made.call
     )
-    if digits is not None:
-        DIGITS[name] = digits
     if tested:
         MADE.append(made)
     if reached is not None:
@@ -117,8 +116,27 @@ def of_scipy(function: Function) -> Result:
     return ufunc
 
 
-def results(name: str, *parts: Elementwise, note: str = "") -> None:
-    """Let rows answer for a ufunc of SciPy with several results, one row for each."""
+def rows(*given: tuple[Any, ...], **shared: Setting) -> None:
+    """Make rows with the same settings."""
+    for each in given:
+        row(*each, **shared)
+
+
+def results(name: str, *given: tuple[Any, ...], note: str = "", **shared: Setting) -> None:
+    """Make the rows for a ufunc of SciPy with several results, and let them answer for it.
+
+    Each is given by its own part of the name, and what a row begins with. A dictionary at the end
+    has settings that the others do not share.
+    """
+    parts = []
+    for k, (letters, partials, about, reference, *own) in enumerate(given):
+        settings = {"ufunc": one_of(name, k), "note": note, **shared, **(own[0] if own else {})}
+        parts.append(row(f"{name}_{letters}", partials, about, reference, **settings))
+    answer_with(name, tuple(parts), note)
+
+
+def answer_with(name: str, parts: tuple[Elementwise, ...], note: str) -> None:
+    """Let rows answer for a ufunc of SciPy, one row for each result."""
     arity = parts[0].arity
 
     def answer(*args: Operand) -> tuple[Result, ...]:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.rarer.special.further_rows import of_scipy, one_of, results, row
+from varmat.functions.rarer.special.further_rows import of_scipy, results, row, rows
+from varmat.functions.rows import DEGREE
 
 if TYPE_CHECKING:
-    from varmat.typing import Plain, Setting
+    from varmat.typing import Plain
 
 __all__: list[str] = []
 
@@ -25,54 +26,28 @@ _SPECFUN = (
 )
 
 
-def _part(
-    of: str,
-    k: int,
-    name: str,
-    partial: str,
-    about: str,
-    reference: str,
-    points: tuple[float, ...],
-    **settings: Setting,
-) -> Plain:
-    """The row of result number k of a ufunc."""
-    return row(f"{of}_{name}", partial, about, reference, points, ufunc=one_of(of, k), **settings)
-
-
 # Angles in degrees.
 
-_DEGREE = repr(math.pi / 180.0)
-row(
-    "sindg",
-    f"{_DEGREE} * g * cosdg(x)",
-    "Sine of an angle in degrees",
-    "sin(x * pi / 180)",
-    (30.0, -200.0),
-)
-row(
-    "cosdg",
-    f"-{_DEGREE} * g * sindg(x)",
-    "Cosine of an angle in degrees",
-    "cos(x * pi / 180)",
-    (30.0, -200.0),
-)
-row(
-    "tandg",
-    f"{_DEGREE} * g * (1.0 + r * r)",
-    "Tangent of an angle in degrees",
-    "tan(x * pi / 180)",
-    (30.0, -200.0),
-)
-row(
-    "cotdg",
-    f"-{_DEGREE} * g * (1.0 + r * r)",
-    "Cotangent of an angle in degrees",
-    "cot(x * pi / 180)",
-    (30.0, -200.0),
+rows(
+    ("sindg", f"{DEGREE} * g * cosdg(x)", "Sine of an angle in degrees", "sin(x * pi / 180)"),
+    ("cosdg", f"-{DEGREE} * g * sindg(x)", "Cosine of an angle in degrees", "cos(x * pi / 180)"),
+    (
+        "tandg",
+        f"{DEGREE} * g * (1.0 + r * r)",
+        "Tangent of an angle in degrees",
+        "tan(x * pi / 180)",
+    ),
+    (
+        "cotdg",
+        f"-{DEGREE} * g * (1.0 + r * r)",
+        "Cotangent of an angle in degrees",
+        "cot(x * pi / 180)",
+    ),
+    points=(30.0, -200.0),
 )
 row(
     "radian",
-    (f"{_DEGREE} * g", f"{_DEGREE} / 60.0 * g", f"{_DEGREE} / 3600.0 * g"),
+    (f"{DEGREE} * g", f"{DEGREE} / 60.0 * g", f"{DEGREE} / 3600.0 * g"),
     "The angle of x degrees, y minutes and z seconds in radians",
     "(x + (y + z / 60) / 60) * pi / 180",
     ((30.0, 7.0, -3.5),),
@@ -83,130 +58,65 @@ row(
 _POSITIVE = "x > 0"
 results(
     "sici",
-    _part("sici", 0, "si", "g * sinc(x / pi)", "Sine integral", "si(x)", (0.7, -3.0, 1e-5, 40.0)),
-    _part(
-        "sici",
-        1,
-        "ci",
-        "g * cos(x) / x",
-        "Cosine integral",
-        "ci(x)",
-        (0.7, 3.0, 40.0),
-        domain=_POSITIVE,
-    ),
+    ("si", "g * sinc(x / pi)", "Sine integral", "si(x)", {"points": (0.7, -3.0, 1e-5, 40.0)}),
+    ("ci", "g * cos(x) / x", "Cosine integral", "ci(x)", {"domain": _POSITIVE}),
+    points=(0.7, 3.0, 40.0),
 )
+_HYPERBOLIC = {"domain": _POSITIVE, "points": (0.7, 3.0, 20.0)}
 results(
     "shichi",
-    _part(
-        "shichi",
-        0,
-        "shi",
-        "g * hyp0f1(1.5, 0.25 * square(x))",
-        "Hyperbolic sine integral",
-        "shi(x)",
-        (0.7, -3.0, 20.0),
-    ),
-    _part(
-        "shichi",
-        1,
-        "chi",
-        "g * cosh(x) / x",
-        "Hyperbolic cosine integral",
-        "chi(x)",
-        (0.7, 3.0, 20.0),
-        domain=_POSITIVE,
-    ),
+    ("shi", "g * hyp0f1(1.5, 0.25 * square(x))", "Hyperbolic sine integral", "shi(x)"),
+    ("chi", "g * cosh(x) / x", "Hyperbolic cosine integral", "chi(x)", _HYPERBOLIC),
+    points=(0.7, -3.0, 20.0),
 )
 results(
     "fresnel",
-    _part(
-        "fresnel",
-        0,
-        "s",
-        "g * sin(0.5 * pi * square(x))",
-        "Fresnel's sine integral",
-        "fresnels(x)",
-        (0.7, -1.3, 4.2),
-    ),
-    _part(
-        "fresnel",
-        1,
-        "c",
-        "g * cos(0.5 * pi * square(x))",
-        "Fresnel's cosine integral",
-        "fresnelc(x)",
-        (0.7, -1.3, 4.2),
-    ),
+    ("s", "g * sin(0.5 * pi * square(x))", "Fresnel's sine integral", "fresnels(x)"),
+    ("c", "g * cos(0.5 * pi * square(x))", "Fresnel's cosine integral", "fresnelc(x)"),
+    points=(0.7, -1.3, 4.2),
 )
 
 # Airy functions, whose second derivative is the argument times the function.
 
-
-def _airy(k: int, name: str, partial: str, about: str, reference: str) -> Plain:
-    return _part("airy", k, name, partial, about, reference, (0.7, -2.3, 5.0))
-
-
 results(
     "airy",
-    _airy(0, "ai", "g * airy_aip(x)", "Airy function Ai", "airyai(x)"),
-    _airy(1, "aip", "g * x * airy_ai(x)", "Derivative of Ai", "airyai(x, derivative=1)"),
-    _airy(2, "bi", "g * airy_bip(x)", "Airy function Bi", "airybi(x)"),
-    _airy(3, "bip", "g * x * airy_bi(x)", "Derivative of Bi", "airybi(x, derivative=1)"),
+    ("ai", "g * airy_aip(x)", "Airy function Ai", "airyai(x)"),
+    ("aip", "g * x * airy_ai(x)", "Derivative of Ai", "airyai(x, derivative=1)"),
+    ("bi", "g * airy_bip(x)", "Airy function Bi", "airybi(x)"),
+    ("bip", "g * x * airy_bi(x)", "Derivative of Bi", "airybi(x, derivative=1)"),
+    points=(0.7, -2.3, 5.0),
 )
-
-
-def _airye(k: int, name: str, partial: str, about: str, reference: str) -> Plain:
-    return _part("airye", k, name, partial, about, reference, (0.7, 5.0), domain=_POSITIVE)
-
-
 _UP, _DOWN = "exp(2 * x**1.5 / 3) * {}", "exp(-2 * x**1.5 / 3) * {}"
 results(
     "airye",
-    _airye(0, "eai", "g * (airye_eaip(x) + sqrt(x) * r)", "Ai, scaled", _UP.format("airyai(x)")),
-    _airye(
-        1,
+    ("eai", "g * (airye_eaip(x) + sqrt(x) * r)", "Ai, scaled", _UP.format("airyai(x)")),
+    (
         "eaip",
         "g * (x * airye_eai(x) + sqrt(x) * r)",
         "Derivative of Ai, scaled",
         _UP.format("airyai(x, derivative=1)"),
     ),
-    _airye(2, "ebi", "g * (airye_ebip(x) - sqrt(x) * r)", "Bi, scaled", _DOWN.format("airybi(x)")),
-    _airye(
-        3,
+    ("ebi", "g * (airye_ebip(x) - sqrt(x) * r)", "Bi, scaled", _DOWN.format("airybi(x)")),
+    (
         "ebip",
         "g * (x * airye_ebi(x) - sqrt(x) * r)",
         "Derivative of Bi, scaled",
         _DOWN.format("airybi(x, derivative=1)"),
     ),
+    points=(0.7, 5.0),
+    domain=_POSITIVE,
     note="The derivatives are differences: of large arguments z their relative error is about "
     "1e-16 z**1.5",
 )
-
-
-def _itairy(k: int, name: str, partial: str, about: str, reference: str) -> Plain:
-    return _part(
-        "itairy",
-        k,
-        name,
-        partial,
-        about,
-        reference,
-        (0.7, 5.0),
-        domain=_POSITIVE,
-        reached=(1e-4, 1e-11),
-    )
-
-
 results(
     "itairy",
-    _itairy(0, "ai", "g * airy_ai(x)", "Integral of Ai from 0 to x", "airyai(x, derivative=-1)"),
-    _itairy(1, "bi", "g * airy_bi(x)", "Integral of Bi from 0 to x", "airybi(x, derivative=-1)"),
-    _itairy(
-        2, "ain", "g * airy_ai(-x)", "Integral of Ai from -x to 0", "-airyai(-x, derivative=-1)"
-    ),
-    _itairy(
-        3, "bin", "g * airy_bi(-x)", "Integral of Bi from -x to 0", "-airybi(-x, derivative=-1)"
-    ),
+    ("ai", "g * airy_ai(x)", "Integral of Ai from 0 to x", "airyai(x, derivative=-1)"),
+    ("bi", "g * airy_bi(x)", "Integral of Bi from 0 to x", "airybi(x, derivative=-1)"),
+    ("ain", "g * airy_ai(-x)", "Integral of Ai from -x to 0", "-airyai(-x, derivative=-1)"),
+    ("bin", "g * airy_bi(-x)", "Integral of Bi from -x to 0", "-airybi(-x, derivative=-1)"),
+    points=(0.7, 5.0),
+    domain=_POSITIVE,
+    reached=(1e-4, 1e-11),
     note=_SPECFUN.format("1e-4"),
 )
 
@@ -219,43 +129,25 @@ _LOGARITHMIC = (
 )
 for _kind, _first in (("be", "first"), ("ke", "second")):
     _r, _i = _kind + "r", _kind + "i"
-    _both: dict[str, Plain] = {
-        "domain": "x > 0" if _kind == "ke" else "all real numbers",
-        "note": _SPECFUN.format("1e-9"),
-        "reached": (1e-9, 1e-9),
-    }
-    _at = (0.7, 3.0, 9.0)
-    row(
-        _r,
-        f"g * {_r}p(x)",
-        f"Kelvin function {_r} of the {_first} kind",
-        f"{_r}(0, x)",
-        _at,
-        **_both,
-    )
-    row(
-        _i,
-        f"g * {_i}p(x)",
-        f"Kelvin function {_i} of the {_first} kind",
-        f"{_i}(0, x)",
-        _at,
-        **_both,
-    )
-    row(
-        f"{_r}p",
-        f"g * (-{_i}(x) - r / x)",
-        f"Derivative of `{_r}`",
-        f"({_r}(1, x) + {_i}(1, x)) / sqrt(2)",
-        _at,
-        **_both,
-    )
-    row(
-        f"{_i}p",
-        f"g * ({_r}(x) - r / x)",
-        f"Derivative of `{_i}`",
-        f"({_i}(1, x) - {_r}(1, x)) / sqrt(2)",
-        _at,
-        **_both,
+    rows(
+        (_r, f"g * {_r}p(x)", f"Kelvin function {_r} of the {_first} kind", f"{_r}(0, x)"),
+        (_i, f"g * {_i}p(x)", f"Kelvin function {_i} of the {_first} kind", f"{_i}(0, x)"),
+        (
+            f"{_r}p",
+            f"g * (-{_i}(x) - r / x)",
+            f"Derivative of `{_r}`",
+            f"({_r}(1, x) + {_i}(1, x)) / sqrt(2)",
+        ),
+        (
+            f"{_i}p",
+            f"g * ({_r}(x) - r / x)",
+            f"Derivative of `{_i}`",
+            f"({_i}(1, x) - {_r}(1, x)) / sqrt(2)",
+        ),
+        points=(0.7, 3.0, 9.0),
+        domain="x > 0" if _kind == "ke" else "all real numbers",
+        note=_SPECFUN.format("1e-9"),
+        reached=(1e-9, 1e-9),
     )
 
 # Struve functions, and integrals of these and of Bessel functions.
@@ -264,124 +156,100 @@ _CHANGE = (
     "{} + power(0.5 * y, x) * (0.5 * rgamma(x + 1.5) * " + repr(1.0 / math.sqrt(math.pi)) + ")"
 )
 # SciPy's Bessel functions of whole orders, with the values of those of any order.
-row(
-    "kn",
-    (None, "-0.5 * g * (kv(x - 1.0, y) + kv(x + 1.0, y))"),
-    "Modified Bessel function of the second kind of whole order x",
-    "besselk(x, y)",
-    ((2.0, 1.7), (0.0, 0.3), (7.0, 50.0)),
-    domain="x = 0, 1, 2, ..., y > 0",
-    held=_ORDER,
-    ufunc=of_scipy(lambda s, n, x: s.kv(n, x)),
-    of="kn",
-)
-row(
-    "yn",
-    (None, "0.5 * g * (yv(x - 1.0, y) - yv(x + 1.0, y))"),
-    "Bessel function of the second kind of whole order x",
-    "bessely(x, y)",
-    ((2.0, 1.7), (0.0, 0.3), (7.0, 50.0)),
-    domain="x = 0, 1, 2, ..., y > 0",
-    held=_ORDER,
-    ufunc=of_scipy(lambda s, n, x: s.yv(n, x)),
-    of="yn",
-)
-row(
-    "struve",
-    (None, "g * (" + _CHANGE.format("0.5 * (struve(x - 1.0, y) - struve(x + 1.0, y))") + ")"),
-    "Struve function of order x",
-    "struveh(x, y)",
-    ((1.5, 2.3), (0.0, 0.4), (2.0, 12.0)),
-    domain="y > 0",
-    held=_ORDER,
-)
-row(
-    "modstruve",
-    (None, "g * (" + _CHANGE.format("0.5 * (modstruve(x - 1.0, y) + modstruve(x + 1.0, y))") + ")"),
-    "Modified Struve function of order x",
-    "struvel(x, y)",
-    ((1.5, 2.3), (0.0, 0.4), (2.0, 12.0)),
+for _of, _about, _reference, _partial in (
+    (
+        "kn",
+        "Modified Bessel function of the second kind",
+        "besselk(x, y)",
+        "-0.5 * g * (kv(x - 1.0, y) + kv(x + 1.0, y))",
+    ),
+    (
+        "yn",
+        "Bessel function of the second kind",
+        "bessely(x, y)",
+        "0.5 * g * (yv(x - 1.0, y) - yv(x + 1.0, y))",
+    ),
+):
+    row(
+        _of,
+        (None, _partial),
+        f"{_about} of whole order x",
+        _reference,
+        ((2.0, 1.7), (0.0, 0.3), (7.0, 50.0)),
+        domain="x = 0, 1, 2, ..., y > 0",
+        held=_ORDER,
+        ufunc=of_scipy(lambda s, n, x, any_order=_of[0] + "v": getattr(s, any_order)(n, x)),
+        of=_of,
+    )
+rows(
+    (
+        "struve",
+        (None, "g * (" + _CHANGE.format("0.5 * (struve(x - 1.0, y) - struve(x + 1.0, y))") + ")"),
+        "Struve function of order x",
+        "struveh(x, y)",
+    ),
+    (
+        "modstruve",
+        (
+            None,
+            "g * (" + _CHANGE.format("0.5 * (modstruve(x - 1.0, y) + modstruve(x + 1.0, y))") + ")",
+        ),
+        "Modified Struve function of order x",
+        "struvel(x, y)",
+    ),
+    points=((1.5, 2.3), (0.0, 0.4), (2.0, 12.0)),
     domain="y > 0",
     held=_ORDER,
 )
 _NUMERICAL: dict[str, Plain] = {
+    "points": (0.7, 5.0),
     "domain": _POSITIVE,
     "note": _SPECFUN.format("1e-7"),
     "reached": (1e-7, 1e-11),
 }
-row(
-    "itstruve0",
-    "g * struve(0.0, x)",
-    "Integral of the Struve function of order 0 from 0 to x",
-    "x**2 / pi * hyper([1, 1], [1.5, 1.5, 2], -x**2 / 4)",
-    (0.7, 5.0),
+rows(
+    (
+        "itstruve0",
+        "g * struve(0.0, x)",
+        "Integral of the Struve function of order 0 from 0 to x",
+        "x**2 / pi * hyper([1, 1], [1.5, 1.5, 2], -x**2 / 4)",
+    ),
+    (
+        "it2struve0",
+        "-g * struve(0.0, x) / x",
+        "Integral of the Struve function of order 0, over its argument, from x to infinity",
+        "pi / 2 - 2 * x / pi * hyper([0.5, 1], [1.5, 1.5, 1.5], -x**2 / 4)",
+    ),
+    (
+        "itmodstruve0",
+        "g * modstruve(0.0, x)",
+        "Integral of the modified Struve function of order 0 from 0 to x",
+        "x**2 / pi * hyper([1, 1], [1.5, 1.5, 2], x**2 / 4)",
+    ),
     **_NUMERICAL,
 )
-row(
-    "it2struve0",
-    "-g * struve(0.0, x) / x",
-    "Integral of the Struve function of order 0, over its argument, from x to infinity",
-    "pi / 2 - 2 * x / pi * hyper([0.5, 1], [1.5, 1.5, 1.5], -x**2 / 4)",
-    (0.7, 5.0),
-    **_NUMERICAL,
-)
-row(
-    "itmodstruve0",
-    "g * modstruve(0.0, x)",
-    "Integral of the modified Struve function of order 0 from 0 to x",
-    "x**2 / pi * hyper([1, 1], [1.5, 1.5, 2], x**2 / 4)",
-    (0.7, 5.0),
-    **_NUMERICAL,
-)
+_BY_STRUVE = "x * {0}(0, x) + pi * x / 2 * ({0}(1, x) * {1}(0, x) {2} {0}(0, x) * {1}(1, x))"
 results(
     "itj0y0",
-    _part(
-        "itj0y0",
-        0,
-        "j0",
-        "g * j0(x)",
-        "Integral of `j0` from 0 to x",
-        "x * hyper([0.5], [1, 1.5], -x**2 / 4)",
-        (0.7, 5.0),
-        **_NUMERICAL,
-    ),
-    _part(
-        "itj0y0",
-        1,
+    ("j0", "g * j0(x)", "Integral of `j0` from 0 to x", "x * hyper([0.5], [1, 1.5], -x**2 / 4)"),
+    (
         "y0",
         "g * y0(x)",
         "Integral of `y0` from 0 to x",
-        "x * bessely(0, x) + pi * x / 2 * (bessely(1, x) * struveh(0, x) - bessely(0, x) * "
-        "struveh(1, x))",
-        (0.7, 5.0),
-        **_NUMERICAL,
+        _BY_STRUVE.format("bessely", "struveh", "-"),
     ),
-    note=_NUMERICAL["note"],
+    **_NUMERICAL,
 )
 results(
     "iti0k0",
-    _part(
-        "iti0k0",
-        0,
-        "i0",
-        "g * i0(x)",
-        "Integral of `i0` from 0 to x",
-        "x * hyper([0.5], [1, 1.5], x**2 / 4)",
-        (0.7, 5.0),
-        **_NUMERICAL,
-    ),
-    _part(
-        "iti0k0",
-        1,
+    ("i0", "g * i0(x)", "Integral of `i0` from 0 to x", "x * hyper([0.5], [1, 1.5], x**2 / 4)"),
+    (
         "k0",
         "g * k0(x)",
         "Integral of `k0` from 0 to x",
-        "x * besselk(0, x) + pi * x / 2 * (besselk(0, x) * struvel(1, x) + besselk(1, x) * "
-        "struvel(0, x))",
-        (0.7, 5.0),
-        **_NUMERICAL,
+        _BY_STRUVE.format("besselk", "struvel", "+"),
     ),
-    note=_NUMERICAL["note"],
+    **_NUMERICAL,
 )
 
 
@@ -395,71 +263,52 @@ def _less_one(special: ModuleType, x: Plain, sign: float) -> Plain:
     return sign * np.where(np.abs(x) < 2.0, total, function(x) - 1.0)
 
 
-row(
-    "i0_less_one",
-    "g * i1(x)",
-    "``i0(x) - 1``",
-    "besseli(0, x) - 1",
-    (0.7, 1e-5, 5.0),
-    ufunc=of_scipy(lambda s, x: _less_one(s, x, 1.0)),
-)
-row(
-    "one_less_j0",
-    "g * j1(x)",
-    "``1 - j0(x)``",
-    "1 - besselj(0, x)",
-    (0.7, 1e-5, 5.0),
-    ufunc=of_scipy(lambda s, x: _less_one(s, x, -1.0)),
-)
+for _name, _partial, _about, _reference, _sign in (
+    ("i0_less_one", "g * i1(x)", "``i0(x) - 1``", "besseli(0, x) - 1", 1.0),
+    ("one_less_j0", "g * j1(x)", "``1 - j0(x)``", "1 - besselj(0, x)", -1.0),
+):
+    row(
+        _name,
+        _partial,
+        _about,
+        _reference,
+        (0.7, 1e-5, 5.0),
+        ufunc=of_scipy(lambda s, x, sign=_sign: _less_one(s, x, sign)),
+    )
 results(
     "it2i0k0",
-    _part(
-        "it2i0k0",
-        0,
+    (
         "i0",
         "g * i0_less_one(x) / x",
         "Integral of ``(i0(t) - 1) / t`` from 0 to x",
         "x**2 / 8 * hyper([1, 1], [2, 2, 2], x**2 / 4)",
-        (0.7, 5.0),
-        **_NUMERICAL,
     ),
-    _part(
-        "it2i0k0",
-        1,
+    (
         "k0",
         "-g * k0(x) / x",
         "Integral of ``k0(t) / t`` from x to infinity",
         "log(x / 2)**2 / 2 + euler * log(x / 2) + pi**2 / 24 + euler**2 / 2 - "
         + _LOGARITHMIC.format(""),
-        (0.7, 5.0),
-        **_NUMERICAL,
     ),
-    note=_NUMERICAL["note"],
+    **_NUMERICAL,
 )
 results(
     "it2j0y0",
-    _part(
-        "it2j0y0",
-        0,
+    (
         "j0",
         "g * one_less_j0(x) / x",
         "Integral of ``(1 - j0(t)) / t`` from 0 to x",
         "x**2 / 8 * hyper([1, 1], [2, 2, 2], -x**2 / 4)",
-        (0.7, 5.0),
-        **_NUMERICAL,
     ),
-    _part(
-        "it2j0y0",
-        1,
+    (
         "y0",
         "-g * y0(x) / x",
         "Integral of ``y0(t) / t`` from x to infinity",
         "-(log(x / 2)**2 + 2 * euler * log(x / 2) - pi**2 / 6 + euler**2) / pi + 2 / pi * "
         + _LOGARITHMIC.format("(-1)**k * "),
-        (0.7,),
-        **_NUMERICAL,
+        {"points": (0.7,)},
     ),
-    note=_NUMERICAL["note"],
+    **_NUMERICAL,
 )
 row(
     "besselpoly",
@@ -474,55 +323,21 @@ row(
 
 # Parabolic cylinder functions: pairs of a function and its derivative.
 
-_CYLINDER: dict[str, Plain] = {
-    "held": ("the order x",),
-    "note": _SPECFUN.format("1e-9"),
-    "reached": (1e-9, 1e-9),
-}
-for _name, _about, _curve, _reference, _points in (
-    (
-        "pbdv",
-        "Parabolic cylinder function D",
-        "(0.25 * square(y) - x - 0.5)",
-        "pcfd(x, {})",
-        ((1.5, 0.7), (2.0, -1.2)),
-    ),
-    (
-        "pbvv",
-        "Parabolic cylinder function V",
-        "(0.25 * square(y) - x - 0.5)",
-        "pcfv(-x - mpf(1) / 2, {})",
-        ((1.5, 0.7), (0.0, 1.2)),
-    ),
-    (
-        "pbwa",
-        "Parabolic cylinder function W",
-        "(x - 0.25 * square(y))",
-        "pcfw(x, {})",
-        ((1.5, 0.7), (-0.5, 1.2)),
-    ),
+_BOTH_CURVE = "(0.25 * square(y) - x - 0.5)"
+for _name, _letter, _curve, _reference, _points in (
+    ("pbdv", "D", _BOTH_CURVE, "pcfd(x, y)", ((1.5, 0.7), (2.0, -1.2))),
+    ("pbvv", "V", _BOTH_CURVE, "pcfv(-x - mpf(1) / 2, y)", ((1.5, 0.7), (0.0, 1.2))),
+    ("pbwa", "W", "(x - 0.25 * square(y))", "pcfw(x, y)", ((1.5, 0.7), (-0.5, 1.2))),
 ):
+    _about = f"arabolic cylinder function {_letter}"
     results(
         _name,
-        row(
-            f"{_name}_f",
-            (None, f"g * {_name}_p(x, y)"),
-            f"{_about} of order x",
-            _reference.format("y"),
-            _points,
-            ufunc=one_of(_name, 0),
-            **_CYLINDER,
-        ),
-        row(
-            f"{_name}_p",
-            (None, f"g * {_curve} * {_name}_f(x, y)"),
-            f"Derivative of the {_about[0].lower()}{_about[1:]}",
-            "",
-            _points,
-            ufunc=one_of(_name, 1),
-            **_CYLINDER,
-        ),
-        note=_CYLINDER["note"],
+        ("f", (None, f"g * {_name}_p(x, y)"), f"P{_about} of order x", _reference),
+        ("p", (None, f"g * {_curve} * {_name}_f(x, y)"), f"Derivative of the p{_about}", ""),
+        points=_points,
+        held=_ORDER,
+        note=_SPECFUN.format("1e-9"),
+        reached=(1e-9, 1e-9),
     )
 
 row(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.functions.rarer.special.further_rows import direct, inverse, of_scipy, row
+from varmat.functions.rarer.special.further_rows import POLISHED, direct, inverse, of_scipy, row
 from varmat.functions.special.quadrature import gauss
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _DF = "the degrees of freedom {}"
-_POLISHED = (
-    "The value of a variable is SciPy's and a step of Newton's method beyond where its search ends"
-)
 _SEARCH = "The value is what SciPy's search finds, to about 1e-11"
 
 # Chi square: the density is a scaled Bessel function; for small noncentrality its limit is taken.
@@ -151,7 +148,7 @@ inverse(
     ((3.0, 9.0, 0.4, 1.2),),
     domain="x > 0, y > 0, 0 < z < 1, w > 0",
     held=_F_HELD,
-    note=_POLISHED,
+    note=POLISHED,
     polish=lambda s, *values: s.ncfdtr(*values),
 )
 
@@ -242,6 +239,6 @@ inverse(
     ((7.5, 0.4, 1.3),),
     domain="x > 0, 0 < y < 1",
     held=(_DF.format("x"),),
-    note=_POLISHED,
+    note=POLISHED,
     polish=lambda s, *values: s.nctdtr(*values),
 )

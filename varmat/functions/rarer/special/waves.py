@@ -82,7 +82,6 @@ def _mathieu_values(s: ModuleType, x: Plain, y: Plain, z: Plain) -> Plain:
     return on_domain(_mathieu, x, (np.abs(z) <= _MOST) & (y >= np.fmod(x, 2.0)) & (y <= 1e3), y, z)
 
 
-_MATHIEU = ("the order x",)
 row(
     "mathieu_derivative",
     (None, None, "g * mathieu_derivative(x + 2.0, y, z)"),
@@ -94,90 +93,65 @@ row(
     ufunc=of_scipy(_mathieu_values),
     tested=False,
 )
-row(
-    "mathieu_a",
-    (None, "g * mathieu_derivative(2.0, x, y)"),
-    "Characteristic value of the even Mathieu functions",
-    "mathieu(False, x, y)",
-    ((3.0, 2.5), (2.0, -1.5)),
-    domain="x = 0, 1, 2, ...",
-    held=_MATHIEU,
-)
-row(
-    "mathieu_b",
-    (None, "g * mathieu_derivative(3.0, x, y)"),
-    "Characteristic value of the odd Mathieu functions",
-    "mathieu(True, x, y)",
-    ((3.0, 2.5), (2.0, -1.5)),
-    domain="x = 1, 2, ...",
-    held=_MATHIEU,
-)
+for _letter, _code, _parity, _orders in (
+    ("a", "2.0", "even", "x = 0, 1, 2, ..."),
+    ("b", "3.0", "odd", "x = 1, 2, ..."),
+):
+    row(
+        f"mathieu_{_letter}",
+        (None, f"g * mathieu_derivative({_code}, x, y)"),
+        f"Characteristic value of the {_parity} Mathieu functions",
+        f"mathieu({_letter == 'b'}, x, y)",
+        ((3.0, 2.5), (2.0, -1.5)),
+        domain=_orders,
+        held=("the order x",),
+    )
 _IN_MATHIEU = ("the order x", "the parameter y")
 _TO_RADIANS = "0.017453292519943295"
 _NUMERICAL = "The value is of the library specfun"
 
 
 def _mathieu_pair(
-    name: str, value: str, curve: str, about: str, unit: str, points: Plain, **settings: Setting
+    name: str, about: str, unit: str, curve: str, points: Plain, **settings: Setting
 ) -> None:
-    """The rows of a Mathieu function and of its derivative; `unit` is that of the argument."""
+    """The rows of a function and of its derivative; `curve` times it is the second one."""
+    value = "mathieu_a" if "ce" in name else "mathieu_b"
+    parity = "Even" if "ce" in name else "Odd"
     curve = curve.replace("VALUE", f"{value}(x, y)")
-    f, p = (
-        row(
-            f"{name}_{letter}",
-            (None, None, f"{unit}g * {text}"),
-            text_about,
-            None or "",
-            points,
-            held=_IN_MATHIEU,
-            ufunc=_part(name, k),
-            **settings,
-        )
-        for k, (letter, text, text_about) in enumerate(
-            (
-                ("f", f"{name}_p(x, y, z)", about),
-                (
-                    "p",
-                    f"{curve} * {name}_f(x, y, z)",
-                    f"Derivative of the {about[0].lower()}{about[1:]}",
-                ),
-            )
-        )
+    results(
+        name,
+        ("f", (None, None, f"{unit}g * {name}_p(x, y, z)"), f"{parity} {about}", ""),
+        (
+            "p",
+            (None, None, f"{unit}g * {curve} * {name}_f(x, y, z)"),
+            f"Derivative of the {parity.lower()} {about}",
+            "",
+        ),
+        points=points,
+        held=_IN_MATHIEU,
+        note=_NUMERICAL,
+        **settings,
     )
-    results(name, f, p, note=_NUMERICAL)
 
 
-def _part(name: str, k: int) -> Plain:
-    return of_scipy(lambda s, *values: getattr(s, name)(*values)[k])
-
-
-for _name, _value, _about in (
-    ("mathieu_cem", "mathieu_a", "Even Mathieu function of an angle in degrees"),
-    ("mathieu_sem", "mathieu_b", "Odd Mathieu function of an angle in degrees"),
-):
+for _name in ("mathieu_cem", "mathieu_sem"):
     _mathieu_pair(
         _name,
-        _value,
-        f"(2.0 * y * cos({_TO_RADIANS} * 2.0 * z) - VALUE)",
-        _about,
+        "Mathieu function of an angle in degrees",
         f"{_TO_RADIANS} * ",
+        f"(2.0 * y * cos({_TO_RADIANS} * 2.0 * z) - VALUE)",
         ((3.0, 2.5, 40.0),),
     )
-for _name, _value, _about in (
-    ("mathieu_modcem1", "mathieu_a", "Even modified Mathieu function of the first kind"),
-    ("mathieu_modsem1", "mathieu_b", "Odd modified Mathieu function of the first kind"),
-    ("mathieu_modcem2", "mathieu_a", "Even modified Mathieu function of the second kind"),
-    ("mathieu_modsem2", "mathieu_b", "Odd modified Mathieu function of the second kind"),
-):
-    _mathieu_pair(
-        _name,
-        _value,
-        "(VALUE - 2.0 * y * cosh(2.0 * z))",
-        _about,
-        "",
-        ((3.0, 2.5, 0.6),),
-        domain="y > 0, z > 0",
-    )
+for _number, _kind in (("1", "first"), ("2", "second")):
+    for _name in ("mathieu_modcem", "mathieu_modsem"):
+        _mathieu_pair(
+            _name + _number,
+            f"modified Mathieu function of the {_kind} kind",
+            "",
+            "(VALUE - 2.0 * y * cosh(2.0 * z))",
+            ((3.0, 2.5, 0.6),),
+            domain="y > 0, z > 0",
+        )
 
 # Spheroidal functions, as series of Legendre's functions. The parameter is c**2, which is negative
 # for oblate ones.
@@ -227,25 +201,16 @@ row(
     ufunc=of_scipy(_spheroidal_values),
     tested=False,
 )
-_MODES = ("the mode x", "the mode y")
-row(
-    "pro_cv",
-    (None, None, "2.0 * g * z * spheroidal_derivative(1.0, x, y, z * z)"),
-    "Characteristic value of the prolate spheroidal functions",
-    "spheroidal(x, y, z * z)",
-    ((1.0, 3.0, 1.5),),
-    domain="0 <= x <= y, whole numbers",
-    held=_MODES,
-)
-row(
-    "obl_cv",
-    (None, None, "-2.0 * g * z * spheroidal_derivative(1.0, x, y, -z * z)"),
-    "Characteristic value of the oblate spheroidal functions",
-    "spheroidal(x, y, -z * z)",
-    ((1.0, 3.0, 1.5),),
-    domain="0 <= x <= y, whole numbers",
-    held=_MODES,
-)
+for _name, _sign, _about in (("pro_cv", "", "prolate"), ("obl_cv", "-", "oblate")):
+    row(
+        _name,
+        (None, None, f"{_sign}2.0 * g * z * spheroidal_derivative(1.0, x, y, {_sign}z * z)"),
+        f"Characteristic value of the {_about} spheroidal functions",
+        f"spheroidal(x, y, {_sign}z * z)",
+        ((1.0, 3.0, 1.5),),
+        domain="0 <= x <= y, whole numbers",
+        held=("the mode x", "the mode y"),
+    )
 
 # Rows have no more than four operands, so both modes are one operand: m * 4096 + n.
 _BOTH = 4096.0
@@ -294,27 +259,15 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
         f"{'Oblate' if oblate else 'Prolate'} spheroidal function, "
         f"{'angular' if angular else 'radial'}"
     )
-    at = ((_BOTH + 3.0, 1.5, spheroidal_value(kind, 1, 3, 1.5), x),)
-    held = ("the modes", *_HELD[2:])
+    shared: dict[str, Plain] = {
+        "points": ((_BOTH + 3.0, 1.5, spheroidal_value(kind, 1, 3, 1.5), x),),
+        "held": ("the modes", *_HELD[2:]),
+    }
+    slope = (None, None, None, f"g * {name}_p(x, y, z, w)")
+    second = (None, None, None, f"g * ({curve.format(f=f'{name}_f(x, y, z, w)')})")
     parts = (
-        row(
-            f"{name}_f",
-            (None, None, None, f"g * {name}_p(x, y, z, w)"),
-            about,
-            "",
-            at,
-            held=held,
-            ufunc=part(0),
-        ),
-        row(
-            f"{name}_p",
-            (None, None, None, f"g * ({curve.format(f=f'{name}_f(x, y, z, w)')})"),
-            f"{about}: its derivative",
-            "",
-            at,
-            held=held,
-            ufunc=part(1),
-        ),
+        row(f"{name}_f", slope, about, "", ufunc=part(0), **shared),
+        row(f"{name}_p", second, f"{about}: its derivative", "", ufunc=part(1), **shared),
     )
 
     def of_value(m: Plain, n: Plain, c: Plain, cv: Plain, x: Plain) -> tuple[Plain, ...]:

@@ -1,0 +1,37 @@
+"""Docstrings of families of functions.
+
+The text stands once, with places in braces for the words that differ, at one of the functions, or
+at what makes them or is called by all of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__: list[str] = []
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def indented(function: Callable[..., Any]) -> str:
+    """The docstring of a function, indented by four blanks, of which some Pythons strip it."""
+    return textwrap.indent(inspect.cleandoc(function.__doc__ or ""), " " * 4).lstrip()
+
+
+def filled(
+    name: str = "", like: Callable[..., Any] | None = None, /, **words: str
+) -> Callable[[F], F]:
+    """Decorator: name a function, and fill the places of a docstring, its own or that of `like`.
+
+    The place ``{name}`` is for the name of the function.
+    """
+
+    def fill(function: F) -> F:
+        function.__name__ = function.__qualname__ = name or function.__name__
+        function.__doc__ = indented(like or function).format(name=function.__name__, **words)
+        return function
+
+    return fill
