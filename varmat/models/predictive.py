@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat import html
-from varmat.core.errors import ShapeError
+from varmat.core.errors import DomainError, ShapeError
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
+from varmat.models.bounds import Dependent
 from varmat.models.fitting import LaplaceApproximation
 from varmat.models.functions import Named
 from varmat.models.results import check_shapes, coordinates, to_arviz
+from varmat.models.stated import is_located
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -274,6 +276,30 @@ class _Prior(_Simulation):
         model._layout.pack(self._predictor.function, drawn)  # raises if they are no values
         made = model._completed({name: drawn[name] for name in model._layout.parameters})
         return {name: np.asarray(x) for name, x in made.items()}
+
+    def __call__(self, block: Draws) -> dict[str, np.ndarray]:
+        found = super().__call__(block)
+        if self._is_recorded:  # otherwise each draw has been checked
+            _check_prior(self._predictor, found)
+        return found
+
+
+def _check_prior(predictor: Predictor, draws: dict[str, np.ndarray]) -> None:
+    """Raise if one of many draws of the parameters is not in its set."""
+    layout = predictor.model._layout
+    for name, transform in layout.parameters.items():
+        x = draws[name]
+        if x.shape[1:] != transform.shape:
+            layout.pack(predictor.function, {n: draws[n][0] for n in layout.parameters})
+        try:
+            if not isinstance(transform, Dependent):
+                transform._unconstrain(x)  # of all draws at once
+            elif not is_located(transform):
+                for i, value in enumerate(x):
+                    given = {**layout.given, **{n: each[i] for n, each in draws.items()}}
+                    transform.at(given).unconstrain(value)
+        except DomainError as error:
+            raise DomainError(f"{predictor.function}: {name}: {error}") from None
 
 
 def posterior_predictive(
