@@ -213,9 +213,7 @@ def record(
         return optimised(program_of(tape, [*variables, *rows], [y], [y], variables))
 
 
-def record_values(
-    function: Function, point: np.ndarray, copies: int = 1
-) -> tuple[Program, list[bool]]:
+def record_values(function: Function, point: np.ndarray) -> tuple[Program, list[bool]]:
     """The program of several results of a function of one vector, without derivatives. It raises
     what `record` raises.
 
@@ -224,8 +222,6 @@ def record_values(
     function : callable
         Returns a list of variables and plain values.
     point : ndarray of float64
-    copies : int
-        How many copies of the vector the function is given. It may write into each.
 
     Returns
     -------
@@ -235,10 +231,10 @@ def record_values(
         For each result, whether it is a variable.
     """
     with recording_to_write() as tape:
-        leaves = [borrow_leaf(point, tape) for _ in range(copies)]
+        leaf = borrow_leaf(point, tape)
         with watched(tape, function):
-            results = outputs("recorded", function(*leaves), tape)
-        program = program_of(tape, leaves, [0.0, *results], copies=True)
+            results = outputs("recorded", function(leaf), tape)
+        program = program_of(tape, [leaf], [0.0, *results])
         return optimised(program), [type(y) in VARIABLES for y in results]
 
 

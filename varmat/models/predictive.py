@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -76,7 +75,7 @@ def called(function: Named, values: dict[str, Operand], rng: Operand) -> dict[st
     """The named arrays that a function returns. They may have the names of data that they
     replicate.
     """
-    result = function(copy.deepcopy(values), rng=rng)
+    result = function(values, rng=rng)
     if not isinstance(result, Mapping):
         raise TypeError(
             f"{function.title} returned a {type(result).__name__}, but must return a dict of named "
@@ -225,10 +224,8 @@ class _Simulation:
         self._predictor, self._function, self._is_recorded = predictor, function, is_recorded
         self._at_draws = AtDraws(self._values, shapes, 1)
 
-    def _values(
-        self, values: dict[str, Operand], again: dict[str, Operand], rng: Operand
-    ) -> dict[str, Operand]:
-        return dict(self._function(self._predictor.model._completed(values, again), rng=rng))
+    def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+        return dict(self._function(self._predictor.model._completed(values), rng=rng))
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         """The same without a recording."""
@@ -262,13 +259,10 @@ class _Prior(_Simulation):
         # A recording has an argument.
         super().__init__(predictor, function, {" nothing": ()}, is_recorded)
 
-    def _values(
-        self, values: dict[str, Operand], again: dict[str, Operand], rng: Operand
-    ) -> dict[str, Operand]:
+    def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
         drawn = self._function({}, rng=rng)
-        made = {name: drawn[name] for name in model._layout.parameters}
-        return model._completed(made, {name: np.positive(x) for name, x in made.items()})
+        return model._completed({name: drawn[name] for name in model._layout.parameters})
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
@@ -291,10 +285,12 @@ def _check_prior(predictor: Predictor, draws: dict[str, np.ndarray]) -> None:
         x = draws[name]
         if x.shape[1:] != transform.shape:
             layout.pack(predictor.function, {n: draws[n][0] for n in layout.parameters})
+        if is_located(transform):
+            continue
         try:
             if not isinstance(transform, Dependent):
                 transform._unconstrain(x)  # of all draws at once
-            elif not is_located(transform):
+            else:
                 for i, value in enumerate(x):
                     given = {**layout.given, **{n: each[i] for n, each in draws.items()}}
                     transform.at(given).unconstrain(value)
