@@ -227,10 +227,8 @@ class AtDraws:
                 return [next_one.args[i] for i in next_one.varying]
             results.update(values)
             # What the function wrote into its numbers is computed.
-            written = (
-                getattr(each.target, "_root", each.target) for each in point._tape.assignments
-            )
-            if any(root is point for root in written):
+            written = [each.target for each in point._tape.assignments]
+            if any(getattr(each, "_root", each) is point for each in written):
                 return list(results.values())
             for name, x in values.items():
                 for i, each in enumerate(drawn):
