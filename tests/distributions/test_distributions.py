@@ -244,6 +244,22 @@ def test_mixtures():
     assert (np.ptp(drawn, axis=1) < 2).all()  # each vector is from one component
 
 
+def test_mixtures_of_vectors_draw_as_many_as_are_observed():
+    normals = [dist.MultiNormal(np.full(2, m), np.eye(2)) for m in (0.0, 9.0)]
+    assert dist.Mixture([0.5, 0.5], normals).like(np.zeros((3, 2)), 1).shape == (3, 2)
+    counts = [dist.Multinomial(SIMPLEX), dist.Multinomial(SIMPLEX[::-1])]
+    drawn = dist.Mixture([0.5, 0.5], counts).like([[3, 1], [6, 4]], 1)
+    np.testing.assert_array_equal(drawn.sum(axis=-1), [4, 10])
+
+
+def test_an_end_may_be_infinite_for_some():
+    drawn = dist.Normal(0.0, 1.0).truncated(lower=np.array([-np.inf, 9.0])).rng(1, size=(20, 2))
+    assert (drawn[:, 1] >= 9.0).all()
+    assert (drawn[:, 0] < 9.0).all()
+    drawn = dist.Normal(0.0, 1.0).truncated(-np.inf, np.array([np.inf, -9.0])).rng(1, size=(20, 2))
+    assert (drawn[:, 1] <= -9.0).all()
+
+
 def test_hidden_markov_models():
     made = dist.HiddenMarkov(
         [0.9, 0.1], [[0.9, 0.1], [0.3, 0.7]], dist.Normal(np.array([0.0, 9.0]), 1.0)
@@ -274,6 +290,19 @@ def test_hidden_markov_models():
 def test_mistakes(make, message):
     with pytest.raises(TypeError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([0.5, 0.2], r"^Mixture: sum\(weights\) is 0.7, but must be 1 to within 1e-08!$"),
+        ([1.5, -0.5], r"^Mixture: weights\[1\] is -0.5, but must be nonnegative!$"),
+        (1.5, r"^Mixture: weights is 1.5, but must be in the interval \[0, 1\]!$"),
+    ],
+)
+def test_weights_are_probabilities(weights, message):
+    with pytest.raises(vm.DomainError, match=message):
+        dist.Mixture(weights, [dist.Normal(0, 1)] * 2)
 
 
 def test_a_misspelled_name_gets_a_hint():
