@@ -37,6 +37,7 @@ from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structu
 from varmat.interrupts import from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised
+from varmat.programs.record.conditions import branches
 from varmat.programs.record.tape_programs import program_of
 from varmat.programs.run import runner_for
 
@@ -213,7 +214,9 @@ def record(
         return optimised(program_of(tape, [*variables, *rows], [y], [y], variables))
 
 
-def record_values(function: Function, point: np.ndarray) -> tuple[Program, list[bool]]:
+def record_values(
+    function: Function, point: np.ndarray, *, follows: bool = False
+) -> tuple[Program, list[bool]]:
     """The program of several results of a function of one vector, without derivatives. It raises
     what `record` raises.
 
@@ -222,6 +225,9 @@ def record_values(function: Function, point: np.ndarray) -> tuple[Program, list[
     function : callable
         Returns a list of variables and plain values.
     point : ndarray of float64
+    follows : bool
+        Whether the function may branch on values. The program then holds where it takes the same
+        branches, and ends elsewhere.
 
     Returns
     -------
@@ -232,9 +238,9 @@ def record_values(function: Function, point: np.ndarray) -> tuple[Program, list[
     """
     with recording_to_write() as tape:
         leaf = borrow_leaf(point, tape)
-        with watched(tape, function):
+        with watched(tape, function), branches(follows) as ways:
             results = outputs("recorded", function(leaf), tape)
-        program = program_of(tape, [leaf], [0.0, *results])
+        program = program_of(tape, [leaf], [0.0, *results], ways=ways)
         return optimised(program), [type(y) in VARIABLES for y in results]
 
 

@@ -7,7 +7,9 @@ refuses everything that cannot be written as a program: branches, masks as indic
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -68,6 +70,28 @@ SELECTION = _row(
 FIXED = _row("fixed", np.positive, (ZERO,), "x")
 
 
+class _Followed(threading.local):
+    """The branches that a function took while it was recorded, each as a variable that is compared
+    and whether it held; None where branches are refused.
+    """
+
+    ways: list[tuple[Operand, bool]] | None = None
+
+
+_FOLLOWED = _Followed()
+
+
+@contextmanager
+def branches(follows: bool) -> Iterator[list[tuple[Operand, bool]]]:
+    """Follow the branches of a function, or refuse them; the list of those taken."""
+    before, ways = _FOLLOWED.ways, list[tuple["Operand", bool]]()
+    _FOLLOWED.ways = ways if follows else None
+    try:
+        yield ways
+    finally:
+        _FOLLOWED.ways = before
+
+
 class Condition:
     """The outcome of a comparison while a function is recorded; made by the comparison operators.
 
@@ -120,7 +144,14 @@ class Condition:
     def __invert__(self) -> Operand:
         return combined(np.invert, self)
 
-    __bool__ = __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
+    def __bool__(self) -> bool:
+        if _FOLLOWED.ways is None or self.size != 1:
+            refuse_look()
+        holds = bool(np.all(self._variable._val))
+        _FOLLOWED.ways.append((self._variable, holds))
+        return holds
+
+    __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
     __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = __hash__ = refuse_look
 
     def __getattr__(self, name: str) -> Operand:
