@@ -270,6 +270,25 @@ def test_hidden_markov_models():
     assert np.mean(state) == pytest.approx(0.25, abs=0.04)  # the stationary share
     logs = np.column_stack([vm.normal_lpdf.pointwise(y, m, 1.0) for m in (0.0, 9.0)]).T
     assert made.lpdf(y) == vm.hmm_marginal(logs, made.transition, made.initial)
+    with pytest.raises(
+        vm.ShapeError, match=r"^HiddenMarkov: y has shape \(2, 5\), but must have one"
+    ):
+        made.lpdf(np.zeros((2, 5)))  # two sequences are not one
+
+
+def test_mixtures_in_the_states_of_a_chain():
+    parts = [dist.Normal(np.array([0.0, 5.0]), 1.0), dist.Normal(1.0, 2.0)]
+    weights, y = np.array([[0.5, 0.5], [0.1, 0.9]]), np.array([0.3, 4.0, -1.0])
+    made = dist.HiddenMarkov([0.9, 0.1], np.full((2, 2), 0.5), dist.Mixture(weights, parts))
+    logs = [
+        np.logaddexp(
+            np.log(w[0]) + vm.normal_lpdf.pointwise(y, mu, 1.0),
+            np.log(w[1]) + vm.normal_lpdf.pointwise(y, 1.0, 2.0),
+        )
+        for w, mu in zip(weights, (0.0, 5.0), strict=True)
+    ]
+    expected = vm.hmm_marginal(np.stack(logs), made.transition, np.array(made.initial))
+    assert made.lpdf(y) == pytest.approx(expected)
 
 
 # --- mistakes ---

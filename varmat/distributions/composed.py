@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import probability
 from varmat.densities.domains import simplex
@@ -311,7 +312,9 @@ class Mixture(Distribution):
         """The logarithm of the weighted sum of exponentials."""
         if not np.ndim(self.weights):
             return log_mix(self.weights, *logs)
-        return logsumexp(np.log(self.weights) + np.stack(logs, axis=-1), axis=-1)
+        shape = np.broadcast_shapes(*map(np.shape, logs))
+        columns = [x if np.shape(x) == shape else np.broadcast_to(x, shape) for x in logs]
+        return logsumexp(np.log(self.weights) + np.stack(columns, axis=-1), axis=-1)
 
     def _each(self, y: Operand) -> Result:
         return self._mixed([each._each(y) for each in self.components])
@@ -383,7 +386,11 @@ class HiddenMarkov(Distribution):
 
     def log_omegas(self, y: Operand) -> Result:
         """The log density of each observation, a column, in each state, a row."""
-        return self.emission._each(y[:, None] if is_differentiable(y) else np.reshape(y, (-1, 1))).T
+        if np.ndim(y) != 1:
+            raise ShapeError(
+                f"HiddenMarkov: y has shape {np.shape(y)}, but must have one number for each time!"
+            )
+        return self.emission._each(np.reshape(y, (-1, 1))).T
 
     def _each(self, y: Operand) -> Result:
         return hmm_marginal(self.log_omegas(y), self.transition, self.initial)
