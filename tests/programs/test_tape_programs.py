@@ -7,6 +7,7 @@ import pytest
 from recordings import LARGE, X, Y, agree, vectors
 
 import varmat as vm
+from programs.verified import verify
 from varmat.programs.ir.program import RecordingError
 
 
@@ -318,7 +319,7 @@ def test_joining_many_arrays_is_linear(join):
     def measured(n):
         g = vm.recorded(lambda x: np.sum(join([np.sin(x[i]) for i in range(n)]) ** 2))
         g(np.linspace(0.0, 1.0, 2 * n).reshape(n, 2))
-        g.program.verify()
+        verify(g.program)
         steps = g.program.steps
         operands, made = (
             [v for step in steps for v in getattr(step, name)] for name in ("operands", "results")

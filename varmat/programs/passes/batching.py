@@ -94,7 +94,8 @@ class Batch(NamedTuple):
 
 def batched(program: Program) -> Program:
     """Make one step of many that are alike."""
-    if max(program.counts().values(), default=0) < LEAST:
+    most = max((len(step.operands) for step in program.steps), default=0)
+    if max([most, *program.counts().values()]) < LEAST:
         return program
     batching = _Batching(program)
     for batch in _agenda(program.steps, batching.roles):

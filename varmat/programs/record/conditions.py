@@ -70,21 +70,15 @@ SELECTION = _row(
 FIXED = _row("fixed", np.positive, (ZERO,), "x")
 
 
-class _Followed(threading.local):
-    """The branches that a function took while it was recorded, each as a variable that is compared
-    and whether it held; None where branches are refused.
-    """
-
-    ways: list[tuple[Operand, bool]] | None = None
-
-
-_FOLLOWED = _Followed()
+# The branches that a function takes while it is recorded, `ways`: variables that are compared, and
+# whether that held. None where branches are refused.
+_FOLLOWED = threading.local()
 
 
 @contextmanager
 def branches(follows: bool) -> Iterator[list[tuple[Operand, bool]]]:
     """Follow the branches of a function, or refuse them; the list of those taken."""
-    before, ways = _FOLLOWED.ways, list[tuple["Operand", bool]]()
+    before, ways = getattr(_FOLLOWED, "ways", None), list[tuple["Operand", bool]]()
     _FOLLOWED.ways = ways if follows else None
     try:
         yield ways
@@ -158,11 +152,11 @@ class Condition:
         return combined(np.invert, self)
 
     def __bool__(self) -> bool:
-        if _FOLLOWED.ways is None or self.size != 1:
+        ways = getattr(_FOLLOWED, "ways", None)
+        if ways is None or self.size != 1:
             refuse_look()
-        holds = bool(np.all(self._variable._val))
-        _FOLLOWED.ways.append((self._variable, holds))
-        return holds
+        ways.append((self._variable, bool(np.all(self._variable._val))))
+        return ways[-1][1]  # type: ignore[no-any-return]
 
     __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
     __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = __hash__ = refuse_look
