@@ -244,6 +244,22 @@ def test_mixtures():
     assert (np.ptp(drawn, axis=1) < 2).all()  # each vector is from one component
 
 
+def test_mixtures_of_vectors_draw_as_many_as_are_observed():
+    normals = [dist.MultiNormal(np.full(2, m), np.eye(2)) for m in (0.0, 9.0)]
+    assert dist.Mixture([0.5, 0.5], normals).like(np.zeros((3, 2)), 1).shape == (3, 2)
+    counts = [dist.Multinomial(SIMPLEX), dist.Multinomial(SIMPLEX[::-1])]
+    drawn = dist.Mixture([0.5, 0.5], counts).like([[3, 1], [6, 4]], 1)
+    np.testing.assert_array_equal(drawn.sum(axis=-1), [4, 10])
+
+
+def test_an_end_may_be_infinite_for_some():
+    drawn = dist.Normal(0.0, 1.0).truncated(lower=np.array([-np.inf, 9.0])).rng(1, size=(20, 2))
+    assert (drawn[:, 1] >= 9.0).all()
+    assert (drawn[:, 0] < 9.0).all()
+    drawn = dist.Normal(0.0, 1.0).truncated(-np.inf, np.array([np.inf, -9.0])).rng(1, size=(20, 2))
+    assert (drawn[:, 1] <= -9.0).all()
+
+
 def test_hidden_markov_models():
     made = dist.HiddenMarkov(
         [0.9, 0.1], [[0.9, 0.1], [0.3, 0.7]], dist.Normal(np.array([0.0, 9.0]), 1.0)
@@ -254,6 +270,25 @@ def test_hidden_markov_models():
     assert np.mean(state) == pytest.approx(0.25, abs=0.04)  # the stationary share
     logs = np.column_stack([vm.normal_lpdf.pointwise(y, m, 1.0) for m in (0.0, 9.0)]).T
     assert made.lpdf(y) == vm.hmm_marginal(logs, made.transition, made.initial)
+    with pytest.raises(
+        vm.ShapeError, match=r"^HiddenMarkov: y has shape \(2, 5\), but must have one"
+    ):
+        made.lpdf(np.zeros((2, 5)))  # two sequences are not one
+
+
+def test_mixtures_in_the_states_of_a_chain():
+    parts = [dist.Normal(np.array([0.0, 5.0]), 1.0), dist.Normal(1.0, 2.0)]
+    weights, y = np.array([[0.5, 0.5], [0.1, 0.9]]), np.array([0.3, 4.0, -1.0])
+    made = dist.HiddenMarkov([0.9, 0.1], np.full((2, 2), 0.5), dist.Mixture(weights, parts))
+    logs = [
+        np.logaddexp(
+            np.log(w[0]) + vm.normal_lpdf.pointwise(y, mu, 1.0),
+            np.log(w[1]) + vm.normal_lpdf.pointwise(y, 1.0, 2.0),
+        )
+        for w, mu in zip(weights, (0.0, 5.0), strict=True)
+    ]
+    expected = vm.hmm_marginal(np.stack(logs), made.transition, np.array(made.initial))
+    assert made.lpdf(y) == pytest.approx(expected)
 
 
 # --- mistakes ---
@@ -274,6 +309,19 @@ def test_hidden_markov_models():
 def test_mistakes(make, message):
     with pytest.raises(TypeError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([0.5, 0.2], r"^Mixture: sum\(weights\) is 0.7, but must be 1 to within 1e-08!$"),
+        ([1.5, -0.5], r"^Mixture: weights\[1\] is -0.5, but must be nonnegative!$"),
+        (1.5, r"^Mixture: weights is 1.5, but must be in the interval \[0, 1\]!$"),
+    ],
+)
+def test_weights_are_probabilities(weights, message):
+    with pytest.raises(vm.DomainError, match=message):
+        dist.Mixture(weights, [dist.Normal(0, 1)] * 2)
 
 
 def test_a_misspelled_name_gets_a_hint():

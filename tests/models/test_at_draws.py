@@ -24,7 +24,7 @@ def at_draws(function, rows, seed=3):
 
 
 def test_values_are_those_of_the_function():
-    def f(values, _, rng):
+    def f(values, rng):
         return {"mean": X @ values["b"], "count": 3, "scale": values["s"] ** 2}
 
     rows = points()
@@ -37,7 +37,7 @@ def test_values_are_those_of_the_function():
 
 
 def test_numbers_of_a_call_are_arguments_of_what_follows():
-    def f(values, _, rng):
+    def f(values, rng):
         rate = np.exp(vm.normal_rng(values["b"][0], 1e-3, rng=rng))
         counts = vm.poisson_rng(1000.0 * rate, rng=rng, size=2)
         noise = rng.normal(values["s"], 1e-9, size=(2, 2))
@@ -71,12 +71,12 @@ def test_numbers_of_a_call_are_arguments_of_what_follows():
     ],
 )
 def test_shapes_and_kinds_are_those_of_a_call(draw):
-    def f(values, _, rng):
+    def f(values, rng):
         return {"y": draw(values["b"], values["s"], rng)}
 
     rows = points(50)
     found, lost = at_draws(f, rows)
-    one = f({"b": rows[0, :3], "s": rows[0, 3]}, None, np.random.default_rng(1))["y"]
+    one = f({"b": rows[0, :3], "s": rows[0, 3]}, np.random.default_rng(1))["y"]
     assert not lost
     assert found["y"].shape == (50, *np.shape(one))
     assert found["y"].dtype == np.asarray(one).dtype
@@ -84,7 +84,7 @@ def test_shapes_and_kinds_are_those_of_a_call(draw):
 
 
 def test_lost_rows_keep_the_numbers_that_were_drawn():
-    def f(values, _, rng):
+    def f(values, rng):
         z = vm.normal_rng(0.0, 1.0, rng=rng)
         return {"z": z, "root": np.sqrt(z), "more": rng.random()}
 
@@ -103,14 +103,51 @@ def test_lost_rows_keep_the_numbers_that_were_drawn():
 @pytest.mark.parametrize(
     "function",
     [
-        lambda values, _, rng: {"y": values["s"] * 2.0 if values["s"] > 1.0 else values["s"]},
-        lambda values, _, rng: {"y": X[vm.categorical_logit_rng(values["b"], rng=rng) - 1, 0]},
-        lambda values, _, rng: {"y": sum(rng.random() for _ in range(MOST_CALLS + 1))},
-        lambda values, _, rng: {
-            "y": vm.normal_rng(0.0, values["b"][0], rng=rng)
-        },  # not for all draws
-        lambda values, _, rng: {"y": np.random.default_rng(rng).random()},
+        lambda values, rng: {"y": values["s"] * 2.0 if values["s"] > 1.0 else values["s"]},
+        lambda values, rng: {"y": X[vm.categorical_logit_rng(values["b"], rng=rng) - 1, 0]},
+        lambda values, rng: {"y": sum(rng.random() for _ in range(MOST_CALLS + 1))},
+        lambda values, rng: {"y": vm.normal_rng(0.0, values["b"][0], rng=rng)},  # not for all draws
+        lambda values, rng: {"y": np.random.default_rng(rng).random()},
+        lambda values, rng: {"y": rng.standard_normal(out=np.zeros(3)) + values["s"]},
     ],
 )
 def test_what_cannot_be_recorded_is_left_to_python(function):
     assert AtDraws(function, SHAPES, workers=1)(points(), np.random.default_rng(1)) is None
+
+
+def added(z):
+    z += 100.0
+    return z
+
+
+def one_set(z):
+    z[0] = 7.0
+    return z
+
+
+def a_part_sorted(z):
+    z[1:].sort()
+    return z
+
+
+def kept_apart(z):
+    y = z.copy()
+    y[0] = 7.0
+    return z
+
+
+@pytest.mark.parametrize("write", [added, one_set, a_part_sorted, kept_apart])
+def test_numbers_may_be_overwritten(write):
+    def f(values, rng):
+        z = rng.normal(values["b"], 1.0)
+        return {"z": write(z), "twice": 2.0 * z, "again": z}
+
+    rows, drawn = points(), []
+    found, lost = at_draws(lambda values, rng: drawn.append(0) or f(values, rng), rows)
+    assert not lost
+    assert len(drawn) < 10  # it was recorded
+    z = found["z"] * 1.0
+    expected = rows[:, :3] + np.random.default_rng(3).normal(size=(len(rows), 3))
+    np.testing.assert_allclose(z, [write(each) for each in expected], rtol=1e-12)
+    np.testing.assert_allclose(found["twice"], 2.0 * z, rtol=1e-12)
+    np.testing.assert_array_equal(found["again"], z)

@@ -393,3 +393,82 @@ def test_the_labels_of_other_data_are_their_own():
     assert other.coords["school"] == ["I", "J"]
     with pytest.raises(TypeError, match=r"^observed: y is an array of <U1, but must be one of"):
         model.with_data(y=["a", "b"])
+
+
+def overwriting(theta):
+    theta.sort()
+    theta *= 2.0
+    return np.sum(theta)
+
+
+def all_overwriting(theta, twice):
+    theta[0] = 0.0
+    return {"late": np.sum(theta) + twice}
+
+
+@pytest.mark.parametrize("draws", [3, 1000])
+def test_a_function_may_overwrite_what_it_is_given(draws):
+    model = vm.Model(
+        theta=vm.real(3, prior=dist.Normal(0, 1)),
+        twice=overwriting,
+        phi=vm.real(prior=lambda theta: dist.Normal(overwriting(theta), 1.0)),
+        y=vm.observed([1.0, 2.0], lambda theta: dist.Normal(overwriting(theta), 1.0)),
+        transformed_parameters=all_overwriting,
+    )
+    q = np.array([1.0, -2.0, 0.5, 0.3])
+    theta = q[:3].copy()
+    expected = vm.normal_lpdf(theta, 0, 1) + vm.normal_lpdf([0.3, 1.0, 2.0], -1.0, 1.0)
+    assert model.log_density(q, propto=False) == pytest.approx(expected)
+    slope = -theta + 2.0 * np.sum(np.array([0.3, 1.0, 2.0]) + 1.0)
+    np.testing.assert_allclose(model.log_density_gradient(q)[1][:3], slope)
+    values = model.constrain(q, include_tp=True)
+    np.testing.assert_array_equal(values["theta"], theta)
+    assert values["late"] == -2.5
+    drawn = model.sample_prior_predictive(seed=1, draws=draws)["prior"]
+    assert np.any(np.diff(drawn["theta"], axis=-1) < 0.0)
+    np.testing.assert_allclose(drawn["twice"], 2.0 * drawn["theta"].sum(axis=-1), atol=1e-12)
+
+
+# What has not the same distribution as the density of the model is no draw from its prior.
+@pytest.mark.parametrize("draws", [3, 1000])
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"p": vm.simplex(3, prior=dist.Beta(1, 1))}, vm.DomainError, "p: simplex_free: sum"),
+        ({"p": vm.sum_to_zero(3, prior=dist.Normal(0, 1))}, vm.DomainError, "p: sum_to_zero_free"),
+        ({"p": vm.unit_vector(3, prior=dist.Normal(0, 1))}, vm.DomainError, "p: unit_vector_free"),
+        (
+            {"c": vm.ordered(2, prior=dist.Normal([0.0, 2.0], 1.0))},
+            TypeError,
+            r"the prior of c is Normal\(mu=<list \(2,\)>, sigma=1.0\), but must be the same",
+        ),
+        (
+            {"c": vm.ordered(2, prior=dist.MultiNormal(np.zeros(2), np.eye(2)))},
+            TypeError,
+            "the prior of c is MultiNormal",
+        ),
+        (
+            {
+                "a": vm.interval(0, 1, prior=dist.Uniform(0, 1)),
+                "b": vm.interval(0, lambda a: 1 - a, prior=dist.Uniform(0, 1)),
+            },
+            vm.DomainError,
+            "b is .* in a draw from its prior .*: restrict the prior",
+        ),
+    ],
+)
+def test_draws_that_are_not_those_of_the_density_are_refused(parameters, error, message, draws):
+    with pytest.raises(error, match=f"^sample_prior_predictive: {message}"):
+        vm.Model(**parameters).sample_prior_predictive(seed=1, draws=draws)
+
+
+def test_bounds_wait_for_what_they_depend_on():
+    model = vm.Model(
+        a=vm.real(prior=lambda c: dist.Normal(np.sum(c), 1.0)),
+        b=vm.lower(lambda a: a, prior=lambda a: dist.Normal(0, 1).truncated(lower=a)),
+        c=vm.positive(3, prior=lambda scale: dist.Normal(0, scale)),
+        data={"scale": 2.0},
+    )
+    drawn = model.sample_prior_predictive(seed=1, draws=20)["prior"]
+    assert (drawn["b"] > drawn["a"]).all()
+    assert (drawn["c"] > 0.0).all()

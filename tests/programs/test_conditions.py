@@ -74,6 +74,11 @@ SELECTIONS = {
         np.mean(x, where=x > -5) + np.var(x, where=x < 5) + np.sum(x, where=x > 0)
     ),
     "rows of the library": lambda x: np.sum(vm.fma(x > 0, x, vm.lmultiply(x < 1, np.exp(x)))),
+    "rearranged": lambda x: np.sum(
+        np.where(np.broadcast_to(np.reshape(x[:6] > 0.2, (2, 3)), (2, 2, 3)), 2.0, x[0])
+        + np.where(np.flip(np.transpose(np.reshape(np.roll(x[:6] > 0, 1), (3, 2)))), 0.5, x[1])
+        + np.where(np.tile(np.repeat(x[:3] < 1, 2)[::2], (2, 1)), x[2], np.copy(x[3:6] > 0) * 1.0)
+    ),
     "nothing depends on it": lambda x: np.sum(x) + 0.0 * np.sum(np.where(x > 0, 1.0, 0.0)),
 }
 

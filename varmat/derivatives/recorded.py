@@ -215,7 +215,7 @@ def record(
 
 
 def record_values(
-    function: Function, point: np.ndarray, copies: int = 1, *, follows: bool = False
+    function: Function, point: np.ndarray, *, follows: bool = False
 ) -> tuple[Program, list[bool]]:
     """The program of several results of a function of one vector, without derivatives. It raises
     what `record` raises.
@@ -225,8 +225,6 @@ def record_values(
     function : callable
         Returns a list of variables and plain values.
     point : ndarray of float64
-    copies : int
-        How many copies of the vector the function is given. It may write into each.
     follows : bool
         Whether the function may branch on values. The program then holds where it takes the same
         branches, and ends elsewhere.
@@ -239,10 +237,10 @@ def record_values(
         For each result, whether it is a variable.
     """
     with recording_to_write() as tape:
-        leaves = [borrow_leaf(point, tape) for _ in range(copies)]
+        leaf = borrow_leaf(point, tape)
         with watched(tape, function), branches(follows) as ways:
-            results = outputs("recorded", function(*leaves), tape)
-        program = program_of(tape, leaves, [0.0, *results], copies=True, ways=ways)
+            results = outputs("recorded", function(leaf), tape)
+        program = program_of(tape, [leaf], [0.0, *results], ways=ways)
         return optimised(program), [type(y) in VARIABLES for y in results]
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
+from varmat.densities.density import probability
+from varmat.densities.domains import simplex
 from varmat.densities.hmm import hmm_marginal
 from varmat.densities.mixture import log_mix
 from varmat.densities.random_numbers.row import Source, aligned
@@ -53,6 +57,31 @@ class _Bounded(Distribution):
     def _parts(self) -> dict[str, Operand]:
         return {"base": self.base, "lower": self.lower, "upper": self.upper}
 
+    @property
+    def _ends(self) -> list[Operand]:
+        return [x for x in (self.lower, self.upper) if x is not None]
+
+    def _outer(self) -> Shape:
+        return np.broadcast_shapes(*map(np.shape, (*self._ends, *self._values)))
+
+    @abstractmethod
+    def _log_tail(self, name: str, y: Operand) -> Result:
+        """The logarithm of the probability up to a point of the interval, or above it."""
+
+    def _tail(self, name: str) -> DensityTerms:
+        # Nothing is below the lower end, and everything is at the upper end or below it.
+        none, all_of_it = (0.0, -np.inf) if name == "lccdf" else (-np.inf, 0.0)
+
+        def each(y: Operand) -> Result:
+            y = np.asarray(y) if isinstance(y, list) else y
+            lower, upper = self.lower, self.upper
+            below = False if lower is None else np.less(y, lower)
+            above = False if upper is None else np.greater_equal(y, upper)
+            log = self._log_tail("lccdf" if name == "lccdf" else "lcdf", np.clip(y, lower, upper))
+            return np.where(below, none, np.where(above, all_of_it, log))
+
+        return _of_log(name, each)
+
 
 class Truncated(_Bounded):
     """A distribution restricted to an interval; made by `Distribution.truncated`.
@@ -81,30 +110,22 @@ class Truncated(_Bounded):
         outside = np.where(self._function._outside(y), -np.inf, 0.0)
         return self.base._each(y) - self._function.log_probability(*self._values) + outside
 
-    def _tail(self, name: str) -> DensityTerms:
-        if name == "lccdf":
-            above = 1 if self.is_discrete else 0  # the lower end belongs to the interval
-            return _of_log(name, lambda y: self._log_share(np.add(y, above), None))
-        return _of_log(name, lambda y: self._log_share(None, y))
-
-    def _log_share(self, lower: Operand, upper: Operand) -> Result:
+    def _log_tail(self, name: str, y: Operand) -> Result:
         """The log probability of a part of the interval, given all of it."""
-        start = self.lower if lower is None else lower
-        end = self.upper if upper is None else upper
+        above = 1 if self.is_discrete else 0  # the lower end belongs to the interval
+        start, end = (y + above, self.upper) if name == "lccdf" else (self.lower, y)
         row: Any = self.base.row
         part = type(self._function)(row, start, end)
         return part.log_probability(*self._values) - self._function.log_probability(*self._values)
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
         """Draw until all are inside; after some tries, invert the distribution function."""
-        ends = [x for x in (self.lower, self.upper) if x is not None]
-        shape = np.broadcast_shapes(*map(np.shape, (*ends, *self._values)))
-        shape = shape if size is None else size
+        shape = self._outer() if size is None else size
         if isinstance(rng, Source):  # one call, because the tries depend on the draws
             made = _TruncatedNumbers(
                 type(self.base), [x is not None for x in (self.lower, self.upper)]
             )
-            return rng.draw(made, (*ends, *self._values), size=shape)
+            return rng.draw(made, (*self._ends, *self._values), size=shape)
         draws = np.asarray(self.base._draw(rng, shape))
         for _ in range(_TRIES):
             outside = self._function._outside(draws)
@@ -122,16 +143,19 @@ class Truncated(_Bounded):
         def reaches(x: Plain) -> Plain:
             return each(x) >= wanted
 
-        low, high = (
-            np.broadcast_to(0.0 if x is None else x, wanted.shape) for x in (self.lower, self.upper)
-        )
-        step = 1.0
+        lower = -np.inf if self.lower is None else self.lower
+        upper = np.inf if self.upper is None else self.upper
+        low, high = (np.broadcast_to(x, wanted.shape) for x in (lower, upper))
+        # Elements without an end get one that is far enough away.
+        no_low, no_high, step = np.isinf(low), np.isinf(high), 1.0
+        low = np.where(no_low, np.where(no_high, 0.0, high), low)
+        high = np.where(no_high, low, high)
         with np.errstate(all="ignore"):
-            while self.upper is None and not np.all(reaches(high := low + step)):
-                step *= 2.0
-            while self.lower is None and np.any(reaches(low := high - step)):
-                step *= 2.0
-            low = low - 1.0 if self.is_discrete and self.lower is not None else low
+            while np.any(no_high & ~reaches(high)):
+                high, step = np.where(no_high, low + step, high), 2.0 * step
+            while np.any(no_low & reaches(low)):
+                low, step = np.where(no_low, high - step, low), 2.0 * step
+            low = np.where(no_low, low, low - 1.0) if self.is_discrete else low
             while True:
                 middle = np.floor(0.5 * (low + high)) if self.is_discrete else 0.5 * (low + high)
                 if np.all((middle <= low) | (middle >= high)):
@@ -194,16 +218,15 @@ class Censored(_Bounded):
     -7.018875824868
     """
 
-    def _ends(self) -> list[tuple[Operand, Function, str]]:
-        ends = ((self.lower, np.less_equal, "lcdf"), (self.upper, np.greater_equal, "lccdf"))
-        return [end for end in ends if end[0] is not None]
-
     def _masks(self, y: Operand) -> list[tuple[Plain, str, Operand]]:
         """Which observations are seen, and which are at each end: with the name of their function,
         and its first argument.
         """
         found, seen = [], np.full(np.shape(y), True)
-        for end, reaches, name in self._ends():
+        ends = ((self.lower, np.less_equal, "lcdf"), (self.upper, np.greater_equal, "lccdf"))
+        for end, reaches, name in ends:
+            if end is None:
+                continue
             there = np.broadcast_to(reaches(y, end), np.shape(y))
             bound = np.broadcast_to(end, np.shape(y))
             # A count at the upper end may be that number itself.
@@ -239,11 +262,12 @@ class Censored(_Bounded):
             result = np.where(where, self.base._tail(name).pointwise(np.where(where, x, y)), result)
         return result
 
-    def _tail(self, name: str) -> DensityTerms:
-        return self.base._tail(name)
+    def _log_tail(self, name: str, y: Operand) -> Result:
+        return self.base._tail(name).pointwise(y)
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
-        return np.clip(self.base._draw(rng, size, **more), self.lower, self.upper)
+        shape = self._outer() if size is None else size
+        return np.clip(self.base._draw(rng, shape, **more), self.lower, self.upper)
 
 
 class Mixture(Distribution):
@@ -253,7 +277,7 @@ class Mixture(Distribution):
     ----------
     weights : array_like
         The probabilities of the components along the last axis, or, of two components, that of the
-        first, as a number.
+        first, as a number. Their sum is checked only if they are not variables.
     components : sequence of Distribution
         Of single variables, or of vectors.
 
@@ -276,6 +300,9 @@ class Mixture(Distribution):
                 f"Mixture: weights has shape {np.shape(self.weights)}, but must have one for each "
                 f"of {count} components!"
             )
+        if not is_differentiable(self.weights):
+            domain = simplex if np.ndim(self.weights) else probability
+            domain.check("Mixture", "weights", self.weights)
 
     @property
     def is_discrete(self) -> bool:
@@ -285,7 +312,9 @@ class Mixture(Distribution):
         """The logarithm of the weighted sum of exponentials."""
         if not np.ndim(self.weights):
             return log_mix(self.weights, *logs)
-        return logsumexp(np.log(self.weights) + np.stack(logs, axis=-1), axis=-1)
+        shape = np.broadcast_shapes(*map(np.shape, logs))
+        columns = [x if np.shape(x) == shape else np.broadcast_to(x, shape) for x in logs]
+        return logsumexp(np.log(self.weights) + np.stack(columns, axis=-1), axis=-1)
 
     def _each(self, y: Operand) -> Result:
         return self._mixed([each._each(y) for each in self.components])
@@ -294,17 +323,27 @@ class Mixture(Distribution):
         tails = [each._tail("lcdf" if name == "cdf" else name) for each in self.components]
         return _of_log(name, lambda y: self._mixed([tail.pointwise(y) for tail in tails]))
 
+    @property
+    def _event(self) -> int:
+        return self.components[0]._event
+
+    def _outer(self) -> Shape:
+        shapes = (each._outer() for each in self.components)
+        return np.broadcast_shapes(np.shape(self.weights)[:-1], *shapes)
+
+    def _seen(self, y: Plain) -> dict[str, Plain]:
+        return self.components[0]._seen(y)
+
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
-        result, *others = (each._draw(rng, size, **more) for each in self.components[::-1])
-        weights = np.asarray(self.weights) if isinstance(self.weights, list) else self.weights
+        outer = self._outer() if size is None else size
+        result, *others = (each._draw(rng, outer, **more) for each in self.components[::-1])
+        weights = self.weights
         ends = np.cumsum(weights, axis=-1) if np.ndim(weights) else np.reshape(weights, (1,))
-        shape = np.broadcast_shapes(*map(np.shape, (result, *others)))
-        # Of vectors each has one component.
-        outer = shape if size is None else size
-        u = np.reshape(rng.random((*outer, 1)), (*outer, *(1,) * (len(shape) - len(outer))))
+        ones = (1,) * self._event  # each vector has one component
+        u = np.reshape(rng.random((*outer, 1)), (*outer, *ones))
         for k, each in enumerate(others):
             end = ends[..., len(others) - 1 - k]
-            end = np.reshape(end, np.shape(end) + (1,) * (len(shape) - len(outer)))
+            end = np.reshape(end, np.shape(end) + ones)
             result = np.where(u < end, each, result)
         return result if np.ndim(result) else result[()]
 
@@ -347,7 +386,11 @@ class HiddenMarkov(Distribution):
 
     def log_omegas(self, y: Operand) -> Result:
         """The log density of each observation, a column, in each state, a row."""
-        return self.emission._each(y[:, None] if is_differentiable(y) else np.reshape(y, (-1, 1))).T
+        if np.ndim(y) != 1:
+            raise ShapeError(
+                f"HiddenMarkov: y has shape {np.shape(y)}, but must have one number for each time!"
+            )
+        return self.emission._each(np.reshape(y, (-1, 1))).T
 
     def _each(self, y: Operand) -> Result:
         return hmm_marginal(self.log_omegas(y), self.transition, self.initial)

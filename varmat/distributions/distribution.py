@@ -87,6 +87,19 @@ class Distribution(ABC):
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain: ...
 
     @property
+    def _event(self) -> int:
+        """The number of axes of one draw."""
+        return 0
+
+    def _outer(self) -> Shape:
+        """The shape to which the parameters broadcast, without the axes of one draw."""
+        return ()
+
+    def _seen(self, y: Plain) -> dict[str, Plain]:
+        """Arguments of the generator that are seen in observations."""
+        return {}
+
+    @property
     @abstractmethod
     def is_discrete(self) -> bool:
         """Whether the observations are integers."""
@@ -138,7 +151,8 @@ class Distribution(ABC):
 
     def like(self, y: Plain, rng: Seed = None) -> Plain:
         """Draw observations of the shape of `y`, with as many trials as `y` has."""
-        return self.rng(rng, np.shape(y))
+        shape = np.shape(y)
+        return self.rng(rng, shape[: len(shape) - self._event], **self._seen(y))
 
     def truncated(self, lower: Operand = None, upper: Operand = None) -> Truncated:
         """The distribution restricted to an interval, see `varmat.truncated`."""
@@ -228,18 +242,10 @@ class OfRow(Distribution):
 
     def _one_by_one(self, y: Operand) -> Result:
         """The log density of each vector or matrix."""
-        generator = self._generator
-        parameters = {
-            n: np.asarray(x) if isinstance(x, list) else x for n, x in self.parameters.items()
-        }
-        y = np.asarray(y) if isinstance(y, list) else y
-        axes = [len(generator.event)]
-        axes += [
-            len(generator._core(name, x)) if name in generator.arguments else 0
-            for name, x in parameters.items()
+        values = [
+            np.asarray(x) if isinstance(x, list) else x for x in (y, *self.parameters.values())
         ]
-        values = [y, *parameters.values()]
-        outer = [np.shape(x)[: np.ndim(x) - n] for x, n in zip(values, axes, strict=True)]
+        outer = [np.shape(y)[: np.ndim(y) - self._event], *self._outers()]
         shape = np.broadcast_shapes(*outer)
         if not shape:
             return self._sum(y)
@@ -296,10 +302,26 @@ class OfRow(Distribution):
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
         return self._generator(**self.parameters, **more, rng=rng, size=size)
 
-    def like(self, y: Plain, rng: Seed = None) -> Plain:
-        generator, shape = self._generator, np.shape(y)
-        more = {name: _SEEN[name](y) for name in generator.arguments if name not in self.parameters}
-        return self.rng(rng, shape[: len(shape) - len(generator.event)], **more)
+    @property
+    def _event(self) -> int:
+        return len(self._generator.event)
+
+    def _outers(self) -> list[Shape]:
+        """The shape of each parameter without the axes of one draw."""
+        generator = self._generator
+        axes = [
+            len(generator._core(name, x)) if name in generator.arguments else 0
+            for name, x in self.parameters.items()
+        ]
+        parameters = self.parameters.values()
+        return [np.shape(x)[: np.ndim(x) - n] for x, n in zip(parameters, axes, strict=True)]
+
+    def _outer(self) -> Shape:
+        return np.broadcast_shapes(*self._outers())
+
+    def _seen(self, y: Plain) -> dict[str, Plain]:
+        arguments = self._generator.arguments
+        return {name: _SEEN[name](y) for name in arguments if name not in self.parameters}
 
     def standard(self) -> Standard:
         row, others = self.row, dict(self.parameters)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ MOST_CALLS = 12
 # Rows are computed in pieces of this number of elements, which bounds the memory.
 PIECE = 2**22
 
-Simulation = Callable[[dict[str, "Operand"], dict[str, "Operand"], "Operand"], "Operand"]
+Simulation = Callable[[dict[str, "Operand"], "Operand"], "Operand"]
 
 
 class _Call(BaseException):
@@ -83,7 +84,12 @@ class Numbers(Source):
     def __getattr__(self, name: str) -> Callable[..., Operand]:
         if name.startswith("_") or not callable(getattr(np.random.Generator, name, None)):
             raise AttributeError(f"random numbers of many draws have no attribute {name!r}")
-        return lambda *args, **named: self.draw(name, args, **named)
+        return partial(self._called, name)
+
+    def _called(self, name: str, *args: Operand, **named: Operand) -> Operand:
+        if self._rng is None and named.get("out") is not None:
+            raise RecordingError(f"{name} writes into an array, but must return its numbers")
+        return self.draw(name, args, **named)
 
     def draw(self, function: Operand, args: tuple[Operand, ...], **named: Operand) -> Operand:
         for x in self._drawn:
@@ -113,8 +119,7 @@ class AtDraws:
     Parameters
     ----------
     function : callable
-        Called with the values, with another copy of them, because it may write into each, and with
-        a generator; returns a dict.
+        Called with the values and a generator; returns a dict.
     shapes : dict of str to tuple of int
         The shapes of the values, which stand in sequence in the rows.
     workers : int, optional
@@ -138,7 +143,7 @@ class AtDraws:
 
     def once(self, point: np.ndarray, rng: Operand) -> dict[str, np.ndarray]:
         """The results at one row, by calling the function."""
-        values = self._function(self.named(point.copy()), self.named(point.copy()), rng)
+        values = self._function(self.named(point.copy()), rng)
         return {name: np.asarray(x) for name, x in values.items()}
 
     def __call__(
@@ -212,15 +217,19 @@ class AtDraws:
         results: dict[str, Operand] = {}
         of_calls: dict[str, int] = {}
 
-        def stage(point: Operand, again: Operand) -> list[Operand]:
+        def stage(point: Operand) -> list[Operand]:
             drawn = [*split(point[self._size :], shapes)]
             call.clear()
             try:
-                values = self._function(self.named(point), self.named(again), Numbers(drawn))
+                values = self._function(self.named(point), Numbers(drawn))
             except _Call as next_one:
                 call.append(next_one)
                 return [next_one.args[i] for i in next_one.varying]
             results.update(values)
+            # What the function wrote into its numbers is computed.
+            written = [each.target for each in point._tape.assignments]
+            if any(getattr(each, "_root", each) is point for each in written):
+                return list(results.values())
             for name, x in values.items():
                 for i, each in enumerate(drawn):
                     if x is each:
@@ -228,6 +237,6 @@ class AtDraws:
                         del results[name]
             return list(results.values())
 
-        program, _ = record_values(stage, row.copy(), 2)
+        program, _ = record_values(stage, row.copy())
         made = [v.shape for v in program.outputs[1:]]
         return _Stage(runner_for(program), made, call[0] if call else None, [*results], of_calls)

@@ -98,7 +98,7 @@ class DensityModel:
         # The shapes of what `param_constrain` returns, with and without transformed parameters and
         # generated quantities.
         self._known: dict[tuple[bool, bool], dict[str, Shape]] = {}
-        self._density = Named("the log density", log_density or _no_terms, given)
+        self._density = Named("the log density", log_density or _no_terms, given, is_last=True)
         self._transformed = self._transformed_of(functions, transformed_parameters, given)
         self._generated = generated_quantities and Named(
             "generated_quantities", generated_quantities, given
@@ -222,7 +222,7 @@ class DensityModel:
         stated = self._stated
 
         def simulate(rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
-            return stated.replicate(rng, **self._completed(values, values))
+            return stated.replicate(rng, **self._completed(values))
 
         return (
             stated.drawer(function, self._transformed),
@@ -277,16 +277,11 @@ class DensityModel:
 
     # --- evaluation ---
 
-    def _completed(
-        self, values: dict[str, Operand], given: dict[str, Operand] | None = None
-    ) -> dict[str, Operand]:
-        """Parameters with the transformed parameters. The function for these is given other copies
-        of the parameters, because it may sort or overwrite them.
-        """
+    def _completed(self, values: dict[str, Operand]) -> dict[str, Operand]:
+        """Parameters with the transformed parameters."""
         if self._transformed is None:
             return values
-        given = copy.deepcopy(values) if given is None else given
-        return {**values, **self._transformed.named_values(given)}
+        return {**values, **self._transformed.named_values(values)}
 
     def _with_quantities(
         self, values: dict[str, Operand], rng: np.random.Generator
@@ -294,7 +289,7 @@ class DensityModel:
         """Parameters, transformed or not, with the generated quantities."""
         if self._generated is None:
             return values
-        return {**values, **self._generated.named_values(copy.deepcopy(values), rng=rng)}
+        return {**values, **self._generated.named_values(values, rng=rng)}
 
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         """The terms whose sum is the log density."""

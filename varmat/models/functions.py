@@ -30,18 +30,21 @@ class Named:
         Data.
     by_dict : bool
         Whether a function of one parameter of another name gets the dict.
+    is_last : bool
+        Whether nothing reads the values after the function. Otherwise it is given copies of arrays,
+        because it may sort or overwrite its arguments.
     """
 
     def __init__(
-        self, title: str, function: Function, given: Mapping[str, Operand], by_dict: bool = True
-    ) -> None:
+        self, title: str, function: Function, given: Mapping[str, Operand], by_dict: bool = True,
+        is_last: bool = False,
+    ) -> None:  # fmt: skip
         if not callable(function):
             raise TypeError(
                 f"Model: {title} is a {type(function).__name__}, but must be a function!"
             )
         parameters = inspect.signature(function).parameters.values()
-        self.title = title
-        self.function = function
+        self.title, self.function, self._is_last = title, function, is_last
         self.names = tuple(p.name for p in parameters if p.kind in _NAMED)
         self._everything = any(p.kind is p.VAR_KEYWORD for p in parameters)
         required = [
@@ -86,7 +89,7 @@ class Named:
             arguments = self._fixed.copy()
             for name in self._varying:
                 if name in values:
-                    arguments[name] = values[name]
+                    arguments[name] = self._apart(values[name])
                 elif name in options:
                     arguments[name] = options[name]
             try:
@@ -96,10 +99,14 @@ class Named:
                 self.check(values)
                 raise
         chosen = {name: option for name, option in options.items() if name in self.names}
+        values = {name: self._apart(x) for name, x in values.items()}
         if not by_dict:
             return self.function(**{**chosen, **self._fixed, **values})
         with Noted(self._called_with(values), recoverable):
             return self.function({**self._given, **values}, **chosen)
+
+    def _apart(self, x: Operand) -> Operand:
+        return x if self._is_last or not getattr(x, "ndim", 0) else x.copy()
 
     def _takes_dict(self, values: Mapping[str, Operand]) -> bool:
         return self._dict is not None and self._dict not in values and self._dict not in self._fixed

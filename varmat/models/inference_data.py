@@ -4,7 +4,6 @@ samplers as ArviZ data.
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -119,7 +118,7 @@ class LogLikelihood:
 
     def _plain(self, model: Model, values: dict[str, Operand]) -> NamedArrays:
         """The terms at plain values, of which the functions get copies."""
-        values = model._completed(copy.deepcopy(values))
+        values = model._completed(values)
         return real_arrays("Model: log_likelihood", self.at(values))
 
 
@@ -153,10 +152,8 @@ class _Pointwise:
         self._is_recorded = is_recorded
         self._at_draws = AtDraws(self._values, inner, None if is_alone else 1)
 
-    def _values(
-        self, values: dict[str, Operand], again: dict[str, Operand], _: Operand
-    ) -> dict[str, Operand]:
-        return self._terms.at(self._model._completed(values, again))
+    def _values(self, values: dict[str, Operand], _: Operand) -> dict[str, Operand]:
+        return self._terms.at(self._model._completed(values))
 
     def __call__(self, block: Draws) -> list[dict[str, Operand] | None]:
         points = block.rows

@@ -28,7 +28,7 @@ from varmat.programs.run import has_native
 
 if TYPE_CHECKING:
     from varmat.models.results import Groups
-    from varmat.typing import Function, Operand, Result
+    from varmat.typing import Operand, Result
 
 # The name of the points among the values; no parameter and no quantity has such a name.
 _POINT = " point"
@@ -80,18 +80,15 @@ class NativeModel:
     def _recorded_values(self, point: np.ndarray) -> tuple[Any, list[bool]]:
         """The program of the named values at a point; None if they cannot be recorded."""
         with Attempt():
-            program, varies = record_values(self._named_values, point, 2)
+            program, varies = record_values(self._named_values, point)
             if [v.shape for v in program.outputs[1:]] == list(self._made.values()):
                 return program, varies
         return None, []
 
-    def _named_values(self, q: Operand, copy: Function) -> list[Result]:
-        """Parameters and transformed parameters. The function for the latter gets copies, into
-        which it may write.
-        """
+    def _named_values(self, q: Operand) -> list[Result]:
+        """Parameters and transformed parameters."""
         model = self._calls.model
-        again = {} if model._transformed is None else model._layout.unpack(copy, False)[0]
-        values = model._completed(model._layout.unpack(q, False)[0], again)
+        values = model._completed(model._layout.unpack(q, False)[0])
         return [values[name] for name in self._made]
 
     # --- called from the threads of the sampler ---
@@ -232,9 +229,7 @@ class NativeModel:
         rows = np.concatenate([arrays[each].reshape(*done.shape, -1) for each in self._made], -1)
         chosen = ~np.isnan(rows).all(axis=-1)
 
-        def quantities(
-            values: dict[str, Operand], _: dict[str, Operand], rng: Operand
-        ) -> dict[str, Operand]:
+        def quantities(values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
             return dict(generated.named_values(values, rng=rng))
 
         at_draws = AtDraws(quantities, self._made)
@@ -276,10 +271,7 @@ class NativeModel:
         if not self._reads_draws or (self._refused and self._is_refused(row)):
             values: dict[str, Operand] = model.constrain(q, True, True, rng)
             return values
-        # The function may sort or overwrite its arguments.
-        quantities = model._generated.named_values(
-            {name: np.array(x)[()] for name, x in row.items()}, rng=rng
-        )
+        quantities = model._generated.named_values(row, rng=rng)
         return {
             **row,
             **{name: plain_data(value, f"constrain: {name}") for name, value in quantities.items()},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat import html
-from varmat.core.errors import ShapeError
+from varmat.core.errors import DomainError, ShapeError
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
+from varmat.models.bounds import Dependent
 from varmat.models.fitting import LaplaceApproximation
 from varmat.models.functions import Named
 from varmat.models.results import check_shapes, coordinates, to_arviz
+from varmat.models.stated import is_located
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -74,7 +75,7 @@ def called(function: Named, values: dict[str, Operand], rng: Operand) -> dict[st
     """The named arrays that a function returns. They may have the names of data that they
     replicate.
     """
-    result = function(copy.deepcopy(values), rng=rng)
+    result = function(values, rng=rng)
     if not isinstance(result, Mapping):
         raise TypeError(
             f"{function.title} returned a {type(result).__name__}, but must return a dict of named "
@@ -223,10 +224,8 @@ class _Simulation:
         self._predictor, self._function, self._is_recorded = predictor, function, is_recorded
         self._at_draws = AtDraws(self._values, shapes, 1)
 
-    def _values(
-        self, values: dict[str, Operand], again: dict[str, Operand], rng: Operand
-    ) -> dict[str, Operand]:
-        return dict(self._function(self._predictor.model._completed(values, again), rng=rng))
+    def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+        return dict(self._function(self._predictor.model._completed(values), rng=rng))
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         """The same without a recording."""
@@ -260,13 +259,10 @@ class _Prior(_Simulation):
         # A recording has an argument.
         super().__init__(predictor, function, {" nothing": ()}, is_recorded)
 
-    def _values(
-        self, values: dict[str, Operand], again: dict[str, Operand], rng: Operand
-    ) -> dict[str, Operand]:
+    def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
         drawn = self._function({}, rng=rng)
-        made = {name: drawn[name] for name in model._layout.parameters}
-        return model._completed(made, {name: np.positive(x) for name, x in made.items()})
+        return model._completed({name: drawn[name] for name in model._layout.parameters})
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
@@ -274,6 +270,32 @@ class _Prior(_Simulation):
         model._layout.pack(self._predictor.function, drawn)  # raises if they are no values
         made = model._completed({name: drawn[name] for name in model._layout.parameters})
         return {name: np.asarray(x) for name, x in made.items()}
+
+    def __call__(self, block: Draws) -> dict[str, np.ndarray]:
+        found = super().__call__(block)
+        if self._is_recorded:  # otherwise each draw has been checked
+            _check_prior(self._predictor, found)
+        return found
+
+
+def _check_prior(predictor: Predictor, draws: dict[str, np.ndarray]) -> None:
+    """Raise if one of many draws of the parameters is not in its set."""
+    layout = predictor.model._layout
+    for name, transform in layout.parameters.items():
+        x = draws[name]
+        if x.shape[1:] != transform.shape:
+            layout.pack(predictor.function, {n: draws[n][0] for n in layout.parameters})
+        if is_located(transform):
+            continue
+        try:
+            if not isinstance(transform, Dependent):
+                transform._unconstrain(x)  # of all draws at once
+            else:
+                for i, value in enumerate(x):
+                    given = {**layout.given, **{n: each[i] for n, each in draws.items()}}
+                    transform.at(given).unconstrain(value)
+        except DomainError as error:
+            raise DomainError(f"{predictor.function}: {name}: {error}") from None
 
 
 def posterior_predictive(

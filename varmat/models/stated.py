@@ -365,7 +365,11 @@ class StatedModel:
             if derived is not None:
                 waiting["transformed"] = derived, lambda: Named.named_values(derived, values)
             while waiting:
-                ready = [name for name, (f, _) in waiting.items() if not f or f.is_ready(values)]
+                ready = [
+                    name
+                    for name, (f, _) in waiting.items()
+                    if (not f or f.is_ready(values)) and self._of_bounds(name) <= values.keys()
+                ]
                 if not ready:
                     raise TypeError(
                         f"{function}: {', '.join(waiting)} depend on each other, but must not: "
@@ -404,20 +408,37 @@ class StatedModel:
                 )
         return found
 
+    def _of_bounds(self, name: str) -> set[str]:
+        """The parameters of which the bounds of a parameter are functions."""
+        transform = self.parameters.get(name)
+        if not isinstance(transform, Dependent) or name in self.located:
+            return set()
+        return {each for f in transform.functions for each in (*f.needed, *f.optional)} & {
+            *self.parameters
+        }
+
     def _drawn(
         self, function: str, name: str, values: dict[str, Plain], rng: np.random.Generator
     ) -> Plain:
         """A draw of a parameter from its prior, restricted to its set."""
         transform, prior = self.parameters[name], self.priors[name].at(values)
+        # The log density is not divided by the probability of the set. Draws are restricted to it
+        # only where that is a constant, because otherwise other parameters depend on it.
+        varying = {*self.priors[name].names} - self._given.keys() | self._of_bounds(name)
         if isinstance(transform, Dependent) and name not in self.located:
             transform = transform.at({**self._given, **values})
         lower, upper = _ends(transform)
         ends = [x for x in (lower, upper) if x is not None]
         has_tails = hasattr(getattr(prior, "row", None), "lcdf")
-        if ends and has_tails and not self.priors[name].names:
+        if ends and has_tails and not varying:
             prior = prior.truncated(lower, upper)
         x = prior.like(np.zeros(transform.shape), rng)
         if isinstance(transform, (Ordered, PositiveOrdered)):
+            if prior._event or prior._outer()[-1:] not in ((), (1,)):
+                raise TypeError(
+                    f"{function}: the prior of {name} is {prior!r}, but must be the same for all "
+                    "elements of an ordered vector: give a function that draws all parameters!"
+                )
             x = np.sort(x, axis=-1)
         if not ends:
             return x

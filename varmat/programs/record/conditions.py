@@ -86,6 +86,13 @@ def branches(follows: bool) -> Iterator[list[tuple[Operand, bool]]]:
         _FOLLOWED.ways = before
 
 
+# Functions of an array whose result has elements of it, in other places.
+_REARRANGE = {
+    np.broadcast_to, np.copy, np.expand_dims, np.flip, np.moveaxis, np.ravel, np.repeat, np.reshape,
+    np.roll, np.squeeze, np.swapaxes, np.tile, np.transpose,
+}  # fmt: skip
+
+
 class Condition:
     """The outcome of a comparison while a function is recorded; made by the comparison operators.
 
@@ -94,7 +101,6 @@ class Condition:
     counts as 0 or 1."""
 
     __slots__ = ("_variable",)
-    __array_function__ = dispatch.array_function
 
     def __init__(self, variable: Operand) -> None:
         self._variable = variable
@@ -129,6 +135,13 @@ class Condition:
 
     def __getitem__(self, index: Index) -> Operand:
         return Condition(self._variable[index])
+
+    def __array_function__(
+        self, function: Function, types: Operand, args: Operand, kwargs: Setting
+    ) -> Operand:
+        if function in _REARRANGE and args and args[0] is self:
+            return Condition(function(self._variable, *args[1:], **kwargs))
+        return dispatch.array_function(self, function, types, args, kwargs)
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Setting

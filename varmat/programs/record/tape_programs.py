@@ -378,7 +378,6 @@ def program_of(
     pulled: Sequence[Operand] = (),
     wanted: Sequence[Operand] = (),
     *,
-    copies: bool = False,
     weighted: bool = False,
     ways: Sequence[tuple[Operand, bool]] = (),
 ) -> Program:
@@ -393,8 +392,6 @@ def program_of(
         The outputs.
     pulled, wanted : sequences of variables
         Further outputs: the gradients of the sum of `pulled` with respect to `wanted`.
-    copies : bool
-        Whether all leaves are copies of one argument.
     weighted : bool
         Whether the program takes weights for the sum as further arguments.
     ways : sequence of tuple
@@ -403,8 +400,8 @@ def program_of(
     program = TapeProgram()
     builder = program.builder
     nodes: dict[int, RecordedVariable] = {}
-    for i, x in enumerate(leaves):
-        argument = builder.arguments[0] if copies and i else builder.argument(x.shape)
+    for x in leaves:
+        argument = builder.argument(x.shape)
         if id(x) not in nodes:  # a function may be differentiated by an argument twice
             nodes[id(x)] = program.node(x, argument)
     program.entries(tape, len(nodes), [*values, *pulled, *(x for x, _ in ways)])

@@ -1,0 +1,12 @@
+"""Distributions made of others agree with SciPy's."""
+
+from __future__ import annotations
+
+import pytest
+from random_distributions import check
+
+
+@pytest.mark.parametrize("first", [0, 20])
+def test_random_distributions(first):
+    for seed in range(first, first + 20):
+        check(seed)
