@@ -1,0 +1,143 @@
+"""Rows of the elementwise table in programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from layouts import returning, run_all
+from recordings import agree, vectors
+
+import varmat as vm
+from varmat.core.elementwise import ROWS
+from varmat.programs.build.builder import Builder
+from varmat.programs.build.expressions import apply_row
+from varmat.programs.kernels.elementwise import PythonFunction
+
+X, Y = np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]), np.array([1.5, 0.2, -0.4])
+
+
+def test_rows_of_the_table_become_ufuncs() -> None:
+    for name, steps in (("exp", ["exp"]), ("gammaln", ["gammaln"]), ("square", ["square"])):
+        builder = Builder()
+        apply_row(builder, ROWS[name], [builder.argument((3,))])
+        assert [step.kernel.name for step in builder.steps] == steps
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(ROWS) if ROWS[name].points])
+def test_every_row_and_its_partials_are_traced(name: str) -> None:
+    """Nothing calls Python, except functions for which there is no ufunc."""
+    row = ROWS[name]
+    point = np.array(row.points[0], float)
+    builder = Builder()
+    values = [builder.argument((2,)) for _ in range(row.arity)]
+    arrays = [np.array([x, x]) for x in point]
+    with np.errstate(all="ignore"):
+        expected = np.asarray(row.ufunc(*arrays), float)
+    program = returning(builder, apply_row(builder, row, values))
+    for found in run_all(program, *arrays).values():
+        np.testing.assert_allclose(found[0], expected, rtol=1e-13, equal_nan=True)
+    assert not [
+        step for step in program.steps if isinstance(step.kernel, PythonFunction)
+    ] or not hasattr(row.ufunc, "types")
+
+
+def test_functions_of_python_that_are_no_formulas_are_called() -> None:
+    half = np.frompyfunc(lambda x: x / 2 if x > 0 else x, 1, 1)
+    row = vm.elementwise("half_of", half, "g * where(x > 0, 0.5, 1.0)", scalar=half)
+    builder = Builder()
+    made = apply_row(builder, row, [builder.argument((3,))])
+    assert isinstance(made.step.kernel, PythonFunction)
+    for found in run_all(returning(builder, made), Y).values():
+        np.testing.assert_array_equal(found[0], np.where(Y > 0, Y / 2, Y))
+
+
+def cubed(name):
+    """Return a row of which only the name is unusual."""
+    return vm.elementwise(
+        name, np.frompyfunc(lambda x: x**3, 1, 1), "3.0 * g * square(x)", scalar=lambda x: x**3
+    )
+
+
+NAMES = [
+    "greater", "less", "not_equal", "selection", "total", "whole", "zeros", "del", "lambda", "None",
+    "copy", "g", "x", "v0", "k2", "empty", "filled", "out", "sum", "guard", "gather", "two words",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_names_of_rows_mean_nothing_to_a_program(start):
+    """The names do not collide with the names of comparisons, sums and constants either."""
+    rows = [cubed(name) for name in NAMES[start::4]]
+
+    def f(x):
+        return sum(
+            np.sum(row(x) * x)
+            + np.sum(np.where(x > 0.1 * k, row(x), -x))
+            + row(x[0])
+            + np.sum((x < 0.2) * x)
+            + np.sum(x) * 3.0
+            for k, row in enumerate(rows)
+        )
+
+    agree(f, *vectors(4))
+    agree(
+        lambda x: sum(
+            np.sum(row(x[:2])) * row(x[3])
+            + np.sum(np.outer(row(x), x) * np.outer(x, row(x)))
+            + np.sum(row(x[:, None]) + x)
+            + np.sum(row(x)[[0, 2, 2]])
+            + np.sum(row(np.concatenate([x, x[:2]])))
+            for row in rows
+        ),
+        *vectors(5),
+    )
+    point = np.linspace(-1.0, 1.0, 4)
+    found, expected = (
+        vm.Model(f, x=vm.real(4), recorded=recorded).log_density_gradient(point)
+        for recorded in (True, False)
+    )
+    assert found[0] == pytest.approx(expected[0], rel=1e-13)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
+
+
+def test_rows_of_two_and_three_operands_that_are_called_as_comparisons():
+    greater = vm.elementwise(
+        "greater",
+        np.frompyfunc(lambda x, y: x * y * y, 2, 1),
+        "g * y * y",
+        "2.0 * g * x * y",
+        scalar=lambda x, y: x * y * y,
+    )
+    chosen = vm.elementwise(
+        "selection",
+        np.frompyfunc(lambda x, y, z: x * y - z, 3, 1),
+        "g * y",
+        "g * x",
+        "-g",
+        scalar=lambda x, y, z: x * y - z,
+    )
+
+    def f(x):
+        return np.sum(greater(x, x[::-1]) * np.where(x > 0.3, x, 2.0)) + np.sum(
+            chosen(x, x[0], np.sin(x)) ** 2
+        )
+
+    agree(f, *vectors(4))
+
+
+def test_a_name_that_is_registered_twice():
+    """Each row keeps its own meaning, whichever was registered first."""
+    first = cubed("mine")
+    second = vm.elementwise(
+        "mine", np.frompyfunc(lambda x: x**2, 1, 1), "2.0 * g * x", scalar=lambda x: x**2
+    )
+    agree(
+        lambda x: np.sum(first(x)) + 10.0 * np.sum(second(x)) + first(x[0]) * second(x[1]),
+        *vectors(3),
+    )
+    agree(lambda x: np.sum(second(x)) + 10.0 * np.sum(first(x)), *vectors(3))
+    x = np.array([0.5, -1.0, 2.0])
+    model = vm.Model(lambda x: -np.sum((first(x) - second(x)) ** 2), x=vm.real(3), recorded=True)
+    value, gradient = model.log_density_gradient(x)
+    assert value == pytest.approx(-np.sum((x**3 - x**2) ** 2), rel=1e-13)
+    np.testing.assert_allclose(gradient, -2.0 * (x**3 - x**2) * (3.0 * x**2 - 2.0 * x), rtol=1e-13)
