@@ -152,3 +152,21 @@ def check_traced(f: Any) -> Program:
     for runner, found in run_all(program, X, Y, S).items():
         np.testing.assert_allclose(found[0], expected, rtol=1e-13, err_msg=f"{runner}: {program}")
     return program
+
+
+def native_code(program: Program) -> Any:
+    """Make the instructions of the native runner for a program, before they are compiled."""
+    from llvmlite import ir
+
+    from varmat.programs.run.code import Code
+    from varmat.programs.run.graph import Graph
+    from varmat.programs.run.nodes import Memory
+
+    values, count = [*program.arguments, *program.outputs], len(program.arguments)
+    places = [Memory(i, 8 * v.size) for i, v in enumerate(values)]
+    code = Code(ir.Module(), "run", len(values), count)
+    code.emit(
+        Graph(program, {id(v): places[i] for i, v in enumerate(values[:count])}, places[count:])
+    )
+    code.finish()
+    return code

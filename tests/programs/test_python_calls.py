@@ -18,6 +18,9 @@ from varmat.programs.ir.program import FLOAT, OBJECT, ElsewhereError
 from varmat.programs.kernels.elementwise import PythonFunction, ufunc_kernel
 from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.passes import optimised
+
+pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
+
 from varmat.programs.run.native import NativeRunner
 
 

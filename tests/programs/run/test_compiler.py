@@ -12,7 +12,10 @@ from layouts import of_one_step
 
 import varmat as vm
 from varmat.programs.kernels.elementwise import PythonFunction
-from varmat.programs.run import runner_for
+
+pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
+
+from varmat.programs.run import compiler, runner_for
 from varmat.programs.run.native import NativeRunner
 
 
@@ -65,3 +68,20 @@ def test_the_function_of_a_program_keeps_its_code() -> None:
     gc.collect()
     assert call(x, gradient) == pytest.approx(value, rel=1e-15)
     np.testing.assert_allclose(gradient, expected, rtol=1e-15)
+
+
+def test_code_that_is_made_in_a_hurry_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long programs are compiled with less care: two further levels."""
+    recorded = vm.recorded(lambda x: np.sum(np.exp(np.sin(x)) / (1.0 + x**2)), runner="numpy")
+    x = np.linspace(0.0, 2.0, 37)
+    value, gradient = recorded(x)
+    levels = []
+    target = compiler._target
+    monkeypatch.setattr(compiler, "_target", lambda level: levels.append(level) or target(level))
+    for large, huge in ((1 << 30, 1 << 30), (0, 1 << 30), (0, 0)):
+        monkeypatch.setattr(compiler, "LARGE", large)
+        monkeypatch.setattr(compiler, "HUGE", huge)
+        found = NativeRunner(recorded.program)([x])
+        assert found[0] == pytest.approx(value, rel=1e-14)
+        np.testing.assert_allclose(found[1], gradient, rtol=1e-13)
+    assert [*dict.fromkeys(levels)] == [2, 1, 0]

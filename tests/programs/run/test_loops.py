@@ -11,6 +11,9 @@ from layouts import of_one_step
 
 from varmat.programs.build.builder import Builder
 from varmat.programs.kernels.elementwise import ufunc_kernel
+
+pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
+
 from varmat.programs.run import loops, runner_for
 from varmat.programs.run.loops import NoLoopError, loop_of
 from varmat.programs.run.native import NativeRunner

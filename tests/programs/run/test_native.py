@@ -25,13 +25,11 @@ from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import FLOAT, Program
 from varmat.programs.kernels.elementwise import ufunc_kernel
 from varmat.programs.kernels.python_calls import PythonCall
-from varmat.programs.kernels.reductions import Reduce
 from varmat.programs.run import check_runner, has_native, runner_for
 
 pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
 
 from varmat.programs.run.native import NativeRunner
-from varmat.programs.run.nests import merged
 
 ROOT = Path(vm.__file__).parents[1]
 
@@ -45,33 +43,6 @@ def calls_python(program: Program) -> bool:
 
 
 # --- loops ---
-
-
-@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.minimum])
-def test_reductions_do_not_call_python(ufunc: np.ufunc) -> None:
-    data = np.array([[0.3, -1.0, 2.0], [0.1, 4.0, -0.5]])
-    for axes in ((0,), (1,), (0, 1)):
-        program = of_one_step(Reduce(ufunc, axes), (2, 3))
-        assert not calls_python(program)
-        np.testing.assert_allclose(
-            NativeRunner(program)([data])[1], ufunc.reduce(data, axes), rtol=1e-15
-        )
-    builder = Builder()
-    x = builder.argument((3,))
-    positive = builder.compare(np.greater, x, builder.constant(np.zeros(3)))
-    some = builder.reduce(np.logical_or, positive, (0,))
-    chosen = builder.where(some, builder.sum(x), builder.constant(0.0))
-    run = NativeRunner(builder.program([chosen]))
-    assert not run.calls_python
-    assert run([np.array([-1.0, 3.0, -0.5])]) == [1.5]
-    assert run([np.array([-1.0, -3.0, 0.0])]) == [0.0]
-
-
-def test_axes_that_are_one_line_are_merged() -> None:
-    assert merged((2, 3, 4), [(96, 32, 8), (96, 32, 8)]) == ([24], [[8, 8]])
-    assert merged((2, 3, 4), [(96, 32, 8), (0, 32, 8)]) == ([2, 12], [[96, 0], [8, 8]])
-    assert merged((1, 5, 1), [(7, 8, 9)]) == ([5], [[8]])
-    assert merged((), [()]) == ([], [])
 
 
 # --- errors ---

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from layouts import native_code
 
 import varmat as vm
 from varmat.programs.build.builder import Builder
+
+pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
+
 from varmat.programs.run.native import NativeRunner
 
 
@@ -44,3 +48,17 @@ def test_arguments_lie_anywhere() -> None:
         assert value == pytest.approx(expected[0], rel=1e-14)
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-14)
         assert gradient.flags.c_contiguous
+
+
+@pytest.mark.parametrize(("function", "is_kept"), [(np.exp, True), (np.negative, False)])
+def test_what_is_cheap_is_computed_again(function: np.ufunc, is_kept: bool) -> None:
+    """The product waits for the sum, and then needs the values once more."""
+    builder = Builder()
+    y = builder.ufunc(function, builder.argument((1000,)))
+    total = builder.sum(y)
+    program = builder.program([total, builder.ufunc(np.multiply, y, total)])
+    assert (native_code(program).scratch_bytes >= 8000) is is_kept
+    given = np.linspace(0.0, 1.0, 1000)
+    found, made = NativeRunner(program)([given])
+    assert found == pytest.approx(np.sum(function(given)), rel=1e-14)
+    np.testing.assert_allclose(made, function(given) * found, rtol=1e-15)
