@@ -76,7 +76,7 @@ def test_elements_are_added_where_the_index_says(order: str, n: int) -> None:
         made = builder.apply(Loop(body.program(outputs), 4, 0, 1), index, x)
     values = rng.normal(size=count)
     expected = np.zeros(n)
-    np.add.at(expected, places, values)
+    np.add.at(expected, places.ravel(), np.broadcast_to(values, places.shape).ravel())
     for found in run_all(returning(builder, *made), values).values():
         np.testing.assert_allclose(found[0], expected, rtol=1e-13, atol=1e-14)
         total = values[places].reshape(-1, count).sum(0)
