@@ -24,6 +24,7 @@ TRACED = {
         np.einsum("nij,njk->nik", np.stack([x, x * s]), np.stack([x.T, x.T]))
         + np.einsum("nij,n->ij", np.stack([x[:, :2]] * 2), y[:2])
     ),
+    "stacks and one of them": lambda x, y, s: np.einsum("...i,...i->...", np.stack([x] * 3), x * s),
 }  # fmt: skip
 
 
@@ -47,6 +48,14 @@ def test_symbols_do_what_arrays_do(name: str) -> None:
 )
 def test_a_contraction_is_as_few_steps_as_can_be(f: Any, steps: list[str]) -> None:
     assert sorted(step.kernel.name for step in check_traced(f).steps) == steps
+
+
+def test_the_smallest_products_come_first() -> None:
+    program = check_traced(
+        lambda x, y, s: np.einsum("ij,jk,k->i", x, np.stack([y] * 8, axis=1), np.stack([s] * 8))
+    )
+    made = [step.results[0].shape for step in program.steps if step.kernel.name == "matmul"]
+    assert made == [(3,), (2,)]
 
 
 @pytest.mark.parametrize(

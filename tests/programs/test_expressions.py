@@ -11,7 +11,9 @@ import varmat as vm
 from varmat.core.elementwise import ROWS
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.expressions import apply_row
+from varmat.programs.ir.program import BOOL
 from varmat.programs.kernels.elementwise import PythonFunction
+from varmat.programs.record.conditions import COMPARISON_OF, FIXED, SELECTION
 
 X, Y = np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]), np.array([1.5, 0.2, -0.4])
 
@@ -21,6 +23,18 @@ def test_rows_of_the_table_become_ufuncs() -> None:
         builder = Builder()
         apply_row(builder, ROWS[name], [builder.argument((3,))])
         assert [step.kernel.name for step in builder.steps] == steps
+
+
+def test_conditions_are_steps_of_truth_values() -> None:
+    builder = Builder()
+    x, y = builder.argument((3,)), builder.argument((3,))
+    assert apply_row(builder, FIXED, [x]) is x
+    less = apply_row(builder, {f: row for row, f in COMPARISON_OF.items()}[np.less], [x, y])
+    assert less.dtype == BOOL
+    chosen = apply_row(builder, SELECTION, [less, x, y])
+    assert [step.kernel.name for step in builder.steps] == ["less", "where"]
+    for found in run_all(returning(builder, chosen), Y, Y[::-1].copy()).values():
+        np.testing.assert_array_equal(found[0], np.minimum(Y, Y[::-1]))
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(ROWS) if ROWS[name].points])

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from layouts import returning, run_all
+from layouts import X, returning, run_all
+from recordings import RUNNERS
 
 from varmat.programs.build.builder import Builder, is_partition
+from varmat.programs.ir.interpret import interpret
+from varmat.programs.ir.program import Program
 from varmat.programs.kernels.places import GATHER
-
-X, Y = (
-    np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]),
-    np.array([[1.5, 0.2, -0.4], [2.3, -1.1, 0.9]]),
-)
+from varmat.programs.passes import optimised
+from varmat.programs.run import runner_for
 
 
 @pytest.mark.parametrize(("at", "place"), [
@@ -59,3 +59,59 @@ def test_gathers_from_arrays_that_are_not_contiguous() -> None:
     assert [step.kernel for step in builder.steps][-1] is GATHER
     for found in run_all(returning(builder, made), X).values():
         np.testing.assert_array_equal(found[0], X.T.ravel()[[[0, 1], [5, 5]]])
+
+
+def test_gathers_from_parts_of_one_array_are_one_gather() -> None:
+    builder = Builder()
+    x = builder.argument((60,))
+    parts = [builder.view(x, lambda a, i=i: a[3 * i : 3 * i + 3]) for i in range(20)]
+    made = [builder.gather(part, np.array([[2, 0], [i % 3, 1]])) for i, part in enumerate(parts)]
+    program = builder.program(
+        [builder.sum(builder.add_all([builder.ufunc(np.sin, v) for v in made]))]
+    )
+    assert optimised(program).counts()["gather"] == 1
+    agree(program, 60)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_arrays_made_of_parts_are_one_array(is_shared: bool) -> None:
+    """A part by its place and one by its index, which is the same in all or not."""
+    builder, shared = Builder(), np.array([2, 0, 2])
+    x, terms = builder.argument((60,)), []
+    for i in range(20):
+        part = builder.view(x, lambda a, i=i: a[3 * i : 3 * i + 3])
+        index = shared if is_shared else (shared + i) % 4
+        two = builder.view(part, lambda a: a[1:])
+        whole = builder.assemble((4,), [(index, (3,), part), ((8, (16,)), (2,), two)])
+        terms.append(builder.sum(builder.ufunc(np.sin, whole)))
+    program = builder.program([builder.add_all(terms)])
+    assert optimised(program).counts()["assemble"] == 1
+    agree(program, 60)
+
+
+def agree(program: Program, size: int) -> None:
+    point = np.cos(np.arange(float(size)))
+    expected = interpret(program, point)
+    for runner in RUNNERS:
+        (found,) = runner_for(optimised(program), runner)([point])
+        assert found == pytest.approx(expected[0], rel=1e-13)
+
+
+def test_arrays_made_of_parts_are_those_of_jax() -> None:
+    """Parts that cover an array are written, others are added."""
+    jax = pytest.importorskip("jax")
+    builder = Builder()
+    x, whole = builder.argument((3,)), builder.argument((5,))
+    two = builder.view(x, lambda a: a[1:])
+    values = [
+        builder.assemble((5,), [((0, (8,)), (3,), x), ((24, (8,)), (2,), two)]),
+        builder.assemble((5,), [((0, (8,)), (3,), x), ((8, (16,)), (2,), two)], whole),
+        builder.written(whole, (8, (16,)), (2,), two),
+        builder.assemble((5,), [(np.array([4, 4, 0]), (3,), x)]),
+    ]
+    program = returning(builder, *values)
+    given = np.array([1.0, -2.0, 0.5]), np.arange(5.0)
+    with jax.enable_x64(True):
+        found = jax.jit(program.to_jax())(*given)
+    for made, true in zip(found, interpret(program, *given), strict=True):
+        np.testing.assert_array_equal(made, true)

@@ -81,17 +81,23 @@ def test_operands_correspond() -> None:
     assert stretches(f)[0] == Stretch(27, 1, 25)
 
 
-def test_a_result_of_the_first_trip_which_all_others_read() -> None:
-    def f(x: Any) -> Any:
-        first = None
-        for t in range(30):
-            y = np.sin(x)
-            first = y if t == 0 else first
-            x = y * first
-        return x
+def test_parts_correspond() -> None:
+    def step(x: Any, t: int) -> Any:
+        return np.sin(x) * np.sum(x[1:] if t < 25 else x[:-1])
 
-    (found, *_) = stretches(f)
-    assert found == Stretch(2, 2, 29)
+    assert stretches(repeated(step, 50), DATA[:3]) == [Stretch(2, 3, 25), Stretch(77, 3, 25)]
+
+
+def test_a_result_of_the_first_trip_which_all_others_read() -> None:
+    """The loop begins with the second trip, for which that is a result from before."""
+    first = []
+
+    def step(x: Any, t: int) -> Any:
+        first.append(np.sin(x))
+        return first[-1] + 2.0 * first[0]
+
+    (found, *_) = stretches(repeated(step, 30))
+    assert found == Stretch(5, 3, 29)
 
 
 def test_what_is_read_last() -> None:

@@ -58,3 +58,43 @@ def test_parts_of_a_gradient_are_put_together_once():
     assert counts == {"exp": 1, "sin": 1, "add.reduce": 2, "add": 1, "cos": 1, "assemble": 1}
     g = agree(lambda x: sum(np.sin(x[i]) * (i + 1.0) for i in range(len(x))), *vectors(5))
     assert g.program.counts()["assemble"] == 1
+
+
+WEIGHTS = np.arange(1.0, 7.0)
+
+
+def overwritten(x):
+    """Of the first array that is written, only the first two elements remain."""
+    y = np.zeros(6) + x[0]
+    y[:4] = np.sin(x[:4])
+    y[2:] = np.cos(x[2:])
+    return np.sum(y**2 * WEIGHTS)
+
+
+def scattered(x):
+    """Two parts at irregular places of an array, whose other elements remain."""
+    y = x * 1.5
+    y[[0, 3]] = np.sin(x[:2])
+    y[[4, 1]] = x[2] * x[:2]
+    return np.sum(y**2 * WEIGHTS)
+
+
+def one_part(x):
+    y = x * 1.5
+    y[1:5:2] = np.sin(x[:2])
+    return np.sum(y**2 * WEIGHTS) + np.sum(x)
+
+
+@pytest.mark.parametrize("f", [overwritten, scattered, one_part])
+def test_arrays_put_together_from_others(f):
+    agree(f, *vectors(6))
+
+
+def test_zeros_that_are_put_together_keep_their_signs():
+    def f(x):
+        y = np.zeros(5) + x[0]
+        y[[0, 3, 1]] = x[:3] * 0.0
+        y[[2, 4]] = x[:2]
+        return np.sum(np.arctan2(y, -1.0) * WEIGHTS[:5])
+
+    agree(f, (np.array([1.0, -2.0, -3.0]),), (np.array([-1.0, 2.0, -3.0]),))
