@@ -37,22 +37,30 @@ def test_conditions_are_steps_of_truth_values() -> None:
         np.testing.assert_array_equal(found[0], np.minimum(Y, Y[::-1]))
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(ROWS) if ROWS[name].points])
-def test_every_row_and_its_partials_are_traced(name: str) -> None:
+# So many rows are one program, because most take longer to compile than to run.
+TOGETHER = 12
+NAMED = [name for name in sorted(ROWS) if ROWS[name].points]
+
+
+@pytest.mark.parametrize("start", range(0, len(NAMED), TOGETHER))
+def test_every_row_is_traced(start: int) -> None:
     """Nothing calls Python, except functions for which there is no ufunc."""
-    row = ROWS[name]
-    point = np.array(row.points[0], float)
-    builder = Builder()
-    values = [builder.argument((2,)) for _ in range(row.arity)]
-    arrays = [np.array([x, x]) for x in point]
-    with np.errstate(all="ignore"):
-        expected = np.asarray(row.ufunc(*arrays), float)
-    program = returning(builder, apply_row(builder, row, values))
-    for found in run_all(program, *arrays).values():
-        np.testing.assert_allclose(found[0], expected, rtol=1e-13, equal_nan=True)
-    assert not [
-        step for step in program.steps if isinstance(step.kernel, PythonFunction)
-    ] or not hasattr(row.ufunc, "types")
+    builder, arrays, values, expected = Builder(), [], [], []
+    names = NAMED[start : start + TOGETHER]
+    for name in names:
+        row, given = ROWS[name], [np.array([x, x]) for x in ROWS[name].points[0]]
+        before = len(builder.steps)
+        values.append(apply_row(builder, row, [builder.argument((2,)) for _ in given]))
+        steps = builder.steps[before:]
+        calls_python = any(isinstance(step.kernel, PythonFunction) for step in steps)
+        assert not (calls_python and hasattr(row.ufunc, "types")), name
+        with np.errstate(all="ignore"):
+            expected.append(np.asarray(row.ufunc(*given), float))
+        arrays += given
+    for runner, found in run_all(returning(builder, *values), *arrays).items():
+        for name, made, true in zip(names, found, expected, strict=True):
+            message = f"{name}, {runner}"
+            np.testing.assert_allclose(made, true, rtol=1e-13, equal_nan=True, err_msg=message)
 
 
 def test_functions_of_python_that_are_no_formulas_are_called() -> None:
