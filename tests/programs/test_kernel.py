@@ -367,6 +367,25 @@ def test_special_values_go_through_all_runners() -> None:
             np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
 
 
+def test_special_numbers_go_through_all_runners() -> None:
+    """The arithmetic of numbers is Python's, which raises where NumPy does not."""
+    builder = Builder()
+    special = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -2.0, 1e308)
+    values = [builder.argument(()) for _ in special]
+    made = [
+        builder.call(ufunc_kernel(f), x, y)
+        for f in (np.add, np.subtract, np.multiply, np.divide)
+        for x in values
+        for y in values
+    ]
+    found = run_all(returning(builder, *made), *special)
+    for runner, numbers in found.items():
+        np.testing.assert_array_equal(numbers, found["interpreter"], err_msg=runner)
+        known = ~np.isnan(numbers)
+        signs, true = np.signbit(numbers), np.signbit(found["interpreter"])
+        np.testing.assert_array_equal(signs[known], true[known], err_msg=runner)
+
+
 def test_long_arrays_in_all_layouts() -> None:
     rng = np.random.default_rng(11)
     base = rng.uniform(0.5, 1.5, (70, 130))
