@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from programs.verified import verify
 
 from varmat.programs.build.arithmetic import NEGATIVE
 from varmat.programs.build.builder import Builder
@@ -103,7 +104,7 @@ def returning(builder: Builder, *values: Value) -> Program:
     program = builder.program(
         [builder.constant(0.5), *(builder.number(v) if v.dtype == BOOL else v for v in values)]
     )
-    program.verify()
+    verify(program)
     return program
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs.verified import verify
 
 import varmat as vm
 from varmat.derivatives.recorded import record
@@ -132,7 +133,7 @@ def _agree(
     tolerance: float,
     what: str,
 ) -> None:
-    program.verify()
+    verify(program)
     runs: dict[str, Any] = {name: runner_for(program, name) for name in runners}
     many = getattr(runs.get("native"), "map", None)
     for name, run in {"interpreter": lambda x: interpret(program, *x), **runs}.items():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from random_functions import COPIES
-from recordings import agree, agree_everywhere
+from recordings import RUNNERS, agree, agree_everywhere
 
 import varmat as vm
 
@@ -232,3 +233,24 @@ def test_nothing_written_to_nothing() -> None:
         return np.sum(c) + np.sum(x)
 
     agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))
+
+
+def renewal(x: Any, days: int, series: int) -> Any:
+    """Each day of a series is a weighted sum of all earlier ones."""
+    made, weights = np.zeros((days, series)) + 0.0 * x[0], 0.9 ** np.arange(days)
+    for j in range(series):
+        made[0, j] = x[j % len(x)]
+        for t in range(1, days):
+            made[t, j] = np.tanh(0.3 * (made[:t, j] @ weights[days - t :]) + 0.1 * j)
+    return np.sum(made * made)
+
+
+def test_series_that_read_their_whole_past_stay_independent() -> None:
+    """However many there are, each day is the same few steps."""
+    x = np.array([0.4, -0.7, 1.1])
+    counts = []
+    for series in (8, 16):
+        f = partial(renewal, days=20, series=series)
+        recorded = agree(f, (x,), (x[::-1].copy(),), rtol=1e-12, runners=RUNNERS[:1])
+        counts.append(len(recorded.program))
+    assert counts[1] <= counts[0] + 10, counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from programs.verified import verify
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import FLOAT
 from varmat.programs.kernels.python_calls import PythonCall
@@ -27,7 +28,7 @@ def test_what_is_read_stays_in_order() -> None:
     builder.guard(builder.compare(np.greater, builder.ufunc(np.square, x), builder.constant(0.0)))
     program = builder.program([builder.element(second, 1), builder.view(first, lambda a: a[1:])])
     kept = without_dead_steps(program)
-    kept.verify()
+    verify(kept)
     names = [step.kernel.name for step in kept.steps]
     assert names == ["exp", "tanh", "both", "sqrt", "noted", "square", "greater", "guard"]
     assert (kept.arguments, kept.outputs) == (program.arguments, program.outputs)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from programs.verified import verify
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import BOOL, ElsewhereError, Program, Value
@@ -109,7 +110,7 @@ def test_random_loops_keep_their_values(seed: int) -> None:
     program, given = random_loop(np.random.default_rng(seed))
     expected = outcome(lambda: interpret(program, *given))
     for parts in (fissioned(program), optimised(program)):
-        parts.verify()
+        verify(parts)
         runner = runner_for(parts, "numpy")
         for found in (outcome(lambda: interpret(parts, *given)), outcome(lambda: runner(given))):  # noqa: B023
             assert (found is None) == (expected is None)

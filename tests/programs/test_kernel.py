@@ -18,7 +18,7 @@ from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import FLOAT, OBJECT, Value
 from varmat.programs.kernels import elementwise, guards, matrices, places, python_calls, reductions
 from varmat.programs.kernels.elementwise import SELECT, PythonFunction, ufunc_kernel
-from varmat.programs.kernels.guards import GUARD, GuardBetween
+from varmat.programs.kernels.guards import GUARD
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.kernels.matrices import MATMUL, Gufunc, SolveTriangular
 from varmat.programs.kernels.places import GATHER, Assemble, Write, copy_kernel, kept_kernel
@@ -311,7 +311,7 @@ def test_everything_that_runs_a_kernel_gives_the_same(name: str) -> None:
 
 def test_every_kernel_has_a_case() -> None:
     """Some kernels have a test of their own instead."""
-    tested = {type(GUARD), GuardBetween}
+    tested = {type(GUARD)}
     for case in CASES.values():
         o = Operands(np.random.default_rng(3))
         case(o)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from programs.verified import verify
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program
@@ -42,7 +43,7 @@ def by_hand(x: Any, rows: Any, a: float, backwards: bool) -> list[Any]:
 @pytest.mark.parametrize("backwards", [False, True])
 def test_values_are_carried_stacked_and_summed(runner: str, backwards: bool) -> None:
     program = recurrence(5, backwards)
-    program.verify()
+    verify(program)
     rng = np.random.default_rng(0)
     given = [rng.normal(size=2), rng.normal(size=(5, 2)), 0.7]
     if runner == "interpreter":

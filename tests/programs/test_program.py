@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from programs.verified import verify
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import (
     FLOAT,
@@ -72,7 +73,7 @@ def test_numbers_of_steps() -> None:
 def test_a_program_of_nothing() -> None:
     builder = Builder()
     program = builder.program([builder.constant(2.5)])
-    program.verify()
+    verify(program)
     assert str(program) == "program()\n    return 2.5"
     assert len(program) == 0
 
@@ -94,7 +95,7 @@ def test_steps_of_several_results_and_of_none_in_print() -> None:
 
 
 def test_right_programs_are_verified() -> None:
-    small().verify()
+    verify(small())
 
 
 def test_values_read_before_they_are_made_are_refused() -> None:
@@ -102,30 +103,30 @@ def test_values_read_before_they_are_made_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"^step 0, multiply, reads a value of shape \(2, 3\) before it is made"
     ):
-        Program(program.arguments, program.steps[1:], program.outputs).verify()
+        verify(Program(program.arguments, program.steps[1:], program.outputs))
     with pytest.raises(
         ValueError, match=r"^step 2, greater, reads a value of shape \(\) before it is made"
     ):
-        Program(program.arguments[:1], program.steps, program.outputs).verify()
+        verify(Program(program.arguments[:1], program.steps, program.outputs))
 
 
 def test_results_that_no_step_makes_are_refused() -> None:
     program = small()
     with pytest.raises(ValueError, match=r"^the program returns what it does not make"):
-        Program(program.arguments, program.steps[:-1], program.outputs).verify()
+        verify(Program(program.arguments, program.steps[:-1], program.outputs))
     with pytest.raises(ValueError, match=r"^the program returns what it does not make"):
-        Program([], [], [Value((2,))]).verify()
+        verify(Program([], [], [Value((2,))]))
 
 
 def test_values_made_twice_are_refused() -> None:
     program = small()
     with pytest.raises(ValueError, match=r"^step 1, exp, makes a value that another step makes"):
-        Program(program.arguments, [program.steps[0], *program.steps], program.outputs).verify()
+        verify(Program(program.arguments, [program.steps[0], *program.steps], program.outputs))
     x = Value((2,))
     first, second = Step(EXP, [x], [((2,), FLOAT)]), Step(EXP, [x], [((2,), FLOAT)])
     second.results = first.results
     with pytest.raises(ValueError, match=r"^step 0, exp, makes a value that another step makes"):
-        Program([x], [second], list(second.results)).verify()
+        verify(Program([x], [second], list(second.results)))
 
 
 @pytest.mark.parametrize(
@@ -147,9 +148,9 @@ def test_views_outside_of_their_memory(
     view = x.view(shape, offset, strides)
     step = Step(copy_kernel(shape), [view], [(shape, FLOAT)])
     with pytest.raises(ValueError, match=r"reads outside of the memory of a value of shape \(3,\)"):
-        Program([x], [step], list(step.results)).verify()
+        verify(Program([x], [step], list(step.results)))
     with pytest.raises(ValueError, match=r"reads outside of the memory of a value of shape \(3,\)"):
-        Program([x], [], [view]).verify()
+        verify(Program([x], [], [view]))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_views_within_their_memory(
     shape: tuple[int, ...], offset: int, strides: tuple[int, ...]
 ) -> None:
     x = Value((3,))
-    Program([x], [], [x.view(shape, offset, strides)]).verify()
+    verify(Program([x], [], [x.view(shape, offset, strides)]))
 
 
 def test_views_of_views_lie_in_the_same_memory() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from programs.verified import verify
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import Program
 
@@ -185,7 +186,7 @@ def check(seed: int) -> int:
     found, slope = recorded(y)
     close(found, value)
     close(slope, gradient)
-    recorded.program.verify()
+    verify(recorded.program)
     interpreted = interpret(recorded.program, y)
     close(interpreted[0], value)
     close(interpreted[1], gradient)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from programs.verified import verify
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.passes.rewriter import Rewriter
@@ -28,7 +29,7 @@ def test_a_value_is_replaced_in_steps_views_and_outputs() -> None:
         else:
             rewriter.keep(step)
     changed = rewriter.program()
-    changed.verify()
+    verify(changed)
     point = np.arange(6.0).reshape(2, 3)
     total, same, whole = interpret(changed, point)
     # The value that stands for the old one is not contiguous: views of it are taken of a copy.

@@ -181,6 +181,10 @@ FUNCTIONS = {
     "std": lambda x: np.std(x) + np.sum(np.std(square(x), axis=0, ddof=1)),
     "logsumexp, weights": lambda x: np.sum(vm.logsumexp(square(x), axis=1, b=[1.0, 0.0, 3.0])),
     "logsumexp, variable weights": lambda x: vm.logsumexp(x[:3], b=np.exp(x[3:6])),
+    "categories of a loop": lambda x: sum(
+        vm.categorical_lpmf(1 + t % 3, vm.softmax(x[:3] * t))
+        + vm.categorical_logit_lpmf(1 + t % 2, x[3:6] * t) for t in range(40)
+    ),
     "sum of masses": lambda x: vm.beta_neg_binomial_lccdf([3, 7], *np.exp(x[:3])),
     "trace_quad_form": lambda x: vm.trace_quad_form(square(x), ROWS.T),
 }  # fmt: skip

@@ -16,7 +16,7 @@ from varmat.densities.domains import broadcast, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.programs.build.symbol import number, refuse, spread_back
+from varmat.programs.build.symbol import Symbol, number, refuse, require, spread_back
 
 if TYPE_CHECKING:
     from varmat.typing import Operand, Result
@@ -41,7 +41,12 @@ def rows_of(shape: tuple[int, ...]) -> Result:
 def tally(function: str, title: str, n: Operand, shape: tuple[int, ...]) -> Result:
     """How often each category is observed with each vector of parameters, in the shape of these.
 
-    It is None if an observation is no category."""
+    It is None if an observation is no category. In a loop that is recorded, the only observation of
+    a trip may be a symbol."""
+    if isinstance(n, Symbol):
+        is_it = np.equal(n, np.arange(1.0, shape[-1] + 1.0))
+        require(np.sum(is_it) == 1.0)
+        return np.where(is_it, 1.0, 0.0)
     broadcast(function, shape[:-1], (title, n))
     which = categories(n, shape[-1])
     return None if which is None else count(rows_of(shape) + which, shape)
@@ -110,6 +115,9 @@ categorical_lpmf.data_domain = lambda n, theta: integer_to(theta.shape[-1])
 @categorical_lpmf.straight
 def categorical_straight(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     counts = tally("categorical_lpmf", "", n, np.shape(theta))
+    if isinstance(counts, Symbol):
+        some = np.vdot(counts, theta)
+        return np.log(some), lambda g: (None, lambda: g * counts / some)
     places = refuse() if counts is None else np.flatnonzero(counts)
     some, times = np.reshape(theta, (-1,))[places], counts.ravel()[places]
     return np.sum(times * np.log(some)), lambda g: (

@@ -37,6 +37,7 @@ from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structu
 from varmat.interrupts import from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised
+from varmat.programs.record.conditions import branches
 from varmat.programs.record.tape_programs import program_of
 from varmat.programs.run import runner_for
 
@@ -214,7 +215,7 @@ def record(
 
 
 def record_values(
-    function: Function, point: np.ndarray, copies: int = 1
+    function: Function, point: np.ndarray, copies: int = 1, *, follows: bool = False
 ) -> tuple[Program, list[bool]]:
     """The program of several results of a function of one vector, without derivatives. It raises
     what `record` raises.
@@ -226,6 +227,9 @@ def record_values(
     point : ndarray of float64
     copies : int
         How many copies of the vector the function is given. It may write into each.
+    follows : bool
+        Whether the function may branch on values. The program then holds where it takes the same
+        branches, and ends elsewhere.
 
     Returns
     -------
@@ -236,9 +240,9 @@ def record_values(
     """
     with recording_to_write() as tape:
         leaves = [borrow_leaf(point, tape) for _ in range(copies)]
-        with watched(tape, function):
+        with watched(tape, function), branches(follows) as ways:
             results = outputs("recorded", function(*leaves), tape)
-        program = program_of(tape, leaves, [0.0, *results], copies=True)
+        program = program_of(tape, leaves, [0.0, *results], copies=True, ways=ways)
         return optimised(program), [type(y) in VARIABLES for y in results]
 
 

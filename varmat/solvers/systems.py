@@ -18,6 +18,7 @@ from varmat.derivatives.structure import split, unit_rows
 from varmat.interrupts import Attempt, from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.run import runner_for
+from varmat.solvers.branches import either
 from varmat.solvers.inner import MANY, Inner, native_pays
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+# Ways through a function that are recorded.
+_MOST_BRANCHES = 8
 # The name of a program: what it computes, and whether also along the initial state.
 Key: TypeAlias = str | tuple[str, bool]
 
@@ -72,6 +75,7 @@ class System:
         self._programs: dict[Key, Program | None] = {}
         self._runs: dict[Key, Function | None] = {}
         self._counts: dict[Key, int] = {}
+        self._branches: dict[Key, int] = {}
 
     def rate(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
         """The rates of the state."""
@@ -131,9 +135,9 @@ class System:
         count = self._counts[key] = self._counts.get(key, 0) + 1
         System.evaluations += 1
         if count in (2, MANY):
-            program = self._program(key, function, t, z, leaves)
-            runner = "auto" if native_pays(count) else "numpy"
-            self._runs[key] = None if program is None else runner_for(program, runner)
+            if key not in self._programs:
+                self._programs[key] = self._program(function, t, z, leaves)
+            self._prepare(key)
         run = self._runs.get(key)
         if run is not None:
             try:
@@ -145,6 +149,7 @@ class System:
                 ended = np.nan
             if ended == 0.0:
                 return found  # type: ignore[no-any-return]
+            self._branch(key, function, t, z, leaves)
         # Call the function as it is written, with a copy, because SUNDIALS overwrites the state.
         with np.errstate(all="ignore"):
             rates = function(t, z.copy(), leaves)
@@ -152,21 +157,35 @@ class System:
             raise lost(self.inner.name, rates)
         return np.ravel(data(rates, f"{self.inner.name}: what f returns"))
 
-    def _program(
+    def _prepare(self, key: Key) -> None:
+        program = self._programs[key]
+        runner = "auto" if native_pays(self._counts[key]) else "numpy"
+        self._runs[key] = None if program is None else runner_for(program, runner)
+
+    def _branch(
         self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
-    ) -> Program | None:
+    ) -> None:
+        """Let a program hold at another point too, where the function takes another branch."""
+        known, branches = self._programs[key], self._branches.get(key, 1)
+        if known is None or known.python_steps() or branches == _MOST_BRANCHES:
+            return
+        self._branches[key] = branches + 1
+        program = self._program(function, t, z, leaves)
+        if program is not None and not program.python_steps():
+            self._programs[key] = either(known, program)
+            self._prepare(key)
+
+    @staticmethod
+    def _program(function: Function, t: float, z: np.ndarray, leaves: Leaves) -> Program | None:
         """The program of a function, of one vector; None if the function cannot be recorded."""
-        if key not in self._programs:
-            point, size = leaves.point(t, z).copy(), z.size
-            shapes = [np.shape(x) for x in leaves]
+        size, shapes = z.size, [np.shape(x) for x in leaves]
 
-            def of_vector(v: Operand) -> list[Operand]:
-                return [function(v[0], v[1 : 1 + size], [*split(v[1 + size :], shapes)])]
+        def of_vector(v: Operand) -> list[Operand]:
+            return [function(v[0], v[1 : 1 + size], [*split(v[1 + size :], shapes)])]
 
-            self._programs[key] = None
-            with Attempt(), np.errstate(all="ignore"):
-                self._programs[key] = record_values(of_vector, point)[0]
-        return self._programs[key]
+        with Attempt(), np.errstate(all="ignore"):
+            return record_values(of_vector, leaves.point(t, z).copy(), follows=True)[0]
+        return None
 
     def rates(self, k: int, in_state: bool) -> Program | None:
         """The program of the rates of the state and its derivatives in `k` directions; None if they

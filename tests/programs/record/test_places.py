@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from programs.verified import verify
 from recordings import agree, vectors
 
 import varmat as vm
@@ -39,7 +40,7 @@ def test_joining_many_arrays_is_linear(join):
     def measured(n):
         g = vm.recorded(lambda x: np.sum(join([np.sin(x[i]) for i in range(n)]) ** 2))
         g(np.linspace(0.0, 1.0, 2 * n).reshape(n, 2))
-        g.program.verify()
+        verify(g.program)
         steps = g.program.steps
         operands, made = (
             [v for step in steps for v in getattr(step, name)] for name in ("operands", "results")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -24,7 +25,7 @@ WIDTHS = (1, 4, 8)
 ARITY = dict.fromkeys(
     ["add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin", "copysign",
      "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
-     "logical_or", "logical_xor", "logaddexp", "xlogy", "xlog1py"], 2,
+     "logical_or", "logical_xor", "logaddexp", "power", "xlogy", "xlog1py"], 2,
 ) | {"where": 3}  # fmt: skip
 PARTS_ONLY = {"divide1p", "half_exp", "half_expm1"}
 Arrays = Callable[..., np.ndarray]
@@ -215,6 +216,31 @@ def test_errors_of_the_logarithm_of_a_sum() -> None:
     assert max(found / scale) <= 2.0
 
 
+def test_errors_of_powers() -> None:
+    """Logarithms of some 62 bits are enough for results of all sizes."""
+    n = 400
+    x = np.concatenate([
+        even(0.1, 5.0, n), abs(spread(-300, 300, n)), 1.0 + spread(-12, -3, n),
+        even(0.5, 2.0, n), np.sqrt(2.0) * (1.0 + spread(-16, -2, n)),
+    ])  # fmt: skip
+    y = np.concatenate([
+        even(-8.0, 8.0, n), even(-1.0, 1.0, n), spread(0, 5, n), even(-1000.0, 1000.0, n),
+        even(-2000.0, 2000.0, n),
+    ])  # fmt: skip
+    made = of_arrays("power", functions.LANES)(x, y)
+    is_normal = (made > 2.0**-1022) & (made < math.inf)
+    x, y, made = x[is_normal], y[is_normal], made[is_normal]
+    assert made.size > 4 * n
+    assert max(errors("power", mp.power, made, x, y)) <= 1.5
+    for width in WIDTHS:
+        np.testing.assert_array_equal(of_arrays("power", width)(*padded(x, y))[: x.size], made)
+
+
+def padded(*arrays: np.ndarray) -> list[np.ndarray]:
+    """With further elements, until the length is a multiple of the widths."""
+    return [np.append(x, np.ones(-x.size % 8)) for x in arrays]
+
+
 def test_powers_of_the_base_have_exact_logarithms() -> None:
     tens = 10.0 ** np.arange(24.0)
     np.testing.assert_array_equal(of_arrays("log10", 8)(tens), np.arange(24.0))
@@ -232,11 +258,18 @@ def root(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     [
         (functions._EXP, lambda r: mp.hyp1f1(1, 3, r) / 2, -0.3467, 0.3467, 2e-17),
         (functions._LOG, lambda z: mp.hyp2f1(1, 1.5, 2.5, z) * 2 / 3, 0.0, 0.02945, 6e-16),
+        (
+            functions._POWER,
+            lambda z: (mp.hyp2f1(1, 1.5, 2.5, z) - 1) * 2 / 3 / z,
+            1e-9,
+            0.02945,
+            3e-17,
+        ),
         (functions._SIN, root(lambda r: (mp.sin(r) / r - 1) / r**2), 0.0, 0.6169, 4e-17),
         (functions._COS, root(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4), 0.0, 0.6169, 5e-18),
         (functions._ARCTAN, root(lambda r: (mp.atan(r) / r - 1) / r**2), 0.0, 0.1716, 5e-17),
     ],
-    ids=["exp", "log", "sin", "cos", "arctan"],
+    ids=["exp", "log", "power", "sin", "cos", "arctan"],
 )
 def test_errors_of_polynomials(
     powers: tuple[float, ...], f: Any, low: float, high: float, bound: float
@@ -256,6 +289,7 @@ def test_constants() -> None:
             (functions._LOG10_E, 1 / mp.log(10)),
             (functions._LOG10_2, mp.log10(2)),
             (functions._HALF_PI, mp.pi / 2),
+            (functions._TWO_THIRDS, mp.mpf(2) / 3),
         ):
             for i, part in enumerate(parts):
                 assert float(number - mp.fsum(parts[:i])) == part

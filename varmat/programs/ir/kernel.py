@@ -24,7 +24,6 @@ import numpy as np
 from varmat.programs.ir.program import Array, ArrayLayout, Place, Shape, Step, Value
 
 if TYPE_CHECKING:
-    from varmat.programs.build.builder import Builder
     from varmat.programs.kernels.loop import Loop
     from varmat.programs.passes.batching import Batch
     from varmat.programs.run.graph import Graph
@@ -113,10 +112,6 @@ class Kernel:
     def is_liftable(self, operands: Sequence[Value]) -> bool:
         """Whether the steps of all trips of a loop become one by `batched`."""
         return self.is_batchable or self.is_guard
-
-    def require(self, builder: Builder, x: Value) -> None:
-        """Write the guard for all elements of a value."""
-        raise NotImplementedError(f"{self.name} is no guard")
 
     def batched(self, batch: Batch) -> Value | None:
         """The results of many steps, with a leading axis; None if the operands do not allow it. As

@@ -300,39 +300,6 @@ class Program:
         read = (v.base for v in (*(v for step in self.steps for v in step.operands), *self.outputs))
         return list({id(v): v for v in read if v.is_constant}.values())
 
-    def verify(self) -> None:
-        """Raise `ValueError` unless every value is made before it is read, once, and views lie
-        within their memory.
-        """
-        known = {id(v) for v in self.arguments}
-        for number, step in enumerate(self.steps):
-            for value in step.operands:
-                _verify_read(value, known, f"step {number}, {step.kernel.name},")
-            for value in step.results:
-                if id(value) in known or value.step is not step:
-                    raise ValueError(
-                        f"step {number}, {step.kernel.name}, makes a value that another step makes"
-                    )
-                known.add(id(value))
-        for value in self.outputs:
-            _verify_read(value, known, "the program returns what it does not make:")
-
-
-def _verify_read(value: Value, known: set[int], where: str) -> None:
-    base = value.base
-    if not base.is_constant and id(base) not in known:
-        raise ValueError(f"{where} reads a value of shape {value.shape} before it is made")
-    if value.is_view and value.size and base.data is None:
-        reach = [(n - 1) * stride for n, stride in zip(value.shape, value.strides, strict=True)]
-        low, high = (
-            value.offset + sum(min(r, 0) for r in reach),
-            value.offset + sum(max(r, 0) for r in reach),
-        )
-        if low < 0 or high + value.dtype.itemsize > base.size * base.dtype.itemsize:
-            raise ValueError(
-                f"{where} reads outside of the memory of a value of shape {base.shape}"
-            )
-
 
 # --- for people ---
 

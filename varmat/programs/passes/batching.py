@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     K = TypeVar("K", bound=Hashable)
 
 # Equal steps from which a program is worth batching.
-LEAST = 16
+LEAST = 8
 # Terms in one base from which they are summed at once.
 _FEW = 4
 # How far the role of a step looks back.
@@ -94,7 +94,8 @@ class Batch(NamedTuple):
 
 def batched(program: Program) -> Program:
     """Make one step of many that are alike."""
-    if max(program.counts().values(), default=0) < LEAST:
+    most = max((len(step.operands) for step in program.steps), default=0)
+    if max([most, *program.counts().values()]) < LEAST:
         return program
     batching = _Batching(program)
     for batch in _agenda(program.steps, batching.roles):
@@ -234,7 +235,7 @@ class _Batching(Rewriter):
         if scattered > n or all(column.is_shared for column in columns):
             return False
         if step.kernel.is_guard:
-            step.kernel.require(builder, columns[0].make())
+            builder.guard(columns[0].make())
             return True
         joined = Batch(builder, step, n, columns)
         made = builder.add_all(joined.operands()) if is_sum else step.kernel.batched(joined)

@@ -222,7 +222,7 @@ class _Fission:
     def _lift(self, step: Step) -> None:
         builder, kernel = self.builder, step.kernel
         if kernel.is_guard:
-            kernel.require(builder, self._column(step.operands[0]).make())
+            builder.guard(self._column(step.operands[0]).make())
         elif id(step.results[0]) not in self.varying:
             made = builder.apply(kernel, *map(self._same, step.operands))
             self.known.update(zip(map(id, step.results), made, strict=True))

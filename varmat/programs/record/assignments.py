@@ -161,8 +161,11 @@ class Assignments:
         if source is not None:
             return source
         if not self._is_old(array, places):
-            if isinstance(x, View) and np.unique(array.source[places]).size <= _FEW:
-                return self._collect(array, places, stand_in(x))
+            if isinstance(x, View):
+                part = self._collect(array, places, stand_in(x))
+                if np.unique(array.source[places]).size > _FEW:
+                    array.write(places, part)
+                return part
             root = root_of(x)
             array.reset(self._collect(array, array.numbers, stand_in(root)))
         return rerooted(x, array.sources[0])

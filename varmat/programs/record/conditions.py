@@ -7,7 +7,9 @@ refuses everything that cannot be written as a program: branches, masks as indic
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -68,6 +70,22 @@ SELECTION = _row(
 FIXED = _row("fixed", np.positive, (ZERO,), "x")
 
 
+# The branches that a function takes while it is recorded, `ways`: variables that are compared, and
+# whether that held. None where branches are refused.
+_FOLLOWED = threading.local()
+
+
+@contextmanager
+def branches(follows: bool) -> Iterator[list[tuple[Operand, bool]]]:
+    """Follow the branches of a function, or refuse them; the list of those taken."""
+    before, ways = getattr(_FOLLOWED, "ways", None), list[tuple["Operand", bool]]()
+    _FOLLOWED.ways = ways if follows else None
+    try:
+        yield ways
+    finally:
+        _FOLLOWED.ways = before
+
+
 class Condition:
     """The outcome of a comparison while a function is recorded; made by the comparison operators.
 
@@ -120,7 +138,14 @@ class Condition:
     def __invert__(self) -> Operand:
         return combined(np.invert, self)
 
-    __bool__ = __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
+    def __bool__(self) -> bool:
+        ways = getattr(_FOLLOWED, "ways", None)
+        if ways is None or self.size != 1:
+            refuse_look()
+        ways.append((self._variable, bool(np.all(self._variable._val))))
+        return ways[-1][1]  # type: ignore[no-any-return]
+
+    __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
     __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = __hash__ = refuse_look
 
     def __getattr__(self, name: str) -> Operand:

@@ -380,6 +380,7 @@ def program_of(
     *,
     copies: bool = False,
     weighted: bool = False,
+    ways: Sequence[tuple[Operand, bool]] = (),
 ) -> Program:
     """The program of what was recorded, as a function of leaves.
 
@@ -396,6 +397,8 @@ def program_of(
         Whether all leaves are copies of one argument.
     weighted : bool
         Whether the program takes weights for the sum as further arguments.
+    ways : sequence of tuple
+        Variables that are zero or one, and whether they must be one: the run ends at other points.
     """
     program = TapeProgram()
     builder = program.builder
@@ -404,7 +407,10 @@ def program_of(
         argument = builder.arguments[0] if copies and i else builder.argument(x.shape)
         if id(x) not in nodes:  # a function may be differentiated by an argument twice
             nodes[id(x)] = program.node(x, argument)
-    program.entries(tape, len(nodes), [*values, *pulled])
+    program.entries(tape, len(nodes), [*values, *pulled, *(x for x, _ in ways)])
+    for x, holds in ways:
+        condition = builder.truth(program.find(x).value)
+        builder.guard(condition if holds else builder.logical(np.logical_not, condition))
     # The nodes of views take part in the reverse pass, so they are made before it.
     returned = [
         program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT))

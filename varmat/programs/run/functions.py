@@ -33,6 +33,7 @@ _LN2 = (0.6931471805599453, 2.3190468138462996e-17)
 _LOG2_E = (1.4426950408889634, 2.0355273740931033e-17)
 _LOG10_E = (0.4342944819032518, 1.098319650216765e-17)
 _LOG10_2 = (0.3010299956639812, -2.8037281277851704e-18)
+_TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _MANTISSA_BITS = (1 << 52) - 1
@@ -56,6 +57,11 @@ _EXP = (
 _LOG = (
     0.666666666666667, 0.3999999999989924, 0.2857142862609589, 0.2222221111514416,
     0.18182890556695602, 0.1533167403016786, 0.1461703754879165,
+)  # fmt: skip
+# the same less 2 / 3 and by z, of relative error 2**-55, for powers
+_POWER = (
+    0.4, 0.28571428571429364, 0.22222222221656232, 0.18181818335314404,
+    0.15384594970895457, 0.13334804238225345, 0.11706248540922386, 0.11723051028097753,
 )  # fmt: skip
 # (sin(r) / r - 1) / z and (cos(r) - 1 + z / 2) / z**2 in z = r**2, where abs(r) <= pi / 4
 _SIN = (
@@ -181,7 +187,7 @@ _INTRINSICS = {"absolute": "fabs"} | {
 # Some are for parts: x / (1 + x), and half of exp(x) or of expm1(x), which overflow later.
 _WRITTEN = {
     "arctan", "cos", "divide1p", "exp", "exp2", "expm1", "half_exp", "half_expm1", "log", "log10",
-    "log1p", "log2", "sin",
+    "log1p", "log2", "power", "sin",
 }  # fmt: skip
 SUPPORTED = frozenset(
     {"negative", "not_equal", "where"}.union(
@@ -271,7 +277,7 @@ class Functions:
             x = b.fmul(x, x)
         return terms[0]
 
-    def _call(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
+    def _call(self, b: ir.IRBuilder, name: str, *x: ir.Value) -> ir.Value:
         """Call a function of `_WRITTEN`.
 
         Those of vectors are inlined, because a call would spill all vector registers. Those of
@@ -280,29 +286,32 @@ class Functions:
         full, is_far = self.full_name(name), name.startswith("far")
         if self.width == 1 or is_far:
             _compiled(name, self.width)
-            f = declared(self.module, full, ir.FunctionType(self.kind, [self.kind]))
+            f = declared(self.module, full, ir.FunctionType(self.kind, [self.kind] * len(x)))
             f.attributes.update({"nounwind", "readnone", *(["cold"] * is_far)})
         else:
             for each in _written(name, self.width).functions:
                 self.module.globals.setdefault(each.name, each)
-        return b.call(self.module.globals[full], [x])
+        return b.call(self.module.globals[full], x)
 
     def full_name(self, name: str) -> str:
         return f"varmat.{name}.{self._suffix}"
 
     def write(self, name: str) -> None:
         """Write a function of `_WRITTEN` into the module."""
-        f = _Written(self.module, ir.FunctionType(self.kind, [self.kind]), self.full_name(name))
+        kind = ir.FunctionType(self.kind, [self.kind] * (1 + name.endswith("power")))
+        f = _Written(self.module, kind, self.full_name(name))
         if self.width > 1 and not name.startswith("far"):
             f.linkage = "internal"
             f.attributes.add("alwaysinline")
         special = {
             "arctan": self._arctan, "cos": self._sine, "divide1p": self._divide1p,
-            "far_cos": self._far, "far_sin": self._far, "sin": self._sine,
+            "far_cos": self._far, "far_power": self._far, "far_sin": self._far,
+            "power": self._power, "sin": self._sine,
         }  # fmt: skip
         other = self._logarithm if name.startswith("log") else self._exponential
         b = ir.IRBuilder(f.append_basic_block())
-        b.ret(special.get(name, other)(b, name, f.args[0]))
+        written: Callable[..., ir.Value] = special.get(name, other)
+        b.ret(written(b, name, *f.args))
 
     def _divide1p(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
         """``x / (1 + x)`` where ``x > -1`` is finite, as if the sum were not rounded."""
@@ -314,7 +323,10 @@ class Functions:
 
     # --- exponentials ---
 
-    def _exponential(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
+    def _exponential(
+        self, b: ir.IRBuilder, name: str, x: ir.Value, more: ir.Value | None = None
+    ) -> ir.Value:
+        """The exponential of x, or of the sum of x and far less."""
         given, less_one = x, name.endswith("expm1")
         # Results beyond are inf and 0, or -1. Comparisons are such that nan stays.
         most = 1100.0 if name == "exp2" else 800.0
@@ -329,6 +341,7 @@ class Functions:
         else:
             whole = self._fma(b, k, -_LN2[0], x)  # not rounded
             r = self._fma(b, k, -_LN2[1], whole)
+            r = r if more is None else b.fadd(r, more)
         tail, square = self._polynomial(b, r, _EXP), b.fmul(r, r)
         one, exponent = self.constant(1.0), k
         if name.startswith("half"):
@@ -379,13 +392,7 @@ class Functions:
             is_tiny = b.fcmp_ordered("<", x, self.constant(_TINY))
             u = b.select(is_tiny, b.fmul(x, self.constant(2.0**54)), x)
             bias = b.select(is_tiny, self.constant(2.0**52 + 1023 + 54), bias)
-        # u = 2**k (1 + f), where 1 + f lies between sqrt(1/2) and sqrt(2)
-        bits = b.add(b.bitcast(u, self._integers), self._integer(_ONE_BITS - _SQRT_HALF_BITS))
-        k = b.or_(b.lshr(bits, self._integer(52)), self._integer(0x433 << 52))
-        k = b.fsub(b.bitcast(k, self.kind), bias)
-        rest = b.and_(bits, self._integer(_MANTISSA_BITS))
-        rest = b.bitcast(b.add(rest, self._integer(_SQRT_HALF_BITS)), self.kind)
-        f = b.fsub(rest, one)
+        k, f = self._parted(b, u, bias)
         if name == "log1p":
             scale = self._power_of_two(b, b.fneg(self._least(b, k, 1000.0)))
             f = self._fma(b, c, scale, f)
@@ -396,6 +403,49 @@ class Functions:
         made = self._in_base(b, name, k, f, half, s, tail)
         made = self._at_special(b, u, made)
         return self._intrinsic(b, "copysign", made, x) if name == "log1p" else made  # for -0.0
+
+    def _parted(self, b: ir.IRBuilder, u: ir.Value, bias: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """k and f of ``u = 2**k (1 + f)``, where 1 + f lies between sqrt(1/2) and sqrt(2)."""
+        bits = b.add(b.bitcast(u, self._integers), self._integer(_ONE_BITS - _SQRT_HALF_BITS))
+        k = b.or_(b.lshr(bits, self._integer(52)), self._integer(0x433 << 52))
+        rest = b.and_(bits, self._integer(_MANTISSA_BITS))
+        rest = b.bitcast(b.add(rest, self._integer(_SQRT_HALF_BITS)), self.kind)
+        return b.fsub(b.bitcast(k, self.kind), bias), b.fsub(rest, self.constant(1.0))
+
+    def _power(self, b: ir.IRBuilder, name: str, x: ir.Value, y: ir.Value) -> ir.Value:
+        """``exp(y log(x))``, where the logarithm is a sum of two numbers, of some 62 bits."""
+        k, f = self._parted(b, x, self.constant(2.0**52 + 1023))
+        # log(1 + f) = 2 s + s z (2/3 + z q(z)), where s = f / (2 + f) and z = s**2. Each of s, z,
+        # their product and the first term of the second has an error that is known.
+        whole, error = self._sum(b, self.constant(2.0), f)
+        s = b.fdiv(f, whole)
+        minus = b.fneg(s)
+        ds = b.fdiv(self._fma(b, minus, error, self._fma(b, minus, whole, f)), whole)
+        z = b.fmul(s, s)
+        w = b.fmul(s, z)
+        dw = self._fma(b, s, self._fma(b, s, s, b.fneg(z)), self._fma(b, s, z, b.fneg(w)))
+        p = b.fmul(w, self.constant(_TWO_THIRDS[0]))
+        tail = self._fma(b, z, self._polynomial(b, z, _POWER), _TWO_THIRDS[1])
+        low = self._fma(b, dw, _TWO_THIRDS[0], self._fma(b, w, _TWO_THIRDS[0], b.fneg(p)))
+        low = self._fma(b, w, tail, low)
+        ds = b.fadd(ds, ds)
+        low = b.fadd(low, self._fma(b, ds, z, ds))
+        a = b.fmul(k, self.constant(_LN2[0]))
+        low = b.fadd(low, self._fma(b, k, _LN2[1], self._fma(b, k, _LN2[0], b.fneg(a))))
+        for part in (b.fadd(s, s), p):
+            a, error = self._sum(b, a, part)
+            low = b.fadd(low, error)
+        a, low = self._sum(b, a, low)
+        product = b.fmul(y, a)
+        error = self._fma(b, y, low, self._fma(b, y, a, b.fneg(product)))
+        size = self._intrinsic(b, "fabs", product)
+        is_small = b.fcmp_ordered("<", size, self.constant(800.0))
+        error = b.select(is_small, error, self.constant(0.0))
+        made = self._exponential(b, "exp", product, error)
+        total = b.fadd(x, self._intrinsic(b, "fabs", y))
+        is_far = b.fcmp_unordered("<", x, self.constant(_TINY))
+        is_far = b.or_(is_far, b.fcmp_unordered("==", total, self.constant(math.inf)))
+        return self._replaced_far(b, is_far, made, name, x, y)
 
     def _at_special(self, b: ir.IRBuilder, u: ir.Value, made: ir.Value) -> ir.Value:
         """Logarithms with -inf where u is 0, inf where it is inf, and nan where it has none."""
@@ -451,26 +501,28 @@ class Functions:
         is_odd = b.icmp_signed("!=", b.and_(quarter, self._integer(1)), self._integer(0))
         made = b.bitcast(b.select(is_odd, cosine, sine), self._integers)
         sign = b.shl(b.lshr(quarter, self._integer(1)), self._integer(63))
-        return self._replaced_far(b, x, b.bitcast(b.xor(made, sign), self.kind), name)
-
-    def _replaced_far(self, b: ir.IRBuilder, x: ir.Value, near: ir.Value, name: str) -> ir.Value:
-        """Results with those of the C library in lanes where x is large, if there are any."""
         is_far = b.fcmp_ordered(">=", self._intrinsic(b, "fabs", x), self.constant(_FAR))
+        return self._replaced_far(b, is_far, b.bitcast(b.xor(made, sign), self.kind), name, x)
+
+    def _replaced_far(
+        self, b: ir.IRBuilder, is_far: ir.Value, near: ir.Value, name: str, *x: ir.Value
+    ) -> ir.Value:
+        """Results with those of the C library in some lanes, if there are any."""
         is_any = is_far
         if self.width > 1:
             suffix = f"v{self.width}i1"
             is_any = self._intrinsic(b, "vector.reduce.or", is_far, result=_TRUTH, suffix=suffix)
         before = b.block
         with b.if_then(is_any):
-            made = b.select(is_far, self._call(b, f"far_{name}", x), near)
+            made = b.select(is_far, self._call(b, f"far_{name}", *x), near)
             far = b.block
         result = b.phi(self.kind)
         result.add_incoming(near, before)
         result.add_incoming(made, far)
         return result
 
-    def _far(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
-        return self._intrinsic(b, name.removeprefix("far_"), x)
+    def _far(self, b: ir.IRBuilder, name: str, *x: ir.Value) -> ir.Value:
+        return self._intrinsic(b, {"far_power": "pow"}.get(name, name.removeprefix("far_")), *x)
 
     def _arctan(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
         one, quarter = self.constant(1.0), (_HALF_PI[0] / 2, _HALF_PI[1] / 2)

@@ -1,4 +1,4 @@
-"""The inner loops of ufuncs: where they are, and calls of them.
+"""The inner loops of ufuncs, and where they are.
 
 A ufunc of NumPy or SciPy holds the addresses of its loops, of one signature: ``loop(args,
 dimensions, strides, data)``. Before the loops of a ufunc are trusted, one is called and compared
@@ -8,7 +8,6 @@ with what the ufunc itself gives.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -72,16 +71,3 @@ def _verify(ufunc: np.ufunc, signature: str, loop: int, data: int) -> None:
     for made, true in zip(arrays[ufunc.nin :], expected, strict=True):
         if not np.array_equal(made, true, equal_nan=True):
             raise NoLoopError(f"a loop of {ufunc.__name__} gives {made}, but the ufunc {true}")
-
-
-def call_loop(
-    loop: int, arrays: Sequence[np.ndarray], dims: Sequence[int], steps: Sequence[int], data: int
-) -> None:
-    """Call a loop at an address, without the GIL."""
-    addresses = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-    _LOOP(loop)(
-        addresses,
-        (ctypes.c_ssize_t * len(dims))(*dims),
-        (ctypes.c_ssize_t * len(steps))(*steps),
-        data,
-    )
