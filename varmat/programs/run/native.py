@@ -217,20 +217,26 @@ class NativeRunner:
                 f"the arrays have shapes {[x.shape for x in rows]}, which do not fit the program"
             )
         places = np.array([x.ctypes.data for x in rows], np.int64)
-        self.map_places(places, np.array([x.strides[0] for x in rows], np.int64), count, workers)
+        steps = np.array([x.strides[0] for x in rows], np.int64)
+        self.map_places(places, steps, count, workers, rows)
 
     def map_places(
-        self, places: np.ndarray, steps: np.ndarray, count: int, workers: int | None = None
+        self,
+        places: np.ndarray,
+        steps: np.ndarray,
+        count: int,
+        workers: int | None = None,
+        held: Sequence[Array] = (),
     ) -> None:
         """Run `count` times, in threads: each argument and output moves on by its number of
-        bytes.
+        bytes. The threads keep what is `held`, because a second signal ends the wait for them.
         """
         if self.calls_python:  # threads would only take turns
             workers = 1
         workers = min(workers or processors(), count)
         lock, taken, is_stopped = threading.Lock(), 0, False
 
-        def work(_: int = 0) -> None:
+        def work(_: int = 0, held: Sequence[Array] = held) -> None:
             nonlocal taken
             size = FIRST_SLICE
             while taken < count and not is_stopped:
