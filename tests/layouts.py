@@ -12,6 +12,7 @@ from programs.verified import verify
 
 from varmat.programs.build.arithmetic import NEGATIVE
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import BOOL, Program, Value
 from varmat.programs.run import has_native, runner_for
@@ -122,3 +123,51 @@ def run_all(program: Program, *arguments: Any) -> dict[str, list[Any]]:
                 x, y, err_msg=f"an argument has changed in the {name} runner"
             )
     return found
+
+
+def of_one_step(kernel: Any, *shapes: Shape) -> Program:
+    """Make a program of one step, which returns the sum of its result and the result."""
+    builder = Builder()
+    made = builder.call(kernel, *map(builder.argument, shapes))
+    return builder.program([builder.sum(made), made])
+
+
+# A matrix and a vector, and a number, for functions that are traced.
+X, Y, S = np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]), np.array([1.5, 0.2, -0.4]), 0.8
+
+
+def traced(f: Any, *arrays: Any) -> tuple[Program, Any]:
+    """Return the program of a function, and its result with symbols."""
+    builder = Builder()
+    symbols = [Symbol(builder, builder.argument(np.shape(a))) for a in arrays]
+    made = f(*symbols)
+    return returning(builder, lift(builder, made)), made
+
+
+def check_traced(f: Any) -> Program:
+    """Demand that a function of symbols gives what it gives of arrays, with every runner."""
+    program, made = traced(f, X, Y, S)
+    expected = f(X.copy(), Y.copy(), np.float64(S))
+    assert made.shape == np.shape(expected)
+    assert all(step.kernel.is_native for step in program.steps)
+    for runner, found in run_all(program, X, Y, S).items():
+        np.testing.assert_allclose(found[0], expected, rtol=1e-13, err_msg=f"{runner}: {program}")
+    return program
+
+
+def native_code(program: Program) -> Any:
+    """Make the instructions of the native runner for a program, before they are compiled."""
+    from llvmlite import ir
+
+    from varmat.programs.run.code import Code
+    from varmat.programs.run.graph import Graph
+    from varmat.programs.run.nodes import Memory
+
+    values, count = [*program.arguments, *program.outputs], len(program.arguments)
+    places = [Memory(i, 8 * v.size) for i, v in enumerate(values)]
+    code = Code(ir.Module(), "run", len(values), count)
+    code.emit(
+        Graph(program, {id(v): places[i] for i, v in enumerate(values[:count])}, places[count:])
+    )
+    code.finish()
+    return code

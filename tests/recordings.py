@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ EVERY_RUNNER = [
         "native", marks=pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
     ),
 ]
+# For tests of what happens before a program runs.
+on_numpy = partial(vm.recorded, runner="numpy")
 
 
 def agree(f, *points, argnums=0, rtol=1e-13, elsewhere=0, runners=RUNNERS):
@@ -166,3 +169,29 @@ def _demand_close(found: Any, true: Any, tolerance: float, message: str) -> None
         np.testing.assert_allclose(
             a, b, rtol=tolerance, atol=tolerance * scale, err_msg=message, equal_nan=True
         )
+
+
+def assert_same(got, expected):
+    """Demand equal structures: the same types of containers, floats as floats, and new C-contiguous
+    float64 arrays.
+    """
+    if isinstance(expected, dict):
+        assert type(got) is type(expected)
+        assert list(got) == list(expected)
+        for key in expected:
+            assert_same(got[key], expected[key])
+    elif isinstance(expected, (list, tuple)):
+        assert type(got) is type(expected)
+        assert len(got) == len(expected)
+        for g, e in zip(got, expected, strict=True):
+            assert_same(g, e)
+    elif isinstance(expected, np.ndarray):
+        assert type(got) is np.ndarray
+        assert (got.dtype, got.shape) == (np.float64, expected.shape)
+        assert got.flags.c_contiguous
+        assert got.flags.writeable
+        assert got.base is None
+        np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-15)
+    else:
+        assert type(got) is float
+        assert got == pytest.approx(expected, rel=1e-13)

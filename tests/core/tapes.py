@@ -1,6 +1,4 @@
-"""What the tests of the tape, of callbacks and of matvars share: each test starts and ends with an
-empty tape.
-"""
+"""What tests of the tape share: each starts and ends with an empty one, or leaves it as it was."""
 
 import pytest
 
@@ -14,3 +12,10 @@ def fresh_tape():
     yield
     vm.recover_memory()
     assert len(current_tape()) == 0
+
+
+def state():
+    """Return everything that a functional must leave as it found it."""
+    tape = current_tape()
+    stacks = tuple(map(len, (tape, tape.leaves, tape.kept, tape.assignments)))
+    return tape, tape.top, stacks, len(tape.arena._used), tape.arena._offset

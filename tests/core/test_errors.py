@@ -1,73 +1,61 @@
-"""Domains: the quick test of whole arrays agrees with the test of single elements."""
+"""Errors: their texts, and what happens when one is raised."""
 
 from __future__ import annotations
 
-import math
-import warnings
+import pickle
 
 import numpy as np
 import pytest
+from kinds import KINDS, PLAIN
+from recordings import in_threads
 
-from varmat.core.domains import Domain, finite, nonnegative, positive, positive_finite
-from varmat.core.errors import DomainError
-from varmat.densities.density import not_nan, probability
+import varmat as vm
+from varmat.core import errors
 
-DOMAINS = [positive, nonnegative, finite, positive_finite, not_nan, probability]
-VALUES = [
-    1.0,
-    0.5,
-    0.0,
-    -0.0,
-    -1.0,
-    2.0,
-    5e-324,
-    1e-200,
-    1e200,
-    -1e200,
-    1.7e308,
-    math.inf,
-    -math.inf,
-    math.nan,
-]
+VECTOR, SHORT, MATRIX, SQUARE = (
+    np.array([0.2, 0.3, 0.5]), np.array([0.4, 0.6]), np.full((2, 3), 0.5), np.eye(3),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: domain.phrase)
-@pytest.mark.parametrize("value", VALUES)
-def test_an_array_is_inside_if_all_its_elements_are(domain: Domain, value: float) -> None:
-    inside = bool(domain.holds(value))
-    for shape in ((1,), (3,), (2, 3), (40,)):
-        x = np.full(shape, 0.5)
-        x[(-1,) * len(shape)] = value
-        for array in (x, np.asfortranarray(x), x[::-1], np.broadcast_to(value, shape)):
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                if inside:
-                    domain.check("f", "Argument", array)
-                else:
-                    with pytest.raises(
-                        DomainError, match=r"^f: Argument\[\d+(, \d+)?\] is .*, but must be "
-                    ):
-                        domain.check("f", "Argument", array)
+def test_refusals_are_pickled():
+    for kind in (vm.DomainError, vm.ShapeError):
+        assert str(pickle.loads(pickle.dumps(kind("det: a is wrong")))) == "det: a is wrong"
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: domain.phrase)
-def test_nothing_is_inside(domain: Domain) -> None:
-    for shape in ((0,), (2, 0)):
-        domain.check("f", "Argument", np.empty(shape))
+def test_the_called_name_is_looked_up_for_errors_only():
+    seen = []
+    known, errors.RENAME[:] = errors.RENAME[:], [lambda text: seen.append(text) or text]
+    try:
+        vm.determinant(SQUARE)
+        vm.lgamma(vm.var(VECTOR))
+        assert not seen
+        with pytest.raises(vm.ShapeError, match=r"^det: "):
+            vm.determinant(VECTOR)
+    finally:
+        errors.RENAME[:] = known
 
 
-def test_integers_and_truth_values() -> None:
-    largest = np.full(4, np.iinfo(np.int64).max)  # their squares wrap around
-    for domain in (positive, nonnegative, finite, positive_finite, not_nan):
-        for x in (largest, np.array([1, 2]), np.array([True])):
-            domain.check("f", "Argument", x)
-    with pytest.raises(DomainError, match=r"f: Argument\[1\] is -1, but must be positive finite!"):
-        positive_finite.check("f", "Argument", np.array([1, -1]))
+@pytest.mark.parametrize("kind", ["VarMat", "MatVar", "Dual"])
+def test_operands_that_do_not_broadcast(kind):
+    x, y = KINDS[kind](PLAIN), KINDS[kind](SHORT)
+    for f, name in (
+        (lambda x, y: x * y, "multiply"),
+        (np.arctan2, "arctan2"),
+        (vm.lchoose, "lchoose"),
+    ):
+        for a, b in ((x, y), (x, SHORT), (PLAIN, y)):
+            with pytest.raises(
+                vm.ShapeError,
+                match=rf"^{name}: operands have shapes \(2, 3\) and \(2,\), but must broadcast!$",
+            ):
+                f(a, b)
 
 
-@pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: domain.phrase)
-def test_arrays_inside_a_domain_are_checked_as_a_whole(domain: Domain) -> None:
-    def looks(x: object) -> bool:
-        raise AssertionError("the elements were looked at one by one")
-
-    Domain(domain.phrase, looks, domain.quick).check("f", "Argument", np.array([0.5, 1.0]))
+def test_a_thread_counts_its_own_refusals():
+    """A function that catches a refusal goes on in a way that holds at this point alone."""
+    before = errors.refusals.of_values
+    in_threads(lambda _: vm.DomainError("f: x is -1.0, but must be positive!"), [0])
+    assert errors.refusals.of_values == before
+    vm.DataError("f: y is -1.0, but must be positive!")
+    assert errors.refusals.of_values == before + 1
+    assert (vm.DomainError.is_recoverable, vm.DataError.is_recoverable) == (True, False)

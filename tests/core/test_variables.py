@@ -3,7 +3,6 @@ change.
 """
 
 import gc
-import pickle
 import weakref
 
 import numpy as np
@@ -45,47 +44,6 @@ def test_arrays_become_varmat(x):
     assert v._val.dtype == np.float64
     assert v._val.flags.c_contiguous
     np.testing.assert_array_equal(v.val, x)
-
-
-@pytest.mark.parametrize(("make", "x"), [
-    *((make, x) for make in (vm.var, vm.matvar) for x in (["a"], [None])),
-    *((vm.matvar, x) for x in (1j, [1.0, 2j], np.array([1, 2j]))),
-])  # fmt: skip
-def test_what_is_not_real_is_refused(make, x):
-    with pytest.raises(TypeError, match="must be real numbers"):
-        make(x)
-
-
-@pytest.mark.parametrize("use", [vm.var, vm.matvar, lambda x: vm.var([1.0, 2.0]) * x, vm.logsumexp])
-def test_masks_are_not_dropped(use):
-    with pytest.raises(TypeError, match="masked array"):
-        use(np.ma.array([1.0, 2.0], mask=[True, False]))
-
-
-@pytest.mark.parametrize("use", [
-    vm.var, vm.matvar, lambda m: m * vm.var(np.eye(2)), lambda m: vm.var(np.eye(2)) @ m,
-     lambda m: vm.gradient(np.sum, m),
-])  # fmt: skip
-def test_the_products_of_numpys_matrices_are_not_taken_for_those_of_arrays(use):
-    with pytest.raises(
-        TypeError, match=r"is a numpy.matrix, but must be an array; use np.asarray\(x\)"
-    ):
-        use(np.eye(2).view(np.matrix))
-
-
-def test_operands_that_are_not_numbers_are_named():
-    with pytest.raises(
-        TypeError,
-        match=r"add: operand 2 has dtype object \(type object\), but must be real numbers",
-    ):
-        vm.var(1.0) + object()
-
-
-@pytest.mark.parametrize(("make", "name"), [(vm.var, "var"), (vm.matvar, "matvar")])
-def test_parts_of_different_shapes_are_refused(make, name):
-    text = f"^{name}: the argument is a list with parts of different shapes, but must be an array!$"
-    with pytest.raises(vm.ShapeError, match=text):
-        make([[1.0], [1.0, 2.0]])
 
 
 def test_var_of_a_variable_is_refused():
@@ -382,74 +340,6 @@ def test_arrays_that_were_taken_never_change(actions, n):
     nested_sweep(n)
     for array, copy in taken:
         np.testing.assert_array_equal(array, copy)
-
-
-def unpickled(a):
-    """Return the array as it arrives from another process: its dtype is an equal but different
-    object.
-    """
-    a = pickle.loads(pickle.dumps(a))
-    assert a.dtype == np.float64
-    assert a.dtype is not np.dtype(np.float64)
-    return a
-
-
-MATRIX = np.array([[1.0, 2.0], [3.0, 5.0]])
-VECTOR = np.array([0.5, 2.0])
-
-
-def assigned(x, data):
-    y = x * 1.0
-    y[:] = data
-    return np.sum(y * x)
-
-
-@pytest.mark.parametrize(
-    ("f", "data"),
-    [
-        (lambda x, data: vm.normal_lpdf(data, x, 1.5), VECTOR),
-        (lambda x, data: vm.normal_lpdf(x, 0.0, data), VECTOR),
-        (lambda x, data: np.sum(vm.normal_lpdf.pointwise(data, x, 1.5)), VECTOR),
-        (lambda x, data: vm.multi_normal_lpdf(x, VECTOR, data), MATRIX @ MATRIX.T),
-        (lambda x, data: vm.normal_id_glm_lpdf(VECTOR, data, 0.5, x, 1.5), MATRIX),
-        (lambda x, data: vm.bernoulli_logit_glm_lpmf(np.array([0, 1]), data, 0.5, x), MATRIX),
-        (lambda x, data: np.sum(vm.gp_exp_quad_cov(data, x[0], x[1])), VECTOR),
-        (lambda x, data: np.sum(data * x + x / data), VECTOR),
-        (lambda x, data: np.sum(data @ x), MATRIX),
-        (lambda x, data: np.sum(x @ data), MATRIX),
-        (lambda x, data: np.sum(np.linalg.solve(data, x)), MATRIX),
-        (lambda x, data: np.sum(np.concatenate([x, data]) ** 2), VECTOR),
-        (assigned, VECTOR),
-    ],
-)
-def test_data_that_were_pickled_are_data(f, data):
-    x = np.array([1.5, 0.5])
-    want = vm.value_and_grad(f)(x, data)
-    for gradient in (vm.value_and_grad(f), vm.recorded(f)):
-        for point in (x, unpickled(x)):
-            value, g = gradient(point, unpickled(data))
-            np.testing.assert_allclose(value, want[0], rtol=1e-14)
-            np.testing.assert_allclose(g, want[1], rtol=1e-14)
-    np.testing.assert_array_equal(
-        vm.hessian(f, unpickled(x), unpickled(data)), vm.hessian(f, x, data)
-    )
-    np.testing.assert_allclose(f(x, unpickled(data)), f(x, data), rtol=1e-14)
-
-
-def test_an_object_that_is_no_number_is_named():
-    with pytest.raises(
-        TypeError,
-        match=r"^gradient: argument 1 has dtype object \(type NoneType\), but must be real numbers",
-    ):
-        vm.gradient(lambda x: x, None)
-
-
-@pytest.mark.parametrize("value", ["text", ["a"], None, np.array([object()]), {"a": 1.0}])
-def test_data_that_are_not_real_numbers_are_refused(value):
-    with pytest.raises(
-        TypeError, match=r"var: the argument has dtype .*, but must be real numbers"
-    ):
-        vm.var(value)
 
 
 @pytest.mark.parametrize("f", [

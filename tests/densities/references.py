@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import mpmath
@@ -27,6 +28,20 @@ from mpmath import (
 from varmat.densities.univariate import Univariate
 
 
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep what a function returns, because rows of both tails ask for the same numbers."""
+    known: dict[Any, Any] = {}
+
+    @wraps(function)
+    def found(*args: Any) -> Any:
+        key = (*args, mpmath.mp.prec)
+        if key not in known:
+            known[key] = function(*args)
+        return known[key]
+
+    return found
+
+
 def log_ncdf(z: Any) -> Any:
     """Return the logarithm of the normal distribution function. Even 50 digits of 1 - 1e-300 are 1,
     hence the logarithm of the complement.
@@ -49,6 +64,7 @@ def _logs(lower: Any, upper: Any) -> tuple[Any, Any]:
     )
 
 
+@remembered
 def _log_gamma(a: Any, x: Any) -> tuple[Any, Any]:
     if x < a:
         return _logs(mpmath.gammainc(a, 0, x, regularized=True), None)
@@ -76,6 +92,7 @@ def _betainc(a: Any, b: Any, x: Any, y: Any) -> Any:
     return total
 
 
+@remembered
 def _log_beta(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
     return (
         _logs(_betainc(a, b, x, y), None)
@@ -104,6 +121,7 @@ def log_t_tail(nu: Any, z: Any) -> Any:
     )
 
 
+@remembered
 def log_exp_mod_normal(z: Any, a: Any) -> tuple[Any, Any]:
     """Return the logarithms of both probabilities of the sum of a standard normal variable and an
     exponential variable of rate a.
@@ -113,6 +131,7 @@ def log_exp_mod_normal(z: Any, a: Any) -> tuple[Any, Any]:
     return _logs(lower, None) if lower < 0.5 else _logs(None, upper)
 
 
+@remembered
 def log_skew_normal(z: Any, alpha: Any) -> Any:
     """Return the logarithm of the distribution function of the skew normal distribution. Like
     Owen's, it is an integral of a positive function.
@@ -127,12 +146,17 @@ def log_skew_normal(z: Any, alpha: Any) -> Any:
     if alpha < 0:
         places += [alpha, *(-place for place in places[1:] if -place > alpha)]
     half = z * z / 2
-    total = mpmath.quad(
-        lambda t: mpmath.exp(half * (start - t) * (start + t)) / (1 + t * t), sorted(places)
-    )
+    # Computing the nodes takes longest, so there is one table of them.
+    with mpmath.workdps(max(mpmath.mp.dps, 80)):
+        total = mpmath.quad(
+            lambda t: mpmath.exp(half * (start - t) * (start + t)) / (1 + t * t),
+            sorted(places),
+            method="gauss-legendre",
+        )
     return mpmath.log(total / mpmath.pi) - half * (1 + start * start)
 
 
+@remembered
 def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:
     """Return the logarithms of the probabilities of angles between -pi and y and of angles between
     y and pi, from a Fourier series.
@@ -141,9 +165,16 @@ def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:
         count = int(2 * kappa) + 200
         above, here = mpmath.mpf(0), mpmath.mpf(1)
         total = mpmath.mpf(0)
+        # Sines of multiples of both angles, by the recurrence from the largest multiple down.
+        angles = y - mu, -mpmath.pi - mu
+        twice = [2 * mpmath.cos(angle) for angle in angles]
+        later = [mpmath.sin((count + 1) * angle) for angle in angles]
+        sines = [mpmath.sin(count * angle) for angle in angles]
         for n in range(count, 0, -1):
-            total += here * (mpmath.sin(n * (y - mu)) - mpmath.sin(n * (-mpmath.pi - mu))) / n
+            total += here * (sines[0] - sines[1]) / n
             above, here = here, above + 2 * n / kappa * here
+            before = [c * now - then for c, now, then in zip(twice, sines, later, strict=True)]
+            later, sines = sines, before
         lower = (y + mpmath.pi + 2 * total / here) / (2 * mpmath.pi)
         return _logs(lower, None) if lower < 0.5 else _logs(None, 1 - lower)
 

@@ -74,8 +74,11 @@ def drawn(row: Univariate, rng: np.random.Generator) -> tuple[float, ...]:
 def outlasts(tail: Any, point: tuple[float, ...], names: tuple[int, ...]) -> bool:
     """Whether the probability of a tail underflows and one of its derivatives does not."""
     with np.errstate(all="ignore"):
-        log, slopes = vm.value_and_grad(tail, names)(*point)
-    return -math.inf < log < -720.0 and any(
+        log = tail(*point)
+        if not -math.inf < log < -720.0:
+            return False
+        slopes = vm.value_and_grad(tail, names)(*point)[1]
+    return any(
         math.isfinite(slope) and -640.0 < math.log(abs(slope)) + log < 640.0
         for slope in slopes
         if slope

@@ -10,6 +10,7 @@ import weakref
 
 import numpy as np
 import pytest
+from core.tapes import state
 from recordings import in_threads
 
 import varmat as vm
@@ -33,13 +34,6 @@ FUNCTIONALS = {
     "recorded": lambda f, x: vm.recorded(f, runner="numpy")(x)[1],
 }
 every_functional = pytest.mark.parametrize("functional", FUNCTIONALS.values(), ids=FUNCTIONALS)
-
-
-def state():
-    """Return everything that a functional must leave as it found it."""
-    tape = current_tape()
-    stacks = tuple(map(len, (tape, tape.leaves, tape.kept, tape.assignments)))
-    return tape, tape.top, stacks, len(tape.arena._used), tape.arena._offset
 
 
 def big(x):
@@ -323,20 +317,6 @@ def test_eight_threads():
         for repetition in parallel[k]:
             for got, expected in zip(repetition, serial[k], strict=True):
                 np.testing.assert_array_equal(got, expected)
-
-
-def test_a_pullback_gives_its_memory_back():
-    x = np.linspace(0.0, 1.0, 40_000)
-    before = state()
-    _, pullback = vm.vjp(lambda x: np.exp(x) * x, x)
-    assert state() == before
-    expected = np.exp(x) * (1 + x)
-    for _ in range(3):
-        vm.gradient(lambda x: np.sum(np.exp(x)), x + 1)
-        np.testing.assert_allclose(pullback(np.ones(40_000))[0], expected, rtol=1e-14)
-    del pullback
-    gc.collect()
-    assert state() == before
 
 
 def in_a_scope(f, x):

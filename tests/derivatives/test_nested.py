@@ -310,17 +310,6 @@ def test_constant_results():
     assert vm.hessian(lambda x: vm.grad(lambda z: z * 3.0)(x) * x**2, 2.0) == 6.0
 
 
-def test_pullbacks_with_cotangents_that_depend_on_something():
-    def f(x):
-        value, pullback = vm.vjp(lambda a, b: (a * b * x, a**2), x, x * x)
-        (first, second) = pullback((value[0], x))
-        return first + second * value[1]
-
-    # The values are x⁴ and x². The pullback gives x³ x⁴ + 2 x² and x² x⁴.
-    assert vm.grad(f)(1.5) == pytest.approx(7 * 1.5**6 + 4 * 1.5 + 8 * 1.5**7, rel=1e-15)
-    assert vm.derivative(f, 1.5) == pytest.approx(7 * 1.5**6 + 4 * 1.5 + 8 * 1.5**7, rel=1e-15)
-
-
 def test_variables_and_matvars_on_the_tape():
     with vm.nested():
         x, m = vm.var(POINT), vm.matvar([2.0, 3.0])

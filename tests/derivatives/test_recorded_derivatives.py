@@ -6,17 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
-from recordings import EVERY_RUNNER, X, Y
+from recordings import X, Y
 
 import varmat as vm
 
 POINT = np.array([0.3, -0.8, 1.2])
 DIRECTION = np.array([0.5, 2.0, -1.0])
-
-
-@pytest.fixture(params=EVERY_RUNNER)
-def runner(request):
-    return request.param
 
 
 def log_density(q):

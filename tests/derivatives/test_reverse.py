@@ -10,7 +10,7 @@ from typing import NamedTuple
 import mpmath
 import numpy as np
 import pytest
-from recordings import in_threads
+from recordings import assert_same
 
 import varmat as vm
 
@@ -31,32 +31,6 @@ def weighted(p):
 
 SIX = np.arange(6.0)
 NESTED = {"a": 2.0, "b": [np.array([[1.0, 2.0]]), Point(np.array([1.0, -1.0]), 3)]}
-
-
-def assert_same(got, expected):
-    """Demand equal structures: the same types of containers, floats as floats, and new C-contiguous
-    float64 arrays.
-    """
-    if isinstance(expected, dict):
-        assert type(got) is type(expected)
-        assert list(got) == list(expected)
-        for key in expected:
-            assert_same(got[key], expected[key])
-    elif isinstance(expected, (list, tuple)):
-        assert type(got) is type(expected)
-        assert len(got) == len(expected)
-        for g, e in zip(got, expected, strict=True):
-            assert_same(g, e)
-    elif isinstance(expected, np.ndarray):
-        assert type(got) is np.ndarray
-        assert (got.dtype, got.shape) == (np.float64, expected.shape)
-        assert got.flags.c_contiguous
-        assert got.flags.writeable
-        assert got.base is None
-        np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-15)
-    else:
-        assert type(got) is float
-        assert got == pytest.approx(expected, rel=1e-13)
 
 
 GRADIENTS = {
@@ -322,87 +296,3 @@ def test_grad_of_variables_and_of_other_things():
         match=r"^grad: the argument is a float, but must be a function or a scalar variable!",
     ):
         vm.grad(1.0)
-
-
-VJPS = {
-    "scalar": (lambda x: x * x, (3.0,), 1.5, (9.0,)),
-    "array": (lambda x, a: a * x, (np.array([1.0, 2.0]), 3.0), np.array([1.0, 10.0]),
-        (np.array([3.0, 30.0]), 21.0)),
-    "identity": (lambda x: x, (np.arange(3.0),), np.arange(3.0) + 1, (np.arange(3.0) + 1,)),
-    "view": (lambda x: x[::2], (np.arange(3.0),), np.array([1.0, 2.0]),
-        (np.array([1.0, 0.0, 2.0]),)),
-    "transpose": (lambda x: x.T, (np.ones((1, 2)),), np.array([[3.0], [4.0]]),
-        (np.array([[3.0, 4.0]]),)),
-    "structure": (lambda x: {"s": np.sum(x), "c": [x * 2, 7.0]}, (np.ones(2),),
-        {"c": [np.array([5, 6]), 1], "s": 1.0}, (np.array([11.0, 13.0]),)),
-    "twice the same": (lambda x: (x, x), (np.ones(2),), (np.ones(2), np.arange(2.0)),
-        (np.array([1.0, 2.0]),)),
-    "nested primal": (lambda p: p["a"] * p["b"], ({"a": 2.0, "b": np.ones(2)},), np.array([1, 2]),
-        ({"a": 3.0, "b": np.array([2.0, 4.0])},)),
-    "matvar": (lambda x: vm.to_matvar(x) ** 2, (np.array([1.0, 2.0]),), np.array([1.0, 10.0]),
-        (np.array([2.0, 40.0]),)),
-    "constant": (lambda x: 4, (1.0,), 1.0, (0.0,)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("f", "primals", "cotangent", "expected"), VJPS.values(), ids=VJPS)
-def test_vjp(f, primals, cotangent, expected):
-    _, pullback = vm.vjp(f, *primals)
-    vm.gradient(quadratic, np.ones(40_000))
-    for _ in range(2):
-        assert_same(pullback(cotangent), expected)
-
-
-def test_vjp_value_and_independence():
-    x = np.array([1.0, 2.0])
-    value, pullback = vm.vjp(lambda x: (x * x, np.sum(x), x), x)
-    assert_same(value, (np.array([1.0, 4.0]), 3.0, np.array([1.0, 2.0])))
-    x[:] = 100.0
-    value[0][:] = value[2][:] = 100.0
-    expected = (np.array([3.0, 5.0]),)
-    cotangent = (np.array([1.0, 1.0]), 1.0, np.zeros(2))
-    first = pullback(cotangent)
-    assert_same(first, expected)
-    first[0][:] = 0.0
-    np.testing.assert_array_equal(cotangent[0], [1.0, 1.0])
-    assert_same(pullback(cotangent), expected)
-
-
-def test_vjp_outlives_its_scope_and_crosses_threads():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(3, 40_000))
-    with vm.nested():
-        vm.var(np.ones(40_000))
-        pullbacks = [vm.vjp(lambda x: np.exp(x) * x, row)[1] for row in x]
-    results = [None] * 3
-
-    def work(i):
-        for _ in range(3):
-            results[i] = pullbacks[i](np.ones(40_000))[0]
-            pullbacks[0](np.ones(40_000))
-
-    in_threads(work, range(3))
-    np.testing.assert_allclose(results, np.exp(x) * (1 + x), rtol=1e-14, atol=1e-15)
-
-
-@pytest.mark.parametrize(("cotangent", "message"), [
-    (np.ones(3), r"the cotangent is a ndarray, but must be a sequence of length 2!"),
-    ((np.ones(3), 1.0), r"the cotangent\[0\] has shape \(3,\), but must have shape \(2,\)!"),
-    ((np.ones(2), np.ones(1)), r"the cotangent\[1\] has shape \(1,\), but must have shape \(\)!"),
-    ((np.ones(2),), "the cotangent is a sequence of length 1, but must be a sequence of length 2!"),
-    ({"a": 1.0, "b": 2.0}, "the cotangent is a dict with the keys"),
-])  # fmt: skip
-def test_vjp_refuses_what_does_not_fit(cotangent, message):
-    _, pullback = vm.vjp(lambda x: (x, np.sum(x)), np.ones(2))
-    with pytest.raises(vm.ShapeError, match=f"^vjp: {message}"):
-        pullback(cotangent)
-
-
-def test_vjp_of_a_function_that_assigns():
-    def f(x):
-        x[0] = x[1] * x[1]
-        return x
-
-    _, pullback = vm.vjp(f, np.array([1.0, 3.0]))
-    for _ in range(3):
-        assert_same(pullback(np.array([1.0, 0.0])), (np.array([0.0, 6.0]),))

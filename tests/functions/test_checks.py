@@ -7,8 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from functions.samples import MATRIX, VECTOR
+from recordings import EVERY_RUNNER
 
 import varmat as vm
+from varmat.core.domains import positive
+from varmat.functions.checks import check_values, is_held
 
 
 @pytest.mark.parametrize("convert", [vm.var, vm.matvar, lambda x: vm.Dual(x, np.ones(np.shape(x)))])
@@ -78,3 +81,46 @@ def test_a_setting_may_be_changed_after_the_call(f, setting, later):
         assert found[0] == value
         np.testing.assert_array_equal(found[1], gradient)
     np.testing.assert_array_equal(vm.hessian(change_after, SQUARE), vm.hessian(leave, SQUARE))
+
+
+def is_ordered(x):
+    return bool(np.sort(x)[0] == x[0])  # NumPy's sort cannot be traced
+
+
+def is_small(x):
+    return bool(np.sum(x) < 10.0)
+
+
+CHECKS = {
+    "domain": lambda x: is_held(positive, x),
+    "traced": lambda x: check_values(is_small, x),
+    "called": lambda x: check_values(is_ordered, x),
+}
+
+
+@pytest.mark.parametrize("runner", EVERY_RUNNER)
+@pytest.mark.parametrize("inside", [False, True], ids=["outside", "in a gradient"])
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_recording_ends_where_a_check_has_another_outcome(name, inside, runner):
+    calls = []
+
+    def square(x):
+        calls.append(x)
+        return np.sum(x**2) * (1.0 if CHECKS[name](x) else 3.0)
+
+    def f(x):
+        return np.sum(vm.grad(square)(x)) if inside else square(x)
+
+    recorded, eager = vm.recorded(f, runner=runner), vm.value_and_grad(f)
+    recorded(np.array([1.0, 2.0]))
+    for x in (np.array([2.0, 3.0]), np.array([1.0, 4.0])):
+        calls.clear()
+        assert recorded(x)[0] == pytest.approx(vm.value(f(x)), rel=1e-15)
+        assert len(calls) == 1, "the recording holds there"
+    for x in (np.array([3.0, -2.0]), np.array([30.0, -2.0])):
+        expected = eager(x)
+        calls.clear()
+        value, gradient = recorded(x)
+        assert value == pytest.approx(expected[0], rel=1e-15)
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-15)
+        assert bool(calls) == (name != "traced" or x[0] > 10.0)

@@ -16,7 +16,7 @@ from programs.verified import verify
 from varmat.derivatives.recorded import record
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
-from varmat.programs.ir.program import ElsewhereError, Program
+from varmat.programs.ir.program import Program
 from varmat.programs.passes import optimised, without_dead_steps
 from varmat.programs.passes.batching import batched
 from varmat.programs.run import has_native
@@ -256,47 +256,6 @@ def test_hidden_states(monkeypatch):
 def test_small_programs_are_left_alone(monkeypatch):
     program = plain(lambda x: np.sum(np.exp(x[0] * x) + x[1]), np.ones(3), monkeypatch)
     assert batched(program) is program
-
-
-def test_guards_of_a_batch_are_one():
-    builder = Builder()
-    x = builder.argument((40,))
-    for i in range(40):
-        builder.guard(builder.compare(np.greater, builder.element(x, i), builder.constant(0.0)))
-    total = builder.sum(x)
-    program = optimised(builder.program([total]))
-    assert program.counts()["guard"] == program.counts()["greater"] == 1
-    assert interpret(program, np.ones(40)) == [40.0]
-    with pytest.raises(ElsewhereError):
-        interpret(program, np.where(np.arange(40) == 17, -1.0, 1.0))
-
-
-def test_calls_of_python_stay_in_order():
-    from varmat.programs.kernels.python_calls import PythonCall
-
-    builder, calls = Builder(), []
-    x = builder.argument((20,))
-    terms = []
-    for i in range(20):
-        element = builder.element(x, i)
-        builder.guard(builder.compare(np.greater, element, builder.constant(0.0)))
-        kernel = PythonCall(
-            f"call {i}",
-            lambda a, i=i: (calls.append(i), (np.exp(a),))[1],
-            [((), np.dtype(float))],
-            False,
-        )
-        terms.append(builder.ufunc(np.log, *builder.apply(kernel, element)))
-    program = optimised(builder.program([builder.add_all(terms)]))
-    verify(program)
-    agree(interpret(program, np.arange(1.0, 21.0)), [210.0])
-    assert calls == list(range(20))
-    assert program.counts()["log"] == 1
-    with pytest.raises(ElsewhereError):
-        interpret(program, np.where(np.arange(20) == 7, -1.0, 1.0))
-    # The guards come before the first call that depends on any of them, so all 20 calls are
-    # avoided.
-    assert calls == list(range(20))
 
 
 # --- sums of overlapping views of one array ---

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import gc
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from layouts import laid_out, returning, run_all, shape
 
-from varmat.programs.build.builder import Builder, is_partition
+from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import FLOAT, Program
 from varmat.programs.kernels.elementwise import ufunc_kernel
-from varmat.programs.kernels.places import GATHER
 from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.kernels.reductions import Reduce
 
@@ -68,15 +66,6 @@ def test_numbers_that_are_made_of_constants_are_not_mixed_up() -> None:
         np.testing.assert_array_equal(part.data, np.sqrt(data[i : i + 2]))
 
 
-def test_calls_of_python_are_not_computed_ahead() -> None:
-    builder = Builder()
-    calls = []
-    kernel = PythonCall("noted", lambda x: calls.append(x) or (x,), [((), FLOAT)], True)
-    assert not builder.call(kernel, builder.constant(1.0)).is_constant
-    assert not calls
-    assert names(builder) == ["noted"]
-
-
 # --- equal steps ---
 
 
@@ -118,41 +107,6 @@ def test_calls_with_effects_are_not_shared() -> None:
     builder.guard(condition)
     builder.guard(builder.constant(np.array([True, True])))
     assert names(builder)[before:] == ["guard"]
-
-
-def test_a_conjunction_becomes_several_guards() -> None:
-    builder = Builder()
-    x = builder.argument((3,))
-    above, below = (
-        builder.compare(ufunc, x, builder.constant(0.5)) for ufunc in (np.greater, np.less)
-    )
-    both = builder.logical(np.logical_and, above, builder.reduce(np.logical_and, below, (0,)))
-    builder.guard(both)
-    assert [step.operands[0] for step in builder.steps if step.kernel.name == "guard"] == [
-        above,
-        below,
-    ]
-
-
-@pytest.mark.parametrize(("at", "place"), [
-    ((5, 2), (0, (8, 8))), ((2, 5), (0, (8, 8))), ((2, 2, 3), (0, (24, 8, 16))),
-     ((3, 2), (8, (0, 24))), ((10, 9), (0, (8, 8))),
-    ((4, 3), (72, (-16, 8))),
-])  # fmt: skip
-def test_windows_that_overlap_are_added_up(at: Any, place: Any) -> None:
-    """An element of the result is the sum over all windows that contain it."""
-    places = np.ndarray(at, np.int64, np.arange(20), *place)
-    for base in (None, np.arange(20.0)):
-        builder = Builder()
-        x = builder.argument(at)
-        parts = [(place, at, x), ((0, ()), (), builder.constant(3.0))]
-        whole = builder.assemble((20,), parts, None if base is None else builder.constant(base))
-        values = np.random.default_rng(1).normal(size=at)
-        expected = np.zeros(20) if base is None else base.copy()
-        np.add.at(expected, places, values)
-        expected[0] += 3.0
-        for found in run_all(returning(builder, whole), values).values():
-            np.testing.assert_allclose(found[0], expected, rtol=1e-14)
 
 
 # --- views ---
@@ -232,20 +186,6 @@ def test_choices_that_are_always_the_same() -> None:
 # --- places ---
 
 
-@pytest.mark.parametrize(
-    ("places", "covers"),
-    [
-        ([((0, (8,)), (2,)), ((16, (8,)), (2,))], True),
-        ([((0, (16,)), (2,)), ((8, (16,)), (2,))], True),
-        ([((0, (8,)), (2,)), ((8, (8,)), (2,))], False),
-        ([((0, (8,)), (2,)), ((16, ()), ())], False),
-        ([((0, (8,)), (2,)), ((16, ()), ()), ((24, ()), ())], True),
-    ],
-)
-def test_partitions(places: Any, covers: bool) -> None:
-    assert is_partition((4,), places) is covers
-
-
 def test_products_take_what_blas_takes_as_it_lies() -> None:
     builder = Builder()
     x, y = builder.argument((4, 3)), builder.argument((3, 5))
@@ -256,15 +196,6 @@ def test_products_take_what_blas_takes_as_it_lies() -> None:
     assert names(builder) == ["matmul"] * 4
     builder.matmul(builder.view(x, lambda a: a[:, ::-1]), builder.view(y, lambda a: a[:, 2]))
     assert sorted(names(builder)[4:]) == ["copy", "copy", "matmul"]
-
-
-def test_gathers_from_arrays_that_are_not_contiguous() -> None:
-    builder = Builder()
-    x = builder.argument((2, 3))
-    made = builder.gather(builder.transposed(x), np.array([[0, 1], [5, 5]]))
-    assert [step.kernel for step in builder.steps][-1] is GATHER
-    for found in run_all(returning(builder, made), X).values():
-        np.testing.assert_array_equal(found[0], X.T.ravel()[[[0, 1], [5, 5]]])
 
 
 @pytest.mark.parametrize("given", ["argument", "view", "constant"])

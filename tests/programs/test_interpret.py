@@ -8,7 +8,7 @@ import pytest
 import varmat as vm
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
-from varmat.programs.ir.program import FLOAT, OBJECT, ElsewhereError, Program
+from varmat.programs.ir.program import FLOAT, ElsewhereError, Program
 from varmat.programs.kernels.elementwise import ufunc_kernel
 from varmat.programs.kernels.python_calls import PythonCall
 
@@ -60,15 +60,6 @@ def test_nothing_warns() -> None:
         ufunc_kernel(np.log), builder.call(ufunc_kernel(np.divide), x, builder.constant(0.0))
     )
     assert np.isnan(interpret(builder.program([made]), np.array([-1.0, 0.0]))[0]).all()
-
-
-def test_values_that_only_python_steps_understand() -> None:
-    builder = Builder()
-    x = builder.argument((2,))
-    keep = PythonCall("keep", lambda x: ({"x": x},), [((), OBJECT)], True)
-    take = PythonCall("take", lambda kept: (kept["x"] + 1.0,), [((2,), FLOAT)], True)
-    made = builder.call(take, builder.call(keep, x))
-    assert interpret(builder.program([made]), np.array([1.0, 2.0]))[0].tolist() == [2.0, 3.0]
 
 
 def test_errors_of_steps_are_raised() -> None:

@@ -9,8 +9,6 @@ import pytest
 
 from programs.verified import verify
 from varmat.programs.build.builder import Builder
-from varmat.programs.build.loops import loop
-from varmat.programs.build.symbol import Symbol
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.kernels.loop import Loop
@@ -62,23 +60,6 @@ def test_a_guard_of_the_body_ends_the_run() -> None:
         interpret(program, np.array([200.0, 0.0]), np.zeros((3, 2)), 1.0)
 
 
-def halving() -> Program:
-    """x is halved until it is below 1; the trips are counted."""
-    whole = Builder()
-    start = Symbol(whole, whole.argument(()))
-    found = loop(
-        lambda x, n: ([0.5 * x, n + 1.0], 0.5 * x >= 1.0), 50, [start, np.zeros(())], ends=True
-    )
-    return whole.program([whole.constant(0.0), *(x.value for x in found)])
-
-
-@pytest.mark.parametrize("runner", ["numpy", "native"])
-def test_a_loop_may_end_early(runner: str) -> None:
-    program = halving()
-    assert interpret(program, 12.0)[1:] == [0.75, 4.0]
-    assert runner_for(program, runner)([np.asarray(12.0)])[1:] == [0.75, 4.0]
-
-
 def test_loops_are_loops_of_jax() -> None:
     jax = pytest.importorskip("jax")
     with jax.enable_x64(True):
@@ -90,4 +71,3 @@ def test_loops_are_loops_of_jax() -> None:
                 np.testing.assert_allclose(x, y, rtol=1e-14)
         ended = jax.jit(recurrence(3).to_jax())(np.array([200.0, 0.0]), np.zeros((3, 2)), 1.0)
         assert np.isnan(ended[1]).all()
-        assert [float(x) for x in jax.jit(halving().to_jax())(12.0)[1:]] == [0.75, 4.0]

@@ -7,7 +7,6 @@ import pytest
 from recordings import LARGE, X, Y, agree, vectors
 
 import varmat as vm
-from programs.verified import verify
 from varmat.programs.ir.program import RecordingError
 
 
@@ -160,15 +159,6 @@ def test_products_are_the_calls_that_suit_them():
     )
 
 
-def test_parts_of_a_gradient_are_put_together_once():
-    counts = agree(
-        lambda x: np.sum(np.exp(x[:2])) + np.sum(np.sin(x[2:])), *vectors(5)
-    ).program.counts()
-    assert counts == {"exp": 1, "sin": 1, "add.reduce": 2, "add": 1, "cos": 1, "assemble": 1}
-    g = agree(lambda x: sum(np.sin(x[i]) * (i + 1.0) for i in range(len(x))), *vectors(5))
-    assert g.program.counts()["assemble"] == 1
-
-
 def test_stacks_of_one_matrix():
     """The stacks stand beside matrices, whose adjoints are sums of products."""
     for f in (
@@ -308,24 +298,3 @@ def test_unused_results_are_not_computed():
         return np.sum(x * 2.0)
 
     assert len(agree(f, *vectors(3)).program) == 2
-
-
-@pytest.mark.parametrize("join", [np.stack, np.concatenate])
-def test_joining_many_arrays_is_linear(join):
-    """The number of steps, of the values that they read, and of the elements that they make all
-    grow linearly.
-    """
-
-    def measured(n):
-        g = vm.recorded(lambda x: np.sum(join([np.sin(x[i]) for i in range(n)]) ** 2))
-        g(np.linspace(0.0, 1.0, 2 * n).reshape(n, 2))
-        verify(g.program)
-        steps = g.program.steps
-        operands, made = (
-            [v for step in steps for v in getattr(step, name)] for name in ("operands", "results")
-        )
-        return len(steps), len(operands), sum(v.size for v in operands), sum(v.size for v in made)
-
-    few, some, many = measured(10), measured(100), measured(200)
-    for a, b, c in zip(few, some, many, strict=True):
-        assert c <= 2.2 * b <= 2.2 * 11 * a

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections import deque
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -55,13 +56,17 @@ class RandomStates:
 
 
 def _reached(roots: tuple[object, ...]) -> Iterator[Operand]:
-    """Objects that functions and containers refer to, the nearest first."""
-    waiting, seen = list(roots), set()
-    for x in waiting:
-        if id(x) not in seen and not isinstance(x, LEAVES) and not _is_ours(x):
-            seen.add(id(x))
-            waiting.extend(_parts(x))
-            yield x
+    """Objects that functions and containers refer to, the nearest first. Their parts are listed
+    when it is their turn, because few of them are.
+    """
+    seen: set[int] = set()
+    waiting = deque([iter(roots)])
+    while waiting:
+        for x in waiting.popleft():
+            if id(x) not in seen and not isinstance(x, LEAVES) and not _is_ours(x):
+                seen.add(id(x))
+                waiting.append(_parts(x))
+                yield x
 
 
 def _is_ours(x: Operand) -> bool:
@@ -85,11 +90,11 @@ def _parts(x: Operand) -> Iterator[Operand]:
     elif isinstance(x, partial):
         yield from (x.func, *x.args, *x.keywords.values())
     elif isinstance(x, (list, tuple, dict)):
-        yield from islice(x.values() if isinstance(x, dict) else x, MOST)
+        yield from tuple(islice(x.values() if isinstance(x, dict) else x, MOST))
     else:
         held = getattr(x, "__dict__", None)  # some objects answer with any other attribute
         if isinstance(held, dict):
-            yield from held.values()
+            yield from tuple(held.values())
 
 
 def _is_full(cell: Operand) -> bool:

@@ -1,35 +1,75 @@
-"""Steps as loops of native code."""
+"""Steps as loops of native code, which compute again what would need memory."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from layouts import native_code, of_one_step
 
 import varmat as vm
-from varmat.programs.run import has_native
+from varmat.programs.build.builder import Builder
+from varmat.programs.kernels.reductions import Reduce
 
-pytestmark = pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
+pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
+
+from varmat.programs.run.native import NativeRunner
 
 
-@pytest.mark.parametrize("order", ["C", "F", "part"])
-@pytest.mark.parametrize(("rows", "columns"), [(77, 21), (96, 17), (101, 40), (333, 24)])
-def test_products_with_the_rows_of_a_matrix_are_part_of_a_loop(
-    rows: int, columns: int, order: str
-) -> None:
-    """The last turns of both loops overlap with the ones before, and count once."""
-    rng = np.random.default_rng(rows + columns)
-    whole = rng.normal(size=(rows, 2 * columns))
-    matrix = whole[:, columns:] if order == "part" else np.array(whole[:, columns:], order=order)
-    passed = (rng.random(rows) < 0.5).astype(int)
+def mixture(n: int, d: int, k: int) -> tuple[Any, np.ndarray]:
+    """Normal distributions with whitening matrices."""
+    data = np.random.default_rng(n).normal(size=(n, d))
 
-    def f(b):  # type: ignore[no-untyped-def]
-        logits = vm.bernoulli_logit_glm_lpmf(passed, matrix, 0.0, b)
-        return logits + np.sum(np.sin(np.exp(b) @ matrix.T))
+    def f(q: Any) -> Any:
+        means, whitening = q[: k * d].reshape(k, d), q[k * d :].reshape(k, d, d)
+        differences = data[:, None, :] - means
+        white = np.matmul(whitening, differences[..., None])[..., 0]
+        return np.sum(vm.logsumexp(-0.5 * np.sum(white * white, axis=2), axis=1))
 
+    return f, np.sin(1.3 * np.arange(1, k * d * (d + 1) + 1))
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k"), [(30, 2, 18), (30, 10, 5), (101, 2, 5), (101, 3, 18), (101, 10, 1)]
+)
+def test_mixtures_with_whitening_matrices(n: int, d: int, k: int) -> None:
+    f, x = mixture(n, d, k)
     recorded = vm.recorded(f, runner="native")
-    point = 0.1 * rng.normal(size=columns)
-    recorded(point)
-    value, gradient = recorded(1.1 * point)
-    expected, slopes = vm.value_and_grad(f)(1.1 * point)
+    recorded(0.9 * x)
+    value, gradient = recorded(x)
+    expected, slopes = vm.value_and_grad(f)(x)
     np.testing.assert_allclose(value, expected, rtol=1e-13)
     np.testing.assert_allclose(gradient, slopes, rtol=1e-12, atol=1e-13 * np.max(np.abs(slopes)))
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.minimum])
+def test_reductions_do_not_call_python(ufunc: np.ufunc) -> None:
+    data = np.array([[0.3, -1.0, 2.0], [0.1, 4.0, -0.5]])
+    for axes in ((0,), (1,), (0, 1)):
+        program = of_one_step(Reduce(ufunc, axes), (2, 3))
+        run = NativeRunner(program)
+        assert not run.calls_python
+        np.testing.assert_allclose(run([data])[1], ufunc.reduce(data, axes), rtol=1e-15)
+    builder = Builder()
+    x = builder.argument((3,))
+    positive = builder.compare(np.greater, x, builder.constant(np.zeros(3)))
+    some = builder.reduce(np.logical_or, positive, (0,))
+    chosen = builder.where(some, builder.sum(x), builder.constant(0.0))
+    run = NativeRunner(builder.program([chosen]))
+    assert not run.calls_python
+    assert run([np.array([-1.0, 3.0, -0.5])]) == [1.5]
+    assert run([np.array([-1.0, -3.0, 0.0])]) == [0.0]
+
+
+def test_equal_numbers_are_computed_once() -> None:
+    """Broadcasts, views and composed functions share what they have in common."""
+    builder = Builder()
+    x = builder.argument((2,))
+    wide = builder.ufunc(np.exp, builder.broadcast(x, (3, 2)))
+    first = builder.ufunc(np.exp, builder.view(x, lambda a: a[::-1]))
+    total = builder.add_all([builder.sum(wide), builder.sum(first)])
+    program = builder.program([total])
+    assert str(native_code(program).function).count("call double") == 2
+    point = np.array([0.3, -1.0])
+    assert NativeRunner(program)([point]) == [pytest.approx(4.0 * np.sum(np.exp(point)), rel=1e-15)]

@@ -13,6 +13,7 @@ from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import Program, Value
 from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.run import has_native
+from varmat.programs.run.nests import merged
 
 pytestmark = pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
 
@@ -78,32 +79,6 @@ def test_random_broadcasts_and_reductions_are_those_of_the_interpreter(seed: int
         np.testing.assert_allclose(made, true, rtol=1e-12, atol=1e-13 * most, err_msg=str(program))
 
 
-def mixture(n: int, d: int, k: int) -> tuple[Any, np.ndarray]:
-    """Normal distributions with whitening matrices."""
-    data = np.random.default_rng(n).normal(size=(n, d))
-
-    def f(q: Any) -> Any:
-        means, whitening = q[: k * d].reshape(k, d), q[k * d :].reshape(k, d, d)
-        differences = data[:, None, :] - means
-        white = np.matmul(whitening, differences[..., None])[..., 0]
-        return np.sum(vm.logsumexp(-0.5 * np.sum(white * white, axis=2), axis=1))
-
-    return f, np.sin(1.3 * np.arange(1, k * d * (d + 1) + 1))
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "k"), [(30, 2, 18), (30, 3, 1), (30, 10, 5), (101, 2, 5), (101, 3, 18), (101, 10, 1)]
-)
-def test_mixtures_have_no_array_over_all_their_axes(n: int, d: int, k: int) -> None:
-    f, x = mixture(n, d, k)
-    recorded = vm.recorded(f, runner="native")
-    recorded(0.9 * x)
-    value, gradient = recorded(x)
-    expected, slopes = vm.value_and_grad(f)(x)
-    np.testing.assert_allclose(value, expected, rtol=1e-13)
-    np.testing.assert_allclose(gradient, slopes, rtol=1e-12, atol=1e-13 * np.max(np.abs(slopes)))
-
-
 @pytest.mark.parametrize("shape", [(3,), (40,), (40, 30), (40, 3)])
 def test_differences_of_equal_products_are_zero(shape: tuple[int, ...]) -> None:
     """The two products are rounded, although those of a sum of products need not be."""
@@ -116,3 +91,10 @@ def test_differences_of_equal_products_are_zero(shape: tuple[int, ...]) -> None:
     recorded = vm.recorded(f, runner="native")
     recorded(x)
     assert recorded(1.7 * x)[0] == 0.0
+
+
+def test_axes_that_are_one_line_are_merged() -> None:
+    assert merged((2, 3, 4), [(96, 32, 8), (96, 32, 8)]) == ([24], [[8, 8]])
+    assert merged((2, 3, 4), [(96, 32, 8), (0, 32, 8)]) == ([2, 12], [[96, 0], [8, 8]])
+    assert merged((1, 5, 1), [(7, 8, 9)]) == ([5], [[8]])
+    assert merged((), [()]) == ([], [])

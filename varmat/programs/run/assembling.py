@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,6 @@ from varmat.programs.run.nodes import (
     lengths_of,
     lines_of,
     loop_axes,
-    offset_of,
     picked,
 )
 
@@ -31,9 +29,8 @@ if TYPE_CHECKING:
 
 def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
     """Elements of an array that lies in one piece, by their places in it."""
-    axes = loop_axes(index.shape)
-    places = None if index.base.data is None else index.array_in(index.base.data)
-    if not axes and places is not None:
+    axes, places = loop_axes(index.shape), plain(index)
+    if not axes:
         whole = graph.nodes(x)
         if not whole.axes:
             return Nodes(picked(whole.array, places), ())
@@ -41,18 +38,11 @@ def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
     size, truth, lengths = int(x.dtype.itemsize), x.dtype == BOOL, lengths_of(index.shape, axes)
 
     def node(place: Shape) -> Node:
-        if places is None:
-            indices, begin = graph.place(index)
-            begin, strides = (
-                offset_of(place, index.strides, begin),
-                lengths_of(index.strides, axes),
-            )
-        else:
-            line = np.ascontiguousarray(lines_of(places, place, axes), np.int64)
-            if not axes:
-                return graph.load(memory, at + size * int(line.item()), (), (), truth)
-            indices, begin, strides = graph.constant(line), 0, line.strides
-        data = (memory, at, strides, size, indices, begin)
+        line = np.ascontiguousarray(lines_of(places, place, axes), np.int64)
+        if not axes:
+            return graph.load(memory, at + size * int(line.item()), (), (), truth)
+        indices = graph.constant(line)
+        data = (memory, at, line.strides, size, indices, 0)
         made = graph.make(
             "gather", data=data, loops=lengths, stage=max(memory.stage, indices.stage)
         )
@@ -79,7 +69,7 @@ def assemble(
     inside = []
     for place, extent, part, index in parts:
         if index is not None:
-            totals.append(_scattered(graph, part, extent, index, shape))
+            totals.append(_scattered(graph, part, extent, index, shape, base is None))
         elif not is_written and (extent, place) == (shape, (0, contiguous_strides(shape, size))):
             totals.append(graph.nodes(graph.spread(part, shape), axes))
         else:
@@ -117,7 +107,7 @@ def _assemble_short(
     flat = whole.reshape(-1)
     for place, extent, part, index in parts:
         if index is not None:
-            elements = _scattered(graph, part, extent, index, shape).array
+            elements = _scattered(graph, part, extent, index, shape, base is None).array
             places = np.arange(result.size)
         else:
             places = element_places(extent, place[1], place[0], size)
@@ -128,24 +118,19 @@ def _assemble_short(
     graph.put(result, whole, ())
 
 
-def _scattered(graph: Graph, part: Value, extent: Shape, index: Value, shape: Shape) -> Nodes:
+def _scattered(
+    graph: Graph, part: Value, extent: Shape, index: Value, shape: Shape, is_alone: bool
+) -> Nodes:
     """Sums of the elements that go to each place."""
     made = graph.temporary(shape)
-    size, n = made.size, math.prod(extent)
-    if index.base.data is None:
-        graph.zeros(made)
-        stride = 8 if part.shape else 0
-        graph.call(
-            "scatter_to", [graph.spread(part, extent) if stride else part, index], [made], n, stride
-        )
-        return graph.loaded(made, loop_axes(shape))
-    places = plain(index).reshape(-1)
+    size, places = made.size, plain(index).reshape(-1)
     counts = np.bincount(places, minlength=size)
     starts = graph.constant(np.concatenate([[0], np.cumsum(counts)]))
     order = np.argsort(places, kind="stable")
-    is_sorted = bool(np.all(order == np.arange(n)))
+    is_sorted = bool(np.all(order == np.arange(len(places))))
     listed = None if is_sorted else graph.constant(order)
-    graph.call("segments_to", [graph.spread(part, extent)], [made], starts, listed, size)
+    zero = 0.0 if is_alone else -0.0
+    graph.call("segments_to", [graph.spread(part, extent)], [made], starts, listed, size, zero)
     return graph.loaded(made, loop_axes(shape))
 
 

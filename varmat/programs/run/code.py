@@ -311,24 +311,17 @@ class Code:
         f = declared(self.module, "llvm.memset.p0.i64", kind)
         self.b.call(f, [self.address(*places[0]), BYTE(0), INT(count), BIT(0)])
 
-    def scatter_to(self, places: Sequence[MemoryPlace], count: int, stride: int) -> None:
-        """Add elements at places, one after the other."""
-        (part, part_at), (index, index_at), (out, out_at) = places
-
-        def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
-            b = self.b
-            at = b.load(self.address(index, b.add(b.mul(i, INT(8)), INT(index_at))), typ=INT)
-            x = self.read(part, b.add(b.mul(i, INT(stride)), INT(part_at)))
-            place = self.address(out, b.add(b.mul(at, INT(8)), INT(out_at)))
-            b.store(b.fadd(b.load(place, typ=DOUBLE), x), place)
-            return []
-
-        self.over(count, [], turn)
-
     def segments_to(
-        self, places: Sequence[MemoryPlace], starts: Memory, order: Memory | None, count: int
+        self,
+        places: Sequence[MemoryPlace],
+        starts: Memory,
+        order: Memory | None,
+        count: int,
+        zero: float,
     ) -> None:
-        """Sums over the elements that go to each place: `order` lists them, place by place."""
+        """Sums over the elements that go to each place: `order` lists them, place by place. A sum
+        that is added to a base begins with a negative zero, to keep the sign of another one.
+        """
         b, (part, part_at), (out, out_at) = self.b, places[0], places[1]
 
         def element(k: ir.Value) -> ir.Value:
@@ -351,7 +344,7 @@ class Code:
                 first,
                 whole,
                 WIDTH,
-                [self.many.constant(0.0)],
+                [self.many.constant(zero)],
                 lambda k, x: [b.fadd(x[0], vector(k))],
             )
             number = self.sum_of_lanes(total)

@@ -1,0 +1,48 @@
+"""Instructions of a program: scratch memory is used again, and a run says why it ended."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from layouts import native_code
+
+from varmat.programs.build.builder import Builder
+from varmat.programs.run import has_native, runner_for
+
+pytestmark = pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
+
+N = 1000
+
+
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_scratch_memory_is_used_again(count: int) -> None:
+    """Running sums need memory. Each reads the one before, so two arrays are enough."""
+    builder = Builder()
+    x = builder.argument((N,))
+    y, given = x, np.linspace(0.0, 1.0, N)
+    expected = given
+    for _ in range(count):
+        y = builder.accumulate(np.add, builder.ufunc(np.tanh, y), 0)
+        expected = np.cumsum(np.tanh(expected))
+    program = builder.program([builder.sum(y)])
+    assert native_code(program).scratch_bytes == 8 * N * min(count + 1, 2)
+    (total,) = runner_for(program, "native")([given])
+    assert total == pytest.approx(np.sum(expected), rel=1e-12)
+
+
+def test_memory_that_is_read_later_is_not_used_again() -> None:
+    builder = Builder()
+    x = builder.argument((N,))
+    sums = [builder.accumulate(np.add, builder.ufunc(f, x), 0) for f in (np.sin, np.cos, np.exp)]
+    program = builder.program([builder.sum(builder.add_all(sums)), *sums[::-1]])
+    given = np.linspace(0.0, 1.0, N)
+    expected = [np.cumsum(f(given)) for f in (np.exp, np.cos, np.sin)]
+    total, *made = runner_for(program, "native")([given])
+    assert total == pytest.approx(np.sum(expected), rel=1e-13)
+    np.testing.assert_allclose(made, expected, rtol=1e-13)
+
+
+def test_a_constant_is_there_once() -> None:
+    code = native_code(Builder().program([]))
+    assert code.words(1, 2) is code.words(1, 2)
+    assert code.words(1, 2) is not code.words(2, 1)
