@@ -11,6 +11,7 @@ in one value, and otherwise an array assembled of parts. `Kernel.batched` writes
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -94,10 +95,10 @@ class Batch(NamedTuple):
 
 def batched(program: Program) -> Program:
     """Make one step of many that are alike."""
-    most = max((len(step.operands) for step in program.steps), default=0)
-    if max([most, *program.counts().values()]) < LEAST:
-        return program
     batching = _Batching(program)
+    alike = Counter(batching.roles).values()
+    if max([*alike, *(len(step.operands) for step in program.steps)], default=0) < LEAST:
+        return program
     for batch in _agenda(program.steps, batching.roles):
         if len(batch) < LEAST or not batching.join(batch):
             for step in batch:
