@@ -8,7 +8,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from recordings import EVERY_RUNNER, LARGE, agree, vectors
+from recordings import EVERY_RUNNER, LARGE, RUNNERS, agree, vectors
 
 import varmat as vm
 from varmat.core.operation import Saved
@@ -320,3 +320,13 @@ def test_settings_of_operations_are_kept(runner):
 
 
 # --- rows of the elementwise table ---
+
+
+def test_a_constant_exponent_of_zero_has_no_derivative_anywhere() -> None:
+    """Also where the reciprocal is not finite."""
+    edge = np.array([5e-324, np.nan, 0.0, np.inf])
+    for exponent in (0, 0.0, np.zeros(4)):
+        for runner in RUNNERS:
+            recorded = vm.recorded(lambda x: np.sum(x**exponent), runner=runner)  # noqa: B023
+            recorded(np.ones(4))
+            np.testing.assert_array_equal(recorded(edge)[1], np.zeros(4))

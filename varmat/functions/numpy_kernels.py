@@ -13,7 +13,7 @@ import numpy as np
 from varmat.core.elementwise import Elementwise
 from varmat.functions.rows import formula
 from varmat.plain_arrays import BLOCK, blocks
-from varmat.programs.build.symbol import is_between
+from varmat.programs.build.symbol import is_between, is_symbol
 
 if TYPE_CHECKING:
     from varmat.typing import Function, Operand
@@ -152,7 +152,9 @@ class PowerBelow(Elementwise):
             # Where x and y are zero the exponent is 0 instead of -1, so that the derivative of the
             # power is 0 and not 0 * inf. A constant exponent of zero has the derivative 0 for every
             # x, also where 1 / x overflows.
-            constant = isinstance(y, (float, int, np.ndarray))
+            constant = isinstance(y, (float, int, np.ndarray)) or (
+                is_symbol(y) and y.value.is_constant
+            )
             return np.power(x, y - 1 + (y == 0 if constant else (x == 0) * (y == 0)))
         # For some 250 elements or more a quotient, with the check of its range, takes half as long
         # as a power. It is wrong where r is zero, or has overflowed or underflowed.
