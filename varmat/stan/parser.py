@@ -139,8 +139,8 @@ class _Reader:
 def _grammar() -> Any:
     # Lark's LALR, because the grammar is a file that reads like the manual, the time is linear in
     # the length of the program, and an error knows the words that could follow. PEG parsers (textX,
-    # parsimonious) try alternatives in turn and know only the farthest place. Earley's algorithm, of
-    # the same grammar, takes 85 times as long: 0.3 s for a short program. The tables take about
+    # parsimonious) try alternatives in turn and know only the farthest place. With this grammar
+    # Earley's algorithm takes 85 times as long, 0.3 s for a short program. The tables take about
     # 0.4 s, once in a process.
     try:
         import lark
