@@ -96,8 +96,7 @@ def test_matvars_agree(suffix):
     expect_ad_matvar(function("poisson_binomial", suffix), 1, np.array([0.3, 0.2, 0.6]))
 
 
-# The probability itself is the exponential of its logarithm, as that of all other distributions.
-@pytest.mark.parametrize("suffix", SUFFIXES[1:])
+@every_suffix
 def test_all_routes(suffix):
     f, counts = function("beta_binomial", suffix), np.array([3, 0])
     expect_ad(lambda alpha, beta: f(counts, 4, alpha, beta), np.array([2.0, 0.5]), 3.0)
