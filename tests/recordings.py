@@ -81,6 +81,23 @@ def in_threads(work, arguments):
         thread.join()
 
 
+def agree_in_threads(g, points, expected, rounds, rtol):
+    """Demand values and gradients of a recording that threads call at once, each at its point."""
+    barrier, wrong = threading.Barrier(len(points)), []
+
+    def work(k):
+        barrier.wait()
+        for _ in range(rounds):
+            value, gradient = g(points[k])
+            if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(
+                gradient, expected[k][1], rtol=rtol
+            ):
+                wrong.append(k)
+
+    in_threads(work, range(len(points)))
+    assert not wrong
+
+
 def vectors(n, count=3):
     rng = np.random.default_rng(n)
     return [(rng.normal(size=n),) for _ in range(count)]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gc
 import pickle
-import threading
 import tracemalloc
 
 import numpy as np
 import pytest
-from recordings import LARGE, X, Y, in_threads, on_numpy, vectors
+from recordings import LARGE, X, Y, agree_in_threads, on_numpy, vectors
 
 import varmat as vm
 from varmat.programs.ir.interpret import interpret
@@ -456,19 +455,7 @@ def test_threads_share_a_recording(recorded):
     g = recorded(counted)
     points = [p[0] for p in vectors(5, 8)]
     expected = [vm.value_and_grad(structured)(p) for p in points]
-    barrier, wrong = threading.Barrier(8), []
-
-    def work(k):
-        barrier.wait()
-        for _ in range(50):
-            value, gradient = g(points[k])
-            if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(
-                gradient, expected[k][1], rtol=1e-12
-            ):
-                wrong.append(k)
-
-    in_threads(work, range(8))
-    assert not wrong
+    agree_in_threads(g, points, expected, 50, 1e-12)
     assert len(evaluations) == 1
 
 

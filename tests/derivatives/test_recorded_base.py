@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-import threading
 import tracemalloc
 from collections import Counter
 
 import numpy as np
 import pytest
-from recordings import LARGE, in_threads, on_numpy, vectors
+from recordings import LARGE, agree_in_threads, on_numpy, vectors
 
 import varmat as vm
 from varmat.programs.ir.memory import Plan
@@ -241,19 +240,7 @@ def test_several_threads_record_several_shapes_at_once(recorded):
     points = [np.linspace(0.1, 1.0 + 0.1 * k, 2 + k % 3) for k in range(12)]
     expected = [eager(x) for x in points]
     shapes.clear()
-    barrier, wrong = threading.Barrier(len(points)), []
-
-    def work(k):
-        barrier.wait()
-        for _ in range(100):
-            value, gradient = g(points[k])
-            if value != pytest.approx(expected[k][0], rel=1e-13) or not np.allclose(
-                gradient, expected[k][1], rtol=1e-11
-            ):
-                wrong.append(k)
-
-    in_threads(work, range(len(points)))
-    assert not wrong
+    agree_in_threads(g, points, expected, 100, 1e-11)
     assert Counter(shapes) == {(2,): 1, (3,): 1, (4,): 1}
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from varmat.core.tape import Rule
     from varmat.typing import Entry, Operand
 
-# A part of an array with more sources than this is taken from the array that is put together.
+# A part of an array with more sources than this is put together once, and then is a source itself.
 _FEW = 16
 
 
