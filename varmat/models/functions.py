@@ -36,9 +36,13 @@ class Named:
     """
 
     def __init__(
-        self, title: str, function: Function, given: Mapping[str, Operand], by_dict: bool = True,
+        self,
+        title: str,
+        function: Function,
+        given: Mapping[str, Operand],
+        by_dict: bool = True,
         is_last: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not callable(function):
             raise TypeError(
                 f"Model: {title} is a {type(function).__name__}, but must be a function!"
