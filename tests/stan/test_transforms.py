@@ -25,9 +25,10 @@ DECLARED = [
     ("array[2] ordered[3] x", "for (i in 1:2) x[i] ~ normal([i, 1, 2]', 1);"),
     ("positive_ordered[3] x", "x ~ normal([0, 1, 2]', 1);"),
     ("sum_to_zero_vector[3] x", "x ~ normal([0, 1, 2]', 1);"),
-    ("sum_to_zero_matrix[2, 3] x", "to_vector(x) ~ normal(linspaced_vector(6, 1, 6), 2);"),
+    # Weights that are no sum of one of the row and one of the column.
+    ("sum_to_zero_matrix[3, 4] x", "to_vector(x) ~ normal(linspaced_vector(12, 1, 4)^3, 2);"),
     ("array[2] sum_to_zero_matrix[2, 3] x",
-     "for (i in 1:2) to_vector(x[i]) ~ normal(linspaced_vector(6, i, 6), 2);"),
+     "for (i in 1:2) to_vector(x[i]) ~ normal(linspaced_vector(6, i, 6)^3, 2);"),
     ("corr_matrix[3] x", "x[1, 2] ~ normal(1, 1); x[2, 3] ~ normal(2, 2); x[1, 3] ~ normal(0, 1);"),
     ("cov_matrix[2] x", "to_vector(x) ~ normal(linspaced_vector(4, 1, 4), 2);"),
     ("cholesky_factor_corr[3] x", "to_vector(x) ~ normal(linspaced_vector(9, 1, 9), 2);"),

@@ -177,8 +177,8 @@ def sum_to_zero_matrix_constrain(x: Operand, jacobian: bool = False) -> Result:
 
     Notes
     -----
-    `sum_to_zero_constrain` of all rows, and then of all columns. Linear, so the adjoint goes the
-    same way back.
+    `sum_to_zero_constrain` of all rows, and then of all columns, whose first row and column become
+    the last, as in Stan. Linear, so the adjoint goes the same way back.
 
     References
     ----------
@@ -194,7 +194,8 @@ def sum_to_zero_matrix_constrain(x: Operand, jacobian: bool = False) -> Result:
     x = operand(x, "sum_to_zero_matrix_constrain", "x")
     check_matrix("sum_to_zero_matrix_constrain", "x", x)
     rows = sum_to_zero_isometry(x)
-    y = np.matrix_transpose(sum_to_zero_isometry(np.matrix_transpose(rows)))
+    both = np.matrix_transpose(sum_to_zero_isometry(np.matrix_transpose(rows)))
+    y = np.roll(both, (-1, -1), (-2, -1))
     return (y, 0.0) if jacobian else y
 
 
@@ -219,7 +220,8 @@ def sum_to_zero_matrix_free(y: Operand) -> Result:
 
     Notes
     -----
-    Linear: `sum_to_zero_free` of all rows, and then of all columns.
+    Linear: `sum_to_zero_free` of all rows, and then of all columns, the last of which become the
+    first.
 
     References
     ----------
@@ -239,5 +241,5 @@ def sum_to_zero_matrix_free(y: Operand) -> Result:
         )
     check_inside(zero, function, "sum(row of Zero sum matrix)", y, lambda y: np.sum(y, axis=-1))
     check_inside(zero, function, "sum(column of Zero sum matrix)", y, lambda y: np.sum(y, axis=-2))
-    rows = sum_to_zero_coordinates(y)
+    rows = sum_to_zero_coordinates(np.roll(y, (1, 1), (-2, -1)))
     return np.matrix_transpose(sum_to_zero_coordinates(np.matrix_transpose(rows)))
