@@ -108,10 +108,12 @@ def test_loops_branches_and_recursion() -> None:
         for (i in 1:10) { if (i == 3) continue; if (i == 6) break; a += i; }
         while (b < 7) { b += 2; }
         for (x in [[1, 2], [3, 4]]) c = 10 * c + x;
+        array[2] int f = {1, 2};
+        for (x in f) { f[2] = 7; c += x; }
         """,
         functions,
     )
-    assert (found["a"], found["b"], found["c"], found["d"], found["e"]) == (12, 8, 1324, 55, 17)
+    assert (found["a"], found["b"], found["c"], found["d"], found["e"]) == (12, 8, 1242, 55, 17)
 
 
 @pytest.mark.parametrize("size", [3, 12])

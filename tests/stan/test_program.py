@@ -151,6 +151,12 @@ def test_a_comparison_of_parameters_is_evaluated_at_each_point() -> None:
     """).model()
     assert model.log_density_gradient(np.array([2.0])) == (-2.0, [-1.0])
     assert model.log_density_gradient(np.array([-2.0])) == (-4.0, [2.0])
+    # They are integers: two that hold are 2, also in a recording.
+    model = vm.stan.Program(
+        "parameters { real x; } model { target += x * ((x > 0) + (x < 3) + (x > 1)); }"
+    ).model()
+    for x, slope in ((2.0, 3.0), (0.5, 2.0), (4.0, 2.0)):
+        assert model.log_density_gradient(np.array([x])) == (slope * x, [slope])
 
 
 def test_programs_are_pickled_by_their_source() -> None:

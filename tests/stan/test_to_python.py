@@ -126,6 +126,37 @@ PROGRAMS = {
           target += log_sum_exp(to_array_1d(z)) + log_sum_exp(z[1, 1], z[K, 2]);
           target += segment(s, 2, 1)[1];
         }""", {"K": 2, "n": [3, 0], "x": [[0.1, 0.2], [0.5, -1.0]]}),
+    # Arrays are copied, integers divided, comparisons added up and axes put in order.
+    "values": ("""
+        functions {
+          vector same(vector x) { return x; }
+          real bump_lp(real x) { target += x; return 3 * x; }
+        }
+        data { int N; array[N] int g; matrix[2, 3] X; array[2] matrix[2, 2] A; }
+        parameters { real p; }
+        model {
+          vector[3] a = p * [1, 2, 3]';
+          matrix[2, 3] m = X;
+          vector[3] b = a; vector[2] c = a[1:2]; vector[3] d = same(a); matrix[3, 2] n = m';
+          tuple(vector[3], real) both = (a, p);
+          a[1] = 5;
+          m[1, 1] = 7;
+          target += b[1] + c[1] ^ 2 + d[1] ^ 3 + n[1, 1] * p + both.1[1] * 2;
+          if (N > 1) target += a;
+          a[2] = 9;
+          for (e in a) { a[3] = 11; target += e * p; }
+          int i = 7;
+          i /= 2;
+          target += i * p + size(X) * p^2 + cols(X[1]) * p^3 + rows(a') * p + cols(a) * p;
+          p ~ normal(bump_lp(p), 1);
+          target += p * ((g[1] > 0) + (g[2] > 0) - -(g[3] > 0)) + p^2 * (N && 4) + p * (0 || N);
+          target += 0.5 * target();
+          matrix[2, 2] B = A[2, 1:2, g[1:2]];
+          B[{2, 1}, {2}] = [[p], [1]];
+          target += p * B[1, 2] + p^2 * B[2, 1] + A[1, {2, 1}, {1, 2}][1, 2] * p + g[2] ^ (-N) * p;
+          target += sum(append_row(a, p) .* linspaced_vector(4, 1, 4));
+        }""", {"N": 3, "g": [2, 1, 2], "X": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]],
+               "A": [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]}),
 }  # fmt: skip
 
 
@@ -161,7 +192,14 @@ def test_numbers_are_those_of_the_program(name):
         translated.check_gradient(point)
 
 
-def test_what_cannot_be_written_is_named():
-    program = Program("parameters { complex z; } model { }")
-    with pytest.raises(StanError, match="to_python cannot write a parameter of type complex"):
-        to_python(program.tree)
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("parameters { complex z; } model { }", "a parameter of type complex"),
+        ("functions { real f(real x) { return x; } real f(vector x) { return x[1]; } }",
+         "several functions f"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_written_is_named(source, what):
+    with pytest.raises(StanError, match=f"to_python cannot write {what}"):
+        to_python(Program(source).tree)

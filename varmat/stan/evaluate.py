@@ -432,6 +432,8 @@ class Translator(Expressions):
 
     def foreach_loop(self, w: s.ForEach) -> Executed:
         values, kind = self.expression(w.values), w.values.type
+        # A variable is read in each pass, as in compiled programs, because passes may assign to it.
+        again = values if isinstance(w.values, s.VariableName) else None
         element = kind.element if isinstance(kind, ArrayType) else types.REAL
         with self.scope():
             place = self.declare(w.name, element)
@@ -439,10 +441,10 @@ class Translator(Expressions):
 
         def passes(f: Frame) -> Iterator[None]:
             whole = values(f)
-            if kind in MATRICES:
-                whole = np.reshape(np.transpose(whole), -1)
-            for i in range(len(whole)):
-                f[place] = scalar(whole[i])
+            # Row by row, as compiled programs do; by Stan's manual it were by columns.
+            places = np.ndindex(np.shape(whole)) if kind in MATRICES else range(len(whole))
+            for i in places:
+                f[place] = scalar((again(f) if again else whole)[i])
                 yield
 
         return self.loop(body, passes)

@@ -37,6 +37,7 @@ _OPERATORS = {
     "/": ("/", PRODUCT),
     "./": ("/", PRODUCT), "^": ("**", POWER), ".^": ("**", POWER),
 }  # fmt: skip
+_CONDITIONS = {name for name, (_, found) in _OPERATORS.items() if found in (OR, AND, COMPARED)}
 # Functions of Stan that are NumPy's; the others have their own name in varmat, or a text here, with
 # the arguments {0}, {1}, ... as operands, {f0} on their own, and {m0} less 1.
 _NUMPY = {
@@ -50,7 +51,6 @@ _NUMPY = {
     "diag_matrix": "diag", "log2": "log2",
 }  # fmt: skip
 _TEXTS = {
-    "rows": ("{0}.shape[0]", ATOM), "cols": ("{0}.shape[1]", ATOM), "size": ("len({f0})", ATOM),
     "num_elements": ("np.size({f0})", ATOM), "inv": ("1 / {0}", PRODUCT),
     "dot_product": ("{0} @ {1}", PRODUCT), "pow": ("{0} ** {1}", POWER),
     "head": ("{0}[:{f1}]", ATOM), "col": ("{0}[:, {m1}]", ATOM), "row": ("{0}[{m1}]", ATOM),
@@ -77,6 +77,14 @@ def added_arguments(name: str) -> list[str]:
     return ["rng"] * name.endswith("_rng") + ["terms"] * name.endswith("_lp")
 
 
+def may_be_view(e: s.Expression) -> bool:
+    """Whether the array of an expression may be a part of another one."""
+    if isinstance(e, s.Call):
+        return e.definition is not None or e.name not in _NUMPY or e.name == "diagonal"
+    is_transposed = isinstance(e, s.Unary) and e.operator == "'"
+    return is_transposed or isinstance(e, (s.VariableName, s.Indexed, s.Projection, s.Conditional))
+
+
 class ExpressionWriter:
     """Writes expressions.
 
@@ -98,6 +106,13 @@ class ExpressionWriter:
         text, found = self._expression(e)
         return f"({text})" if found < precedence else text
 
+    def condition(self, e: s.Expression, precedence: int = LOOSEST) -> str:
+        """The text of an expression of which only the truth counts."""
+        if not (isinstance(e, s.Binary) and e.operator in _CONDITIONS):
+            return self.text(e, precedence)
+        text, found = self._binary(e)
+        return f"({text})" if found < precedence else text
+
     def _expression(self, e: s.Expression) -> tuple[str, int]:
         match e:
             case s.Number():
@@ -113,14 +128,21 @@ class ExpressionWriter:
                 inner = self.text(e.operand, ATOM)
                 return (f"{inner}.T" if e.operand.type in MATRICES else inner), ATOM
             case s.Unary(operator="!"):
-                return f"not {self.text(e.operand, NOT)}", NOT
+                return f"not {self.condition(e.operand, NOT)}", NOT
             case s.Unary():
                 return f"{e.operator}{self.text(e.operand, SIGN)}", SIGN
+            case s.Binary() if e.operator in _CONDITIONS:
+                # A number, because NumPy's truth values do not add up.
+                if _OPERATORS[e.operator][1] != COMPARED:
+                    return f"int(bool({self.condition(e)}))", ATOM
+                if e.data:
+                    return f"int({self.condition(e)})", ATOM
+                return f"1 * {self.condition(e, SIGN)}", PRODUCT
             case s.Binary():
                 return self._binary(e)
             case s.Conditional():
-                parts = (self.text(x, OR) for x in (e.yes, e.condition, e.no))
-                return "{} if {} else {}".format(*parts), LOOSEST
+                yes, no = self.text(e.yes, OR), self.text(e.no, OR)
+                return f"{yes} if {self.condition(e.condition, OR)} else {no}", LOOSEST
             case s.Indexed():
                 return self._index(e), ATOM
             case s.Projection():
@@ -185,10 +207,19 @@ class ExpressionWriter:
         while len(parts) > 1 and parts[-1] == ":":
             parts.pop()
         base = self.text(e.base, ATOM)
+        if not arrays:
+            return f"{base}[{', '.join(parts)}]"
+        # Numbers in front are read first, because NumPy puts axes of separate arrays in front.
+        kinds = ["range" if isinstance(x, s.Range) else x.type for x in e.indices[: len(parts)]]
+        first = next(i for i, kind in enumerate(kinds) if kind != types.INT)
+        if first:
+            base, parts, kinds = f"{base}[{', '.join(parts[:first])}]", parts[first:], kinds[first:]
         if arrays > 1:
-            if any(":" in part for part in parts):
-                raise self.refusal(e, "several arrays of indices with ranges")
+            if len(parts) > arrays:
+                raise self.refusal(e, "several arrays of indices with ranges or numbers")
             return f"{base}[np.ix_({', '.join(parts)})]"
+        if kinds[0] == "range" and "range" in kinds[1:] and types.INT in kinds:
+            raise self.refusal(e, "an array of indices between ranges, with numbers")
         return f"{base}[{', '.join(parts)}]"
 
     def _binary(self, e: s.Binary) -> tuple[str, int]:
@@ -213,14 +244,18 @@ class ExpressionWriter:
         low, high = precedence, precedence + 1
         if precedence in (POWER, COMPARED):
             low, high = high, high if precedence == COMPARED else SIGN
-        text = f"{operator} {self.text(e.right, high)}"
+        as_operand = self.condition if precedence in (OR, AND) else self.text
+        text = f"{operator} {as_operand(e.right, high)}"
         first = e.left
         while e.operator in "+-" and isinstance(first, s.Binary) and first.operator in "+-":
             if first.type == types.INT:
                 break
             text = f"{first.operator} {self.text(first.right, high)} {text}"
             first = first.left
-        text = f"{self.text(first, low)} {text}"
+        if whole and precedence == POWER and not isinstance(e.right, s.Number):
+            text = f"float({self.text(first)}) {text}"
+        else:
+            text = f"{as_operand(first, low)} {text}"
         return (
             text.replace(" ** ", "**") if " " not in text.replace(" ** ", "") else text
         ), precedence
@@ -228,7 +263,7 @@ class ExpressionWriter:
     def _call(self, e: s.Call) -> tuple[str, int]:
         name, kinds = e.name, [each.type for each in e.arguments]
         if name == "target":
-            return "sum(terms)", ATOM
+            return "sum(map(np.sum, terms))", ATOM
         if e.definition is not None:
             arguments = [*map(self.text, e.arguments), *added_arguments(name)]
             return f"{renamed(name)}({', '.join(arguments)})", ATOM
@@ -296,6 +331,13 @@ class ExpressionWriter:
         """The text of a function that reads a part; None for other functions."""
         if name == "dims":
             return f"{self.text(e.arguments[0], ATOM)}.shape"
+        if name in ("size", "rows", "cols"):
+            (x,) = e.arguments
+            if kinds[0] in MATRICES:
+                text = f"{self.text(x, ATOM)}.shape[{int(name == 'cols')}]"
+                return f"np.size({self.text(x)})" if name == "size" else text
+            is_one = kinds[0] in {"size": SCALARS, "rows": ROWS, "cols": VECTORS}[name]
+            return "1" if is_one else f"len({self.text(x)})"
         if name == "tail":
             whole, n = (self.text(each, ATOM) for each in e.arguments)
             return f"{whole}[len({whole}) - {n}:]"
@@ -323,5 +365,9 @@ class ExpressionWriter:
             function = "vstack" if name == "append_row" else "column_stack"
         else:
             return None
-        parts = [f"[{self.text(x)}]" if x.type in SCALARS else self.text(x) for x in e.arguments]
+        parts = []
+        for x in e.arguments:
+            text = f"[{self.text(x)}]" if x.type in SCALARS else self.text(x)
+            self.of_variables |= text[0] == "[" and not x.data
+            parts.append(text if text[0] != "[" or x.data else f"np.array({text})")
         return f"np.{function}([{', '.join(parts)}])"

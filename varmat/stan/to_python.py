@@ -8,7 +8,13 @@ from collections.abc import Sequence
 import varmat as vm
 from varmat.stan import syntax as s
 from varmat.stan import types
-from varmat.stan.python_expressions import ATOM, ExpressionWriter, added_arguments, renamed
+from varmat.stan.python_expressions import (
+    ATOM,
+    ExpressionWriter,
+    added_arguments,
+    may_be_view,
+    renamed,
+)
 from varmat.stan.python_lines import wrapped
 from varmat.stan.values import MATRICES, SCALARS, innermost
 
@@ -98,14 +104,14 @@ class Printer(ExpressionWriter):
             case s.If():
                 self._if(statement, "if")
             case s.While():
-                self.line(f"while {self.text(statement.condition)}:")
+                self.line(f"while {self.condition(statement.condition)}:")
                 self.body(statement.body)
             case s.For():
                 self._for(statement)
             case s.ForEach():
                 values = self.text(statement.values, ATOM)
                 if statement.values.type in MATRICES:
-                    values = f"{values}.T.reshape(-1)"
+                    values = f"{values}.reshape(-1)"
                 self.line(f"for {renamed(statement.name)} in {values}:")
                 self.body(statement.body)
             case s.Braces() | s.Profiled():
@@ -141,7 +147,8 @@ class Printer(ExpressionWriter):
         if a.operator:
             combined = s.Binary(a.at, a.operator, a.target, a.value)
             combined.type = a.target.type
-            if a.target.type in SCALARS and a.operator in "+-*/":
+            is_whole = a.target.type == types.INT
+            if a.target.type in SCALARS and a.operator in ("+-*" if is_whole else "+-*/"):
                 self.line(f"{target} {a.operator}= {self.text(a.value)}")
             else:
                 self.line(f"{target} = {self.text(combined)}")
@@ -153,9 +160,15 @@ class Printer(ExpressionWriter):
         self.line(f"{target} = {value}")
 
     def _kept(self, name: str, kind: types.Type, value: s.Expression) -> str:
-        """The text of a value: a copy if elements of it are assigned later."""
+        """The text of a value: a copy if elements of it, or of what it may be a view of, are
+        assigned later.
+        """
+        if isinstance(value, s.TupleExpression):
+            return f"({', '.join(self._kept('', each.type, each) for each in value.elements)})"
         text = self.text(value)
-        if kind in SCALARS or name not in self._written or isinstance(innermost(kind), types.Tuple):
+        is_view = may_be_view(value) and not self._written.isdisjoint(s.names_in(value))
+        is_kept = kind in SCALARS or isinstance(innermost(kind), types.Tuple)
+        if is_kept or not (is_view or name in self._written):
             return text
         # A copy may hold variables, which data would refuse.
         self.of_variables |= innermost(kind) != types.INT and not self._is_data
@@ -163,7 +176,10 @@ class Printer(ExpressionWriter):
 
     def _density(self, statement: s.Tilde | s.TargetIncrement) -> str:
         if isinstance(statement, s.TargetIncrement):
-            return self.text(statement.value)
+            text = self.text(statement.value)
+            # A sum, because elements of a vector may be assigned later.
+            is_whole = statement.value.type not in SCALARS and self._collected is None
+            return f"np.sum({text})" if is_whole else text
         arguments = ", ".join(map(self.text, [statement.value, *statement.arguments]))
         name = statement.function
         if statement.definition is not None:
@@ -196,7 +212,7 @@ class Printer(ExpressionWriter):
         self.line(f"print({text})" if m.kind == "print" else f"raise vm.DomainError({text})")
 
     def _if(self, statement: s.If, word: str) -> None:
-        self.line(f"{word} {self.text(statement.condition)}:")
+        self.line(f"{word} {self.condition(statement.condition)}:")
         self.body(statement.body)
         if len(statement.otherwise) == 1 and isinstance(statement.otherwise[0], s.If):
             self._if(statement.otherwise[0], "elif")
@@ -221,9 +237,12 @@ class Printer(ExpressionWriter):
     def module(self) -> str:
         """The text of the module."""
         tree = self._tree
-        for definition in tree.functions:
-            if definition.body is not None:
-                self._function(definition)
+        defined = [each for each in tree.functions if each.body is not None]
+        names = [each.name for each in defined]
+        for definition in defined:
+            if names.count(definition.name) > 1:
+                raise self.refusal(definition, f"several functions {definition.name}")
+            self._function(definition)
         self.line("def make_model(data):")
         self._depth = 1
         self.line('"""The model with data, a dict of the names of the program."""')
@@ -386,20 +405,20 @@ def _is_straight(statements: Sequence[s.Statement]) -> bool:
     """
     read: set[str] = set()
     for each in statements:
-        if isinstance(each, (s.Braces, s.Profiled)):
+        inside = [*s.walk(each)]
+        if isinstance(each, (s.Braces, s.Profiled)) or any(
+            isinstance(x, s.Call) and (x.name == "target" or x.name.endswith("_lp")) for x in inside
+        ):
             return False
         if isinstance(each, (s.Tilde, s.TargetIncrement)):
             read |= {*s.names_in(each)}
             continue
-        inside = [*s.walk(each)]
-        if any(isinstance(x, (s.Tilde, s.TargetIncrement)) for x in inside) or any(
-            isinstance(x, s.Call) and (x.name == "target" or x.name.endswith("_lp")) for x in inside
-        ):
+        if any(isinstance(x, (s.Tilde, s.TargetIncrement)) for x in inside):
             return False
         changed = {s.root(x.target) for x in inside if isinstance(x, s.Assignment)}
         if changed & read:
             return False
-    return not any(isinstance(x, s.Call) and x.name == "target" for x in s.walk(statements))
+    return True
 
 
 def to_python(tree: s.ProgramTree) -> str:
