@@ -83,3 +83,16 @@ def test_a_dose_from_a_time_on_is_recorded(solver: Any) -> None:
     if solver is vm.ode_rk45:
         assert not recorded.program.python_steps()
         assert len(recorded._recordings) == 1
+
+
+def test_a_right_hand_side_that_cannot_be_recorded_is_called_as_it_is_written() -> None:
+    def rate(t: Any, y: Any, k: Any) -> Any:
+        return np.interp(t, [0.0, 1.0, 4.0], [0.0, 1.0, 0.0]) - k * y
+
+    def f(k: Any) -> Any:
+        return np.sum(vm.ode_rk45(rate, np.ones(1), 0.0, TIMES, k))
+
+    recorded, expected = vm.recorded(f), vm.value_and_grad(f)
+    for k in (0.7, 1.3):
+        np.testing.assert_allclose(recorded(k), expected(k), rtol=1e-12)
+    assert recorded.program is not None

@@ -279,7 +279,13 @@ def watched(tape: Tape, *reached: object) -> Iterator[None]:
     of_values, of_looks = refusals.of_values, refusals.of_looks
     # The scope is open and its variables refer to this tape: it changes its class.
     tape.__class__, tape.watch = WatchedTape, _looked_at
-    yield
+    try:
+        yield
+    except Exception:
+        # The error says so itself. One that a solver catches, which then calls a function as it is
+        # written, is none of a recording around this one.
+        refusals.of_values, refusals.of_looks = of_values, of_looks
+        raise
     if refusals.of_looks != of_looks:
         refuse_look()
     random.refuse_draws()
