@@ -509,6 +509,18 @@ def test_functions_that_write_into_their_argument():
         assert x.adj.tolist() == [5.0, 6.0]
 
 
+@pytest.mark.parametrize("dtype", [None, float])
+def test_an_array_of_an_array_is_a_copy(dtype):
+    def f(x):
+        a = np.zeros((2, 2))
+        a[0, 0] = x
+        b = np.array(a[0], dtype)
+        b[0] = 3.0 * x
+        return a[0, 0] + 10.0 * b[0]
+
+    assert vm.value_and_grad(f)(2.0) == (62.0, 31.0)
+
+
 def test_variables_and_arrays_that_wait_meet():
     """They meet on both sides of an operator, in place, and in functions of the library."""
     import scipy.sparse

@@ -110,10 +110,14 @@ def test_loops_branches_and_recursion() -> None:
         for (x in [[1, 2], [3, 4]]) c = 10 * c + x;
         array[2] int f = {1, 2};
         for (x in f) { f[2] = 7; c += x; }
+        vector[2] g = rep_vector(0, 2); row_vector[2] h = 1 - rep_row_vector(0, 2);
+        matrix[1, 1] k = rep_matrix(0, 1, 1);
+        g[2] = 0.5; h[1] /= 4; k[1, 1] += 0.75;
+        c += g[2] + h[1] + k[1, 1];
         """,
         functions,
     )
-    assert (found["a"], found["b"], found["c"], found["d"], found["e"]) == (12, 8, 1242, 55, 17)
+    assert (found["a"], found["b"], found["c"], found["d"], found["e"]) == (12, 8, 1243.5, 55, 17)
 
 
 @pytest.mark.parametrize("size", [3, 12])

@@ -137,6 +137,9 @@ PROGRAMS = {
         model {
           vector[3] a = p * [1, 2, 3]';
           matrix[2, 3] m = X;
+          row_vector[2] r = [0, 1];
+          r[2] = 0.5;
+          target += r[2] * p;
           vector[3] b = a; vector[2] c = a[1:2]; vector[3] d = same(a); matrix[3, 2] n = m';
           tuple(vector[3], real) both = (a, p);
           a[1] = 5;

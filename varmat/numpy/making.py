@@ -139,8 +139,9 @@ def array(
     if not is_differentiable(settled(x)):
         same = copy is not True and x is object and dtype in (None, x.dtype)
         return _with_axes(x if same else made(np.array(settled(x), dtype)), ndmin)
+    is_given = x is object
     x = _typed(array, settled(x) if dtype is not None else x, dtype)
-    return _with_axes(np.copy(x) if copy and x is object and np.ndim(x) else x, ndmin)
+    return _with_axes(np.copy(x) if copy and is_given and np.ndim(x) else x, ndmin)
 
 
 def _has_layout(x: Operand, function: Function) -> bool:

@@ -170,9 +170,11 @@ class Printer(ExpressionWriter):
         is_kept = kind in SCALARS or isinstance(innermost(kind), types.Tuple)
         if is_kept or not (is_view or name in self._written):
             return text
-        # A copy may hold variables, which data would refuse.
-        self.of_variables |= innermost(kind) != types.INT and not self._is_data
-        return f"np.copy({text})"
+        if innermost(kind) == types.INT:
+            return f"np.copy({text})"
+        # Of real numbers, also if the value has integers. A copy may hold variables.
+        self.of_variables |= not self._is_data
+        return f"np.array({text}, {'float' if innermost(kind) in _REAL else 'complex'})"
 
     def _density(self, statement: s.Tilde | s.TargetIncrement) -> str:
         if isinstance(statement, s.TargetIncrement):
@@ -392,6 +394,7 @@ class Printer(ExpressionWriter):
         return f"lambda {', '.join(names)}: {self.text(e)}" if names else self.text(e)
 
 
+_REAL = {types.REAL, types.VECTOR, types.ROW_VECTOR, types.MATRIX}
 _BLOCKS = ("transformed_data", "transformed_parameters", "model", "generated_quantities")
 
 

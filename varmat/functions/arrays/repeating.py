@@ -185,7 +185,7 @@ def rep_vector(x: Operand, n: int) -> Result:
     array([1.5, 1.5, 1.5])
     """
     _check_ndim("rep_vector", x, 0, "a scalar")
-    return _along_new_axes("rep_vector", x, n=n)
+    return _along_new_axes("rep_vector", _real(x), n=n)
 
 
 def rep_matrix(x: Operand, m: int, n: int | None = None) -> Result:
@@ -229,7 +229,7 @@ def rep_matrix(x: Operand, m: int, n: int | None = None) -> Result:
         _check_ndim("rep_matrix", x, 1, "a vector where only the number of columns is given")
         return np.transpose(_along_new_axes("rep_matrix", x, m=m))
     _check_ndim("rep_matrix", x, 0, "a scalar where the numbers of rows and columns are given")
-    return _along_new_axes("rep_matrix", x, m=m, n=n)
+    return _along_new_axes("rep_matrix", _real(x), m=m, n=n)
 
 
 def rep_array(x: Operand, *counts: int) -> Result:
@@ -267,6 +267,11 @@ def rep_array(x: Operand, *counts: int) -> Result:
            [1., 2.]])
     """
     return _along_new_axes("rep_array", x, **{f"counts[{i}]": n for i, n in enumerate(counts)})
+
+
+def _real(x: Operand) -> Operand:
+    """An integer as a real number, because vectors and matrices of Stan have no others."""
+    return float(x) if isinstance(x, (int, np.integer)) else x
 
 
 def _check_ndim(function: str, x: Operand, ndim: int, rule: str) -> None:
