@@ -166,10 +166,10 @@ class Precision(Covariance):
 
     def whiten(self, d: Operand) -> Result:
         self.residuals = d
-        return d.dot(self.factor)
+        return d @ self.factor
 
     def pull(self, z: Operand) -> Result:
-        return z.dot(self.factor.T)
+        return z @ self.factor.T
 
     def gradient(self, z: Operand, g: float, n: int, w: Operand = None) -> Result:
         return folded(self.factor, self.residuals, -g, n)

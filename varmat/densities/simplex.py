@@ -351,7 +351,7 @@ def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: KeptTerms) -> R
     if not _are_counts(n):
         return -math.inf
     total, sizes = add_reduce(n, axis=-1), add_reduce(alpha, axis=-1)
-    value = float(
+    value = number(
         add_reduce(_log_betas(sizes, total), None) - add_reduce(_log_betas(alpha, n), None)
     )
     if "constants" in keep:
