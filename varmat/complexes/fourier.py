@@ -5,8 +5,8 @@ conjugate transpose: the opposite transform with the other normalisation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,7 @@ from varmat.core.dispatch import BY_NAME, is_complex
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.rarer.signals.cosine_transforms import fitted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result, Setting, Shape
+from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result, Setting, Shape
 
 __all__ = ["fft", "fft2", "inv_fft", "inv_fft2"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.checks import check_square, check_values
 from varmat.functions.linalg import determinants, matmul, solves, systems
 from varmat.functions.linalg.lapack import MatrixError
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["eigendecompose", "eigenvalues", "eigenvectors"]
 

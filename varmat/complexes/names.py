@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.complexes.variable import ComplexVar, joined, parts, to_complex
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import broadcastable
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = [
     "ComplexVar",

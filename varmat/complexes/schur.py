@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.complexes.linear_algebra import square_matrix
 from varmat.complexes.operation import adjoint, complex_operation
 from varmat.core.errors import ShapeError
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["complex_schur_decompose", "complex_schur_decompose_t", "complex_schur_decompose_u"]
 

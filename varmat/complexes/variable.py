@@ -6,8 +6,6 @@ is ``d/dRe + i d/dIm`` of the real result."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core import dispatch
@@ -18,11 +16,7 @@ from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.variables import var
 from varmat.plain_arrays import scalar_item
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Function, Index, Operand, Result, Setting, Settings
+from varmat.typing import DTypeLike, Function, Index, Operand, Result, Setting, Settings
 
 __all__ = ["ComplexVar"]
 

@@ -31,10 +31,10 @@ from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.kernels.sparse import product_step
 from varmat.programs.record.entries import structured
 from varmat.programs.record.tape_programs import WRITERS, Operands, TapeProgram, writes
+from varmat.typing import Function, Operand, Result, Settings
 
 if TYPE_CHECKING:
     from varmat.densities.density import KeptTerms
-    from varmat.typing import Function, Operand, Result, Settings
 
 # Functions of counts, the last operand, that are long and often wanted in sums.
 COUNTED = (log_rising_factorial, zeta_difference, digamma_less_line)

@@ -23,12 +23,10 @@ from varmat.functions.arrays.shaping import read_only
 from varmat.functions.arrays.writing import WRITERS
 from varmat.numpy.parts import BYTES, Region, plain_part, taking
 from varmat.plain_arrays import Flat, is_basic, is_sparse_product
+from varmat.typing import DTypeLike, Function, Index, Operand, Settings
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from varmat.derivatives.structure import Arguments
-    from varmat.typing import Function, Index, Operand, Settings
 
 __all__ = ["Buffer"]
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,7 @@ from varmat.core.domains import Domain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import TOLERANCE, check_values
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape
 
 zero = Domain(f"0 to within {TOLERANCE}", lambda x: abs(x) <= TOLERANCE)
 # A nan is let through, and the transform of it is nan, as in Stan.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from math import log, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,9 +25,7 @@ from varmat.transforms.correlation_matrices import (
     size_of,
     squared,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = [
     "cholesky_factor_constrain",

@@ -9,7 +9,6 @@ numbers.
 from __future__ import annotations
 
 from math import log, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +17,7 @@ from varmat.core.errors import ShapeError
 from varmat.functions.checks import check_values
 from varmat.transforms.common import check_vector, operand
 from varmat.transforms.correlation_matrices import by_columns, correlation_factor, size_of, squared
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = ["read_corr_L", "read_corr_matrix", "read_cov_L", "read_cov_matrix"]
 

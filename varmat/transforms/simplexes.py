@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +22,7 @@ from varmat.transforms.common import (
     split,
     sum_over,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Shape
+from varmat.typing import Adjoint, Operand, Result, Shape
 
 __all__ = [
     "simplex_constrain",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +11,7 @@ from varmat.core.operation import operation
 from varmat.functions.checks import check_matrix
 from varmat.programs.build.symbol import Symbol, refuse
 from varmat.transforms.common import check_inside, check_vector, later_sums, operand, zero
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = [
     "sum_to_zero_constrain",

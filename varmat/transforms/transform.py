@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.core.variables import data
 from varmat.functions.checks import check_integer, check_values, is_watched
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Setting, Shape
+from varmat.typing import Function, Operand, Result, Setting, Shape
 
 __all__ = ["Transform"]
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.densities.bounded import uniform_lpdf
 from varmat.densities.cumulative.row import Tail, Tails, cumulative
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["uniform_cdf", "uniform_lccdf", "uniform_lcdf"]
 

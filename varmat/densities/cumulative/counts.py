@@ -4,8 +4,6 @@ Yule-Simon.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.densities.bernoulli import bernoulli_lpmf
@@ -15,9 +13,7 @@ from varmat.densities.finite_populations import discrete_range_lpmf
 from varmat.functions.special.gamma_functions import lbeta
 from varmat.functions.special.logistic_functions import log1m_exp
 from varmat.functions.special.zeta_functions import zeta_difference
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = [
     "bernoulli_cdf", "bernoulli_lccdf", "bernoulli_lcdf", "discrete_range_cdf",

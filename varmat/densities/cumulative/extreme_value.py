@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.densities.cumulative.row import POSITIVE, Tail, Tails, cumulative, less, within
 from varmat.densities.extreme_value import frechet_lpdf, gumbel_lpdf
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = [
     "frechet_cdf",
@@ -22,8 +16,6 @@ __all__ = [
     "gumbel_lccdf",
     "gumbel_lcdf",
 ]
-
-INF = math.inf
 
 
 # These are the formulas of the Weibull distribution with the two probabilities exchanged.

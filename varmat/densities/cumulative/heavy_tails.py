@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.densities.cumulative.row import POSITIVE, Tail, Tails, cumulative, less, within
 from varmat.densities.heavy_tails import loglogistic_lpdf, pareto_lpdf, pareto_type_2_lpdf
 from varmat.functions.special.logistic_functions import expit, log_expit
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = [
     "loglogistic_cdf", "loglogistic_lccdf", "loglogistic_lcdf", "pareto_cdf", "pareto_lccdf",
      "pareto_lcdf",
     "pareto_type_2_cdf", "pareto_type_2_lccdf", "pareto_type_2_lcdf",
 ]  # fmt: skip
-
-INF = math.inf
 
 
 # With t = alpha log(1 + u) the probability above is exp(-t). Next to the smallest possible

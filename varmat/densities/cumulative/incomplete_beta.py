@@ -9,7 +9,7 @@ then stands at the end at which it is zero and costs nothing."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from varmat.densities.bounded import beta_lpdf, beta_proportion_lpdf
 from varmat.densities.counts import neg_binomial_2_lpmf, neg_binomial_lpmf
 from varmat.densities.cumulative.row import COUNTS, POSITIVE, Tail, Tails, cumulative, scaled
 from varmat.densities.location_scale import student_t_lpdf
-from varmat.functions.special import dispersion_tails  # noqa: F401 - its rows are named in the expressions below
 from varmat.functions.special.dispersion_tails import (
     negative_binomial_above,
     negative_binomial_below,
@@ -33,9 +32,7 @@ from varmat.functions.special.log_incomplete import (
     log_betaincc,
     log_betaincc_derivative,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "beta_cdf", "beta_lccdf", "beta_lcdf", "beta_proportion_cdf", "beta_proportion_lccdf",
@@ -46,7 +43,6 @@ __all__ = [
      "student_t_lccdf", "student_t_lcdf",
 ]  # fmt: skip
 
-INF = math.inf
 LOG_HALF = math.log(0.5)
 
 

@@ -7,8 +7,7 @@ are rows of the elementwise table, accurate in both tails and for all shapes."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,10 +21,7 @@ from varmat.functions.special.log_incomplete import (
     log_gammaincc,
     log_gammaincc_derivative,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
-
+from varmat.typing import Function, Operand
 
 __all__ = [
     "chi_square_cdf", "chi_square_lccdf", "chi_square_lcdf", "gamma_cdf", "gamma_lccdf",
@@ -35,8 +31,6 @@ __all__ = [
     "poisson_cdf", "poisson_lccdf", "poisson_lcdf",
     "scaled_inv_chi_square_cdf", "scaled_inv_chi_square_lccdf", "scaled_inv_chi_square_lcdf",
 ]  # fmt: skip
-
-INF = math.inf
 
 
 class Gamma(NamedTuple):

@@ -5,7 +5,6 @@ Cauchy.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +14,7 @@ from varmat.densities.normal import normal_lpdf, std_normal_lpdf
 from varmat.densities.positive import lognormal_lpdf
 from varmat.functions.special.error_functions import erfcx, log_ndtr
 from varmat.functions.special.logistic_functions import expit, log_expit
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = [
     "cauchy_cdf", "cauchy_lccdf", "cauchy_lcdf", "double_exponential_cdf",
@@ -32,7 +28,6 @@ __all__ = [
 ROOT_HALF = math.sqrt(0.5)
 ROOT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 LOG_HALF = math.log(0.5)
-INF = math.inf
 
 
 def mills(z: Operand) -> Operand:

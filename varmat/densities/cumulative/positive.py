@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.densities.cumulative.row import POSITIVE, Tail, Tails, cumulative, less, within
 from varmat.densities.positive import exponential_lpdf, rayleigh_lpdf, weibull_lpdf
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = [
     "exponential_cdf", "exponential_lccdf", "exponential_lcdf",
     "rayleigh_cdf", "rayleigh_lccdf", "rayleigh_lcdf", "weibull_cdf", "weibull_lccdf",
      "weibull_lcdf",
 ]  # fmt: skip
-
-INF = math.inf
 
 
 def _exponential(x: Operand, beta: Operand, quick: bool) -> Tails:

@@ -25,12 +25,12 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.domains import Domain
-from varmat.core.operation import is_differentiable
+from varmat.core.operation import Operation, is_differentiable
 from varmat.core.variables import Var
 from varmat.densities.density import argument_lines, ieee, positional, typed
 from varmat.densities.pointwise import Pointwise
@@ -39,10 +39,7 @@ from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate
 from varmat.functions.checks import fixed, is_held
 from varmat.functions.special.logistic_functions import exprel, log1m_exp
 from varmat.programs.build.symbol import Symbol
-
-if TYPE_CHECKING:
-    from varmat.core.operation import Operation
-    from varmat.typing import Adjoint, Operand, Result, Setting
+from varmat.typing import Adjoint, Operand, Result, Setting
 
 __all__ = ["Cumulative", "LogCumulative", "Tail", "Tails", "cumulative", "less", "scaled", "within"]
 

@@ -5,7 +5,6 @@ modified normal.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,18 +19,13 @@ from varmat.densities.skewed import (
 )
 from varmat.functions.special.error_functions import log_ndtr
 from varmat.functions.special.log_normal_tails import log_exp_mod_normal, log_skew_normal
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = [
     "exp_mod_normal_cdf", "exp_mod_normal_lccdf", "exp_mod_normal_lcdf",
     "skew_double_exponential_cdf", "skew_double_exponential_lccdf", "skew_double_exponential_lcdf",
     "skew_normal_cdf", "skew_normal_lccdf", "skew_normal_lcdf",
 ]  # fmt: skip
-
-INF = math.inf
 
 
 # The probability is tau e below mu, and 1 - (1 - tau) f above it.

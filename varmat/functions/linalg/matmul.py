@@ -24,12 +24,11 @@ from varmat.functions.sparse.products import data_times_right, times_data
 from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.ir.program import Value
 from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape, Thunk
 
 if TYPE_CHECKING:
     from varmat.programs.build.builder import Builder
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape, Thunk
 
-__all__: list[str] = []
 # For matrices of up to so many elements their order in memory makes no difference.
 ORDER_MATTERS = 1024
 

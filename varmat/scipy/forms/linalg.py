@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.errors import ShapeError
@@ -16,9 +14,7 @@ from varmat.functions.rarer.linalg.decompositions import eigh as generalised_eig
 from varmat.functions.rarer.linalg.decompositions import eigvalsh as generalised_eigvalsh
 from varmat.functions.rarer.linalg.decompositions import lu, polar_decompose
 from varmat.functions.rarer.linalg.matrix_equations import solve_continuous_lyapunov
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Setting
+from varmat.typing import Operand, Result, Setting
 
 _POSITIVE = ("pos", "positive definite")
 _SYMMETRIC = ("sym", "symmetric", "her", "hermitian")

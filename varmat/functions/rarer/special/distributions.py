@@ -14,8 +14,6 @@ import numpy as np
 from varmat.core.rules import ZERO
 from varmat.functions.rarer.special.further_rows import POLISHED, direct, inverse, of_scipy, row
 
-__all__: list[str] = []
-
 _P, _Q = (
     "gammainc(mpf({}), 0, {}, regularized=True)",
     "gammainc(mpf({}), {}, inf, regularized=True)",

@@ -7,7 +7,6 @@ integrands are positive, so they are computed directly and nothing cancels."""
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +14,7 @@ from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS
 from varmat.functions.rarer.special.further_rows import of_scipy, results, row, rows
 from varmat.functions.special.quadrature import on_domain
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 # The step of the trapezoidal rule in log t, whose error is exp(-2 pi**2 / step), and how far the
 # nodes reach beyond the operands.

@@ -6,7 +6,6 @@ Importing this module imports their tables. It is imported when such a ufunc fir
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from varmat.core.dispatch import SPECIAL
 from varmat.functions.rarer.special import distributions as special_distributions
@@ -18,11 +17,7 @@ from varmat.functions.rarer.special import sums as special_sums
 from varmat.functions.rarer.special import waves as special_waves
 from varmat.functions.rarer.special.further_rows import ANSWERS
 from varmat.functions.special.zeta_functions import zeta
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand, Result
 
 TABLES = (
     special_distributions,

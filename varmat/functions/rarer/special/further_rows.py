@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +17,7 @@ from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS, Elementwise, new_row
 from varmat.core.rules import OPERANDS
 from varmat.functions.rows import formula, hold_constant, scipy_special
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Setting
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand, Result, Setting
 
 # By SciPy's name: what answers for it, the rows behind that (one for each result), and the note for
 # the documentation.

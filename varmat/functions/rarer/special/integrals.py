@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.rarer.special.further_rows import of_scipy, results, row, rows
 from varmat.functions.rows import DEGREE
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 _ORDER = ("the order x",)
 _SPECFUN = (

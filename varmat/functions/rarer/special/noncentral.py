@@ -7,17 +7,12 @@ are confluent hypergeometric functions. There is no derivative in the degrees of
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.rarer.special.further_rows import POLISHED, direct, inverse, of_scipy, row
 from varmat.functions.special.quadrature import gauss
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 _DF = "the degrees of freedom {}"
 _SEARCH = "The value is what SciPy's search finds, to about 1e-11"

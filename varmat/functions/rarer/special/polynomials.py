@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from math import factorial
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.rarer.special.further_rows import of_scipy, row
 from varmat.functions.special.quadrature import on_domain
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 _DEGREE = "the degree x"
 

@@ -7,17 +7,12 @@ from __future__ import annotations
 from functools import cache
 from math import comb, factorial, lgamma
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.rarer.special.further_rows import inverse, of_scipy, row
 from varmat.functions.special.quadrature import on_domain
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 # Faddeeva's function w and its derivatives. The code is twice the order, plus one for the imaginary
 # part.

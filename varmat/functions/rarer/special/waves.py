@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from math import factorial
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,11 +21,7 @@ from varmat.functions.rarer.special.further_rows import (
     row,
 )
 from varmat.functions.special.quadrature import on_domain
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain, Setting
-
-__all__: list[str] = []
+from varmat.typing import Plain, Setting
 
 # For larger parameters, and for orders beyond 1000, the matrices would be too large, and the
 # derivative is nan.
