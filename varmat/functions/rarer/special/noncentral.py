@@ -83,8 +83,10 @@ f = Distribution(
     (
         None,
         None,
-        f"-0.5 * {_WEIGHT} / ({_A} * beta({_A}, {_B})) * hyp1f1({_A} + {_B}, {_A} + 1.0, 0.5 * "
-        f"{{2}} * {_Y})",
+        (
+            f"-0.5 * {_WEIGHT} / ({_A} * beta({_A}, {_B})) * hyp1f1({_A} + {_B}, {_A} + 1.0, 0.5 * "
+            f"{{2}} * {_Y})"
+        ),
         f"{_WEIGHT} / (beta({_A}, {_B}) * {{3}}) * hyp1f1({_A} + {_B}, {_A}, 0.5 * {{2}} * {_Y})",
     ),
     "fsum(exp(-{2} / 2) * ({2} / 2)**k / factorial(k) * betainc({0} / 2 + k, {1} / 2, 0, {0} * {3} "
