@@ -15,6 +15,7 @@ from varmat.complexes.variable import parts
 from varmat.core.dispatch import BY_NAME, is_complex
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
+from varmat.functions.checks import check_choice, misfit
 from varmat.functions.rarer.signals.cosine_transforms import fitted
 from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result, Setting, Shape
 
@@ -88,10 +89,7 @@ def _along(op: ComplexOperation, a: Operand, n: Operand, axis: int, norm: str | 
     if op is complex_rfft and is_complex(a):
         raise TypeError(f"{name}: a is complex, but must be real; use np.fft.fft")
     norm = "backward" if norm is None else norm
-    if norm not in OPPOSITE:
-        raise DomainError(
-            f"{name}: norm is {norm!r}, but must be 'backward', 'ortho' or 'forward'!"
-        )
+    check_choice(name, "norm", norm, "backward", "ortho", "forward")
     axis = range(np.ndim(a))[axis]
     if n is None:
         n = 2 * (np.shape(a)[axis] - 1) if op is complex_irfft else np.shape(a)[axis]
@@ -184,10 +182,7 @@ _shifted("ifftshift", -1)
 def _stan(name: str, x: Operand, axes: int, transform: Operand) -> Result:
     x = x if is_complex(x) else as_operand(x, f"{name}: the argument")
     if np.ndim(x) != axes:
-        raise ShapeError(
-            f"{name}: the argument has shape {np.shape(x)}, but must be a "
-            f"{('vector', 'matrix')[axes - 1]}!"
-        )
+        raise misfit(name, "the argument", np.shape(x), f"be a {('vector', 'matrix')[axes - 1]}")
     if not np.size(x):
         return x + 0j
     re, im = parts(x, f"{name}: the argument")

@@ -13,8 +13,7 @@ from math import log, prod
 import numpy as np
 
 from varmat.core.domains import Domain, positive_finite
-from varmat.core.errors import ShapeError
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, misfit
 from varmat.transforms.common import check_vector, operand
 from varmat.transforms.correlation_matrices import by_columns, correlation_factor, size_of, squared
 from varmat.typing import Operand, Result
@@ -43,10 +42,7 @@ def _cov_factor(function: str, z: Operand, sds: Operand, jacobian: bool) -> Resu
     k = np.shape(sds)[-1]
     check_values(lambda s: positive_finite.check(function, "sds", s), sds)
     if np.shape(z)[:-1] != np.shape(sds)[:-1]:
-        raise ShapeError(
-            f"{function}: sds has shape {np.shape(sds)}, but must go with z, of shape "
-            f"{np.shape(z)}!"
-        )
+        raise misfit(function, "sds", np.shape(sds), f"go with z, of shape {np.shape(z)}")
     factor = _corr_factor(function, z, k, jacobian)
     if not jacobian:
         return sds[..., None] * factor

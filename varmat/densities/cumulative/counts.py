@@ -75,7 +75,6 @@ def _discrete_range(x: Operand, lower: Operand, upper: Operand) -> Tails:
 discrete_range_cdf, discrete_range_lcdf, discrete_range_lccdf = cumulative(
     discrete_range_lpmf,
     _discrete_range,
-    points=[(3, 1, 5), (0, -2, 4), (1, 1, 5), (-1, -3, 40)],
     tails=[(1, 1, 10**9), (10**9 - 1, 1, 10**9)],
     start=lambda y, lower, *_: y >= lower,
     before=(0, -7),
@@ -105,7 +104,6 @@ def _yule_simon(x: Operand, alpha: Operand) -> Tails:
 yule_simon_cdf, yule_simon_lcdf, yule_simon_lccdf = cumulative(
     yule_simon_lpmf,
     _yule_simon,
-    points=[(1, 0.7), (3, 2.5), (12, 1.0), (40, 6.0)],
     tails=[(10**6, 1.5), (3, 1e8)],
     start=lambda n, *_: n >= 1.0,
     before=(0, -1),

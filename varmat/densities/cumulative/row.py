@@ -317,7 +317,7 @@ def cumulative(
     density: Univariate,
     tails_of: Callable[..., Tails],
     *,
-    points: Sequence[tuple[float, ...]],
+    points: Sequence[tuple[float, ...]] = (),
     tails: Sequence[tuple[float, ...]] = (),
     before: Sequence[float | tuple[float, ...]] = (-math.inf,),
     after: Sequence[float | tuple[float, ...]] = (math.inf,),
@@ -341,8 +341,8 @@ def cumulative(
         that above it. Its docstring is the formula, and an example: the docstrings have these as
         Notes and Examples.
     points, tails : sequence of tuples
-        Arguments for the tests: in the bulk, where values and derivatives are right to 1e-12; in
-        the tails, where they are right to 1e-9.
+        Arguments for the tests: in the bulk, where values and derivatives are right to 1e-12, those
+        of the density by default; in the tails, where they are right to 1e-9.
     before, after : sequence of float or tuple
         Observations for the tests, for which `start`, or `end`, does not hold: with the parameters
         of the first point, or all arguments.
@@ -371,7 +371,7 @@ def cumulative(
     module = sys._getframe(1).f_globals["__name__"]
     family, _, _ = density.name.rpartition("_")
     arguments = dict(density.arguments)
-    observation = next(iter(arguments))
+    observation, points = next(iter(arguments)), tuple(points) or density.points
     if observed is not None:
         arguments[observation] = (arguments[observation][0], observed)
 
@@ -380,7 +380,7 @@ def cumulative(
     ) -> LogCumulative:
         form = _form_of(tails_of, side, support, other, inside, density.demand, quick)
         row = kind(f"{family}_{suffix}", density, arguments, form)
-        row.__module__, row.points, row.tails, row.outside = module, tuple(points), tuple(tails), ()
+        row.__module__, row.points, row.tails, row.outside = module, points, tuple(tails), ()
         return row
 
     inner = made(_Inner, "cdf", 0, start, end)
