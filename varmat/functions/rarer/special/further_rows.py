@@ -209,7 +209,10 @@ class Distribution(NamedTuple):
         """The row of the probability itself."""
         texts = tuple(text and f"{self.sign}g * ({text.format(*OPERANDS)})" for text in self.slopes)
         reference = self.reference.format(*OPERANDS)
-        shared = {"domain": ", ".join(filter(None, self.conditions)), "held": self.held}
+        shared: dict[str, Any] = {
+            "domain": ", ".join(filter(None, self.conditions)),
+            "held": self.held,
+        }
         return row(name, texts, about, reference, points, **(shared | settings))
 
     def inverse(
