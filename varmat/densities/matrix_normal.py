@@ -3,8 +3,6 @@ processes as rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import finite, positive_finite
@@ -29,9 +27,7 @@ from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import half_triangle, mirrored
 from varmat.programs.build.symbol import number
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["matrix_normal_prec_lpdf", "multi_gp_cholesky_lpdf", "multi_gp_lpdf"]
 
