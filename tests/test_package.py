@@ -213,7 +213,10 @@ def test_wrong_numbers_of_arguments(call, message):
 
 
 def imported(path: Path) -> set[str]:
-    """Return the subpackages of varmat that a module imports; an empty name is varmat itself."""
+    """Return the subpackages of varmat that a module imports; an empty name is varmat itself.
+
+    Annotations may want `varmat.typing` anywhere above what it imports.
+    """
     found = set()
     _, nodes, ignored = parsed(path)
     for node in (node for node in nodes if node not in ignored):
@@ -223,8 +226,8 @@ def imported(path: Path) -> set[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
             first, _, rest = name.partition(".")
-            if first == "varmat":
-                part = rest.split(".")[0]
+            part = rest.split(".")[0]
+            if first == "varmat" and part != "typing":
                 found.add(part if part in BELOW else "")
     return found
 

@@ -4,8 +4,10 @@ variables.
 
 import typing as _typing
 from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 
-from varmat import derivatives, functions, transforms
+from varmat import functions as functions
+from varmat import transforms as transforms
 from varmat import typing as typing
 from varmat.core import dispatch as _dispatch
 from varmat.core.callbacks import make_callback_var as make_callback_var
@@ -218,92 +220,10 @@ _dispatch.LATER.append("varmat.complexes")
 
 # What is there from the start; `__all__` has the names of the later modules too.
 _NAMES = [
-    "DataError",
-    "DomainError",
-    "Dual",
-    "MatVar",
-    "Saved",
-    "ShapeError",
-    "TapeError",
-    "Var",
-    "VarMat",
-    "elementwise",
-    "keep_alive",
-    "make_callback_var",
-    "matvar",
-    "nested",
-    "operation",
-    "print_stack",
-    "profile",
-    "recover_memory",
-    "reverse_pass_callback",
-    "set_zero_all_adjoints",
-    "to_matvar",
-    "to_varmat",
-    "value",
-    "var",
+    name
+    for name, thing in globals().items()
+    if not name.startswith("_") and not isinstance(thing, _ModuleType)
 ]
-_NAMES += derivatives.__all__
-_NAMES += functions.arrays.constant_arrays.__all__
-_NAMES += functions.arrays.constant_values.__all__
-_NAMES += functions.arrays.containers.__all__
-_NAMES += functions.arrays.cumulative.__all__
-_NAMES += functions.arrays.diagonals.__all__
-_NAMES += functions.arrays.exponentials.__all__
-_NAMES += functions.arrays.joining.__all__
-_NAMES += functions.arrays.orderings.__all__
-_NAMES += functions.arrays.reductions.__all__
-_NAMES += functions.arrays.repeating.__all__
-_NAMES += functions.arrays.shaping.__all__
-_NAMES += functions.arrays.spreads.__all__
-_NAMES += functions.arrays.sums.__all__
-_NAMES += functions.covariances.__all__
-_NAMES += functions.linalg.cholesky.__all__
-_NAMES += functions.linalg.determinants.__all__
-_NAMES += functions.linalg.diagonal_products.__all__
-_NAMES += functions.linalg.dot_products.__all__
-_NAMES += functions.linalg.eigenvalues.__all__
-_NAMES += functions.linalg.gram_matrices.__all__
-_NAMES += functions.linalg.inverse_forms.__all__
-_NAMES += functions.linalg.least_squares.__all__
-_NAMES += functions.linalg.matrix_functions.__all__
-_NAMES += functions.linalg.norms.__all__
-_NAMES += functions.linalg.products.__all__
-_NAMES += functions.linalg.qr.__all__
-_NAMES += functions.linalg.quadratic_forms.__all__
-_NAMES += functions.linalg.singular_values.__all__
-_NAMES += functions.linalg.solves.__all__
-_NAMES += functions.linalg.spd_solves.__all__
-_NAMES += functions.linalg.triangular_solves.__all__
-_NAMES += functions.signals.lags.__all__
-_NAMES += functions.signals.recurrences.__all__
-_NAMES += functions.sparse.solves.__all__
-_NAMES += functions.sparse.stan_form.__all__
-_NAMES += functions.sparse.variable.__all__
-_NAMES += functions.special.bessel_functions.__all__
-_NAMES += functions.special.deviances.__all__
-_NAMES += functions.special.entropies_and_losses.__all__
-_NAMES += functions.special.error_functions.__all__
-_NAMES += functions.special.exponential_integrals.__all__
-_NAMES += functions.special.gamma_functions.__all__
-_NAMES += functions.special.generalised_hypergeometric.__all__
-_NAMES += functions.special.hypergeometric_functions.__all__
-_NAMES += functions.special.incomplete_functions.__all__
-_NAMES += functions.special.log_incomplete.__all__
-_NAMES += functions.special.log_normal_tails.__all__
-_NAMES += functions.special.logistic_functions.__all__
-_NAMES += functions.special.powers_and_arithmetic.__all__
-_NAMES += functions.special.stirling.__all__
-_NAMES += functions.special.zeta_functions.__all__
-_NAMES += transforms.bounded.__all__
-_NAMES += transforms.correlation_matrices.__all__
-_NAMES += transforms.covariance_matrices.__all__
-_NAMES += transforms.elementwise.__all__
-_NAMES += transforms.ordered.__all__
-_NAMES += transforms.readers.__all__
-_NAMES += transforms.simplexes.__all__
-_NAMES += transforms.sum_to_zero.__all__
-_NAMES += transforms.unit_vectors.__all__
 
 
 if _typing.TYPE_CHECKING:

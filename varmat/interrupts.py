@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__: list[str] = []
-
 
 def from_signal(error: BaseException) -> bool:
     """Whether an error came from outside the computation: the handler of a signal raised it, or it

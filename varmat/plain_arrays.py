@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from varmat.typing import Axis, Function, Index, Operand, Plain, Shape
 
-__all__: list[str] = []
 
 # NumPy takes 15 to 40 ns for each row of a few elements. Matrices with at most so many columns and
 # at least so many rows are reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time, and

@@ -28,9 +28,9 @@ _Variable: TypeAlias = Var | VarMat
 Scalar: TypeAlias = float | Var
 Array: TypeAlias = _Floats | VarMat
 
-# The vocabulary of the library's own modules, which import it for type checkers only. NumPy's
-# annotations know plain arrays alone, and rules compute with floats and arrays alike, so to a type
-# checker these kinds are anything; to a reader they are what the comment says.
+# The vocabulary of the library's own modules. NumPy's annotations know plain arrays alone, and
+# rules compute with floats and arrays alike, so to a type checker these kinds are anything; to a
+# reader they are what the comment says.
 Operand: TypeAlias = Any  # Var, VarMat, Dual, MatVar, complex or sparse variable, or a Plain
 Plain: TypeAlias = Any  # a plain value: a float or a float64 array
 Adjoint: TypeAlias = Any  # a Plain of the shape of the variable; None before the first contribution
@@ -85,12 +85,18 @@ class Shaping(Protocol):
     def __call__(self, *args: Any, **settings: Any) -> VarMat: ...
 
 
-if TYPE_CHECKING:  # for the declarations of methods
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike as ArrayLike
+    from numpy.typing import DTypeLike as DTypeLike
+
+    # For the declarations of methods.
     anything: Any
     scalar_operator: ScalarOperator
     array_operator: ArrayOperator
     reduction: Reduction
     shaping: Shaping
+else:  # NumPy imports these with their documentation, which only annotations need
+    ArrayLike = DTypeLike = Any
 
 
 class DensityCall(Protocol):

@@ -50,7 +50,8 @@ def test_tails(row):
 def test_all_routes_agree(row):
     vectors, scalars = columns(row), given(row, row.points[0])
     expect_ad(row, *vectors)
-    expect_ad(row, *scalars, tolerances=Tolerances(hessian=math.inf))
+    if not row.name.endswith("_lccdf"):  # whose two tails are those of the others
+        expect_ad(row, *scalars, tolerances=Tolerances(hessian=math.inf))
     expect_ad_matvar(row, *vectors)
 
 

@@ -124,9 +124,10 @@ def test_distribution(row):
     assert cdf is not None or stem in SCIPY
     for point, x in zip(points, draws, strict=True):
         if cdf is not None:
+            few = x[:4000] if stem in SCIPY else x  # SciPy's function takes all, and is quicker
             # Draws are angles around the location, but the distribution function covers an interval
             # around 0.
-            inside = np.mod(x + np.pi, 2.0 * np.pi) - np.pi if stem == "von_mises" else x
+            inside = np.mod(few + np.pi, 2.0 * np.pi) - np.pi if stem == "von_mises" else few
             check_uniform(cdf.pointwise(inside, *point))
         if stem in SCIPY:
             check_uniform(SCIPY[stem](*point).cdf(x))

@@ -13,6 +13,8 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from densities.multivariate import ARGUMENTS
+from densities.multivariate import DENSITIES as MULTIVARIATE
 from densities.references import columns, continuous, given
 from recordings import EVERY_RUNNER, RUNNERS, agree
 
@@ -227,6 +229,20 @@ def test_densities_call_no_python_whichever_arguments_are_variables() -> None:
                 found.update((row.name, step.kernel.name) for step in steps)
     assert len(DENSITIES_OF_ONE_VARIABLE) > 40
     assert {kernel for _, kernel in found} == {"zeta_difference"}, found
+
+
+def test_densities_of_vectors_and_matrices_call_no_python() -> None:
+    found = set()
+    for name, (args, others) in ARGUMENTS.items():
+        for i in (i for i, other in enumerate(others) if other is not None):
+
+            def f(x: Any, i: int = i, name: str = name, args: Any = args) -> Any:
+                return MULTIVARIATE[name](*args[:i], x, *args[i + 1 :])
+
+            recorded = vm.recorded(f, runner="numpy")
+            recorded(args[i])
+            found.update(name for _ in recorded.program.python_steps())
+    assert found == {"lkj_cov_lpdf"}
 
 
 @pytest.mark.parametrize(("f", "inside", "outside"), [

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import varmat as vm
-from varmat.stan import signatures
+from varmat.stan import evaluate, signatures
 from varmat.stan.functions import library
 
 
@@ -343,3 +343,68 @@ def test_long_sums_are_no_deep_recursion() -> None:
     assert (value, gradient[0]) == (601 * 600, 601 * 300)
     exec(program.to_python(), found := {})
     assert found["make_model"]({}).log_density(np.array([2.0])) == value
+
+
+def test_loops_with_functions_choices_and_truncation_run_all_passes_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They give what they give pass by pass, which remains for what has no other form."""
+    functions = """
+        real shift(int k, real a, real b) {
+          real r = a;
+          if (k == 1) r += b;
+          else if (k == 2) { r = b * b; }
+          return r + k;
+        }
+        real early(int k, vector v) {
+          if (k == 3) return sum(v);
+          if (k == 2) { return v[k]; } else if (k == 4) return 1.5;
+          return k > 0 ? v[1] : shift(k + 1, v[1], v[2]);
+        }
+        vector changed(int k, vector v) {
+          vector[3] w = v;
+          if (k > 1) w[k] = 1;
+          for (i in 1:3) w[i] += i * v[1];
+          return w;
+        }
+        int next(int k) { if (k == 3) return 1; return k + 1; }
+        real wide_lpdf(real y, real mu, real s) { return normal_lpdf(y | mu, s + 1); }
+        real zero_lpmf(int n, real rate) {
+          if (n == 0) return -rate;
+          return poisson_lupmf(n | rate);
+        }
+        real power(int n, real a) { return n == 0 ? 1 : a * power(n - 1, a); }
+        """
+    loops = {
+        "target += shift(k[n], m, y[n]) * early(next(k[n]) + (y[n] > 1), changed(k[n], b));": True,
+        "y[n] ~ wide(m * (y[n] > 0 ? s : 1), s); k[n] - 1 ~ zero(s);": True,
+        "y[n] ~ normal(m, s) T[-3, 4 + y[n]]; k[n] ~ poisson(s) T[1, ];": True,
+        "{ real e = m; if (y[n] > 0.5) e += s; else if (y[n] < -1) e = b[k[n]];"
+        "  target += wide_lpdf(y[n] | e, 2) + zero_lpmf(k[n] | exp(e)); }": True,
+        "{ vector[3] w = b; int j = 1; if (y[n] > 0) { w[k[n]] += y[n]; j = 3; }"
+        "  target += w[j] * dot_self(w); k[n] ~ categorical_logit(w); }": True,
+        "k[n] ~ ordered_logistic(y[n] * m, b); target += ordered_probit_lupmf(k[n] | m, b);": True,
+        "segment(x, 2 * n, 2) ~ multi_normal([m, s]', identity_matrix(2));": False,
+        "target += m * power(k[n], s) * y[n];": False,
+    }
+    data = {
+        "y": np.array([-1.5, -0.3, 0.2, 0.7, 1.4, 2.0]),
+        "k": np.array([1, 3, 2, 1, 2, 3]),
+        "x": np.linspace(0.0, 1.0, 14),
+    }
+    q = np.array([0.3, -0.2, 0.4, -0.5, 0.1])
+    for loop, at_once in loops.items():
+        found = []
+        for few in (4, 100):
+            monkeypatch.setattr(evaluate, "FEW", few)
+            model = vm.stan.Program(
+                f"functions {{ {functions} }}"
+                "data { vector[6] y; array[6] int k; vector[14] x; }"
+                "parameters { real m; real<lower=0> s; ordered[3] b; }"
+                f"model {{ for (n in 1:6) {{ {loop} }} }}"
+            ).model(data)
+            found.append(vm.value_and_grad(lambda q, model=model: model._target(q, True, True))(q))
+            if few == 4:
+                assert ("pass by pass" not in model.representation().loops[-1]) is at_once, loop
+        assert_allclose(found[0][0], found[1][0], rtol=1e-13, err_msg=loop)
+        assert_allclose(found[0][1], found[1][1], rtol=1e-12, atol=1e-13, err_msg=loop)

@@ -2,24 +2,11 @@
 table of complex answers.
 """
 
-from varmat.complexes import (
-    arrays,
-    elementwise,
-    fourier,
-    linear_algebra,
-    names,
-    operation,
-    schur,
-    variable,
-)
-
-__all__ = [
-    "arrays",
-    "elementwise",
-    "fourier",
-    "linear_algebra",
-    "names",
-    "operation",
-    "schur",
-    "variable",
-]
+from varmat.complexes import arrays as arrays
+from varmat.complexes import elementwise as elementwise
+from varmat.complexes import fourier as fourier
+from varmat.complexes import linear_algebra as linear_algebra
+from varmat.complexes import names as names
+from varmat.complexes import operation as operation
+from varmat.complexes import schur as schur
+from varmat.complexes import variable as variable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,23 +29,18 @@ from varmat.functions.linalg.dot_products import dot_along, dot_self_along
 from varmat.functions.linalg.einsum import einsum as real_einsum
 from varmat.functions.linalg.norms import dot_self
 from varmat.functions.signals import convolutions
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import (
-        Adjoint,
-        Axis,
-        Function,
-        Linear,
-        Operand,
-        Plain,
-        Result,
-        Setting,
-        Shape,
-    )
-
-__all__: list[str] = []
+from varmat.typing import (
+    Adjoint,
+    Axis,
+    DTypeLike,
+    Function,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Setting,
+    Shape,
+)
 
 # --- part by part ---
 

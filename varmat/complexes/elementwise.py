@@ -10,18 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.complexes.operation import ComplexOperation, complex_operation
 from varmat.complexes.variable import ComplexVar, joined, paired, parts
 from varmat.core.dispatch import COMPLEX, plain
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Plain, Result
-
-__all__: list[str] = []
+from varmat.typing import Adjoint, Function, Operand, Plain, Result
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
 

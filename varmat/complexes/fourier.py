@@ -5,8 +5,8 @@ conjugate transpose: the opposite transform with the other normalisation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +15,9 @@ from varmat.complexes.variable import parts
 from varmat.core.dispatch import BY_NAME, is_complex
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
+from varmat.functions.checks import check_choice, misfit
 from varmat.functions.rarer.signals.cosine_transforms import fitted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result, Setting, Shape
+from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result, Setting, Shape
 
 __all__ = ["fft", "fft2", "inv_fft", "inv_fft2"]
 
@@ -92,10 +89,7 @@ def _along(op: ComplexOperation, a: Operand, n: Operand, axis: int, norm: str | 
     if op is complex_rfft and is_complex(a):
         raise TypeError(f"{name}: a is complex, but must be real; use np.fft.fft")
     norm = "backward" if norm is None else norm
-    if norm not in OPPOSITE:
-        raise DomainError(
-            f"{name}: norm is {norm!r}, but must be 'backward', 'ortho' or 'forward'!"
-        )
+    check_choice(name, "norm", norm, "backward", "ortho", "forward")
     axis = range(np.ndim(a))[axis]
     if n is None:
         n = 2 * (np.shape(a)[axis] - 1) if op is complex_irfft else np.shape(a)[axis]
@@ -188,10 +182,7 @@ _shifted("ifftshift", -1)
 def _stan(name: str, x: Operand, axes: int, transform: Operand) -> Result:
     x = x if is_complex(x) else as_operand(x, f"{name}: the argument")
     if np.ndim(x) != axes:
-        raise ShapeError(
-            f"{name}: the argument has shape {np.shape(x)}, but must be a "
-            f"{('vector', 'matrix')[axes - 1]}!"
-        )
+        raise misfit(name, "the argument", np.shape(x), f"be a {('vector', 'matrix')[axes - 1]}")
     if not np.size(x):
         return x + 0j
     re, im = parts(x, f"{name}: the argument")

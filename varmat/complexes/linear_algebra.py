@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,14 +11,11 @@ from varmat.complexes.elementwise import answers_for, reciprocal
 from varmat.complexes.operation import adjoint, complex_operation
 from varmat.complexes.variable import joined, parts
 from varmat.core.dispatch import COMPLEX, SUPPORTED, implements, is_complex, plain
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable
-from varmat.functions.checks import check_square, check_values
+from varmat.functions.checks import check_square, check_values, misfit
 from varmat.functions.linalg import determinants, matmul, solves, systems
 from varmat.functions.linalg.lapack import MatrixError
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["eigendecompose", "eigenvalues", "eigenvectors"]
 
@@ -331,7 +328,7 @@ def square_matrix(function: str, a: Operand) -> Result:
     a = a if is_complex(a) else as_operand(a, f"{function}: a")
     check_square(function, "a", np.shape(a))
     if not np.size(a):
-        raise ShapeError(f"{function}: a has shape {np.shape(a)}, but must have at least one row!")
+        raise misfit(function, "a", np.shape(a), "have at least one row")
     finite = partial(_check_finite, function)
     for part in parts(a, f"{function}: a"):
         if part is not None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.complexes.variable import ComplexVar, joined, parts, to_complex
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import broadcastable
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.functions.checks import broadcastable, misfit
+from varmat.typing import Operand, Result
 
 __all__ = [
     "ComplexVar",
@@ -208,10 +203,7 @@ def polar(r: Operand, theta: Operand) -> Result:
     """
     r, theta = as_operand(r, "polar: r"), as_operand(theta, "polar: theta")
     if not broadcastable(np.shape(r), np.shape(theta)):
-        raise ShapeError(
-            f"polar: theta has shape {np.shape(theta)}, but must broadcast with r, of shape "
-            f"{np.shape(r)}!"
-        )
+        raise misfit("polar", "theta", np.shape(theta), f"broadcast with r, of shape {np.shape(r)}")
     return joined(r * np.cos(theta), r * np.sin(theta))
 
 

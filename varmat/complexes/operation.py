@@ -24,16 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.complexes.variable import joined, parts
 from varmat.core.dispatch import COMPLEX
 from varmat.core.operation import is_differentiable, operation
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result, Setting
+from varmat.typing import Adjoint, Function, Operand, Result, Setting
 
 __all__ = ["ComplexOperation", "adjoint", "complex_operation"]
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.complexes.linear_algebra import square_matrix
 from varmat.complexes.operation import adjoint, complex_operation
-from varmat.core.errors import ShapeError
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.functions.checks import misfit
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["complex_schur_decompose", "complex_schur_decompose_t", "complex_schur_decompose_u"]
 
@@ -185,5 +181,5 @@ def complex_schur_decompose_t(a: Operand) -> Result:
 def _matrix(function: str, a: Operand) -> Result:
     a = square_matrix(function, a)
     if np.ndim(a) > 2:
-        raise ShapeError(f"{function}: a has shape {np.shape(a)}, but must be a square matrix!")
+        raise misfit(function, "a", np.shape(a), "be a square matrix")
     return a

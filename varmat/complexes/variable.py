@@ -6,23 +6,17 @@ is ``d/dRe + i d/dIm`` of the real result."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.array_methods import ArrayMethods, Container, is_foreign
 from varmat.core.dispatch import COMPLEX, ComplexKind, is_complex
-from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.variables import var
+from varmat.functions.checks import misfit
 from varmat.plain_arrays import scalar_item
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Function, Index, Operand, Result, Setting, Settings
+from varmat.typing import DTypeLike, Function, Index, Operand, Result, Setting, Settings
 
 __all__ = ["ComplexVar"]
 
@@ -356,9 +350,7 @@ def to_complex(re: Operand = 0.0, im: Operand = 0.0) -> Result:
     try:
         np.broadcast_shapes(np.shape(re), np.shape(im))
     except ValueError:
-        raise ShapeError(
-            f"to_complex: im has shape {np.shape(im)}, but must fit that of re, {np.shape(re)}!"
-        ) from None
+        raise misfit("to_complex", "im", np.shape(im), f"fit that of re, {np.shape(re)}") from None
     # Copied, because assigning into the result must not change the arguments.
     return joined(*(np.copy(x) if np.shape(x) and is_differentiable(x) else x for x in (re, im)))
 

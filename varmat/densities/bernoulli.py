@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import finite, nonnegative
@@ -12,10 +10,7 @@ from varmat.densities.univariate import LogDensity, Quick, univariate
 from varmat.functions.special.deviances import binomial_deviance, binomial_logit_deviance
 from varmat.functions.special.gamma_functions import lchoose
 from varmat.functions.special.stirling import log_factorial_excess
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "binomial_lpmf"]
 

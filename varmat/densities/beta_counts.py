@@ -3,8 +3,6 @@ binomial, Yule-Simon."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import nonnegative, positive_finite
@@ -12,10 +10,7 @@ from varmat.densities.density import is_count, not_nan
 from varmat.densities.univariate import LogDensity, univariate
 from varmat.functions.special.gamma_functions import gammaln, lbeta, lchoose, log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["beta_binomial_lpmf", "beta_neg_binomial_lpmf", "yule_simon_lpmf"]
 

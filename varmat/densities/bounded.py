@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import Domain, finite, positive_finite
@@ -11,10 +9,7 @@ from varmat.densities.density import not_nan
 from varmat.densities.univariate import Demand, LogDensity, Quick, univariate
 from varmat.functions.special.gamma_functions import betaln, gammaln
 from varmat.functions.special.zeta_functions import zeta_difference
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["beta_lpdf", "beta_proportion_lpdf", "uniform_lpdf"]
 

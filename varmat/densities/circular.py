@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +10,7 @@ from varmat.core.domains import Domain, finite
 from varmat.densities.univariate import LogDensity, univariate
 from varmat.functions.special.bessel_functions import i0e
 from varmat.functions.special.hypergeometric_functions import hyp1f1
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["von_mises_lpdf"]
 

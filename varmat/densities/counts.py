@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import finite, nonnegative, positive_finite
 from varmat.densities.density import LARGEST, is_count, not_nan
 from varmat.densities.univariate import LogDensity, Quick, univariate
-from varmat.functions.special import precision_scores  # noqa: F401 - its rows are named in the expressions below
 from varmat.functions.special.deviances import (
     neg_binomial_2_deviance,
     neg_binomial_2_log_deviance,
@@ -26,10 +23,7 @@ from varmat.functions.special.precision_scores import (
 )
 from varmat.functions.special.stirling import log_factorial_excess, log_gamma_excess
 from varmat.functions.special.zeta_functions import zeta_difference
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = [
     "neg_binomial_2_log_lpmf",

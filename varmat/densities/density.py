@@ -35,7 +35,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial, update_wrapper
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -47,9 +47,7 @@ from varmat.core.variables import Var
 from varmat.densities.sources import references
 from varmat.functions.checks import check_values, misfit
 from varmat.functions.docstrings import indented
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, DensityCall, Function, Operand, Plain, Result, Setting
+from varmat.typing import Adjoint, DensityCall, Function, Operand, Plain, Result, Setting
 
 # The phrases are Stan's. The tests take floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,7 @@ from varmat.functions.linalg.lapack import spd_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import check_lower, place_of
 from varmat.programs.build.symbol import Symbol, holds, require
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result
+from varmat.typing import Function, Operand, Plain, Result
 
 
 def possible_value(value: Operand) -> Result:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import finite, positive, positive_finite
 from varmat.densities.density import LARGEST, not_nan
 from varmat.densities.univariate import LogDensity, Quick, univariate
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["frechet_lpdf", "gumbel_lpdf"]
 

@@ -3,18 +3,13 @@ integers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import finite, nonnegative
 from varmat.densities.density import not_nan
 from varmat.densities.univariate import Demand, LogDensity, univariate
 from varmat.functions.special.gamma_functions import lchoose
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["discrete_range_lpmf", "hypergeometric_lpmf"]
 

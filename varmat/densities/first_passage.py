@@ -23,17 +23,12 @@ References
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.elementwise import new_row
 from varmat.functions.rows import formula
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
-
-__all__: list[str] = []
+from varmat.typing import Operand, Result
 
 # Up to SHORT_TIME five or six images are summed, later FUNCTIONS eigenfunctions. The rest is less
 # than 1e-17 of the sum, and of the sums for derivatives up to the fourth.

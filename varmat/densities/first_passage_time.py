@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,11 +32,7 @@ from varmat.densities.first_passage import first_passage_ratio, log_first_passag
 from varmat.functions.rows import formula
 from varmat.functions.special.quadrature import gauss
 from varmat.plain_arrays import blocks
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
-
-__all__: list[str] = []
+from varmat.typing import Operand, Result
 
 # The integrand is dropped where it is less than exp(-DROP) of its maximum. That leaves room for
 # powers of the time, and for the difference of the exponents of the two series where they meet.

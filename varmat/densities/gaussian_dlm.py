@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetr
 from varmat.programs.build.factorisations import inverse_lower
 from varmat.programs.build.loops import each_trip
 from varmat.programs.build.symbol import is_symbol, number, refuse, require
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Operand, Plain, Result
 
 __all__ = ["gaussian_dlm_obs_lpdf"]
 

@@ -10,21 +10,22 @@ product out."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.domains import finite, positive_finite
 from varmat.core.operation import Saved
-from varmat.core.tape import Rule, join
+from varmat.core.tape import Rule, Tape, join
 from varmat.core.variables import VARIABLES, make_result
 from varmat.densities.density import (
     HALF_LOG_TWO_PI,
     Density,
     Domains,
+    KeptTerms,
     is_count,
     not_nan,
     typed,
@@ -39,13 +40,7 @@ from varmat.functions.special.logistic_functions import expit
 from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.build.symbol import is_symbol, refuse
 from varmat.programs.kernels.counts import log_factorials
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from varmat.core.tape import Tape
-    from varmat.densities.density import KeptTerms
-    from varmat.typing import Adjoint, Function, Operand, Plain, Result, Settings
+from varmat.typing import Adjoint, Function, Operand, Plain, Result, Settings
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 

@@ -5,14 +5,13 @@ independent variables.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.domains import finite
 from varmat.core.operation import Saved
 from varmat.densities.categorical import categories
-from varmat.densities.density import ZERO, density, integer_to, not_nan
+from varmat.densities.density import ZERO, KeptTerms, density, integer_to, not_nan
 from varmat.densities.domains import finite_vector, ordered
 from varmat.densities.ordered import Cells, ordered_logistic_lpmf, ordered_logistic_reverse
 from varmat.densities.row_pass import MOST_ROWS, Pass, in_matrix, observations
@@ -22,10 +21,7 @@ from varmat.functions.checks import misfit
 from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build.symbol import refuse, require
-
-if TYPE_CHECKING:
-    from varmat.densities.density import KeptTerms
-    from varmat.typing import Adjoint, Function, Operand, Plain, Result, Setting
+from varmat.typing import Adjoint, Function, Operand, Plain, Result, Setting
 
 __all__ = ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"]
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.domains import finite, nonnegative, positive_finite
-from varmat.densities.density import Domains, is_count, not_nan, positional, typed
+from varmat.densities.density import Domains, KeptTerms, is_count, not_nan, positional, typed
 from varmat.densities.glm import Glm, glm, titles
 from varmat.densities.row_pass import Pass, PassSums, part
 from varmat.functions.arrays.reductions import add_reduce
@@ -30,10 +30,7 @@ from varmat.programs.kernels.counts import (
     log_rising_factorials,
     tally,
 )
-
-if TYPE_CHECKING:
-    from varmat.densities.density import KeptTerms
-    from varmat.typing import Operand, Plain, Result, Setting
+from varmat.typing import Operand, Plain, Result, Setting
 
 __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import finite, positive_finite
 from varmat.densities.density import LARGEST, not_nan
 from varmat.densities.univariate import LogDensity, Quick, univariate
 from varmat.functions.special.logistic_functions import expit
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["loglogistic_lpdf", "pareto_lpdf", "pareto_type_2_lpdf"]
 

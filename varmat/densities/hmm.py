@@ -16,7 +16,6 @@ cut, are a single piece. If the filter underflows too, it is run on logarithms."
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,9 +34,7 @@ from varmat.densities.hmm_filter import (
 from varmat.functions.checks import TOLERANCE, is_held, misfit, one
 from varmat.programs.build.loops import loop
 from varmat.programs.build.symbol import refuse, require
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result
+from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
 

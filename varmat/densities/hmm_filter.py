@@ -6,18 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from varmat.core.operation import is_differentiable
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import fixed
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand, Plain, Result
 
 Floats = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
 # Uninitialised memory of a shape.

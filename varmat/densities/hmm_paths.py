@@ -6,7 +6,6 @@ Arguments may be stacks, as for many draws of the parameters, whose paths are co
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from varmat.core.variables import data
 from varmat.densities.domains import check_simplex
 from varmat.densities.hmm_filter import log_filter
 from varmat.functions.checks import misfit
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
+from varmat.typing import Function, Operand
 
 __all__ = ["hmm_viterbi"]
 

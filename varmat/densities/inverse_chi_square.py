@@ -8,8 +8,6 @@ and log(u), which loses no more than the rounding of u does."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import positive_finite
@@ -18,10 +16,7 @@ from varmat.densities.univariate import LogDensity, Quick, univariate
 from varmat.functions.special.entropies_and_losses import kl_div
 from varmat.functions.special.gamma_functions import gammaln
 from varmat.functions.special.stirling import digamma_excess, log_gamma_excess
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["inv_chi_square_lpdf", "scaled_inv_chi_square_lpdf"]
 

@@ -4,15 +4,11 @@ variables.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.variables import ARRAYS, Var
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
+from varmat.typing import Operand
 
 # A use is a number with two bits for each argument, and what is kept if terms may be dropped.
 IS_ARRAY, IS_VARIABLE = 1, 2

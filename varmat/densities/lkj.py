@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,9 +30,7 @@ from varmat.functions.linalg.triangles import add_quotients, diagonal_of, half_d
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.programs.build.symbol import Symbol, holds, number
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["lkj_corr_cholesky_lpdf", "lkj_corr_lpdf", "lkj_cov_lpdf"]
 

@@ -3,8 +3,6 @@ processes as rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import finite, positive_finite
@@ -29,9 +27,7 @@ from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import inner
 from varmat.functions.linalg.triangles import half_triangle, mirrored
 from varmat.programs.build.symbol import number
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["matrix_normal_prec_lpdf", "multi_gp_cholesky_lpdf", "multi_gp_lpdf"]
 
@@ -107,7 +103,7 @@ def matrix_normal_prec_lpdf(
         for x, title in ((sigma, "Row precision matrix"), (d, "Column precision matrix"))
     ]
     with np.errstate(all="ignore"):
-        z = factors[0].T.dot(y - mu).dot(factors[1])
+        z = factors[0].T @ (y - mu) @ factors[1]
         value = -0.5 * number(np.vdot(z, z))
     if "Sigma" in keep:
         value += n * log_diagonal(factors[0])
@@ -146,16 +142,16 @@ def matrix_normal_prec_reverse(
     (m, n), (of_rows, of_columns) = y.shape, factors
 
     def in_mu() -> Result:
-        return g * of_rows.dot(z).dot(of_columns.T)
+        return g * (of_rows @ z @ of_columns.T)
 
     def in_precision(factor: Operand, half: Operand, times: int) -> Result:
-        return half_triangle(g * (times * mirrored(inverse_triangle(factor)) - half.dot(half.T)))
+        return half_triangle(g * (times * mirrored(inverse_triangle(factor)) - half @ half.T))
 
     def in_rows() -> Result:
-        return in_precision(of_rows, (y - mu).dot(of_columns), n)
+        return in_precision(of_rows, (y - mu) @ of_columns, n)
 
     def in_columns() -> Result:
-        return in_precision(of_columns, (y - mu).T.dot(of_rows), m)
+        return in_precision(of_columns, (y - mu).T @ of_rows, m)
 
     return lambda: -in_mu(), in_mu, in_rows, in_columns
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.errors import ShapeError
@@ -11,9 +9,7 @@ from varmat.core.operation import Saved, operation
 from varmat.densities.density import not_nan, probability
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.programs.build.symbol import Symbol, holds, number
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["log_mix"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,9 +45,7 @@ from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.programs.build.symbol import Symbol, number
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result
+from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = [
     "multi_normal_cholesky_lpdf",

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.domains import Domain, finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
 from varmat.densities.univariate import LogDensity, Quick, univariate
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["normal_lpdf", "normal_sufficient_lpdf", "std_normal_lpdf"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.functions.special.quadrature import gauss
 from varmat.programs.build.expressions import applied
 from varmat.programs.build.symbol import Symbol, is_symbol, number, spread_back
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["ordered_logistic_lpmf", "ordered_probit_lpmf"]
 

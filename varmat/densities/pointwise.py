@@ -14,11 +14,11 @@ from varmat.densities.density import Density, KeptTerms, ieee
 from varmat.densities.traced import Replay, cone
 from varmat.programs.build.expressions import apply_row
 from varmat.programs.build.symbol import Symbol, builder_of, lift, require
+from varmat.typing import Adjoint, Function, Operand, PointwiseCall, Result
 
 if TYPE_CHECKING:
     from varmat.densities.univariate import LogDensity
     from varmat.programs.ir.program import Value
-    from varmat.typing import Adjoint, Function, Operand, PointwiseCall, Result
 
 
 class Pointwise(Density):

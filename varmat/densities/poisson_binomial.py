@@ -10,7 +10,7 @@ product of the trials before it and that of the trials behind it, and so take as
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from varmat.densities.density import KeptTerms, density, integer_to, not_nan, pr
 from varmat.densities.domains import broadcast
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import misfit
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Plain, Result
+from varmat.typing import Adjoint, Operand, Plain, Result
 
 __all__ = ["poisson_binomial_lpmf"]
 

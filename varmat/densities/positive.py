@@ -4,8 +4,6 @@ Weibull, Rayleigh.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import finite, positive, positive_finite
@@ -14,10 +12,7 @@ from varmat.densities.normal import standardised
 from varmat.densities.univariate import LogDensity, Quick, univariate
 from varmat.functions.special.gamma_functions import gammaln
 from varmat.functions.special.zeta_functions import digamma
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = [
     "chi_square_lpdf",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.core.elementwise import Elementwise
 from varmat.densities.bernoulli import bernoulli_logit_lpmf, binomial_logit_lpmf
 from varmat.densities.counts import neg_binomial_2_log_lpmf, poisson_log_lpmf
+from varmat.densities.density import KeptTerms
 from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
 from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
 from varmat.densities.kinds import IS_VARIABLE
@@ -31,10 +32,7 @@ from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.kernels.sparse import product_step
 from varmat.programs.record.entries import structured
 from varmat.programs.record.tape_programs import WRITERS, Operands, TapeProgram, writes
-
-if TYPE_CHECKING:
-    from varmat.densities.density import KeptTerms
-    from varmat.typing import Function, Operand, Result, Settings
+from varmat.typing import Function, Operand, Result, Settings
 
 # Functions of counts, the last operand, that are long and often wanted in sums.
 COUNTED = (log_rising_factorial, zeta_difference, digamma_less_line)

@@ -5,16 +5,14 @@ products with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import misfit
 from varmat.plain_arrays import BLOCK, blocks, is_scipy_sparse
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Linear, Operand, Plain, Result
+from varmat.typing import Function, Linear, Operand, Plain, Result
 
 # Rows of a block, at most: more would not share out NumPy's overhead any better.
 MOST_ROWS = 4000

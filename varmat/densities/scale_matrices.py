@@ -3,8 +3,6 @@ precision."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.densities.domains import lower_factor, symmetric_matrix
@@ -31,11 +29,7 @@ from varmat.functions.linalg.triangles import (
 )
 from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.programs.build.symbol import is_symbol
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Linear, Operand, Plain, Result
-
-__all__: list[str] = []
+from varmat.typing import Function, Linear, Operand, Plain, Result
 
 
 class Covariance:
@@ -166,10 +160,10 @@ class Precision(Covariance):
 
     def whiten(self, d: Operand) -> Result:
         self.residuals = d
-        return d.dot(self.factor)
+        return d @ self.factor
 
     def pull(self, z: Operand) -> Result:
-        return z.dot(self.factor.T)
+        return z @ self.factor.T
 
     def gradient(self, z: Operand, g: float, n: int, w: Operand = None) -> Result:
         return folded(self.factor, self.residuals, -g, n)

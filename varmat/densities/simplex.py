@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +17,7 @@ from varmat.functions.checks import check_values, misfit
 from varmat.functions.special.gamma_functions import betaln, gammaln
 from varmat.functions.special.zeta_functions import digamma, zeta_difference
 from varmat.programs.build.symbol import Symbol, holds, number
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Plain, Result
+from varmat.typing import Operand, Plain, Result
 
 __all__ = [
     "dirichlet_lpdf",
@@ -351,7 +348,7 @@ def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: KeptTerms) -> R
     if not _are_counts(n):
         return -math.inf
     total, sizes = add_reduce(n, axis=-1), add_reduce(alpha, axis=-1)
-    value = float(
+    value = number(
         add_reduce(_log_betas(sizes, total), None) - add_reduce(_log_betas(alpha, n), None)
     )
     if "constants" in keep:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +10,7 @@ from varmat.core.domains import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, LARGEST, LN2, not_nan, probability
 from varmat.densities.univariate import LogDensity, univariate
 from varmat.functions.special.error_functions import erfcx, log_ndtr
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["exp_mod_normal_lpdf", "skew_double_exponential_lpdf", "skew_normal_lpdf"]
 

@@ -6,6 +6,7 @@ the derivatives with respect to the linear predictors."""
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING
 
@@ -16,15 +17,11 @@ from varmat.core.domains import Domain
 from varmat.core.operation import Operation, is_differentiable
 from varmat.functions.sparse.products import checked_matrix
 from varmat.functions.sparse.variable import as_sparse
+from varmat.typing import Adjoint, Function, Operand, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from varmat.densities.density import KeptTerms
     from varmat.densities.glm import Glm
-    from varmat.typing import Adjoint, Function, Operand, Result
-
-__all__: list[str] = []
 
 
 class SparseGlm(Operation):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +27,7 @@ from varmat.programs.kernels.counts import TALLIED, TALLY, sum_of_counts
 from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
 from varmat.programs.kernels.guards import Unless
 from varmat.programs.kernels.reductions import Reduce
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
+from varmat.typing import Function, Operand
 
 # A stand-in for the length of vectors during tracing. The real number of elements is an argument of
 # the program.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +11,7 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.density import typed
 from varmat.densities.univariate import Univariate
 from varmat.functions.special.logistic_functions import log_diff_exp
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = ["truncated"]
 

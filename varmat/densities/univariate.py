@@ -32,7 +32,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,15 +60,13 @@ from varmat.densities.traced import Outline, traced
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.ir.program import ElsewhereError, Value
 from varmat.programs.run.emit import function_of_program
+from varmat.typing import Function, Operand, Result, Setting, Shape
 
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Setting, Shape
-
-    Use = int | tuple[int, KeptTerms]
-    # A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
-    # number of partials.
-    Compiled = tuple[Function, Function, list[tuple[int, str, Domain]] | None, int]
-    Computed = tuple[float, list[Result]]  # the value, and a partial for each variable
+Use = int | tuple[int, KeptTerms]
+# A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
+# number of partials.
+Compiled = tuple[Function, Function, list[tuple[int, str, Domain]] | None, int]
+Computed = tuple[float, list[Result]]  # the value, and a partial for each variable
 # Elements from which value and partials are computed in place, block by block. At 4096 that takes
 # as long as without, at 10^4 up to a tenth less, at 10^5 half to two thirds.
 LONG = 8192

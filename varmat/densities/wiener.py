@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +20,7 @@ from varmat.densities.univariate import LogDensity, Univariate
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values, outside
 from varmat.functions.special.quadrature import gauss
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = ["wiener_lpdf"]
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -38,11 +39,7 @@ from varmat.densities.wiener import (
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values, fixed
 from varmat.functions.docstrings import indented
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result
 
 __all__ = ["wiener_lccdf_unnorm", "wiener_lcdf_unnorm"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,9 +37,7 @@ from varmat.functions.linalg.triangles import half_diagonal
 from varmat.functions.special.gamma_functions import gammaln
 from varmat.functions.special.zeta_functions import digamma
 from varmat.programs.build.symbol import number
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["inv_wishart_lpdf", "wishart_lpdf"]
 

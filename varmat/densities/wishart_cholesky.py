@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +20,7 @@ from varmat.functions.linalg.lapack import log_diagonal, triangular_solve
 from varmat.functions.linalg.triangles import add_quotients, clear_above, triangle_mask, tril
 from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.programs.build.symbol import holds, number
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["inv_wishart_cholesky_lpdf", "wishart_cholesky_lpdf"]
 

@@ -10,16 +10,10 @@ import dis
 import sys
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from varmat.core import errors
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from varmat.typing import Result
-
-__all__: list[str] = []
+from varmat.typing import Result
 
 
 def outside(frame: FrameType | None, *packages: str) -> Result:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial, wraps
 from operator import index
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,15 +26,7 @@ from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.kernels.python_calls import PythonCall
 from varmat.programs.record.entries import plain as plain_operands
 from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Function, Operand, Plain, Result, Setting, Shape
-
-__all__: list[str] = []
+from varmat.typing import DTypeLike, Function, Operand, Plain, Result, Setting, Shape
 
 # Stan's tolerance for sums, norms, diagonals and elements that must be equal across a diagonal.
 TOLERANCE = 1e-8

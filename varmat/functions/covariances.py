@@ -8,7 +8,7 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +16,13 @@ from varmat.core.domains import nonnegative, positive_finite
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values, fixed, misfit
 from varmat.functions.docstrings import filled
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
-
 from varmat.functions.stationary_covariances import (
     CovarianceFunction,
     as_rows,
     check_points,
     gp_stationary_cov,
 )
+from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "cov_exp_quad",

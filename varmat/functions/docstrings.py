@@ -11,8 +11,6 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__: list[str] = []
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,11 +25,7 @@ from varmat.functions.numpy_kernels import (
     sign_of_number,
 )
 from varmat.functions.rows import DEGREE, LN2, LN10, formula, row
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
-__all__: list[str] = []
+from varmat.typing import Operand
 
 # fmt: off
 # Arithmetic.

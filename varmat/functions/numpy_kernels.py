@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,11 +13,7 @@ from varmat.core.elementwise import Elementwise
 from varmat.functions.rows import formula
 from varmat.plain_arrays import BLOCK, blocks
 from varmat.programs.build.symbol import is_between, is_symbol
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand
 
 # From this number of elements on, several vectorised steps of NumPy's are faster than one of its
 # loops without vector instructions: at 10^4 elements four times as fast.

@@ -5,7 +5,7 @@ what to use instead.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import numpy as np
 from numpy._core import umath
@@ -13,13 +13,7 @@ from numpy._core import umath
 from varmat.core.dispatch import ADVICE, PATCHED, REFUSED
 from varmat.functions.arrays.constant import named
 from varmat.functions.callers import file_in_library, in_library, outside, what_runs
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from varmat.typing import Operand
-
-__all__: list[str] = []
+from varmat.typing import Operand
 
 _INTEGERS = (
     "it works on integers, and variables are real numbers; pass x.astype(int), which is a constant"

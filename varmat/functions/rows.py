@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,11 +24,7 @@ from varmat.core.errors import called
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.rules import OPERANDS
 from varmat.plain_arrays import with_out
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand
 
 Points: TypeAlias = Sequence[float | tuple[float, ...]]
 

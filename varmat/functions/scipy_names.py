@@ -6,12 +6,7 @@ cannot be called on variables."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-__all__: list[str] = []
+from types import FrameType
 
 _NOTHING = "refused: varmat has nothing like it"
 _NOT = "not a function of numbers"

@@ -9,9 +9,9 @@ difference to the covariance; the reverse pass needs only products with vectors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,13 +21,7 @@ from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values, misfit
 from varmat.plain_arrays import BLOCK, blocks, ones
 from varmat.programs.build.symbol import refuse, require
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
-
-__all__: list[str] = []
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 
 class CovarianceFunction(NamedTuple):

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import FrameType, ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from varmat.core.dispatch import FURTHER, SUPPORTED
 from varmat.derivatives.forward import jvp
 from varmat.derivatives.jacobians import jacobian as jacobian_of
 from varmat.derivatives.pullbacks import vjp
-from varmat.derivatives.structure import map_leaves
+from varmat.derivatives.structure import Arguments, ArgumentTree, map_leaves
 from varmat.numpy import making
 from varmat.numpy.autograd_primitives import (
     Ruled,
@@ -38,13 +38,7 @@ from varmat.numpy.autograd_primitives import (
     values_of,
 )
 from varmat.numpy.buffers import settled
-
-if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, ArgumentTree
-    from varmat.typing import Function, Operand, Settings
-
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand, Settings
 
 # --- derivatives ---
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,15 +17,10 @@ from varmat.core.variables import VARIABLES, value
 from varmat.derivatives.nested import bottom
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.reverse import grad
-from varmat.derivatives.structure import leaves_of, map_leaves
+from varmat.derivatives.structure import Arguments, ArgumentTree, leaves_of, map_leaves
+from varmat.functions.checks import misfit
 from varmat.numpy.buffers import settled
-
-if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, ArgumentTree
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Settings
-
-
-__all__: list[str] = []
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Settings
 
 _KINDS = (ArrayMethods, MatVar, Standing, ComplexKind)
 
@@ -88,9 +82,7 @@ def conjugates(tree: ArgumentTree, g: ArgumentTree) -> list[Operand]:
     found: list[Operand] = []
     for x, c in pairs_of(tree, settled(g)):
         if np.shape(x) != np.shape(c):
-            raise ShapeError(
-                f"autograd: a covector has shape {np.shape(c)}, but must have shape {np.shape(x)}!"
-            )
+            raise misfit("autograd", "a covector", np.shape(c), f"have shape {np.shape(x)}")
         found.append(np.real(c))
         if is_complex(x):
             found.append(-np.imag(c) if is_complex(c) else np.zeros(np.shape(x)))

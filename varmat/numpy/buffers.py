@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,12 +23,10 @@ from varmat.functions.arrays.shaping import read_only
 from varmat.functions.arrays.writing import WRITERS
 from varmat.numpy.parts import BYTES, Region, plain_part, taking
 from varmat.plain_arrays import Flat, is_basic, is_sparse_product
+from varmat.typing import DTypeLike, Function, Index, Operand, Settings
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from varmat.derivatives.structure import Arguments
-    from varmat.typing import Function, Index, Operand, Settings
 
 __all__ = ["Buffer"]
 
@@ -39,17 +37,17 @@ _IN_PLACE = frozenset({"partition", "put", "setfield", "sort"})
 _NUMBERS = frozenset({float, int, bool, np.float64, np.int64})
 
 
-def settled(x: Operand) -> Operand:
-    """What stands for `x` now: for a buffer its array or its variable, through tuples, lists and
-    dicts.
+def settled(x: Operand, of: Function = attrgetter("_settled")) -> Operand:
+    """What stands for `x` now: for a buffer its array or its variable, or another function of it,
+    through tuples, lists and dicts.
     """
     kind = type(x)
     if kind is Buffer:
-        return x._settled
+        return of(x)
     if kind is list or kind is tuple:
-        return kind(map(settled, x))
+        return kind([settled(item, of) for item in x])
     if kind is dict:
-        return {key: settled(item) for key, item in x.items()}
+        return {key: settled(item, of) for key, item in x.items()}
     return x
 
 
@@ -396,15 +394,12 @@ def _separate(given: Operand, operands: list[Operand]) -> list[Operand]:
 
 def _copied(x: Operand) -> Operand:
     """As `settled`, with copies of plain arrays."""
-    kind = type(x)
-    if kind is Buffer:
-        y = x._settled
+
+    def copy(buffer: Buffer) -> Operand:
+        y = buffer._settled
         return y.copy() if type(y) is np.ndarray else y
-    if kind is list or kind is tuple:
-        return kind(map(_copied, x))
-    if kind is dict:
-        return {key: _copied(item) for key, item in x.items()}
-    return x
+
+    return settled(x, copy)
 
 
 def _buffers(x: Operand) -> list[Buffer]:
@@ -423,12 +418,7 @@ def part_of(root: Buffer, part: np.ndarray) -> Buffer:
 
 def _arrays(x: Operand) -> Operand:
     """As `settled`, with the arrays of buffers, whose values may be old."""
-    kind = type(x)
-    if kind is Buffer:
-        return x._array
-    if kind is list or kind is tuple:
-        return kind(map(_arrays, x))
-    return {key: _arrays(item) for key, item in x.items()} if kind is dict else x
+    return settled(x, attrgetter("_array"))
 
 
 def _followed(result: Operand, buffers: list[Buffer], of_arrays: Function | None = None) -> Operand:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,7 @@ from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.variables import value
 from varmat.functions.arrays.shaping import memory_of
 from varmat.numpy.buffers import Buffer, made, settled
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Function, Index, Operand, Shape
-
+from varmat.typing import DTypeLike, Function, Index, Operand, Shape
 
 __all__ = [
     "array",

@@ -7,15 +7,13 @@ variables. Everything else is that of `numpy.ma`."""
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.numpy import making
 from varmat.numpy.buffers import made
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
+from varmat.typing import Function, Operand
 
 __all__ = ["asanyarray", "asarray", "atleast_1d", "atleast_2d", "atleast_3d"]
 

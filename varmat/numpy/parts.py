@@ -7,8 +7,8 @@ and strides give the same part of it. No function has to be known by name.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -16,13 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from varmat.complexes.variable import ComplexVar
 from varmat.functions.arrays.shaping import memory_of, view
 from varmat.plain_arrays import address, overlaps
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from varmat.typing import Function, Index, Operand, Shape
-
-__all__: list[str] = []
+from varmat.typing import Function, Index, Operand, Shape
 
 BYTES = (
     "a variable is written into an array of which other numbers are made of the same bytes, as by "

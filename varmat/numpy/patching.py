@@ -7,20 +7,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from varmat.core.dispatch import PATCHED
+from varmat.core.dispatch import PATCHED, PatchedPlace
 from varmat.numpy import making, reducing
 from varmat.numpy.autograd import modules as modules_of_autograd
 from varmat.numpy.autograd import stand_ins
 from varmat.numpy.selecting import Extra
 from varmat.scipy import mirrors
-
-if TYPE_CHECKING:
-    from varmat.core.dispatch import PatchedPlace
 
 _lock = threading.Lock()
 _METHODS = frozenset({classmethod, staticmethod})

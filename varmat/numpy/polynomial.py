@@ -22,11 +22,10 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import Answering
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import value
+from varmat.typing import Function, Operand
 
 if TYPE_CHECKING:
     from numpy.polynomial import *  # noqa: F403
-
-    from varmat.typing import Function, Operand
 
 # Where Python looks for the modules below this one.
 __path__ = [*numpy.polynomial.__path__]

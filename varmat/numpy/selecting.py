@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from varmat.core.operation import is_differentiable
 from varmat.numpy.buffers import settled
 from varmat.numpy.making import asarray, full, zeros
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from varmat.typing import Function, Operand
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand
 
 
 class Extra:

@@ -24,8 +24,6 @@ from typing import Any
 
 from varmat.scipy.mirrors import ROOT
 
-__all__: list[str] = []
-
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, MutableMapping
 from functools import cache, wraps
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,7 @@ from varmat.core.dispatch import PATCHED, plain
 from varmat.core.operation import is_differentiable
 from varmat.functions import scipy_names
 from varmat.functions.callers import in_library
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Settings
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand, Settings
 
 # Parameters that only save memory or time, or look for errors in plain numbers.
 UNUSED = frozenset({

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.stan import types
 from varmat.stan.errors import nearest
 from varmat.stan.types import Tuple
 from varmat.stan.values import dtype_of
@@ -183,6 +182,3 @@ def elements_of(name: str, raw: Any, kind: Tuple, declared: str) -> list[Any]:
             f"data: {name} is {raw!r:.80}, but must be a tuple of {count} values: {declared}!"
         )
     return list(raw)
-
-
-REAL_NAMES = frozenset(map(str, (types.REAL, types.INT)))

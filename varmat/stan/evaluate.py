@@ -399,7 +399,7 @@ class Translator(Expressions):
             place, count = self.declare(w.name, types.INT), self.declare("", types.INT)
             body = self.body(w.body)
             try:
-                together = lanes.Lanes(self, w, count).whole(w)
+                together = lanes.Lanes.of_loop(self, w, count).whole(w)
                 self.loops.append((w, None))
             except lanes.BoundError as error:
                 together = None

@@ -7,52 +7,34 @@ depends on it is an array with a lane for each pass. All other loops are run pas
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 import varmat as vm
-from varmat.densities.univariate import Univariate
-from varmat.stan import functions, operators, types
+from varmat.stan import functions, types
 from varmat.stan import syntax as s
-from varmat.stan.running import in_sequence
-from varmat.stan.types import ArrayType
-from varmat.stan.values import (
-    MATRICES,
-    ROWS,
-    SCALARS,
-    VECTORS,
-    StanValue,
-    innermost,
-    owned,
-    place,
-    promotion,
-    put,
-    receiving,
+from varmat.stan.lane_expressions import (
+    OF_ONE_AXIS,
+    STACKED,
+    BoundError,
+    LaneExpressions,
+    elementwise_density,
+    merged,
+    own_places,
+    places_of,
+    repeated,
 )
+from varmat.stan.running import in_sequence
+from varmat.stan.values import SCALARS, StanValue, owned, put, receiving
 
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Translator
-    from varmat.stan.running import Evaluation, Executed, Frame, StanEvaluated
+    from varmat.stan.running import Executed, Frame, StanEvaluated
 
 __all__: list[str] = []
-
-# Containers of one axis, which have the lanes in front of it.
-_VECTORS = VECTORS | ROWS | {ArrayType(types.REAL)}
-# Operators in a row that are still translated for all passes, one inside of the other.
-LONG = 100
-# Operators that act on each lane alone.
-_BY_LANE = frozenset({"+", "-", "*", "/", "^", ".*", "./", ".^"})
-
-
-class BoundError(Exception):
-    """A loop must be run pass by pass: why, and where."""
-
-    def __init__(self, reason: str, at: s.Position) -> None:
-        super().__init__(reason)
-        self.at = at
 
 
 def check_independent(loop: s.For, own: Collection[str]) -> None:
@@ -110,52 +92,65 @@ def _written_element(target: s.Expression, name: str) -> str:
     raise BoundError(f"all passes assign to the same part of `{s.root(target)}`", target.at)
 
 
-class Lanes:
-    """Translates the body of a loop for all its passes.
+class Lanes(LaneExpressions):
+    """Translates the body of a loop, or of a function that it calls, for all its passes.
 
     Parameters
     ----------
     translator : Translator
         Translates what is the same in all passes.
-    loop : For
+    node : For or FunctionDefinition
     count : int
         The place of the number of passes in a frame.
+    varying : collection of str
+        The variables from outside that differ between passes.
+    scratch : dict of str to For
+        Containers from outside that each pass fills, with the loops that do.
     """
 
-    def __init__(self, translator: Translator, loop: s.For, count: int) -> None:
-        self._translator, self._count = translator, count
-        self._own = {each.name for each in s.walk(loop.body) if isinstance(each, s.Declaration)}
+    def __init__(
+        self,
+        translator: Translator,
+        node: s.For | s.FunctionDefinition,
+        count: int,
+        varying: Collection[str],
+        scratch: Mapping[str, s.For] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(translator, count, {*varying, *scratch})
+        self._calls: tuple[s.FunctionDefinition, ...] = ()
+        self._own = {each.name for each in s.walk(node.body) if isinstance(each, s.Declaration)}
+        self._own |= {*scratch}
+        # The places of variables whose elements belong to single passes.
+        self._outer, before = set[int](), 0
+        self._scratch = {translator.place(name)[0]: each for name, each in scratch.items()}
+        while before != len(self._varying):
+            before = len(self._varying)
+            self._varying.update(self._assigned(node))
+
+    @classmethod
+    def of_loop(cls, translator: Translator, loop: s.For, count: int) -> Self:
+        own = {each.name for each in s.walk(loop.body) if isinstance(each, s.Declaration)}
         scratch = {
             name: each
             for name, each in scratch_in(loop).items()
-            if name not in self._own and translator.place(name)[1] in _VECTORS
+            if name not in own and translator.place(name)[1] in OF_ONE_AXIS
         }
-        self._own |= {*scratch}
-        self._scratch = {translator.place(name)[0]: each for name, each in scratch.items()}
-        check_independent(loop, self._own)
-        # The places of what has lanes, and of variables whose elements belong to single passes.
-        self._slots, self._outer = {translator.place(loop.name)[0]}, set[int]()
-        self._slots |= {*self._scratch}
-        self._varying, before = {loop.name, *scratch}, 0
-        while before != len(self._varying):
-            before = len(self._varying)
-            self._varying.update(self._assigned(loop))
+        check_independent(loop, {*own, *scratch})
+        return cls(translator, loop, count, {loop.name}, scratch)
 
-    def _assigned(self, loop: s.For) -> Iterator[str]:
+    def _assigned(self, node: s.For | s.FunctionDefinition) -> Iterator[str]:
         """The variables of a pass that are given something that varies."""
-        for each in s.walk(loop.body):
+        for each in s.walk(node.body):
             if isinstance(each, s.Declaration) and self.varies(each.value):
                 yield each.name
+            elif isinstance(each, s.If) and self.varies(each.condition):
+                yield from _assigned_in([each.body, each.otherwise]) & self._own
             elif (
                 isinstance(each, s.Assignment)
                 and s.root(each.target) in self._own
                 and self.varies([each.target, each.value])
             ):
                 yield s.root(each.target)
-
-    def varies(self, e: object) -> bool:
-        """Whether an expression differs between passes."""
-        return any(name in self._varying for name in s.names_in(e))
 
     # --- statements ---
 
@@ -190,7 +185,7 @@ class Lanes:
 
     def declaration(self, d: s.Declaration) -> Executed:
         kind = d.declared.unsized
-        if (kind not in SCALARS and kind not in _VECTORS) or self.varies(_sizes(d)):
+        if (kind not in SCALARS and kind not in OF_ONE_AXIS) or self.varies(_sizes(d)):
             raise BoundError(f"each pass has a {kind} `{d.name}` of its own", d.at)
         value = (
             self._translator.unset(d.declared) if d.value is None else self.promoted(d.value, kind)
@@ -208,7 +203,7 @@ class Lanes:
         def run(f: Frame) -> None:
             x = value(f)
             if np.ndim(x) < axes:
-                x = x + np.zeros((f[count], *np.shape(x)))
+                x = repeated(x, f[count])
             f[slot] = x if kind in SCALARS else owned(x)
 
         return run
@@ -236,35 +231,57 @@ class Lanes:
             x, before = value(f), f[slot]
             after = f[slot] = receiving(before, x, matvar)
             chosen = indices(f)
-            put(after, _own_places(after, *chosen) if of_lanes else _places(after, chosen), x)
+            put(after, own_places(after, *chosen) if of_lanes else places_of(after, chosen), x)
 
         return run
 
     def distribution(self, d: s.Tilde) -> Executed:
         whole = [d.value, *d.arguments]
-        if d.definition is not None or d.lower is not None or d.upper is not None:
-            raise BoundError("the distribution is truncated, or a function of the program", d.at)
-        density = _elementwise_density(d.function, d.at)
-        arguments = self._alike(whole)
+        if d.lower is not None or d.upper is not None:
+            return self._added([*whole, d.lower, d.upper], self._truncated(d, whole))
+        if d.definition is None:
+            return self._added(whole, self._density(d.function, whole, True, d.at))
+        call = s.Call(d.at, d.name, whole)
+        call.type, call.definition = types.REAL, d.definition
+        return self.increment(s.TargetIncrement(d.at, call))
+
+    def _truncated(self, d: s.Tilde, whole: Sequence[s.Expression]) -> StanEvaluated:
+        if d.definition is not None or any(e.type not in SCALARS for e in whole):
+            raise BoundError("what is truncated is no density of numbers", d.at)
+        arguments, density = [*map(self.expression, whole)], functions.truncated(d.function)
+        ends = [None if e is None else self.expression(e) for e in (d.lower, d.upper)]
+
+        def term(f: Frame) -> StanValue:
+            lower, upper = (None if end is None else end(f) for end in ends)
+            return density(lower, upper, *[each(f) for each in arguments])
+
+        return term
+
+    def _density(
+        self, name: str, whole: Sequence[s.Expression], drops: bool, at: s.Position
+    ) -> StanEvaluated:
+        """The function of the sum of a density over all passes."""
+        if name in STACKED:
+            density, arguments = getattr(vm, name), [*map(self.expression, whole)]
+        else:
+            density, arguments = elementwise_density(name, at), self.alike(whole)
+        return lambda f: density(*[x(f) for x in arguments], propto=drops and f[0].propto)
+
+    def _added(self, whole: object, term: StanEvaluated) -> Executed:
+        """The function that adds a term to the target; in each pass, if it is the same in all."""
         differs, count = self.varies(whole), self._count
-
-        def run(f: Frame) -> None:
-            values = [each(f) for each in arguments]
-            term = density(*values, propto=f[0].propto)
-            f[0].terms.append(term if differs else f[count] * term)
-
-        return run
+        return lambda f: f[0].terms.append(term(f) if differs else f[count] * term(f))
 
     def increment(self, t: s.TargetIncrement) -> Executed:
         if t.value.type not in SCALARS:
             raise BoundError(f"the target is given a whole {t.value.type}", t.at)
-        value, differs, count = self.expression(t.value), self.varies(t.value), self._count
-
-        def run(f: Frame) -> None:
-            x = value(f)
-            f[0].terms.append(np.sum(x) if differs else f[count] * x)
-
-        return run
+        if isinstance(t.value, s.Call) and t.value.definition is None:
+            name = t.value.name.replace("_lup", "_lp")
+            if name in STACKED:
+                whole = t.value.arguments
+                return self._added(whole, self._density(name, whole, name != t.value.name, t.at))
+        value = self.expression(t.value)
+        return self._added(t.value, lambda f: np.sum(value(f)))
 
     def block(self, b: s.Braces | s.For) -> Executed:
         with self._translator.scope():
@@ -295,232 +312,85 @@ class Lanes:
 
     def _by_mask(self, i: s.If) -> Executed:
         """Branches on data that differ between passes: each is run for its lanes."""
-        assigned = {
-            s.root(each.target)
-            for each in s.walk([i.body, i.otherwise])
-            if isinstance(each, s.Assignment)
-        }
         inside = {each.name for each in s.walk(i) if isinstance(each, s.Declaration)}
-        if not i.condition.data or (assigned & self._own) - inside:
-            raise BoundError("a condition differs between passes, and depends on parameters", i.at)
-        condition = self.expression(i.condition)
-        outer = {*self._slots}
+        assigned = (_assigned_in([i.body, i.otherwise]) & self._own) - inside
+        slots = [self._translator.place(name)[0] for name in assigned]
+        branches = self.branches(i.condition)
         bodies = [self.block(s.Braces(i.at, each)) for each in (i.body, i.otherwise)]
-        count = self._count
 
         def run(f: Frame) -> None:
-            holds = np.asarray(condition(f), bool)
-            for body, lanes in zip(bodies, (holds, ~holds), strict=True):
-                places = np.flatnonzero(lanes)
-                if not len(places):
-                    continue
-                inner = f.copy()
-                inner[count] = len(places)
-                for slot in outer:
-                    inner[slot] = None if f[slot] is None else f[slot][places]
-                body(inner)
-                for slot in self._outer:
-                    f[slot] = inner[slot]
+            ran = []
+            for body, (places, inner) in zip(bodies, branches(f), strict=True):
+                if inner:
+                    body(inner)
+                    ran.append((places, inner))
+                    for slot in self._outer:
+                        f[slot] = inner[slot]
+            for slot in slots:
+                f[slot] = merged([(places, inner[slot]) for places, inner in ran])
 
         return run
 
-    # --- expressions ---
+    def routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
+        """The function of a call of a function of the program, whose body is translated too."""
+        if e.name.endswith(("_lp", "_rng")) or definition in self._calls or not definition.body:
+            raise BoundError(f"`{e.name}` calls itself, or does more than to return a value", e.at)
+        translator = self._translator.for_function(definition)
+        for each in definition.arguments:
+            translator.declare(each.name, each.type)
+        pairs = [*zip(definition.arguments, e.arguments, strict=True)]
+        varying = [each.name for each, given in pairs if self.varies(given)]
+        inner = Lanes(translator, definition, translator.declare("", types.INT), varying)
+        inner._calls = (*self._calls, definition)
+        value = inner.result(definition.body, e)
+        size, count = translator.size - len(pairs) - 2, self._count
+        arguments = [self.promoted(given, each.type) for each, given in pairs]
+        keeps = self._translator.routine(definition).keeps and e.name == definition.name
 
-    def _alike(self, whole: Sequence[s.Expression]) -> list[StanEvaluated]:
-        """The functions of arguments of a density, with scalars beside vectors of lanes."""
-        if any(e.type not in SCALARS and e.type not in _ROWS_OF_DATA for e in whole):
-            raise BoundError("a density takes matrices, or arrays of vectors", whole[0].at)
-        arguments = [*map(self.expression, whole)]
-        if all(e.type in SCALARS for e in whole):
-            return arguments
-        return [self._spread(e, each) for e, each in zip(whole, arguments, strict=True)]
+        def call(f: Frame) -> StanValue:
+            before = f[0].propto
+            f[0].propto = before and not keeps
+            try:
+                return value([f[0], *[each(f) for each in arguments], f[count], *[None] * size])
+            finally:
+                f[0].propto = before
 
-    def expression(self, e: s.Expression) -> StanEvaluated:
-        """The function of an expression: an array with the lanes in front if it varies."""
-        if not self.varies(e):
-            return self._translator.expression(e)
-        make = _EXPRESSIONS.get(type(e))
-        if make is None or (e.type not in SCALARS and e.type not in _ROWS_OF_DATA):
-            raise BoundError(f"a {e.type} differs between passes", e.at)
-        return make(self, e)
+        return call
 
-    def promoted(self, e: s.Expression, kind: types.Type) -> StanEvaluated:
-        evaluate, promote = self.expression(e), promotion(e.type, kind)
-        return evaluate if promote is None else lambda f: promote(evaluate(f))
+    def result(self, body: Sequence[s.Statement], e: s.Call) -> StanEvaluated:
+        """The function of what the body of a function returns in all passes."""
+        k, each = next(
+            (k, each)
+            for k, each in enumerate(body)
+            if any(isinstance(inner, s.Return) for inner in s.walk(each))
+        )
+        with self._translator.scope():
+            steps = in_sequence([(self.statement(before), before.at) for before in body[:k]])
+            if isinstance(each, s.Return) and each.value is not None:
+                value = self.full(each.value, e.type)
+            elif isinstance(each, s.If):
+                rest = body[k + 1 :]
+                yes, no = (self.result([*part, *rest], e) for part in (each.body, each.otherwise))
+                value = self.either(each.condition, yes, no)
+            else:
+                raise BoundError(f"`{e.name}` returns from within a loop", each.at)
 
-    def variable(self, e: s.VariableName) -> StanEvaluated:
-        slot, _ = self._translator.place(e.name)
-        return lambda f: f[slot]
+        def run(f: Frame) -> StanValue:
+            steps(f)
+            return value(f)
 
-    def unary(self, e: s.Unary) -> StanEvaluated:
-        operand = self.expression(e.operand)
-        if e.operator == "!":
-            return lambda f: operand(f) == 0
-        return (lambda f: -operand(f)) if e.operator == "-" else operand
-
-    def binary(self, e: s.Binary) -> StanEvaluated:
-        if len(s.in_a_row(e)) > LONG:
-            raise _lacking(f"form of more than {LONG} operators in a row", e)
-        left, right = self.expression(e.left), self.expression(e.right)
-        kinds = e.left.type, e.right.type
-        if e.operator == "*" and kinds[0] in ROWS and kinds[1] in VECTORS:
-            if self.varies(e.left):
-                if not self.varies(e.right):
-                    return lambda f: left(f) @ right(f)
-                return lambda f: np.sum(left(f) * right(f), -1)
-            return lambda f: right(f) @ left(f)
-        if e.operator in _COMPARISONS and all(kind in SCALARS for kind in kinds):
-            compare = _COMPARISONS[e.operator]
-            return lambda f: compare(left(f), right(f))
-        if e.operator not in _BY_LANE or any(kind in MATRICES for kind in kinds):
-            raise _lacking(f"operator `{e.operator}` of {kinds[0]} and {kinds[1]}", e)
-        if kinds == (types.INT, types.INT):
-            if e.operator not in "+-*":
-                raise _lacking(f"operator `{e.operator}` of integers", e)
-        elif e.type in _VECTORS:
-            left, right = self._spread(e.left, left), self._spread(e.right, right)
-            if e.operator == "*" and all(kind in _VECTORS for kind in kinds):
-                raise _lacking("outer product", e)
-        function = _ARITHMETIC[e.operator]
-        return lambda f: function(left(f), right(f))
-
-    def _spread(self, e: s.Expression, evaluate: StanEvaluated) -> StanEvaluated:
-        """A scalar of each lane as one that acts on all elements of a vector of the lane."""
-        if e.type in SCALARS and self.varies(e):
-            return lambda f: evaluate(f)[:, None]
-        return evaluate
-
-    def index(self, e: s.Indexed) -> StanEvaluated:
-        if any(isinstance(i, s.Range) or i.type != types.INT for i in e.indices):
-            raise _lacking("range as an index", e)
-        if isinstance(innermost(e.base.type), types.Tuple):
-            raise _lacking("index of tuples", e)
-        if self.varies(e.base):
-            if e.base.type not in _VECTORS or len(e.indices) != 1:
-                raise _lacking(f"index of a {e.base.type} of each pass", e)
-            own, at = self.expression(e.base), self.indices(e.indices)
-
-            def read_own(f: Frame) -> StanValue:
-                x = own(f)
-                return x[_own_places(x, *at(f))]
-
-            return read_own
-        base, indices = self._translator.expression(e.base), self.indices(e.indices)
-
-        def read(f: Frame) -> StanValue:
-            x = base(f)
-            return x[_places(x, indices(f))]
-
-        return read
-
-    def indices(
-        self, indices: Sequence[s.Expression | s.Range]
-    ) -> Callable[[Frame], tuple[StanValue, ...]]:
-        """The function of integer indices, some of which differ between passes."""
-        parts = [self.expression(i) for i in indices if isinstance(i, s.Expression)]
-        return lambda f: tuple([part(f) for part in parts])
-
-    def call(self, e: s.Call) -> StanEvaluated:
-        if e.definition is not None:
-            raise BoundError(f"`{e.name}` is a function of the program", e.at)
-        function = self._function(e)
-        if e.name.endswith(_DENSITIES):
-            arguments = self._alike(e.arguments)
-        else:
-            arguments = [*map(self.expression, e.arguments)]
-        return lambda f: function(f[0], *[each(f) for each in arguments])
-
-    def _function(self, e: s.Call) -> Callable[..., StanValue]:
-        kinds = tuple(each.type for each in e.arguments)
-        if e.name.endswith(_DENSITIES):
-            density = _elementwise_density(e.name.replace("_lup", "_lp"), e.at).pointwise
-            drops, rows = "_lup" in e.name, any(kind not in SCALARS for kind in kinds)
-
-            def terms(run: Evaluation, *xs: StanValue) -> StanValue:
-                found = density(*xs, propto=drops and run.propto)
-                return np.sum(found, -1) if rows else found
-
-            return terms
-        if e.name == "log_mix" and len(kinds) == 3:
-            return _log_mix
-        if len(kinds) == 1 and kinds[0] in _VECTORS and e.type in _VECTORS:
-            if e.name in _OF_VECTORS:
-                return _OF_VECTORS[e.name]
-            if not functions.acts_by_element(e.name) or e.name == "log_sum_exp":
-                raise _lacking(f"`{e.name}` of vectors", e)
-            by_element = functions.implementation(e.name, kinds)
-            return lambda run, x: by_element(x)
-        if all(kind in SCALARS for kind in kinds) and functions.acts_by_element(e.name):
-            function = functions.implementation(e.name, kinds)
-            return lambda run, *xs: function(*xs)
-        of_rows = _OF_ROWS.get(e.name)
-        if of_rows is None or any(kind not in _VECTORS for kind in kinds):
-            raise _lacking(f"`{e.name}`", e)
-        if not all(map(self.varies, e.arguments)):
-            raise _lacking(f"`{e.name}` of a vector that is the same in all passes", e)
-        return of_rows
+        return run
 
 
-def _lacking(form: str, e: s.Expression) -> BoundError:
-    return BoundError(f"there is no {form} for all passes at once", e.at)
+def _assigned_in(statements: object) -> set[str]:
+    """The variables to which, or to parts of which, statements assign."""
+    return {s.root(each.target) for each in s.walk(statements) if isinstance(each, s.Assignment)}
 
 
 def _sizes(d: s.Declaration) -> list[s.Expression]:
     return [*d.declared.sizes, *d.declared.dimensions]
 
 
-def _own_places(x: StanValue, index: StanValue) -> StanValue:
-    """The place of an element of a vector of each lane."""
-    at = place(index, x.shape[1], 1)
-    return (slice(None), at) if type(at) is int else (np.arange(x.shape[0]), at)
-
-
-def _places(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
-    """Integer indices of Stan, some with a lane for each pass, as an index of NumPy."""
-    places = [place(i, x.shape[axis], axis + 1) for axis, i in enumerate(indices)]
-    if sum(type(at) is np.ndarray for at in places) == 1 and len(places) == 1:
-        return _as_slice(places[0])
-    return tuple(places)
-
-
-def _as_slice(places: StanValue) -> StanValue:
-    """Places one after another as a slice, which is a view."""
-    if type(places) is np.ndarray and len(places) and np.all(np.diff(places) == 1):
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
-
-
-def _elementwise_density(name: str, at: s.Position) -> Any:
-    density = getattr(vm, name, None)
-    if not isinstance(density, Univariate):
-        raise BoundError(f"`{name}` does not act element by element", at)
-    return density
-
-
-def _log_mix(run: Any, theta: StanValue, first: StanValue, second: StanValue) -> StanValue:
-    return np.logaddexp(np.log(theta) + first, np.log1p(-theta) + second)
-
-
-_DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf")
-_ROWS_OF_DATA = _VECTORS | {ArrayType(types.INT)}
-_OF_VECTORS: dict[str, Callable[..., StanValue]] = {
-    "softmax": lambda run, x: vm.softmax(x, -1),
-    "log_softmax": lambda run, x: vm.log_softmax(x, -1),
-}
-_COMPARISONS: dict[str, Callable[[StanValue, StanValue], StanValue]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne,
-}  # fmt: skip
-_OF_ROWS: dict[str, Callable[..., StanValue]] = {
-    "sum": lambda run, x: np.sum(x, -1),
-    "log_sum_exp": lambda run, x: vm.log_sum_exp(x, -1),
-    "dot_product": lambda run, x, y: np.sum(x * y, -1),
-    "dot_self": lambda run, x: np.sum(x * x, -1),
-}
-_ARITHMETIC: dict[str, Callable[[StanValue, StanValue], StanValue]] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, ".*": np.multiply, "/": np.divide,
-    "./": np.divide, "^": operators.powers, ".^": operators.powers,
-}  # fmt: skip
 _STATEMENTS: dict[type, Callable[[Lanes, Any], Executed]] = {
     s.Declaration: Lanes.declaration,
     s.Assignment: Lanes.assignment,
@@ -529,11 +399,4 @@ _STATEMENTS: dict[type, Callable[[Lanes, Any], Executed]] = {
     s.Braces: Lanes.block,
     s.For: Lanes.loop,
     s.If: Lanes.conditional,
-}
-_EXPRESSIONS: dict[type, Callable[[Lanes, Any], StanEvaluated]] = {
-    s.VariableName: Lanes.variable,
-    s.Unary: Lanes.unary,
-    s.Binary: Lanes.binary,
-    s.Indexed: Lanes.index,
-    s.Call: Lanes.call,
 }

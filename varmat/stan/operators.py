@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -173,8 +172,3 @@ def negated(x: StanValue) -> StanValue:
 def transposed(kind: Type) -> Callable[[StanValue], StanValue]:
     """The operator `'`: rows and columns are arrays of one axis alike."""
     return np.transpose if kind in MATRICES else lambda x: x
-
-
-def is_true(x: StanValue) -> bool:
-    """Whether a condition holds."""
-    return bool(x) and not (type(x) is float and math.isnan(x))

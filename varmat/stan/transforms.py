@@ -223,10 +223,6 @@ def places(dimensions: Shape) -> list[tuple[int, ...]]:
 Part = tuple[str, Callable[[StanValue], StanValue], Callable[[StanValue], StanValue]]
 
 
-def _square(x: StanValue) -> StanValue:
-    return np.matmul(x, np.swapaxes(x, -1, -2))
-
-
 _NONNEGATIVE: Part = ("nonnegative", lambda y: y, lambda y: y >= 0)
 _SUM_IS_ONE: Part = (
     "with elements whose sum is 1",

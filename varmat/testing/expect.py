@@ -35,7 +35,7 @@ Mixture = dict[int, str]
 DIRECTIONS = 3
 # At the first point of each name, and at one in so many others, machine code is made of the
 # gradient, and the Hessian is recorded; at one in so many the Hessian becomes machine code too.
-OFTEN, RARELY = 4, 12
+OFTEN, RARELY = 8, 24
 # Names of functions that have been compared in full.
 MET: set[str] = set()
 # Smaller derivatives than this may have lost their digits to underflow.
@@ -61,7 +61,7 @@ def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None)
     Where all are variables: several directions at once agree with each alone; the Hessian is
     symmetric, and agrees with finite differences of the gradient; the recording gives the same at a
     point where comparisons go the other way; two uses of the arguments give the sum of their
-    gradients. For the first function of a name, and at one in four other points: the recording
+    gradients. For the first function of a name, and at one in eight other points: the recording
     gives the same as machine code, and one of the Hessian gives the same product.
     Further: the same variable as two arguments, nothing changed that somebody else holds
     (arguments, tangents, operands, results and their adjoints), nothing returned twice.

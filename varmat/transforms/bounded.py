@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +21,7 @@ from varmat.functions.rows import formula, row
 from varmat.functions.special.logistic_functions import expit
 from varmat.programs.build.symbol import Symbol
 from varmat.transforms.common import check_against, check_within, joined, operands, plain_sum, split
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Operand, Result
+from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = [
     "lb_constrain",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
@@ -24,9 +24,7 @@ from varmat.transforms.transform import (
     Vectors,
     _shape,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Shape
+from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "CholeskyFactorCorr",

@@ -6,18 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.domains import Domain
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
-from varmat.functions.checks import TOLERANCE, check_values
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape
+from varmat.functions.checks import TOLERANCE, check_values, misfit
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape
 
 zero = Domain(f"0 to within {TOLERANCE}", lambda x: abs(x) <= TOLERANCE)
 # A nan is let through, and the transform of it is nan, as in Stan.
@@ -99,7 +95,7 @@ def check_vector(
             if least
             else "or a stack of them"
         )
-        raise ShapeError(f"{function}: {name} has shape {shape}, but must be a vector {rule}!")
+        raise misfit(function, name, shape, f"be a vector {rule}")
 
 
 def check_within(function: str, name: str, shape: Shape, whole: Shape) -> None:
@@ -108,9 +104,7 @@ def check_within(function: str, name: str, shape: Shape, whole: Shape) -> None:
         n in (1, m) for n, m in zip(reversed(shape), reversed(whole), strict=False)
     )
     if not fits:
-        raise ShapeError(
-            f"{function}: {name} has shape {shape}, but must broadcast to the shape {whole}!"
-        )
+        raise misfit(function, name, shape, f"broadcast to the shape {whole}")
 
 
 def check_inside(

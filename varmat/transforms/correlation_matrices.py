@@ -7,8 +7,9 @@ each counts in the log-Jacobian. A matrix is the product of its factor with the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,11 +35,7 @@ from varmat.transforms.common import (
     split,
     sum_over,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = [
     "cholesky_corr_constrain",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from math import log, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.operation import operation
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, misfit
 from varmat.functions.linalg.gram_matrices import tcrossprod
 from varmat.programs.build.symbol import Symbol
 from varmat.transforms.common import check_vector, joined, operand, plain_sum, split, sum_over
@@ -26,9 +25,7 @@ from varmat.transforms.correlation_matrices import (
     size_of,
     squared,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = [
     "cholesky_factor_constrain",
@@ -194,10 +191,7 @@ def cholesky_factor_free(y: Operand) -> Result:
     y = operand(y, function, "y")
     shape = np.shape(y)[-2:]
     if len(shape) < 2 or shape[0] < shape[1]:
-        raise ShapeError(
-            f"{function}: y has shape {np.shape(y)}, but must have at least as many rows as "
-            "columns!"
-        )
+        raise misfit(function, "y", np.shape(y), "have at least as many rows as columns")
     check_values(partial(_check_factor, function, title), y)
     return _coordinates(y, _trapezoid(*shape))
 

@@ -4,8 +4,6 @@ offset and multiplier.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import finite, positive_finite
@@ -22,9 +20,7 @@ from varmat.transforms.bounded import (
     tanh,
 )
 from varmat.transforms.common import check_against, check_inside, operand, operands
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = [
     "corr_constrain",

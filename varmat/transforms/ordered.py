@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import Domain
@@ -19,9 +17,7 @@ from varmat.transforms.common import (
     sum_over,
     times_slope,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = [
     "ordered_constrain",

@@ -9,18 +9,14 @@ numbers.
 from __future__ import annotations
 
 from math import log, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.domains import Domain, positive_finite
-from varmat.core.errors import ShapeError
-from varmat.functions.checks import check_values
+from varmat.functions.checks import check_values, misfit
 from varmat.transforms.common import check_vector, operand
 from varmat.transforms.correlation_matrices import by_columns, correlation_factor, size_of, squared
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = ["read_corr_L", "read_corr_matrix", "read_cov_L", "read_cov_matrix"]
 
@@ -46,10 +42,7 @@ def _cov_factor(function: str, z: Operand, sds: Operand, jacobian: bool) -> Resu
     k = np.shape(sds)[-1]
     check_values(lambda s: positive_finite.check(function, "sds", s), sds)
     if np.shape(z)[:-1] != np.shape(sds)[:-1]:
-        raise ShapeError(
-            f"{function}: sds has shape {np.shape(sds)}, but must go with z, of shape "
-            f"{np.shape(z)}!"
-        )
+        raise misfit(function, "sds", np.shape(sds), f"go with z, of shape {np.shape(z)}")
     factor = _corr_factor(function, z, k, jacobian)
     if not jacobian:
         return sds[..., None] * factor

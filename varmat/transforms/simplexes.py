@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.domains import nonnegative
-from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.functions.checks import one
+from varmat.functions.checks import misfit, one
 from varmat.functions.special.logistic_functions import expit
 from varmat.transforms.common import (
     check_inside,
@@ -23,9 +21,7 @@ from varmat.transforms.common import (
     split,
     sum_over,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result, Shape
+from varmat.typing import Adjoint, Operand, Result, Shape
 
 __all__ = [
     "simplex_constrain",
@@ -180,7 +176,7 @@ def _odds(y: Operand) -> Result:
 def _check_columns(function: str, name: str, shape: Shape, least: int) -> None:
     if len(shape) < 2 or shape[-2] < least:
         rule = f"with {least} or more rows" if least else "or a stack of them"
-        raise ShapeError(f"{function}: {name} has shape {shape}, but must be a matrix {rule}!")
+        raise misfit(function, name, shape, f"be a matrix {rule}")
 
 
 def stochastic_column_constrain(x: Operand, jacobian: bool = False) -> Result:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import operation
-from varmat.functions.checks import check_matrix
+from varmat.functions.checks import check_matrix, misfit
 from varmat.programs.build.symbol import Symbol, refuse
 from varmat.transforms.common import check_inside, check_vector, later_sums, operand, zero
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = [
     "sum_to_zero_constrain",
@@ -236,9 +232,7 @@ def sum_to_zero_matrix_free(y: Operand) -> Result:
     function = "sum_to_zero_matrix_free"
     y = operand(y, function, "y")
     if np.ndim(y) < 2 or 0 in np.shape(y)[-2:]:
-        raise ShapeError(
-            f"{function}: y has shape {np.shape(y)}, but must be a matrix that is not empty!"
-        )
+        raise misfit(function, "y", np.shape(y), "be a matrix that is not empty")
     check_inside(zero, function, "sum(row of Zero sum matrix)", y, lambda y: np.sum(y, axis=-1))
     check_inside(zero, function, "sum(column of Zero sum matrix)", y, lambda y: np.sum(y, axis=-2))
     rows = sum_to_zero_coordinates(np.roll(y, (1, 1), (-2, -1)))

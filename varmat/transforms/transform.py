@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import plain
-from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.core.variables import data
-from varmat.functions.checks import check_integer, check_values, is_watched
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Setting, Shape
+from varmat.functions.checks import check_integer, check_values, is_watched, misfit
+from varmat.typing import Function, Operand, Result, Setting, Shape
 
 __all__ = ["Transform"]
 
@@ -118,10 +115,7 @@ class Transform(ABC):
         """
         y = data(y, f"{type(self).__name__}: y")
         if np.shape(y) != self.shape:
-            raise ShapeError(
-                f"{type(self).__name__}: y has shape {np.shape(y)}, but must have shape "
-                f"{self.shape}!"
-            )
+            raise misfit(type(self).__name__, "y", np.shape(y), f"have shape {self.shape}")
         return self._unconstrain(y)
 
     @abstractmethod
@@ -143,9 +137,9 @@ class Transform(ABC):
             if self.unconstrained_shape:
                 return np.reshape(x, self.unconstrained_shape)
             return float(x[0]) if type(x) is np.ndarray else x[0]
-        raise ShapeError(
-            f"{type(self).__name__}: x has shape {shape}, but must have shape "
-            f"{self.unconstrained_shape}, or be flat with {self.unconstrained_size} elements!"
+        flat = f"or be flat with {self.unconstrained_size} elements"
+        raise misfit(
+            type(self).__name__, "x", shape, f"have shape {self.unconstrained_shape}, {flat}"
         )
 
     def __repr__(self) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import Saved, operation
@@ -19,9 +17,7 @@ from varmat.transforms.common import (
     split,
     sum_over,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Result
+from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["unit_vector_constrain", "unit_vector_free"]
 

@@ -62,3 +62,16 @@ def test_what_is_cheap_is_computed_again(function: np.ufunc, is_kept: bool) -> N
     found, made = NativeRunner(program)([given])
     assert found == pytest.approx(np.sum(function(given)), rel=1e-14)
     np.testing.assert_allclose(made, function(given) * found, rtol=1e-15)
+
+
+def test_what_is_written_to_places_apart_is_written_one_by_one() -> None:
+    """Two columns of a matrix, and a sum beside them."""
+    builder = Builder()
+    x = builder.argument((37,))
+    y = builder.ufunc(np.multiply, x, builder.constant(3.0))
+    parts = [((at, (16,)), (37,), each) for at, each in ((0, x), (8, y))]
+    program = builder.program([builder.assemble((37, 2), parts)])
+    data = np.linspace(0.0, 1.0, 37)
+    (made,) = NativeRunner(program)([data])
+    np.testing.assert_array_equal(made, np.column_stack([data, 3.0 * data]))
+    assert "x double>" not in str(native_code(program).module)

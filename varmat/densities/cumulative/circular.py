@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,7 @@ from varmat.densities.cumulative.row import Tail, Tails, cumulative
 from varmat.functions.special.bessel_functions import i0e
 from varmat.functions.special.hypergeometric_functions import hyp1f1
 from varmat.functions.special.log_normal_tails import log_von_mises_integral, von_mises_moment
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = ["von_mises_cdf", "von_mises_lccdf", "von_mises_lcdf"]
 

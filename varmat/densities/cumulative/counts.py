@@ -4,8 +4,6 @@ Yule-Simon.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.densities.bernoulli import bernoulli_lpmf
@@ -15,9 +13,7 @@ from varmat.densities.finite_populations import discrete_range_lpmf
 from varmat.functions.special.gamma_functions import lbeta
 from varmat.functions.special.logistic_functions import log1m_exp
 from varmat.functions.special.zeta_functions import zeta_difference
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = [
     "bernoulli_cdf", "bernoulli_lccdf", "bernoulli_lcdf", "discrete_range_cdf",
@@ -79,7 +75,6 @@ def _discrete_range(x: Operand, lower: Operand, upper: Operand) -> Tails:
 discrete_range_cdf, discrete_range_lcdf, discrete_range_lccdf = cumulative(
     discrete_range_lpmf,
     _discrete_range,
-    points=[(3, 1, 5), (0, -2, 4), (1, 1, 5), (-1, -3, 40)],
     tails=[(1, 1, 10**9), (10**9 - 1, 1, 10**9)],
     start=lambda y, lower, *_: y >= lower,
     before=(0, -7),
@@ -109,7 +104,6 @@ def _yule_simon(x: Operand, alpha: Operand) -> Tails:
 yule_simon_cdf, yule_simon_lcdf, yule_simon_lccdf = cumulative(
     yule_simon_lpmf,
     _yule_simon,
-    points=[(1, 0.7), (3, 2.5), (12, 1.0), (40, 6.0)],
     tails=[(10**6, 1.5), (3, 1e8)],
     start=lambda n, *_: n >= 1.0,
     before=(0, -1),

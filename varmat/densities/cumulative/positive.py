@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.densities.cumulative.row import POSITIVE, Tail, Tails, cumulative, less, within
 from varmat.densities.positive import exponential_lpdf, rayleigh_lpdf, weibull_lpdf
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
+from varmat.typing import Operand
 
 __all__ = [
     "exponential_cdf", "exponential_lccdf", "exponential_lcdf",
     "rayleigh_cdf", "rayleigh_lccdf", "rayleigh_lcdf", "weibull_cdf", "weibull_lccdf",
      "weibull_lcdf",
 ]  # fmt: skip
-
-INF = math.inf
 
 
 def _exponential(x: Operand, beta: Operand, quick: bool) -> Tails:
@@ -44,7 +38,6 @@ exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
     exponential_lpdf,
     _exponential,
     quick=True,
-    points=[(0.3, 1.5), (4.0, 0.3), (1e-3, 10.0), (70.0, 1e-2)],
     tails=[(1e-9, 1e3), (1e10, 2e-10), (1e-200, 2e200), (1e-300, 1.0), (800.0, 1.0)],
     **POSITIVE,
 )
@@ -77,13 +70,6 @@ weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
     weibull_lpdf,
     _weibull,
     quick=True,
-    points=[
-        (0.3, 2.0, 1.5),
-        (4.0, 0.7, 0.3),
-        (1e-3, 0.1, 10.0),
-        (70.0, 1.5, 65.0),
-        (1.5, 1.0, 2.0),
-    ],
     tails=[
         (1e-9, 0.1, 1e3),
         (1e-300, 1e-3, 1.0),
@@ -120,7 +106,6 @@ rayleigh_cdf, rayleigh_lcdf, rayleigh_lccdf = cumulative(
     rayleigh_lpdf,
     _rayleigh,
     quick=True,
-    points=[(0.3, 1.5), (4.0, 2.3), (1e-3, 0.1), (7.0, 65.0)],
     tails=[(1e-100, 2.0), (1e10, 3.0), (40.0, 1.0)],
     **POSITIVE,
 )

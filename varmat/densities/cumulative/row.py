@@ -25,12 +25,12 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.domains import Domain
-from varmat.core.operation import is_differentiable
+from varmat.core.operation import Operation, is_differentiable
 from varmat.core.variables import Var
 from varmat.densities.density import argument_lines, ieee, positional, typed
 from varmat.densities.pointwise import Pointwise
@@ -39,10 +39,7 @@ from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate
 from varmat.functions.checks import fixed, is_held
 from varmat.functions.special.logistic_functions import exprel, log1m_exp
 from varmat.programs.build.symbol import Symbol
-
-if TYPE_CHECKING:
-    from varmat.core.operation import Operation
-    from varmat.typing import Adjoint, Operand, Result, Setting
+from varmat.typing import Adjoint, Operand, Result, Setting
 
 __all__ = ["Cumulative", "LogCumulative", "Tail", "Tails", "cumulative", "less", "scaled", "within"]
 
@@ -320,7 +317,7 @@ def cumulative(
     density: Univariate,
     tails_of: Callable[..., Tails],
     *,
-    points: Sequence[tuple[float, ...]],
+    points: Sequence[tuple[float, ...]] = (),
     tails: Sequence[tuple[float, ...]] = (),
     before: Sequence[float | tuple[float, ...]] = (-math.inf,),
     after: Sequence[float | tuple[float, ...]] = (math.inf,),
@@ -344,8 +341,8 @@ def cumulative(
         that above it. Its docstring is the formula, and an example: the docstrings have these as
         Notes and Examples.
     points, tails : sequence of tuples
-        Arguments for the tests: in the bulk, where values and derivatives are right to 1e-12; in
-        the tails, where they are right to 1e-9.
+        Arguments for the tests: in the bulk, where values and derivatives are right to 1e-12, those
+        of the density by default; in the tails, where they are right to 1e-9.
     before, after : sequence of float or tuple
         Observations for the tests, for which `start`, or `end`, does not hold: with the parameters
         of the first point, or all arguments.
@@ -374,7 +371,7 @@ def cumulative(
     module = sys._getframe(1).f_globals["__name__"]
     family, _, _ = density.name.rpartition("_")
     arguments = dict(density.arguments)
-    observation = next(iter(arguments))
+    observation, points = next(iter(arguments)), tuple(points) or density.points
     if observed is not None:
         arguments[observation] = (arguments[observation][0], observed)
 
@@ -383,7 +380,7 @@ def cumulative(
     ) -> LogCumulative:
         form = _form_of(tails_of, side, support, other, inside, density.demand, quick)
         row = kind(f"{family}_{suffix}", density, arguments, form)
-        row.__module__, row.points, row.tails, row.outside = module, tuple(points), tuple(tails), ()
+        row.__module__, row.points, row.tails, row.outside = module, points, tuple(tails), ()
         return row
 
     inner = made(_Inner, "cdf", 0, start, end)

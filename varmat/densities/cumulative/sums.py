@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.docstrings import indented
 from varmat.functions.special.gamma_functions import lbeta
 from varmat.functions.special.logistic_functions import log1m_exp
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result
+from varmat.typing import Function, Operand, Plain, Result
 
 __all__ = [
     "beta_binomial_cdf", "beta_binomial_lccdf", "beta_binomial_lcdf", "beta_neg_binomial_cdf",

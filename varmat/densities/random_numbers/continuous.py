@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import Domain
@@ -34,9 +32,7 @@ from varmat.densities.skewed import (
     skew_double_exponential_lpdf,
     skew_normal_lpdf,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Shape
+from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "beta_proportion_rng",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import Domain
@@ -24,9 +22,7 @@ from varmat.densities.counts import (
 from varmat.densities.finite_populations import discrete_range_lpmf, hypergeometric_lpmf
 from varmat.densities.random_numbers.row import Generator, log_gamma, poisson_counts, random_numbers
 from varmat.functions.special.logistic_functions import expit
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Shape
+from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "bernoulli_logit_rng",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,7 @@ from varmat.densities.matrix_normal import (
 from varmat.densities.random_numbers.row import Generator, random_numbers
 from varmat.densities.random_numbers.vectors import chosen, solved
 from varmat.functions.linalg.lapack import cholesky_factor
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Shape
+from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "gaussian_dlm_obs_rng",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from varmat.densities.random_numbers.row import Generator, log_gamma, poisson_co
 from varmat.densities.random_numbers.vectors import cell, chosen
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.special.logistic_functions import expit
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Shape
+from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "bernoulli_logit_glm_rng",

@@ -19,7 +19,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -32,9 +32,7 @@ from varmat.densities.domains import Matrix, ScalarDomain
 from varmat.densities.sources import references, told
 from varmat.densities.univariate import Univariate
 from varmat.functions.checks import misfit, outside
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result, Setting, Shape
+from varmat.typing import Function, Operand, Plain, Result, Setting, Shape
 
 Generator = np.random.Generator
 

@@ -4,8 +4,6 @@ of K categories.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import nonnegative, positive
@@ -29,9 +27,7 @@ from varmat.densities.simplex import (
 )
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.linalg.lapack import cholesky_factor
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Shape
+from varmat.typing import Operand, Result, Shape
 
 __all__ = [
     "categorical_logit_rng",

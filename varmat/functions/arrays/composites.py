@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy._core import umath
@@ -21,13 +20,7 @@ from varmat.core.variables import ARRAYS, like
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.shaping import memory_of
 from varmat.functions.checks import check_settings, delivered, misfit
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting
-
-__all__: list[str] = []
+from varmat.typing import Adjoint, DTypeLike, Function, Linear, Operand, Plain, Result, Setting
 
 # NumPy's clip is a function; the ufunc behind it is private.
 _CLIP = vars(umath)["clip"]

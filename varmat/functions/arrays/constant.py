@@ -6,7 +6,7 @@ own arguments, where a derivative would be lost."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import numpy as np
 from numpy._core import umath
@@ -15,13 +15,7 @@ from varmat.core.dispatch import CONSTANT, implements, plain
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
 from varmat.functions.checks import by_position
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from varmat.typing import Axis, Function, Operand, Result, Setting
-
-__all__: list[str] = []
+from varmat.typing import Axis, Function, Operand, Result, Setting
 
 SHAPES = """
     ones_like diag_indices_from tril_indices_from triu_indices_from isreal iscomplex isrealobj

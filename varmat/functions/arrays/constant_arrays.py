@@ -6,17 +6,12 @@ Places are counted from 0, as everywhere in NumPy, where Stan counts them from 1
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.checks import count, integer, outside, place
 from varmat.functions.docstrings import filled
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Function, Setting
+from varmat.typing import DTypeLike, Function, Setting
 
 __all__ = [
     "e",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +17,7 @@ from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.orderings import descending_order, number, stable_order
 from varmat.functions.checks import check_values, integer, misfit
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from varmat.typing import Operand, Plain, Result
+from varmat.typing import ArrayLike, Operand, Plain, Result
 
 __all__ = [
     "choose",

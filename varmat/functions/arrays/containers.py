@@ -7,8 +7,6 @@ was translated without the shift fails at the edges, as it would there."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import Domain
@@ -17,9 +15,7 @@ from varmat.core.operation import as_operand
 from varmat.functions.arrays.repeating import rep_vector
 from varmat.functions.arrays.shaping import to_vector
 from varmat.functions.checks import check_array, check_values, count, misfit, place
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Setting
+from varmat.typing import Operand, Result, Setting
 
 __all__ = [
     "block",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core import dispatch
@@ -14,13 +12,17 @@ from varmat.core.operation import is_differentiable, operation
 from varmat.core.variables import VARIABLES, data, make_leaf
 from varmat.functions.arrays.repeating import broadcast_to
 from varmat.functions.checks import check_settings
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting, Shape
-
-__all__: list[str] = []
+from varmat.typing import (
+    Adjoint,
+    DTypeLike,
+    Function,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Setting,
+    Shape,
+)
 
 
 @operation(np.copy, native=True, stacked=True)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
-from varmat.core.operation import operation
+from varmat.core.operation import Operation, operation
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.reductions import before
 from varmat.functions.checks import check_settings, delivered, misfit
 from varmat.programs.build.symbol import is_safe_divisor
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from varmat.core.operation import Operation
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, DTypeLike, Function, Linear, Operand, Plain, Result
 
 __all__ = ["cumulative_sum"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core import dispatch
@@ -12,9 +10,7 @@ from varmat.functions.arrays.moving import moved
 from varmat.functions.arrays.repeating import directions
 from varmat.functions.checks import check_matrix, check_square, misfit
 from varmat.programs.build.symbol import Symbol
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["add_diag", "diag_matrix", "symmetrize_from_lower_tri", "symmetrize_from_upper_tri"]
 

@@ -4,8 +4,6 @@ Each answers for NumPy's function of the same name, with its arguments and value
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
@@ -16,11 +14,7 @@ from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite, nonzero
 from varmat.functions.arrays.constant import named
 from varmat.functions.checks import check_choice
-
-if TYPE_CHECKING:
-    from varmat.typing import Axis, Operand, Result
-
-__all__: list[str] = []
+from varmat.typing import Axis, Operand, Result
 
 
 def _along(axis: int, *limits: int | None) -> tuple[slice, ...]:

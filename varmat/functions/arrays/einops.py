@@ -11,8 +11,6 @@ from typing import Any
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import Answering
 
-__all__: list[str] = []
-
 MODULE = "einops._backends"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,7 @@ from varmat.functions.checks import check_values, fixed, misfit, one
 from varmat.plain_arrays import BLOCK, blocks, by_columns, summed
 from varmat.programs.build.symbol import Symbol, refuse, require
 from varmat.programs.record.conditions import Condition
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["inverse_softmax", "log_softmax", "log_sum_exp", "logsumexp", "softmax"]
 

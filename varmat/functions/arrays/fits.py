@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
@@ -13,13 +11,7 @@ from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite
 from varmat.functions.checks import integer, misfit
 from varmat.functions.linalg.least_squares import lstsq_solution
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from varmat.typing import Operand, Plain, Result, Setting
-
-__all__: list[str] = []
+from varmat.typing import ArrayLike, Operand, Plain, Result, Setting
 
 
 @composite(np.histogram)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
@@ -16,11 +14,7 @@ from varmat.functions.arrays.repeating import align, alike
 from varmat.functions.checks import check_settings, delivered, fixed, misfit
 from varmat.plain_arrays import where as chosen
 from varmat.programs.record.conditions import Condition
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, DTypeLike, Function, Index, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["append_array", "append_col", "append_row"]
 

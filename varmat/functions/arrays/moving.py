@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -18,21 +17,7 @@ from varmat.core.operation import is_differentiable, operation
 from varmat.functions.arrays.shaping import read_only, view
 from varmat.functions.checks import by_position, kept
 from varmat.programs.build.symbol import Symbol, refuse, spread_back
-
-if TYPE_CHECKING:
-    from varmat.typing import (
-        Adjoint,
-        Axis,
-        Function,
-        Linear,
-        Operand,
-        Plain,
-        Result,
-        Setting,
-        Shape,
-    )
-
-__all__: list[str] = []
+from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, Setting, Shape
 
 
 @operation(native=True, stacked=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -13,11 +12,7 @@ from varmat.core import dispatch
 from varmat.core.domains import Domain
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_array, check_choice, check_values, outside
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["sort_asc", "sort_desc"]
 

@@ -5,7 +5,6 @@ Each answers for NumPy's function of the same name, with its arguments and value
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +12,7 @@ from varmat.core.domains import nonnegative
 from varmat.core.operation import as_operand
 from varmat.functions.arrays.composites import composite
 from varmat.functions.checks import check_values, misfit
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
-
-__all__: list[str] = []
+from varmat.typing import Operand, Result
 
 
 @composite(np.polyval)

@@ -7,26 +7,19 @@ its own."""
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.errors import DomainError
+from varmat.core.operation import Operation
 from varmat.core.variables import ARRAYS
 from varmat.functions.arrays.reductions import add_reduce, count_of, max, min, prod
 from varmat.functions.arrays.spreads import std, var
 from varmat.functions.arrays.sums import AVERAGE, TOTAL, mean, reduced_to_scalar, sum
 from varmat.functions.checks import broadcastable, check_settings, delivered, misfit
 from varmat.programs.record.conditions import Condition
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike
-
-    from varmat.core.operation import Operation
-    from varmat.typing import Axis, Function, Operand, Result, Setting
-
-__all__: list[str] = []
+from varmat.typing import ArrayLike, Axis, DTypeLike, Function, Operand, Result, Setting
 
 
 def check_where(function: str, where: ArrayLike, a: Operand) -> None:

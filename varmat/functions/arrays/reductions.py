@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -16,9 +15,7 @@ from varmat.core.operation import operation
 from varmat.functions.checks import fixed, misfit
 from varmat.plain_arrays import by_columns
 from varmat.programs.build.symbol import Symbol, is_safe_divisor
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result
 
 __all__ = ["prod"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -16,11 +15,7 @@ from varmat.core.variables import ARRAYS, Var
 from varmat.functions.arrays.selecting import repeat_each
 from varmat.functions.arrays.shaping import view
 from varmat.functions.checks import check_choice, count, misfit
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Shape
+from varmat.typing import Adjoint, ArrayLike, Linear, Operand, Plain, Result, Shape
 
 __all__ = ["rep_array", "rep_matrix", "rep_vector"]
 

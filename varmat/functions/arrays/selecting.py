@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -15,11 +14,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.core.variables import Var
 from varmat.functions.checks import check_settings, delivered
 from varmat.plain_arrays import scatter_add
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Index, Operand, Plain, Result, Setting, Shape
-
-__all__: list[str] = []
+from varmat.typing import Adjoint, Axis, Function, Index, Operand, Plain, Result, Setting, Shape
 
 
 @dispatch.implements(np.take)

@@ -6,11 +6,10 @@ has to copy (the reshape of a transposed array, an array made of a scalar) one e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import methodcaller
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -22,21 +21,7 @@ from varmat.core.matvar import MatVar
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import ARRAYS, VARIABLES, Var, make_view
 from varmat.functions.checks import by_position, check_array, integer, kept, misfit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from varmat.typing import (
-        Adjoint,
-        Axes,
-        Function,
-        Linear,
-        Operand,
-        Plain,
-        Result,
-        Setting,
-        Shape,
-    )
+from varmat.typing import Adjoint, Axes, Function, Linear, Operand, Plain, Result, Setting, Shape
 
 __all__ = ["reverse", "to_matrix", "to_vector"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,7 @@ from varmat.functions.arrays.sums import mean, sum_of_squares
 from varmat.functions.checks import fixed, misfit
 from varmat.programs.build.symbol import holds
 from varmat.programs.record.conditions import Condition
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result
 
 __all__ = ["sd", "variance"]
 

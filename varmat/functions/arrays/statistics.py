@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -15,13 +14,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.arrays.composites import composite
 from varmat.functions.checks import check_settings, delivered, misfit, outside
-
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Axis, Function, Operand, Result
-
-__all__: list[str] = []
+from varmat.typing import Axis, DTypeLike, Function, Operand, Result
 
 
 @composite(np.average)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from varmat.core.variables import Var, VarMat, new
 from varmat.functions.arrays.reductions import axes_of, count_of, restored
 from varmat.plain_arrays import summed
 from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Axis, Linear, Operand, Plain, Result
 
 __all__ = ["mean"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -10,11 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core import dispatch
 from varmat.core.errors import DomainError, ShapeError
 from varmat.functions.checks import misfit
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Setting
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand, Setting
 
 # Function of NumPy -> what does the same to anything that can be assigned to.
 WRITERS: dict[Function, Function] = {}

@@ -5,8 +5,6 @@ Which triangle is read, and where the adjoint lies, is said in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import operation
@@ -15,9 +13,7 @@ from varmat.functions.linalg.lapack import cholesky_adjoint, cholesky_factor, sp
 from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.triangles import transposed, triangle_mask
 from varmat.functions.linalg.triangular_solves import solve_triangular
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["cholesky_decompose"]
 

@@ -5,8 +5,6 @@ matrix with one column."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import as_operand, operation
@@ -14,9 +12,7 @@ from varmat.functions.checks import broadcastable, check_array, check_vectors, m
 from varmat.functions.docstrings import filled
 from varmat.functions.linalg.norms import dot_self, norm2
 from varmat.functions.linalg.systems import column
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "columns_dot_product",

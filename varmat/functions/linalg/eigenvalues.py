@@ -13,7 +13,6 @@ Which triangle is read, and where the adjoint lies, is said in
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +20,7 @@ from varmat.core.dispatch import implements
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_square, check_values, fixed
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Setting
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import string
+from collections.abc import Iterable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,15 +16,17 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.arrays.shaping import view
 from varmat.functions.checks import check_settings, delivered, misfit
 from varmat.plain_arrays import unbroadcast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Plain, Result, Setting
-
-__all__: list[str] = []
+from varmat.typing import (
+    Adjoint,
+    DTypeLike,
+    Function,
+    Index,
+    Linear,
+    Operand,
+    Plain,
+    Result,
+    Setting,
+)
 
 
 def _terms(operands: tuple[Operand, ...]) -> tuple[list[str], str | None, list[Operand]]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_matrix
 from varmat.functions.linalg.triangles import lower_triangle
 from varmat.programs.build.symbol import Symbol
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["crossprod", "multiply_lower_tri_self_transpose", "tcrossprod"]
 

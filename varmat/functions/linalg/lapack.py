@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,11 +31,7 @@ from varmat.functions.linalg.triangles import (
 from varmat.plain_arrays import ones
 from varmat.programs.build import factorisations
 from varmat.programs.build.symbol import is_safe_divisor, is_symbol, refuse
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand, Plain, Result
 
 # Stacks of matrices with fewer rows go through NumPy's loops.
 FEWEST_ROWS = 16

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
@@ -15,11 +13,7 @@ from varmat.functions.linalg.matmul import matmul
 from varmat.functions.linalg.singular_values import svd_vh
 from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.functions.linalg.systems import column, uncolumn
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, ArrayLike, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["generalized_inverse"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,11 @@ from varmat.functions.checks import check_array, misfit
 from varmat.functions.linalg.lapack import add_outer
 from varmat.functions.sparse.products import data_times_right, times_data
 from varmat.plain_arrays import is_scipy_sparse
+from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import Value
 from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape, Thunk
 
-if TYPE_CHECKING:
-    from varmat.programs.build.builder import Builder
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape, Thunk
-
-__all__: list[str] = []
 # For matrices of up to so many elements their order in memory makes no difference.
 ORDER_MATTERS = 1024
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from varmat.functions.checks import check_matrix, fixed, outside
 from varmat.functions.linalg.singular_values import singular_values
 from varmat.plain_arrays import summed
 from varmat.programs.build.symbol import Symbol, is_between
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axis, Linear, Operand, Plain, Result, Setting
+from varmat.typing import Adjoint, Axis, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["dot_self", "norm1", "norm2"]
 

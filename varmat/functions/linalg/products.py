@@ -6,7 +6,7 @@ Products over arbitrary axes stand in `einsum`."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -24,13 +24,7 @@ from varmat.functions.linalg.matmul import (
     matmul_operator,
     matmul_reverse,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import DTypeLike
-
-    from varmat.typing import Adjoint, Index, Operand, Plain, Result, Setting, Thunk
+from varmat.typing import Adjoint, DTypeLike, Index, Operand, Plain, Result, Setting, Thunk
 
 __all__ = ["dot_product", "elt_divide", "elt_multiply", "kron", "minus", "multiply", "plus"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.dispatch import implements, plain
@@ -13,9 +11,7 @@ from varmat.functions.checks import check_matrix, fixed, is_watched
 from varmat.functions.linalg.lapack import triangular_solve
 from varmat.functions.linalg.triangles import triangle_mask
 from varmat.functions.linalg.triangular_solves import solve_triangular
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["qr", "qr_Q", "qr_R", "qr_thin", "qr_thin_Q", "qr_thin_R"]
 

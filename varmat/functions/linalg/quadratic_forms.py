@@ -6,8 +6,6 @@ is kept, and what several adjoints need is shared."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import Saved, operation
@@ -16,9 +14,7 @@ from varmat.functions.linalg.lapack import product
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.systems import check_system, column, inner, uncolumn
 from varmat.functions.linalg.triangles import mirrored
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["quad_form", "quad_form_sym", "trace_gen_quad_form", "trace_quad_form"]
 

@@ -6,8 +6,6 @@ choice, such as singular values and ``u @ vt``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.dispatch import implements
@@ -16,9 +14,7 @@ from varmat.functions.checks import check_matrix, check_square
 from varmat.functions.linalg.eigenvalues import reciprocal, rounding_tolerance
 from varmat.functions.linalg.lapack import check_svd
 from varmat.functions.linalg.symmetric_arguments import symmetric
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["singular_values", "svd", "svd_U", "svd_V"]
 

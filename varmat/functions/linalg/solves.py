@@ -6,7 +6,6 @@ of small matrices go through NumPy's loops, which keep nothing."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +18,7 @@ from varmat.functions.linalg.lapack import LU, MatrixError, lu_factor, lu_invers
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import place_of
 from varmat.programs.build.factorisations import regular
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting, Thunk
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Setting, Thunk
 
 __all__ = ["inverse", "mdivide_left", "mdivide_right"]
 

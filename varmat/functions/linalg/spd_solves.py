@@ -5,8 +5,6 @@ adjoint lies, is said in `varmat.functions.linalg.symmetric_arguments`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import Saved, operation
@@ -21,9 +19,7 @@ from varmat.functions.linalg.solves import from_the_right
 from varmat.functions.linalg.symmetric_arguments import symmetric, to_triangle
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import mirrored
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "inverse_spd",

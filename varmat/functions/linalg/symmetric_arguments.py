@@ -12,7 +12,6 @@ should be equal may differ by 1e-8, or by 1e-8 of their size if they are larger 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,11 +28,7 @@ from varmat.functions.linalg.triangles import (
 )
 from varmat.programs.build.factorisations import triangle
 from varmat.programs.build.symbol import is_symbol, require
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
-
-__all__: list[str] = []
+from varmat.typing import Operand, Result
 
 
 def to_triangle(c: np.ndarray, lower: bool = True) -> np.ndarray:

@@ -3,16 +3,10 @@ column."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.functions.checks import check_square, misfit
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
-
-__all__: list[str] = []
+from varmat.typing import Operand, Result
 
 
 def inner(x: Operand, y: Operand) -> Result:

@@ -6,18 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.checks import outside
 from varmat.programs.build.factorisations import triangle
 from varmat.programs.build.symbol import is_symbol, require
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Plain, Result
-
-__all__: list[str] = []
+from varmat.typing import Operand, Plain, Result
 
 # Tiles of so many rows and columns stay in the cache while a matrix and its transpose are read,
 # and are large enough for products.

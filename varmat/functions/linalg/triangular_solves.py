@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import as_operand, operation
@@ -18,9 +16,7 @@ from varmat.functions.linalg.solves import from_the_right
 from varmat.functions.linalg.systems import check_system, column, columns, uncolumn
 from varmat.functions.linalg.triangles import check_lower, mirrored, place_of, triangle_mask, tril
 from varmat.programs.build.symbol import Symbol, require
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "cho_solve",

@@ -6,16 +6,12 @@ derivative zero."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import misfit, outside
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["cdist", "pdist", "squareform"]
 

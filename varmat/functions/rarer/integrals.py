@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import misfit
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson"]
 

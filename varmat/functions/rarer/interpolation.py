@@ -4,19 +4,14 @@ names of SciPy.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_choice, check_values, outside
 from varmat.functions.rarer.linalg.banded import solve_banded
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
-
 from varmat.functions.rarer.piecewise_polynomials import PPoly, check_increasing, series_of
+from varmat.typing import Operand, Result
 
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator"]
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +21,7 @@ from varmat.functions.checks import (
 )
 from varmat.functions.rarer.linalg.banded import solve_banded, solveh_banded
 from varmat.functions.rarer.piecewise_polynomials import check_increasing, piecewise, series_of
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = ["BSpline", "RegularGridInterpolator", "interpn", "make_interp_spline", "make_lsq_spline"]
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import misfit
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Plain, Result, Setting
+from varmat.typing import Adjoint, Operand, Plain, Result, Setting
 
 
 def _numpy_window(m: int, n: int, mode: str) -> slice:

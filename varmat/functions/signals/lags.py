@@ -5,16 +5,12 @@ of x[i] y[i + k]``, and the convolution ``sum over i <= k of x[i] y[k - i]``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.domains import Domain
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_values, misfit
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Operand, Plain, Result
+from varmat.typing import Adjoint, Operand, Plain, Result
 
 __all__ = ["autocorrelation", "autocovariance"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -13,9 +12,7 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_array, misfit
 from varmat.programs.build.loops import loop
 from varmat.programs.build.symbol import is_symbol, require
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["lfilter"]
 

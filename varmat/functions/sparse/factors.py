@@ -13,8 +13,6 @@ takes as many operations as the factorisation, in so many calls of BLAS as there
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.errors import DomainError
@@ -22,9 +20,7 @@ from varmat.functions.checks import TOLERANCE, outside
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.sparse.products import Pattern
 from varmat.plain_arrays import blocks
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Plain, Result
+from varmat.typing import Operand, Plain, Result
 
 # So many columns of the identity are solved for at a time.
 COLUMNS = 64

@@ -18,12 +18,10 @@ from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import misfit
 from varmat.programs.build.symbol import Symbol, spread_back
 from varmat.programs.kernels.sparse import csr, product_step, sampled, sampled_step
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 if TYPE_CHECKING:
     from varmat.functions.sparse.factors import Symmetric
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
-
-__all__: list[str] = []
 
 
 def checked_matrix(function: str, name: str, x: Operand) -> Result:

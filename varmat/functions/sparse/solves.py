@@ -13,8 +13,6 @@ In recorded programs these are calls of Python.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.dual import Dual
@@ -24,9 +22,7 @@ from varmat.functions.checks import check_square, misfit
 from varmat.functions.sparse.factors import Definite, General, symmetric_of
 from varmat.functions.sparse.products import Pattern, sparse_matmul
 from varmat.functions.sparse.variable import as_sparse, check_sparse
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = [
     "sparse_inverse_subset",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
@@ -11,9 +9,7 @@ from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values, misfit
 from varmat.functions.sparse.products import Pattern, pattern_at, sparse_matmul, sparse_to_dense
 from varmat.functions.sparse.variable import SparseVar, as_sparse, is_sparse
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = [
     "csr_extract",

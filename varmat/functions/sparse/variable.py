@@ -7,7 +7,8 @@ Hessians and recordings know nothing of sparse matrices."""
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Iterable
+from typing import NoReturn
 
 import numpy as np
 
@@ -25,11 +26,7 @@ from varmat.functions.sparse.products import (
     sparse_to_dense,
 )
 from varmat.plain_arrays import is_scipy_sparse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from varmat.typing import Function, Operand, Result, Setting, Settings
+from varmat.typing import Function, Operand, Result, Setting, Settings
 
 __all__ = ["SparseVar", "sparse_quad_form", "to_dense"]
 

@@ -6,13 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
-
-__all__: list[str] = []
+from varmat.typing import Operand
 
 # The derivative of order (i, j) of a function.
 DerivativeAt = Callable[[int, int], Any]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import Elementwise
 from varmat.functions.rows import ROOT_PI, row, special_formula
 from varmat.functions.special import order_derivatives
-
-if TYPE_CHECKING:
-    from varmat.typing import Function
+from varmat.typing import Function
 
 __all__ = [
     "bessel_first_kind",

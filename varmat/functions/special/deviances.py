@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,7 @@ from varmat.functions.rows import row, special_formula
 from varmat.functions.special.entropies_and_losses import kl_div_of_numbers, kl_div_series
 from varmat.functions.special.logistic_functions import softplus_of_number
 from varmat.functions.special.series import log_less_line
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Plain
+from varmat.typing import Function, Plain
 
 __all__ = [
     "binomial_deviance", "binomial_logit_deviance", "neg_binomial_2_deviance",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +23,7 @@ from varmat.functions.special.precision_scores import less_line
 from varmat.functions.special.quadrature import SMOOTH, on_domain
 from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, log_less_line, polynomial
 from varmat.functions.special.shape_derivatives import beta_log_weight, beta_mass
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Plain
-
-__all__: list[str] = []
+from varmat.typing import Function, Plain
 
 # A score and its derivative in the precision, as functions of an argument, its complement and the
 # logarithms of both.

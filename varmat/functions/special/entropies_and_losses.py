@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.rows import formula, row, special_formula
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
+from varmat.typing import Operand
 
 __all__ = [
     "binary_log_loss",

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from math import gamma, inf, lgamma, log, log1p
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, EULER_MACLAURIN, STIRLING
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
-__all__: list[str] = []
+from varmat.typing import Operand
 
 # From here on adding one to a float may not change it.
 _COUNTED = 1e15

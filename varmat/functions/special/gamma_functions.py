@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from varmat.core.rules import ZERO
 from varmat.functions.checks import broadcastable, misfit
 from varmat.functions.rows import row, special_formula
 from varmat.functions.special import gamma_differences
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
+from varmat.typing import Operand
 
 __all__ = [
     "beta",

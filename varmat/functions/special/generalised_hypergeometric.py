@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import misfit, outside
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Plain, Shape
+from varmat.typing import Adjoint, Linear, Plain, Shape
 
 __all__ = ["hypergeometric_2F2", "hypergeometric_3F2", "hypergeometric_pFq"]
 

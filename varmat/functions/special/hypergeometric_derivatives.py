@@ -12,17 +12,12 @@ from __future__ import annotations
 
 from functools import cache, partial
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.functions.special.quadrature import on_domain
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 # The power series is summed up to these arguments, the second one for large c. Beyond them follow
 # Taylor series, at points that halve the distance to 1.

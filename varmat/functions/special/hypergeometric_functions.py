@@ -7,16 +7,13 @@ from __future__ import annotations
 import math
 from itertools import product
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.functions.rows import formula, row, special_formula
 from varmat.functions.special import hypergeometric_derivatives
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
+from varmat.typing import Operand
 
 __all__ = [
     "hyp0f1",

@@ -4,15 +4,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from varmat.functions.rows import row, scipy_special, special_formula
 from varmat.functions.special import shape_derivatives
 from varmat.functions.special.incomplete_gamma import incomplete_gamma, incomplete_gamma_straight
 from varmat.plain_arrays import with_out
-
-if TYPE_CHECKING:
-    from varmat.typing import Function
+from varmat.typing import Function
 
 __all__ = [
     "beta_density_derivative",

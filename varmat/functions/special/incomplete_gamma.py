@@ -9,16 +9,11 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.special.series import log_less_line, polynomial
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Plain
-
-__all__: list[str] = []
+from varmat.typing import Operand, Plain
 
 # From this shape on two terms of the expansion are enough.
 LARGE_SHAPE = 1e5

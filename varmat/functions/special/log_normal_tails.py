@@ -6,15 +6,12 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI, row, special_formula
 from varmat.functions.special.quadrature import gauss
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
+from varmat.typing import Plain
 
 __all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]
 

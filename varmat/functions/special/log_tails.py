@@ -16,7 +16,6 @@ from functools import partial, reduce
 from itertools import product
 from math import comb, factorial, prod
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,11 +35,7 @@ from varmat.functions.special.shape_derivatives import (
     gamma_series,
     gammainc_derivative,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 Order = tuple[int, ...]
 # Below this value SciPy's functions are close to underflow.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.numpy_kernels import MANY, softplus
 from varmat.functions.rows import LN10, formula, row, scipy_special
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
+from varmat.typing import Function, Operand
 
 __all__ = [
     "exp10",

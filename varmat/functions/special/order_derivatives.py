@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from functools import partial
 from math import comb, factorial, pi
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,11 +23,7 @@ from varmat.functions.special.bell_polynomials import DerivativeAt, bell, unbell
 from varmat.functions.special.gamma_differences import log_rising
 from varmat.functions.special.quadrature import DROP, double_exponential, gauss, on_domain, reach
 from varmat.functions.special.series import polynomial
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 # Below this order the path of steepest descent turns sharply, and a path along the axes is better.
 _STRAIGHT = 0.5

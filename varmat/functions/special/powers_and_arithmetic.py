@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.rules import ZERO
 from varmat.functions.elementwise import reciprocal
 from varmat.functions.rows import formula, row
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
+from varmat.typing import Operand
 
 __all__ = [
     "boxcox",

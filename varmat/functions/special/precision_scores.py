@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,11 +32,7 @@ from varmat.functions.special.gamma_differences import (
     zeta_excess_difference,
 )
 from varmat.functions.special.series import ASYMPTOTIC, ODD, line_series, log_less_line
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Plain
-
-__all__: list[str] = []
+from varmat.typing import Function, Plain
 
 # Up to the first size of u these terms of the series of log(1 + u) - u have all digits, up to the
 # second one three of them.

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.plain_arrays import blocks
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
-
-__all__: list[str] = []
+from varmat.typing import Operand
 
 # Elements computed at a time, each with an array of some hundred nodes.
 AT_ONCE = 512

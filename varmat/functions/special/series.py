@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from math import factorial
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
-
-__all__: list[str] = []
+from varmat.typing import Operand
 
 # B_2k / (2 k)!, with the Bernoulli numbers B.
 EULER_MACLAURIN = (

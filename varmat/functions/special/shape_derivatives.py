@@ -15,7 +15,6 @@ from __future__ import annotations
 from itertools import pairwise
 from math import factorial
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,11 +37,7 @@ from varmat.functions.special.series import (
     polynomial,
     stirling_factor,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
-
-__all__: list[str] = []
+from varmat.typing import Operand
 
 # The incomplete gamma function. The density is a / t times E(t) = t**a exp(-t) / gamma(a + 1). The
 # factor a would make derivatives in small shapes cancel, so it is kept apart: (a E)^(n) = a E^(n) +

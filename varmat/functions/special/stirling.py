@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +21,7 @@ from varmat.functions.special.series import (
     STIRLING,
     polynomial,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
+from varmat.typing import Plain
 
 __all__ = [
     "digamma_excess",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.checks import outside
 from varmat.functions.rows import row, scipy_special, special_formula
 from varmat.functions.special import gamma_differences
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
+from varmat.typing import Operand
 
 __all__ = ["digamma", "polygamma", "psi", "trigamma", "zeta", "zeta_difference"]
 

@@ -384,11 +384,6 @@ def holds(condition: Operand) -> bool:
     return condition if type(condition) is bool else bool(condition.all())
 
 
-def is_finite(x: Operand) -> bool:
-    """Whether a number is finite."""
-    return holds(np.isfinite(x)) if isinstance(x, Symbol) else math.isfinite(x)
-
-
 def number(x: Operand) -> Operand:
     """A float, or a symbol of a number."""
     return x if isinstance(x, Symbol) else float(x)

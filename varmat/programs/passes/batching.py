@@ -208,6 +208,7 @@ class _Batching(Rewriter):
         self._known: dict[Hashable, Value] = {}
         self._role = dict.fromkeys(map(id, program.arguments), 0)
         keys = [_key(step) for step in program.steps]
+        numbers = {key: i for i, key in enumerate(keys)}
         bases = [[id(v.base) for v in step.operands] for step in program.steps]
         for _ in range(_ROUNDS + 1):
             known: dict[Hashable, int] = {}
@@ -216,8 +217,10 @@ class _Batching(Rewriter):
                 seen = [self._role.get(base, -1) for base in read]
                 if key is not None and key[0] == _IN_ANY_ORDER:
                     seen.sort()
-                whole = i if key is None else (key, *seen)
+                whole = i if key is None else (numbers[key], *seen)
                 self.roles.append(known.setdefault(whole, len(known) + 1))
+            if max(Counter(self.roles).values(), default=0) < LEAST:
+                break  # later rounds only tell more steps apart
             for step, role, key in zip(program.steps, self.roles, keys, strict=True):
                 self._role.update((id(v), -2 if key is None else role) for v in step.results)
 

@@ -119,10 +119,15 @@ class Code:
             for each in memory.behind:
                 self.touch(each)
             base = memory.base
-        if isinstance(offset, int) and not offset:
-            return base
-        offset = INT(offset) if isinstance(offset, int) else offset
-        return self.b.gep(base, [offset], source_etype=BYTE)
+        return self.beyond(base, offset)
+
+    def beyond(self, place: ir.Value, offset: ir.Value | int) -> ir.Value:
+        """A pointer to what lies a number of bytes behind another one."""
+        if isinstance(offset, int):
+            if not offset:
+                return place
+            offset = INT(offset)
+        return self.b.gep(place, [offset], source_etype=BYTE)
 
     @contextmanager
     def repeated(self) -> Iterator[None]:

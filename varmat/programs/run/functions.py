@@ -41,7 +41,6 @@ _ONE_BITS = 0x3FF << 52
 # The sum of this number and a small whole number k holds k in its lowest bits, and adding it
 # rounds to whole numbers.
 _TO_WHOLE = 1.5 * 2.0**52
-_TO_WHOLE_BITS = 0x433 << 52
 _TINY = 2.0**-1022
 # Beyond, whole multiples of pi / 2 are no longer exact.
 _FAR = 2.0**30

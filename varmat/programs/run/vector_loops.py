@@ -61,7 +61,7 @@ class Nest:
                 found[id(node)] = node, now
                 stack += now.args
         order = sorted(found.values(), key=lambda pair: pair[0].number)
-        self._arrange(lengths, [now for _, now in order if now.op in READS])
+        self._arrange(lengths, [now for _, now in order])
         depth: dict[int, int] = {}
         self._order: list[list[tuple[Node, Node]]] = [[] for _ in self.lengths]
         for node, now in order:
@@ -78,9 +78,9 @@ class Nest:
         around = {id(s) for s in self._all_totals}
         self._inside = [s for s in stores if id(s) not in around]
 
-    def _arrange(self, lengths: Shape, reads: list[Node]) -> None:
+    def _arrange(self, lengths: Shape, nodes: list[Node]) -> None:
         """Order the axes, the one in vectors last, and join those that are one line everywhere."""
-        places = [*reads, *self.stores]
+        places = [*(node for node in nodes if node.op in READS), *self.stores]
         along = [_strides(place) for place in places]
         strange = [sum(s[k] not in (0, 1, 8) for s in along) for k in range(len(lengths))]
         inner = min(
@@ -92,7 +92,11 @@ class Nest:
         )
         self._along = {id(place): [s[i] for s in found] for i, place in enumerate(places)}
         self.n = self.lengths[-1]
-        self.width = WIDTH if self.n >= WIDTH else 1
+        # Elements that are mostly written apart gain nothing by vectors, and are long code.
+        apart = sum(self._along[id(s)][-1] not in (0, 1, 8) for s in self.stores)
+        light = not any(node.op in HEAVY for node in nodes)
+        scalar = self.n < WIDTH or (light and 2 * apart > len(self.stores))
+        self.width = 1 if scalar else WIDTH
         self.lane = self.code.many if self.width > 1 else self.code.one
 
     def _depth(self, place: Node | Store) -> int:
@@ -150,7 +154,7 @@ class Nest:
         code, n, width, count = self.code, self.n, self.width, len(firsts)
         weight = sum(12 if now.op in HEAVY else 1 for _, now in self._order[-1])
         copies = 4 if weight < 16 else 2 if weight < 200 else 1
-        copies = max(1, min(copies, n // WIDTH))
+        copies = max(1, min(copies, n // WIDTH)) if width > 1 else 1
 
         def body(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             places = [code.b.add(i, INT(c * width)) if c else i for c in range(copies)]
@@ -252,9 +256,8 @@ class Nest:
             typ = kind if lane.width == 1 else ir.VectorType(kind, WIDTH)
             x = b.load(self._place(memory, at, strides, index), align=size, typ=typ)
         else:
-            x = code.lanes(
-                lambda j: b.load(self._place(memory, at + j * stride, strides, index), typ=kind)
-            )
+            place = self._place(memory, at, strides, index)
+            x = code.lanes(lambda j: b.load(code.beyond(place, j * stride), typ=kind))
         return x if size > 1 else b.icmp_unsigned("!=", x, ir.Constant(x.type, None))
 
     def _chunks(
@@ -331,8 +334,10 @@ class Nest:
             return self._elements(memory, at, strides, index, lane)
         memory, at, _, size, places, places_at = node.data
 
+        first = self._place(places, places_at, strides, index)
+
         def element(j: int) -> ir.Value:
-            place = self._place(places, places_at + j * strides[len(index) - 1], strides, index)
+            place = code.beyond(first, j * strides[len(index) - 1])
             here = b.add(b.mul(b.load(place, typ=INT), INT(size)), INT(at))
             return code.read(memory, here, node.truth)
 
@@ -364,12 +369,12 @@ class Nest:
         if memory.itemsize == 1:
             x = b.zext(x, BYTE if lane.width == 1 else ir.VectorType(BYTE, WIDTH))
         stride = strides[len(index) - 1] if lane.width > 1 else memory.itemsize
+        place = self._place(memory, s.at, strides, index)
         if stride == memory.itemsize:
-            b.store(x, self._place(memory, s.at, strides, index), align=memory.itemsize)
+            b.store(x, place, align=memory.itemsize)
             return
         for j in range(WIDTH):
-            place = self._place(memory, s.at + j * stride, strides, index)
-            b.store(b.extract_element(x, INT32(j)), place)
+            b.store(b.extract_element(x, INT32(j)), self.code.beyond(place, j * stride))
 
 
 def _strides(place: Node | Store | RowSum) -> Sequence[int]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Setting
+from varmat.typing import Operand, Result, Setting
 
 _OPPOSITE: dict[Setting, Any] = {
     None: "forward",

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from varmat.functions.rarer.interpolation import PchipInterpolator
 from varmat.functions.rarer.splines import BSpline
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 
 def pchip_interpolate(xi: Operand, yi: Operand, x: Operand, der: int = 0, axis: int = 0) -> Result:

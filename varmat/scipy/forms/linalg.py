@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import value
 from varmat.derivatives.forward import jvp
+from varmat.functions.checks import misfit
 from varmat.functions.linalg.matrix_functions import expm
 from varmat.functions.linalg.triangular_solves import cho_solve, solve_triangular
 from varmat.functions.rarer.linalg.decompositions import eigh as generalised_eigh
 from varmat.functions.rarer.linalg.decompositions import eigvalsh as generalised_eigvalsh
 from varmat.functions.rarer.linalg.decompositions import lu, polar_decompose
 from varmat.functions.rarer.linalg.matrix_equations import solve_continuous_lyapunov
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Setting
+from varmat.typing import Operand, Result, Setting
 
 _POSITIVE = ("pos", "positive definite")
 _SYMMETRIC = ("sym", "symmetric", "her", "hermitian")
@@ -64,7 +60,7 @@ def solve(
 def lu_factor(a: Operand) -> Result:
     a = _array(a)
     if np.ndim(a) != 2 or np.shape(a)[0] != np.shape(a)[1]:
-        raise ShapeError(f"lu_factor: a has shape {np.shape(a)}, but must be a square matrix!")
+        raise misfit("lu_factor", "a", np.shape(a), "be a square matrix")
     permutation, lower, upper = lu(a, p_indices=True)
     rows, wanted, pivots = list(range(len(a))), np.argsort(permutation), []
     for i, row in enumerate(wanted.tolist()):

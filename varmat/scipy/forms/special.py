@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.functions.arrays.exponentials import log_sum_exp
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Setting
+from varmat.typing import Function, Operand, Result, Setting
 
 
 def logsumexp(

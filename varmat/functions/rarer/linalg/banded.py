@@ -6,16 +6,14 @@ derivative."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import check_columns, in_the_name_of, integer, misfit, pair
 from varmat.functions.linalg.lapack import MatrixError, cholesky_adjoint, lapack, triangular_solve
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]
 

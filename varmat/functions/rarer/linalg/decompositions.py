@@ -4,8 +4,6 @@ symmetric eigenproblem.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import as_operand, operation
@@ -19,9 +17,7 @@ from varmat.functions.rarer.linalg.matrix_equations import (
     check_one_square,
     solve_sylvester,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose", "schur"]
 

@@ -5,16 +5,12 @@ factors of the value serve it too."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import misfit
 from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester"]
 

@@ -4,8 +4,6 @@ its eigenvalues.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import as_operand, operation
@@ -13,9 +11,7 @@ from varmat.functions.checks import fixed, in_the_name_of, misfit
 from varmat.functions.linalg.lapack import MatrixError, check_finite
 from varmat.functions.linalg.matrix_functions import expm, frechet_derivative
 from varmat.functions.rarer.linalg.matrix_equations import check_one_square, solve_sylvester
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["fractional_matrix_power", "funm", "logm", "signm", "sqrtm"]
 

@@ -4,16 +4,12 @@ one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import as_operand
 from varmat.functions.linalg.matrix_functions import expm
 from varmat.functions.rarer.linalg.matrix_equations import check_one_square
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__ = ["coshm", "cosm", "sinhm", "sinm", "tanhm", "tanm"]
 

@@ -5,8 +5,6 @@ The derivative of a solution solves a Lyapunov equation with the matrix of the c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import as_operand, operation
@@ -17,9 +15,7 @@ from varmat.functions.rarer.linalg.matrix_equations import (
     solve_continuous_lyapunov,
     solve_discrete_lyapunov,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["solve_continuous_are", "solve_discrete_are"]
 

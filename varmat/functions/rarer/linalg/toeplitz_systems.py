@@ -4,8 +4,6 @@ and never made as a whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from varmat.core.operation import as_operand, operation
@@ -13,9 +11,7 @@ from varmat.functions.checks import check_columns, check_values, misfit
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.rarer.linalg.structured_matrices import check_vector
 from varmat.functions.rarer.signals.nd_convolutions import convolve
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["matmul_toeplitz", "solve_circulant", "solve_toeplitz"]
 

@@ -6,8 +6,6 @@ to weights of the elements at the edges, which the definitions count once where 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
@@ -15,9 +13,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_array, check_choice, integer
 from varmat.functions.docstrings import filled
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result
+from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 

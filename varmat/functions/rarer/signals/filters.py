@@ -4,8 +4,6 @@ backwards.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
@@ -20,9 +18,7 @@ from varmat.functions.checks import (
     misfit,
 )
 from varmat.functions.signals.recurrences import lfilter
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result
 
 __all__ = ["filtfilt", "lfilter_zi", "sosfilt", "sosfilt_zi", "sosfiltfilt"]
 

@@ -4,7 +4,7 @@ those of `scipy.signal`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -13,11 +13,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_choice, misfit
 from varmat.plain_arrays import unbroadcast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from varmat.typing import Adjoint, Axes, Operand, Plain, Result
+from varmat.typing import Adjoint, Axes, Operand, Plain, Result
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
 

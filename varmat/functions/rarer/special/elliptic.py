@@ -7,7 +7,6 @@ integrands are positive, so they are computed directly and nothing cancels."""
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +14,7 @@ from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS
 from varmat.functions.rarer.special.further_rows import of_scipy, results, row, rows
 from varmat.functions.special.quadrature import on_domain
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 # The step of the trapezoidal rule in log t, whose error is exp(-2 pi**2 / step), and how far the
 # nodes reach beyond the operands.
@@ -101,6 +96,7 @@ _PRINCIPAL = (
 )
 _CARLSON = "Carlson's symmetric elliptic integral of the {} kind".format
 # Of each: name, exponents in halves, factor, what it is, and points.
+# fmt: off
 for _name, _halves, _factor, _about, _points in (
     (
         "elliprc",
@@ -114,44 +110,27 @@ for _name, _halves, _factor, _about, _points in (
     ("elliprj", (1, 1, 1, 2), 1.5, _CARLSON("third"), ((0.5, 1.7, 2.5, 0.9),)),
 ):
     _letters = ", ".join(OPERANDS[: len(_halves)])
-    row(
-        _name,
-        tuple(
-            f"{-0.5 * _factor * k!r} * g * {carlson_row(*above)}({_letters})"
-            for k, above in zip(_halves, _above(_halves), strict=True)
-        ),
-        _about,
-        f"{_name}({_letters})",
-        _points,
+    row(_name, tuple(
+        f"{-0.5 * _factor * k!r} * g * {carlson_row(*above)}({_letters})"
+        for k, above in zip(_halves, _above(_halves), strict=True)
+        ), _about, f"{_name}({_letters})", _points,
         domain="positive operands, one of those of a square root may be 0",
-        note=_PRINCIPAL if _halves[-1] == 2 else "",
-    )
-row(
-    "elliprg",
-    tuple(
-        f"0.125 * g * {carlson_row(*(3 if i == j else 1 for j in range(3)), power=1)}(x, y, z)"
-        for i in range(3)
-    ),
-    "Carlson's completely symmetric elliptic integral of the second kind",
-    "elliprg(x, y, z)",
-    ((0.5, 1.7, 2.5),),
-    domain="positive operands, one may be 0",
-)
+        note=_PRINCIPAL if _halves[-1] == 2 else "")
+row("elliprg", tuple(
+    f"0.125 * g * {carlson_row(*(3 if i == j else 1 for j in range(3)), power=1)}(x, y, z)"
+    for i in range(3)
+    ), "Carlson's completely symmetric elliptic integral of the second kind", "elliprg(x, y, z)",
+    ((0.5, 1.7, 2.5),), domain="positive operands, one may be 0")
 # This is pi over twice the elliptic integral R_F(0, x**2, y**2). It is homogeneous, so the larger
 # operand is taken as the unit.
 _MEAN = "0.3183098861837907 * g * square(r / maximum(x, y)) * ({0} / maximum(x, y)) * "
-row(
-    "agm",
-    tuple(
-        _MEAN.format(x)
-        + f"{carlson_row(1, *halves)}(0.0, square(x / maximum(x, y)), square(y / maximum(x, y)))"
-        for x, halves in (("x", (3, 1)), ("y", (1, 3)))
-    ),
-    "Arithmetic-geometric mean",
-    "agm(x, y)",
-    ((0.5, 1.7), (3.0, 1e-5), (2.0, 2.0)),
-    domain="x > 0, y > 0",
-)
+row("agm", tuple(
+    _MEAN.format(x)
+    + f"{carlson_row(1, *halves)}(0.0, square(x / maximum(x, y)), square(y / maximum(x, y)))"
+    for x, halves in (("x", (3, 1)), ("y", (1, 3)))
+    ), "Arithmetic-geometric mean", "agm(x, y)", ((0.5, 1.7), (3.0, 1e-5), (2.0, 2.0)),
+    domain="x > 0, y > 0")
+# fmt: on
 
 
 # Legendre's integrals of sin(t)**(2 n) (1 - m sin(t)**2)**(-k - 1/2) from 0 to phi, with k = n, or
@@ -196,73 +175,36 @@ _THETA = (
     "quad(lambda t: sin(t)**(2 * int(x // 10)) * (1 - {m} * sin(t)**2)**(-(int(x // 10) - int(x % "
     "10)) - mpf(1) / 2), [0, {phi}])"
 )
-row(
-    "elliptic_derivative",
-    (
-        None,
-        f"g * power(square(sin(y)), floor(0.1 * x)) * power({_DELTA}, -0.5 - {_K})",
-        f"g * (0.5 + {_K}) * elliptic_derivative(x + 10.0, y, z)",
-    ),
+# fmt: off
+row("elliptic_derivative", (None,
+    f"g * power(square(sin(y)), floor(0.1 * x)) * power({_DELTA}, -0.5 - {_K})",
+    f"g * (0.5 + {_K}) * elliptic_derivative(x + 10.0, y, z)"),
     "A derivative of Legendre's elliptic integrals with respect to their parameter",
-    _THETA.format(phi="y", m="z"),
-    ((10.0, 0.7, 0.6), (11.0, 2.0, -3.0)),
-    domain="z sin(y)**2 < 1",
-    held=_ORDERS,
-    ufunc=of_scipy(lambda s, code, phi, m: _legendre(code, phi, m, 1.0 - m)),
-    tested=False,
-)
-row(
-    "elliptic_derivative_complete",
+    _THETA.format(phi="y", m="z"), ((10.0, 0.7, 0.6), (11.0, 2.0, -3.0)), domain="z sin(y)**2 < 1",
+    held=_ORDERS, ufunc=of_scipy(lambda s, code, phi, m: _legendre(code, phi, m, 1.0 - m)),
+    tested=False)
+row("elliptic_derivative_complete",
     (None, f"-g * (0.5 + {_K}) * elliptic_derivative_complete(x + 10.0, y)"),
     "A derivative of Legendre's complete elliptic integrals with respect to their parameter, at 1 "
-    "- y",
-    _THETA.format(phi="pi / 2", m="(1 - y)"),
-    ((10.0, 0.4), (11.0, 1e-3)),
-    domain="y > 0",
+    "- y", _THETA.format(phi="pi / 2", m="(1 - y)"), ((10.0, 0.4), (11.0, 1e-3)), domain="y > 0",
     held=_ORDERS,
     ufunc=of_scipy(lambda s, code, rest: _within(*np.broadcast_arrays(code, 1.0, 0.0, rest))),
-    tested=False,
-)
-rows(
-    (
-        "ellipk",
-        "0.5 * g * elliptic_derivative_complete(10.0, 1.0 - x)",
-        "Complete elliptic integral of the first kind",
-        "ellipk(x)",
-    ),
-    (
-        "ellipe",
-        "-0.5 * g * elliptic_derivative_complete(11.0, 1.0 - x)",
-        "Complete elliptic integral of the second kind",
-        "ellipe(x)",
-    ),
-    points=(0.6, -3.0, 1e-9, 0.9999),
-    domain="x < 1",
-)
-row(
-    "ellipkm1",
-    "-0.5 * g * elliptic_derivative_complete(10.0, x)",
-    "Complete elliptic integral of the first kind, of 1 - x",
-    "ellipk(1 - x)",
-    (0.6, 1e-20, 5.0),
-    domain="x > 0",
-)
-rows(
-    (
-        "ellipkinc",
-        ("g / sqrt(1.0 - y * square(sin(x)))", "0.5 * g * elliptic_derivative(10.0, x, y)"),
-        "Incomplete elliptic integral of the first kind",
-        "ellipf(x, y)",
-    ),
-    (
-        "ellipeinc",
-        ("g * sqrt(1.0 - y * square(sin(x)))", "-0.5 * g * elliptic_derivative(11.0, x, y)"),
-        "Incomplete elliptic integral of the second kind",
-        "ellipe(x, y)",
-    ),
-    points=((0.7, 0.6), (2.5, -3.0), (-0.3, 0.9), (7.0, 0.3)),
-    domain="y sin(x)**2 < 1",
-)
+    tested=False)
+rows(("ellipk", "0.5 * g * elliptic_derivative_complete(10.0, 1.0 - x)",
+    "Complete elliptic integral of the first kind", "ellipk(x)"),
+    ("ellipe", "-0.5 * g * elliptic_derivative_complete(11.0, 1.0 - x)",
+    "Complete elliptic integral of the second kind", "ellipe(x)"),
+    points=(0.6, -3.0, 1e-9, 0.9999), domain="x < 1")
+row("ellipkm1", "-0.5 * g * elliptic_derivative_complete(10.0, x)",
+    "Complete elliptic integral of the first kind, of 1 - x", "ellipk(1 - x)", (0.6, 1e-20, 5.0),
+    domain="x > 0")
+rows(("ellipkinc", ("g / sqrt(1.0 - y * square(sin(x)))",
+    "0.5 * g * elliptic_derivative(10.0, x, y)"), "Incomplete elliptic integral of the first kind",
+    "ellipf(x, y)"),
+    ("ellipeinc", ("g * sqrt(1.0 - y * square(sin(x)))",
+    "-0.5 * g * elliptic_derivative(11.0, x, y)"),
+    "Incomplete elliptic integral of the second kind", "ellipe(x, y)"),
+    points=((0.7, 0.6), (2.5, -3.0), (-0.3, 0.9), (7.0, 0.3)), domain="y sin(x)**2 < 1")
 
 # Jacobi's functions. The amplitude is the inverse of the incomplete integral, and the others are
 # functions of the amplitude.
@@ -270,30 +212,14 @@ rows(
 _IN_PARAMETER = "(-0.5 * ellipj_dn(x, y) * elliptic_derivative(10.0, ellipj_ph(x, y), y))"
 _SN_CN = "y * ellipj_sn(x, y) * ellipj_cn(x, y)"
 _AMPLITUDE = "findroot(lambda t: ellipf(t, y) - x, x)"
-results(
-    "ellipj",
-    (
-        "sn",
-        ("g * ellipj_cn(x, y) * ellipj_dn(x, y)", f"g * ellipj_cn(x, y) * {_IN_PARAMETER}"),
-        "Jacobi's sine",
-        f"sin({_AMPLITUDE})",
-    ),
-    (
-        "cn",
-        ("g * (-ellipj_sn(x, y)) * ellipj_dn(x, y)", f"g * (-ellipj_sn(x, y)) * {_IN_PARAMETER}"),
-        "Jacobi's cosine",
-        f"cos({_AMPLITUDE})",
-    ),
-    (
-        "dn",
-        (
-            "g * (-y) * ellipj_sn(x, y) * ellipj_cn(x, y)",
-            f"g * (-0.5 * square(ellipj_sn(x, y)) - {_SN_CN} * {_IN_PARAMETER}) / r",
-        ),
-        "Jacobi's delta amplitude",
-        f"sqrt(1 - y * sin({_AMPLITUDE})**2)",
-    ),
+results("ellipj",
+    ("sn", ("g * ellipj_cn(x, y) * ellipj_dn(x, y)", f"g * ellipj_cn(x, y) * {_IN_PARAMETER}"),
+    "Jacobi's sine", f"sin({_AMPLITUDE})"),
+    ("cn", ("g * (-ellipj_sn(x, y)) * ellipj_dn(x, y)",
+    f"g * (-ellipj_sn(x, y)) * {_IN_PARAMETER}"), "Jacobi's cosine", f"cos({_AMPLITUDE})"),
+    ("dn", ("g * (-y) * ellipj_sn(x, y) * ellipj_cn(x, y)",
+    f"g * (-0.5 * square(ellipj_sn(x, y)) - {_SN_CN} * {_IN_PARAMETER}) / r"),
+    "Jacobi's delta amplitude", f"sqrt(1 - y * sin({_AMPLITUDE})**2)"),
     ("ph", ("g * ellipj_dn(x, y)", f"g * {_IN_PARAMETER}"), "Amplitude", _AMPLITUDE),
-    points=((2.5, 0.6),),
-    domain="0 <= y < 1",
-)
+    points=((2.5, 0.6),), domain="0 <= y < 1")
+# fmt: on

@@ -6,33 +6,22 @@ Importing this module imports their tables. It is imported when such a ufunc fir
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from varmat.core.dispatch import SPECIAL
-from varmat.functions.rarer.special import distributions as special_distributions
-from varmat.functions.rarer.special import elliptic as special_elliptic
-from varmat.functions.rarer.special import integrals as special_integrals
-from varmat.functions.rarer.special import noncentral as special_noncentral
-from varmat.functions.rarer.special import polynomials as special_polynomials
-from varmat.functions.rarer.special import sums as special_sums
-from varmat.functions.rarer.special import waves as special_waves
+from varmat.functions.rarer.special import (
+    distributions,
+    elliptic,
+    integrals,
+    noncentral,
+    polynomials,
+    sums,
+    waves,
+)
 from varmat.functions.rarer.special.further_rows import ANSWERS
 from varmat.functions.special.zeta_functions import zeta
+from varmat.typing import Function, Operand, Result
 
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
-
-__all__: list[str] = []
-
-TABLES = (
-    special_distributions,
-    special_elliptic,
-    special_integrals,
-    special_noncentral,
-    special_polynomials,
-    special_sums,
-    special_waves,
-)
+TABLES = (distributions, elliptic, integrals, noncentral, polynomials, sums, waves)
 _COMPLEX = "its results are complex numbers"
 _DEGREES = (
     "a derivative in the degrees of freedom is not known, so that there is none of their solution"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,11 +17,7 @@ from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS, Elementwise, new_row
 from varmat.core.rules import OPERANDS
 from varmat.functions.rows import formula, hold_constant, scipy_special
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result, Setting
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand, Result, Setting
 
 # By SciPy's name: what answers for it, the rows behind that (one for each result), and the note for
 # the documentation.
@@ -194,6 +190,48 @@ def _polished(name: str, function: Function, place: int) -> Function:
     return value
 
 
-def direct(of: tuple[str | None, ...], sign: str = "") -> tuple[str | None, ...]:
-    """The contributions of F itself, or, with a sign, of its complement."""
-    return tuple(text and f"{sign}g * ({text.format(*OPERANDS)})" for text in of)
+class Distribution(NamedTuple):
+    """The probability of which other functions are the inverses in one operand.
+
+    Texts have ``{0}``, ``{1}``, ... for the operands: the derivatives, and the probability in
+    mpmath. `conditions` say what each operand is where it is not what the others are solved for."""
+
+    slopes: tuple[str | None, ...]
+    reference: str
+    conditions: tuple[str, ...]
+    # Minus for the probability beyond, which has the same derivatives but for their sign.
+    sign: str = ""
+    held: tuple[str, ...] = ()
+
+    def row(
+        self, name: str, about: str, points: tuple[Operand, ...], **settings: Setting
+    ) -> Elementwise:
+        """The row of the probability itself."""
+        texts = tuple(text and f"{self.sign}g * ({text.format(*OPERANDS)})" for text in self.slopes)
+        reference = self.reference.format(*OPERANDS)
+        shared: dict[str, Any] = {
+            "domain": ", ".join(filter(None, self.conditions)),
+            "held": self.held,
+        }
+        return row(name, texts, about, reference, points, **(shared | settings))
+
+    def inverse(
+        self,
+        name: str,
+        place: int,
+        about: str,
+        start: str,
+        points: tuple[Operand, ...],
+        **settings: Setting,
+    ) -> Elementwise:
+        """The row of the solution for the operand at `place`, which mpmath searches from `start`;
+        if that is the name of a function, the test searches for its value.
+        """
+        letters, conditions = [*OPERANDS[: len(self.slopes)]], [*self.conditions]
+        conditions[place] = f"0 < {letters[place]} < 1"
+        settings |= {"domain": ", ".join(filter(None, conditions)), "held": self.held}
+        if not start.isidentifier():
+            letter, letters[place] = letters[place], "t"
+            start = f"findroot(lambda t: {self.reference.format(*letters)} - {letter}, {start})"
+        slopes = tuple(text and self.sign + text for text in self.slopes)
+        return inverse(name, slopes, place, about, start, points, **settings)

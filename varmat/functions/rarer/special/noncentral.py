@@ -7,20 +7,19 @@ are confluent hypergeometric functions. There is no derivative in the degrees of
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from varmat.functions.rarer.special.further_rows import POLISHED, direct, inverse, of_scipy, row
+from varmat.functions.rarer.special.further_rows import POLISHED, Distribution, of_scipy, row
 from varmat.functions.special.quadrature import gauss
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 _DF = "the degrees of freedom {}"
-_SEARCH = "The value is what SciPy's search finds, to about 1e-11"
+_SEARCHED: dict[str, Any] = {
+    "note": "The value is what SciPy's search finds, to about 1e-11",
+    "reached": (1e-10, 1e-10),
+}
 
 # Chi square: the density is a scaled Bessel function; for small noncentrality its limit is taken.
 
@@ -57,100 +56,55 @@ row(
     ufunc=of_scipy(_chi_square_density),
     tested=False,
 )
-_CHI_SQUARE = (f"{_DENSITY}({{0}}, {{1}}, {{2}})", None, f"-{_DENSITY}({{0}}, {{1}} + 2.0, {{2}})")
-_CHI_CDF = (
+chi_square = Distribution(
+    (f"{_DENSITY}({{0}}, {{1}}, {{2}})", None, f"-{_DENSITY}({{0}}, {{1}} + 2.0, {{2}})"),
     "fsum(exp(-{2} / 2) * ({2} / 2)**k / factorial(k) * gammainc({1} / 2 + k, 0, {0} / 2, "
-    "regularized=True) for k in range(45))"
+    "regularized=True) for k in range(45))",
+    ("x > 0", "y > 0", "z > 0"),
+    held=(_DF.format("y"),),
 )
-row(
-    "chndtr",
-    direct(_CHI_SQUARE),
+
+# fmt: off
+chi_square.row("chndtr",
     "Distribution function of the noncentral chi square distribution with y degrees of freedom",
-    _CHI_CDF.format("x", "y", "z"),
-    ((5.0, 3.5, 2.0), (0.5, 7.0, 0.3)),
-    domain="x > 0, y > 0, z > 0",
-    held=(_DF.format("y"),),
-    reached=(1e-11, 1e-11),
-)
-inverse(
-    "chndtrix",
-    _CHI_SQUARE,
-    0,
-    "Inverse of `chndtr` in its argument",
-    "chndtr",
-    ((0.4, 3.5, 2.0),),
-    domain="0 < x < 1, y > 0, z > 0",
-    held=(_DF.format("y"),),
-    note=_SEARCH,
-    reached=(1e-10, 1e-10),
-)
-inverse(
-    "chndtrinc",
-    _CHI_SQUARE,
-    2,
-    "Inverse of `chndtr` in the noncentrality",
-    "chndtr",
-    ((5.0, 3.5, 0.4),),
-    domain="x > 0, y > 0, 0 < z < 1",
-    held=(_DF.format("y"),),
-    note=_SEARCH,
-    reached=(1e-10, 1e-10),
-)
+    ((5.0, 3.5, 2.0), (0.5, 7.0, 0.3)), reached=(1e-11, 1e-11))
+chi_square.inverse("chndtrix", 0, "Inverse of `chndtr` in its argument",
+    "chndtr", ((0.4, 3.5, 2.0),), **_SEARCHED)
+chi_square.inverse("chndtrinc", 2, "Inverse of `chndtr` in the noncentrality",
+    "chndtr", ((5.0, 3.5, 0.4),), **_SEARCHED)
+# fmt: on
 
 # F, with a = dfn / 2, b = dfd / 2 and y = dfn f / (dfd + dfn f): a Poisson mixture of incomplete
 # beta functions of shapes a + k, b.
 
 _A, _B, _Y = "(0.5 * {0})", "(0.5 * {1})", "({0} * {3} / ({1} + {0} * {3}))"
 _WEIGHT = f"exp(-0.5 * {{2}} + {_A} * log({_Y}) + {_B} * log({{1}} / ({{1}} + {{0}} * {{3}})))"
-_F = (
-    None,
-    None,
+f = Distribution(
     (
-        f"-0.5 * {_WEIGHT} / ({_A} * beta({_A}, {_B})) * hyp1f1({_A} + {_B}, {_A} + 1.0, 0.5 * "
-        f"{{2}} * {_Y})"
+        None,
+        None,
+        (
+            f"-0.5 * {_WEIGHT} / ({_A} * beta({_A}, {_B})) * hyp1f1({_A} + {_B}, {_A} + 1.0, 0.5 * "
+            f"{{2}} * {_Y})"
+        ),
+        f"{_WEIGHT} / (beta({_A}, {_B}) * {{3}}) * hyp1f1({_A} + {_B}, {_A}, 0.5 * {{2}} * {_Y})",
     ),
-    f"{_WEIGHT} / (beta({_A}, {_B}) * {{3}}) * hyp1f1({_A} + {_B}, {_A}, 0.5 * {{2}} * {_Y})",
-)
-_F_CDF = (
     "fsum(exp(-{2} / 2) * ({2} / 2)**k / factorial(k) * betainc({0} / 2 + k, {1} / 2, 0, {0} * {3} "
-    "/ ({1} + {0} * {3}), regularized=True) for k in range(45))"
+    "/ ({1} + {0} * {3}), regularized=True) for k in range(45))",
+    ("x > 0", "y > 0", "z > 0", "w > 0"),
+    held=(_DF.format("x"), _DF.format("y")),
 )
-_F_HELD = (_DF.format("x"), _DF.format("y"))
-row(
-    "ncfdtr",
-    direct(_F),
+
+# fmt: off
+f.row("ncfdtr",
     "Distribution function of the noncentral F distribution with x and y degrees of freedom and "
     "noncentrality z",
-    _F_CDF.format("x", "y", "z", "w"),
-    ((3.0, 9.0, 1.5, 0.8),),
-    domain="positive operands",
-    held=_F_HELD,
-    reached=(1e-11, 1e-11),
-)
-inverse(
-    "ncfdtri",
-    _F,
-    3,
-    "Inverse of `ncfdtr` in its argument",
-    "ncfdtr",
-    ((3.0, 9.0, 1.5, 0.4),),
-    domain="x > 0, y > 0, z > 0, 0 < w < 1",
-    held=_F_HELD,
-    note=_SEARCH,
-    reached=(1e-10, 1e-10),
-)
-inverse(
-    "ncfdtrinc",
-    _F,
-    2,
-    "Inverse of `ncfdtr` in the noncentrality",
-    "ncfdtr",
-    ((3.0, 9.0, 0.4, 1.2),),
-    domain="x > 0, y > 0, 0 < z < 1, w > 0",
-    held=_F_HELD,
-    note=POLISHED,
-    polish=lambda s, *values: s.ncfdtr(*values),
-)
+    ((3.0, 9.0, 1.5, 0.8),), domain="positive operands", reached=(1e-11, 1e-11))
+f.inverse("ncfdtri", 3, "Inverse of `ncfdtr` in its argument",
+    "ncfdtr", ((3.0, 9.0, 1.5, 0.4),), **_SEARCHED)
+f.inverse("ncfdtrinc", 2, "Inverse of `ncfdtr` in the noncentrality",
+    "ncfdtr", ((3.0, 9.0, 0.4, 1.2),), note=POLISHED, polish=lambda s, *values: s.ncfdtr(*values))
+# fmt: on
 
 
 # Student's t: with s the root of a chi square variable over its degrees of freedom, the probability
@@ -196,49 +150,22 @@ row(
     ufunc=of_scipy(_mean_of_power),
     tested=False,
 )
-_NCT = (None, f"-{_T}(0.0, {{0}}, {{1}}, {{2}})", f"{_T}(1.0, {{0}}, {{1}}, {{2}})")
 _WEIGHTED = "exp(-{1}**2 / 2) * ({1}**2 / 2)**k * "
 _WITHIN = "betainc(mpf({}) / 2, {{0}} / 2, 0, {{2}}**2 / ({{0}} + {{2}}**2), regularized=True)"
-_T_CDF = (
-    "(ncdf(-{1}) + fsum("
-    + _WEIGHTED
-    + "("
-    + _WITHIN.format("2 * k + 1")
-    + " / factorial(k) + {1} * "
-    + _WITHIN.format("2 * k + 2")
-    + " / (sqrt(2) * gamma(k + mpf(3) / 2))) for k in range(60)) / 2)"
+student_t = Distribution(
+    (None, f"-{_T}(0.0, {{0}}, {{1}}, {{2}})", f"{_T}(1.0, {{0}}, {{1}}, {{2}})"),
+    f"(ncdf(-{{1}}) + fsum({_WEIGHTED}({_WITHIN.format('2 * k + 1')} / factorial(k) + {{1}} * "
+    f"{_WITHIN.format('2 * k + 2')} / (sqrt(2) * gamma(k + mpf(3) / 2))) for k in range(60)) / 2)",
+    ("x > 0", "", ""),
+    held=(_DF.format("x"),),
 )
-row(
-    "nctdtr",
-    direct(_NCT),
+
+# fmt: off
+student_t.row("nctdtr",
     "Distribution function of the noncentral t distribution with x degrees of freedom and "
-    "noncentrality y",
-    _T_CDF.format("x", "y", "z"),
-    ((7.5, 0.6, 1.3),),
-    domain="x > 0",
-    held=(_DF.format("x"),),
-)
-inverse(
-    "nctdtrit",
-    _NCT,
-    2,
-    "Inverse of `nctdtr` in its argument",
-    "nctdtr",
-    ((7.5, 0.6, 0.4),),
-    domain="x > 0, 0 < z < 1",
-    held=(_DF.format("x"),),
-    note=_SEARCH,
-    reached=(1e-10, 1e-10),
-)
-inverse(
-    "nctdtrinc",
-    _NCT,
-    1,
-    "Inverse of `nctdtr` in the noncentrality",
-    "nctdtr",
-    ((7.5, 0.4, 1.3),),
-    domain="x > 0, 0 < y < 1",
-    held=(_DF.format("x"),),
-    note=POLISHED,
-    polish=lambda s, *values: s.nctdtr(*values),
-)
+    "noncentrality y", ((7.5, 0.6, 1.3),))
+student_t.inverse("nctdtrit", 2, "Inverse of `nctdtr` in its argument",
+    "nctdtr", ((7.5, 0.6, 0.4),), **_SEARCHED)
+student_t.inverse("nctdtrinc", 1, "Inverse of `nctdtr` in the noncentrality",
+    "nctdtr", ((7.5, 0.4, 1.3),), note=POLISHED, polish=lambda s, *values: s.nctdtr(*values))
+# fmt: on

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from math import factorial
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.rarer.special.further_rows import of_scipy, row
 from varmat.functions.special.quadrature import on_domain
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 _DEGREE = "the degree x"
 
@@ -115,131 +110,57 @@ def _derivative_row(name: str, kind: str, slope: str, reference: str) -> None:
     )
 
 
-_derivative_row(
-    "eval_genlaguerre_derivative",
-    "laguerre",
-    "-eval_genlaguerre_derivative(x, y - 1.0, z + 1.0, w)",
-    "laguerre(y, t, w)",
-)
-_derivative_row(
-    "eval_gegenbauer_derivative",
-    "gegenbauer",
+# fmt: off
+_derivative_row("eval_genlaguerre_derivative", "laguerre",
+    "-eval_genlaguerre_derivative(x, y - 1.0, z + 1.0, w)", "laguerre(y, t, w)")
+_derivative_row("eval_gegenbauer_derivative", "gegenbauer",
     "2.0 * z * eval_gegenbauer_derivative(x, y - 1.0, z + 1.0, w) + "
     "2.0 * x * eval_gegenbauer_derivative(maximum(x - 1.0, 0.0), y - 1.0, z + 1.0, w)",
-    "gegenbauer(y, t, w)",
-)
+    "gegenbauer(y, t, w)")
 
 
 _AT = ((5.0, 0.3), (2.0, -0.8), (0.0, 0.5), (30.0, 0.01))
 _ANY = (*_AT, (2.5, 0.4))
-_polynomial(
-    "eval_jacobi",
-    "0.5 * (x + y + z + 1.0) * eval_jacobi(x - 1.0, y + 1.0, z + 1.0, w)",
-    "Jacobi polynomial of degree x",
-    "jacobi(x, y, z, w)",
+_polynomial("eval_jacobi", "0.5 * (x + y + z + 1.0) * eval_jacobi(x - 1.0, y + 1.0, z + 1.0, w)",
+    "Jacobi polynomial of degree x", "jacobi(x, y, z, w)",
     ((5.0, 0.7, -0.3, 0.2), (0.0, 0.7, -0.3, 0.2), (20.0, 1.5, 2.0, -0.6)),
-    ("the parameter y", "the parameter z"),
-)
-_polynomial(
-    "eval_sh_jacobi",
-    "x * eval_sh_jacobi(x - 1.0, y + 2.0, z + 1.0, w)",
+    ("the parameter y", "the parameter z"))
+_polynomial("eval_sh_jacobi", "x * eval_sh_jacobi(x - 1.0, y + 2.0, z + 1.0, w)",
     "Shifted Jacobi polynomial of degree x",
     "jacobi(x, y - z, z - 1, 2 * w - 1) / binomial(2 * x + y - 1, x)",
-    ((5.0, 2.7, 1.3, 0.2), (8.0, 3.5, 2.0, 0.6)),
-    ("the parameter y", "the parameter z"),
-)
-_polynomial(
-    "eval_gegenbauer",
-    "2.0 * y * eval_gegenbauer(x - 1.0, y + 1.0, z)",
-    "Gegenbauer polynomial of degree x",
-    "gegenbauer(x, y, z)",
-    ((5.0, 0.7, 0.2), (20.0, 1.5, -0.6)),
-    in_parameter="eval_gegenbauer_derivative(1.0, x, y, z)",
-)
-_polynomial(
-    "eval_genlaguerre",
-    "-eval_genlaguerre(x - 1.0, y + 1.0, z)",
-    "Generalised Laguerre polynomial of degree x",
-    "laguerre(x, y, z)",
-    ((5.0, 0.7, 0.2), (20.0, 1.5, 3.0)),
-    in_parameter="eval_genlaguerre_derivative(1.0, x, y, z)",
-)
-_polynomial(
-    "eval_laguerre",
-    "-eval_genlaguerre(x - 1.0, 1.0, y)",
-    "Laguerre polynomial of degree x",
-    "laguerre(x, 0, y)",
-    ((5.0, 0.3), (0.0, 0.5), (20.0, 3.0), (2.5, 0.4)),
-)
-_polynomial(
-    "eval_legendre",
-    "eval_gegenbauer(x - 1.0, 1.5, y)",
-    "Legendre polynomial of degree x",
-    "legendre(x, y)",
-    _ANY,
-)
-_polynomial(
-    "eval_sh_legendre",
-    "2.0 * eval_gegenbauer(x - 1.0, 1.5, 2.0 * y - 1.0)",
-    "Shifted Legendre polynomial of degree x",
-    "legendre(x, 2 * y - 1)",
-    ((5.0, 0.3), (2.0, 0.9), (0.0, 0.5), (2.5, 0.4)),
-)
-_polynomial(
-    "eval_chebyt",
-    "x * eval_chebyu(x - 1.0, y)",
-    "Chebyshev polynomial of the first kind",
-    "chebyt(x, y)",
-    _ANY,
-)
-_polynomial(
-    "eval_chebyu",
-    "2.0 * eval_gegenbauer(x - 1.0, 2.0, y)",
-    "Chebyshev polynomial of the second kind",
-    "chebyu(x, y)",
-    _ANY,
-)
-_polynomial(
-    "eval_chebyc",
-    "x * eval_chebyu(x - 1.0, 0.5 * y)",
-    "Chebyshev polynomial of the first kind on (-2, 2)",
-    "2 * chebyt(x, y / 2)",
-    _ANY,
-)
-_polynomial(
-    "eval_chebys",
-    "eval_gegenbauer(x - 1.0, 2.0, 0.5 * y)",
-    "Chebyshev polynomial of the second kind on (-2, 2)",
-    "chebyu(x, y / 2)",
-    _ANY,
-)
-_polynomial(
-    "eval_sh_chebyt",
-    "2.0 * x * eval_chebyu(x - 1.0, 2.0 * y - 1.0)",
-    "Shifted Chebyshev polynomial of the first kind",
-    "chebyt(x, 2 * y - 1)",
-    ((5.0, 0.3), (2.0, 0.9), (0.0, 0.5), (2.5, 0.4)),
-)
-_polynomial(
-    "eval_sh_chebyu",
-    "4.0 * eval_gegenbauer(x - 1.0, 2.0, 2.0 * y - 1.0)",
-    "Shifted Chebyshev polynomial of the second kind",
-    "chebyu(x, 2 * y - 1)",
-    ((5.0, 0.3), (2.0, 0.9), (0.0, 0.5), (2.5, 0.4)),
-)
-_polynomial(
-    "eval_hermite",
-    "2.0 * x * eval_hermite(x - 1.0, y)",
-    "Hermite polynomial of the physicists",
-    "hermite(x, y)",
-    ((5.0, 0.3), (2.0, -0.8), (0.0, 0.5), (20.0, 3.0)),
-    domain="whole degrees",
-)
-_polynomial(
-    "eval_hermitenorm",
-    "x * eval_hermitenorm(x - 1.0, y)",
-    "Hermite polynomial of the statisticians",
-    "hermite(x, y / sqrt(2)) / sqrt(mpf(2))**x",
-    ((5.0, 0.3), (2.0, -0.8), (0.0, 0.5), (20.0, 3.0)),
-    domain="whole degrees",
-)
+    ((5.0, 2.7, 1.3, 0.2), (8.0, 3.5, 2.0, 0.6)), ("the parameter y", "the parameter z"))
+_polynomial("eval_gegenbauer", "2.0 * y * eval_gegenbauer(x - 1.0, y + 1.0, z)",
+    "Gegenbauer polynomial of degree x", "gegenbauer(x, y, z)",
+    ((5.0, 0.7, 0.2), (20.0, 1.5, -0.6)), in_parameter="eval_gegenbauer_derivative(1.0, x, y, z)")
+_polynomial("eval_genlaguerre", "-eval_genlaguerre(x - 1.0, y + 1.0, z)",
+    "Generalised Laguerre polynomial of degree x", "laguerre(x, y, z)",
+    ((5.0, 0.7, 0.2), (20.0, 1.5, 3.0)), in_parameter="eval_genlaguerre_derivative(1.0, x, y, z)")
+_polynomial("eval_laguerre", "-eval_genlaguerre(x - 1.0, 1.0, y)",
+    "Laguerre polynomial of degree x", "laguerre(x, 0, y)",
+    ((5.0, 0.3), (0.0, 0.5), (20.0, 3.0), (2.5, 0.4)))
+_polynomial("eval_legendre", "eval_gegenbauer(x - 1.0, 1.5, y)", "Legendre polynomial of degree x",
+    "legendre(x, y)", _ANY)
+_polynomial("eval_sh_legendre", "2.0 * eval_gegenbauer(x - 1.0, 1.5, 2.0 * y - 1.0)",
+    "Shifted Legendre polynomial of degree x", "legendre(x, 2 * y - 1)",
+    ((5.0, 0.3), (2.0, 0.9), (0.0, 0.5), (2.5, 0.4)))
+_polynomial("eval_chebyt", "x * eval_chebyu(x - 1.0, y)", "Chebyshev polynomial of the first kind",
+    "chebyt(x, y)", _ANY)
+_polynomial("eval_chebyu", "2.0 * eval_gegenbauer(x - 1.0, 2.0, y)",
+    "Chebyshev polynomial of the second kind", "chebyu(x, y)", _ANY)
+_polynomial("eval_chebyc", "x * eval_chebyu(x - 1.0, 0.5 * y)",
+    "Chebyshev polynomial of the first kind on (-2, 2)", "2 * chebyt(x, y / 2)", _ANY)
+_polynomial("eval_chebys", "eval_gegenbauer(x - 1.0, 2.0, 0.5 * y)",
+    "Chebyshev polynomial of the second kind on (-2, 2)", "chebyu(x, y / 2)", _ANY)
+_polynomial("eval_sh_chebyt", "2.0 * x * eval_chebyu(x - 1.0, 2.0 * y - 1.0)",
+    "Shifted Chebyshev polynomial of the first kind", "chebyt(x, 2 * y - 1)",
+    ((5.0, 0.3), (2.0, 0.9), (0.0, 0.5), (2.5, 0.4)))
+_polynomial("eval_sh_chebyu", "4.0 * eval_gegenbauer(x - 1.0, 2.0, 2.0 * y - 1.0)",
+    "Shifted Chebyshev polynomial of the second kind", "chebyu(x, 2 * y - 1)",
+    ((5.0, 0.3), (2.0, 0.9), (0.0, 0.5), (2.5, 0.4)))
+_polynomial("eval_hermite", "2.0 * x * eval_hermite(x - 1.0, y)",
+    "Hermite polynomial of the physicists", "hermite(x, y)",
+    ((5.0, 0.3), (2.0, -0.8), (0.0, 0.5), (20.0, 3.0)), domain="whole degrees")
+_polynomial("eval_hermitenorm", "x * eval_hermitenorm(x - 1.0, y)",
+    "Hermite polynomial of the statisticians", "hermite(x, y / sqrt(2)) / sqrt(mpf(2))**x",
+    ((5.0, 0.3), (2.0, -0.8), (0.0, 0.5), (20.0, 3.0)), domain="whole degrees")
+# fmt: on

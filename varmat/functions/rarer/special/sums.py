@@ -7,17 +7,12 @@ from __future__ import annotations
 from functools import cache
 from math import comb, factorial, lgamma
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.functions.rarer.special.further_rows import inverse, of_scipy, row
 from varmat.functions.special.quadrature import on_domain
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
-__all__: list[str] = []
+from varmat.typing import Plain
 
 # Faddeeva's function w and its derivatives. The code is twice the order, plus one for the imaginary
 # part.
@@ -50,26 +45,19 @@ def _faddeeva(special: ModuleType, code: int, a: Plain, b: Plain) -> Plain:
 
 
 _ODD = "(x - 2.0 * floor(0.5 * x))"
-row(
-    "faddeeva_derivative",
-    (
-        None,
-        "g * faddeeva_derivative(x + 2.0, y, z)",
-        f"g * (2.0 * {_ODD} - 1.0) * faddeeva_derivative(x + 3.0 - 2.0 * {_ODD}, y, z)",
-    ),
+# fmt: off
+row("faddeeva_derivative", (None, "g * faddeeva_derivative(x + 2.0, y, z)",
+    f"g * (2.0 * {_ODD} - 1.0) * faddeeva_derivative(x + 3.0 - 2.0 * {_ODD}, y, z)"),
     "Derivative of Faddeeva's function at ``y + i z``: of order x // 2, the imaginary part if x is "
     "odd",
     "(im if x % 2 else re)(diff(lambda t: exp(-t * t) * erfc(-1j * t), mpc(y, z), int(x // 2)))",
-    ((2.0, 0.5, 0.7), (3.0, 9.0, 0.5)),
-    domain="x = 0, 1, 2, ..., z > 0",
-    held=("the code x",),
-    tested=False,
-    ufunc=of_scipy(
-        lambda s, x, y, z: on_domain(
-            lambda c, *v: _faddeeva(s, c, *v), *np.broadcast_arrays(x, np.isfinite(x + y + z), y, z)
-        )
-    ),
-)
+    ((2.0, 0.5, 0.7), (3.0, 9.0, 0.5)), domain="x = 0, 1, 2, ..., z > 0", held=("the code x",),
+    tested=False, ufunc=of_scipy(
+    lambda s, x, y, z: on_domain(
+    lambda c, *v: _faddeeva(s, c, *v), *np.broadcast_arrays(x, np.isfinite(x + y + z), y, z)
+    )
+    ))
+# fmt: on
 # The profile is the real part of w((x + i z) / (y sqrt(2))), over y sqrt(2 pi).
 _VOIGT = "faddeeva_derivative({0}, 0.7071067811865476 * x / y, 0.7071067811865476 * z / y)"
 _TWO_ROOT_PI = "0.28209479177387814"  # 1 / (2 sqrt(pi))
@@ -94,24 +82,14 @@ row(
 
 _WRIGHT = "fsum(z**k / factorial(k) * rgamma(x * k + y) for k in range(50))"
 _PARAMETERS = ("the parameter x", "the parameter y")
-row(
-    "wright_bessel",
-    (None, None, "g * wright_bessel(x, x + y, z)"),
-    "Wright's generalised Bessel function",
-    _WRIGHT,
-    ((0.7, 1.5, 2.0),),
-    domain="x >= 0, y >= 0, z >= 0",
-    held=_PARAMETERS,
-)
-row(
-    "log_wright_bessel",
-    (None, None, "g * exp(log_wright_bessel(x, x + y, z) - r)"),
-    "Logarithm of `wright_bessel`",
-    f"log({_WRIGHT})",
-    ((0.7, 1.5, 2.0),),
-    domain="x >= 0, y > 0, z >= 0",
-    held=_PARAMETERS,
-)
+# fmt: off
+row("wright_bessel", (None, None, "g * wright_bessel(x, x + y, z)"),
+    "Wright's generalised Bessel function", _WRIGHT, ((0.7, 1.5, 2.0),),
+    domain="x >= 0, y >= 0, z >= 0", held=_PARAMETERS)
+row("log_wright_bessel", (None, None, "g * exp(log_wright_bessel(x, x + y, z) - r)"),
+    "Logarithm of `wright_bessel`", f"log({_WRIGHT})", ((0.7, 1.5, 2.0),),
+    domain="x >= 0, y > 0, z >= 0", held=_PARAMETERS)
+# fmt: on
 
 # The derivatives of the zeta functions in the exponent, by the Euler-Maclaurin series in numbers
 # with infinitesimals.
@@ -170,40 +148,21 @@ def zeta_derivative(order: int, s: Plain, a: Plain) -> Plain:
     return factorial(order) * total[order]
 
 
-row(
-    "zetac_derivative",
-    (None, "g * zetac_derivative(x + 1.0, y)"),
-    "Derivative of order x of `zetac`",
-    "zeta(y, 1, int(x))",
-    ((1.0, 2.5), (2.0, 1.2)),
-    domain="x = 1, 2, ..., y > 0 and not 1",
-    held=("the order x",),
-    tested=False,
-    ufunc=of_scipy(
-        lambda s, x, y: on_domain(
-            zeta_derivative, *np.broadcast_arrays(x, (y > 0.0) & (y != 1.0), y, 1.0)
-        )
-    ),
-)
-row(
-    "zetac",
-    "g * zetac_derivative(1.0, x)",
-    "Riemann's zeta function less 1",
-    "zeta(x) - 1",
-    (2.5, 1.01, 30.0, 0.5),
-    domain="x > 0 and not 1; below there is no derivative",
-)
+# fmt: off
+row("zetac_derivative", (None, "g * zetac_derivative(x + 1.0, y)"),
+    "Derivative of order x of `zetac`", "zeta(y, 1, int(x))", ((1.0, 2.5), (2.0, 1.2)),
+    domain="x = 1, 2, ..., y > 0 and not 1", held=("the order x",), tested=False, ufunc=of_scipy(
+    lambda s, x, y: on_domain(
+    zeta_derivative, *np.broadcast_arrays(x, (y > 0.0) & (y != 1.0), y, 1.0)
+    )
+    ))
+row("zetac", "g * zetac_derivative(1.0, x)", "Riemann's zeta function less 1", "zeta(x) - 1",
+    (2.5, 1.01, 30.0, 0.5), domain="x > 0 and not 1; below there is no derivative")
 
-row(
-    "riemann_zeta",
-    "g * zetac_derivative(1.0, x)",
-    "Riemann's zeta function",
-    "zeta(x)",
-    (2.5, 1.01, 30.0, 0.5),
-    domain="x > 0 and not 1; below there is no derivative",
-    ufunc=of_scipy(lambda s, x: s.zeta(x)),
-    of="_riemann_zeta",
-)
+row("riemann_zeta", "g * zetac_derivative(1.0, x)", "Riemann's zeta function", "zeta(x)",
+    (2.5, 1.01, 30.0, 0.5), domain="x > 0 and not 1; below there is no derivative",
+    ufunc=of_scipy(lambda s, x: s.zeta(x)), of="_riemann_zeta")
+# fmt: on
 
 # Kolmogorov's distribution is a sum of exp(-2 k**2 x**2), and for small x of exp(-(2 k - 1)**2
 # pi**2 / (8 x**2)) / x.
@@ -248,36 +207,19 @@ def kolmogorov_derivative(order: int, x: Plain) -> Plain:
 
 
 _KOLMOGOROV = "(2 * sum((-1)**(k - 1) * exp(-2 * (k * x)**2) for k in range(1, 80)))"
-row(
-    "kolmogorov_derivative",
-    (None, "g * kolmogorov_derivative(x + 1.0, y)"),
-    "Derivative of order x of `kolmogorov`",
-    f"diff(lambda x: {_KOLMOGOROV}, y, int(x))",
-    ((1.0, 0.9), (1.0, 0.4)),
-    domain="x = 1, 2, ..., y > 0",
-    held=("the order x",),
-    tested=False,
+# fmt: off
+row("kolmogorov_derivative", (None, "g * kolmogorov_derivative(x + 1.0, y)"),
+    "Derivative of order x of `kolmogorov`", f"diff(lambda x: {_KOLMOGOROV}, y, int(x))",
+    ((1.0, 0.9), (1.0, 0.4)), domain="x = 1, 2, ..., y > 0", held=("the order x",), tested=False,
     ufunc=of_scipy(
-        lambda s, x, y: on_domain(kolmogorov_derivative, *np.broadcast_arrays(x, y > 0, y))
-    ),
-)
-row(
-    "kolmogorov",
-    "g * kolmogorov_derivative(1.0, x)",
-    "Probability above x in Kolmogorov's distribution",
-    _KOLMOGOROV,
-    (0.9, 0.5, 0.3, 3.0),
-    domain="x > 0",
-)
-inverse(
-    "kolmogi",
-    ("kolmogorov_derivative(1.0, {0})",),
-    0,
-    "Inverse of `kolmogorov`",
-    "kolmogorov",
-    (0.4, 0.999, 1e-8),
-    domain="0 < x < 1",
-)
+    lambda s, x, y: on_domain(kolmogorov_derivative, *np.broadcast_arrays(x, y > 0, y))
+    ))
+row("kolmogorov", "g * kolmogorov_derivative(1.0, x)",
+    "Probability above x in Kolmogorov's distribution", _KOLMOGOROV, (0.9, 0.5, 0.3, 3.0),
+    domain="x > 0")
+inverse("kolmogi", ("kolmogorov_derivative(1.0, {0})",), 0, "Inverse of `kolmogorov`", "kolmogorov",
+    (0.4, 0.999, 1e-8), domain="0 < x < 1")
+# fmt: on
 
 # Smirnov's distribution is x times the sum over j up to n (1 - x) of binom(n, j) (x + j / n)**(j -
 # 1) (1 - x - j / n)**(n - j).
@@ -325,34 +267,16 @@ _SMIRNOV = (
     "range(int(x * (1 - y)) + 1)))"
 )
 _SIZE = ("the sample size x",)
-row(
-    "smirnov_derivative",
-    (None, None, "g * smirnov_derivative(x + 1.0, y, z)"),
-    "Derivative of order x of `smirnov` in its argument",
-    "0",
-    ((1.0, 7.0, 0.3),),
-    domain="x = 1, 2, ..., y = 1, 2, ..., 0 < z < 1",
-    held=("the order x", "the sample size y"),
-    tested=False,
-    ufunc=of_scipy(_smirnov_derivative),
-)
-row(
-    "smirnov",
-    (None, "g * smirnov_derivative(1.0, x, y)"),
+# fmt: off
+row("smirnov_derivative", (None, None, "g * smirnov_derivative(x + 1.0, y, z)"),
+    "Derivative of order x of `smirnov` in its argument", "0", ((1.0, 7.0, 0.3),),
+    domain="x = 1, 2, ..., y = 1, 2, ..., 0 < z < 1", held=("the order x", "the sample size y"),
+    tested=False, ufunc=of_scipy(_smirnov_derivative))
+row("smirnov", (None, "g * smirnov_derivative(1.0, x, y)"),
     "Probability above y of the one-sided Kolmogorov-Smirnov statistic of a sample of size x",
-    _SMIRNOV,
-    ((7.0, 0.3), (25.0, 0.11)),
-    domain="x = 1, 2, ..., 0 < y < 1",
-    held=_SIZE,
-    note="The derivative is a sum of as many terms as the sample has",
-)
-inverse(
-    "smirnovi",
-    (None, "smirnov_derivative(1.0, {0}, {1})"),
-    1,
-    "Inverse of `smirnov` in its argument",
-    "smirnov",
-    ((7.0, 0.3), (25.0, 0.4)),
-    domain="x = 1, 2, ..., 0 < y < 1",
-    held=_SIZE,
-)
+    _SMIRNOV, ((7.0, 0.3), (25.0, 0.11)), domain="x = 1, 2, ..., 0 < y < 1", held=_SIZE,
+    note="The derivative is a sum of as many terms as the sample has")
+inverse("smirnovi", (None, "smirnov_derivative(1.0, {0}, {1})"), 1,
+    "Inverse of `smirnov` in its argument", "smirnov", ((7.0, 0.3), (25.0, 0.4)),
+    domain="x = 1, 2, ..., 0 < y < 1", held=_SIZE)
+# fmt: on

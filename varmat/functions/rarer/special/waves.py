@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from math import factorial
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,11 +21,7 @@ from varmat.functions.rarer.special.further_rows import (
     row,
 )
 from varmat.functions.special.quadrature import on_domain
-
-if TYPE_CHECKING:
-    from varmat.typing import Plain, Setting
-
-__all__: list[str] = []
+from varmat.typing import Plain, Setting
 
 # For larger parameters, and for orders beyond 1000, the matrices would be too large, and the
 # derivative is nan.
@@ -82,30 +77,20 @@ def _mathieu_values(s: ModuleType, x: Plain, y: Plain, z: Plain) -> Plain:
     return on_domain(_mathieu, x, (np.abs(z) <= _MOST) & (y >= np.fmod(x, 2.0)) & (y <= 1e3), y, z)
 
 
-row(
-    "mathieu_derivative",
-    (None, None, "g * mathieu_derivative(x + 2.0, y, z)"),
+# fmt: off
+row("mathieu_derivative", (None, None, "g * mathieu_derivative(x + 2.0, y, z)"),
     "Derivative of order x // 2, in z, of `mathieu_a` of order y, or if x is odd of `mathieu_b`",
-    "0",
-    ((2.0, 3.0, 2.5),),
-    domain="y = 0, 1, 2, ...",
-    held=("the code x", "the order y"),
-    ufunc=of_scipy(_mathieu_values),
-    tested=False,
-)
+    "0", ((2.0, 3.0, 2.5),), domain="y = 0, 1, 2, ...", held=("the code x", "the order y"),
+    ufunc=of_scipy(_mathieu_values), tested=False)
 for _letter, _code, _parity, _orders in (
     ("a", "2.0", "even", "x = 0, 1, 2, ..."),
     ("b", "3.0", "odd", "x = 1, 2, ..."),
 ):
-    row(
-        f"mathieu_{_letter}",
-        (None, f"g * mathieu_derivative({_code}, x, y)"),
+    row(f"mathieu_{_letter}", (None, f"g * mathieu_derivative({_code}, x, y)"),
         f"Characteristic value of the {_parity} Mathieu functions",
-        f"mathieu({_letter == 'b'}, x, y)",
-        ((3.0, 2.5), (2.0, -1.5)),
-        domain=_orders,
-        held=("the order x",),
-    )
+        f"mathieu({_letter == 'b'}, x, y)", ((3.0, 2.5), (2.0, -1.5)), domain=_orders,
+        held=("the order x",))
+# fmt: on
 _IN_MATHIEU = ("the order x", "the parameter y")
 _TO_RADIANS = "0.017453292519943295"
 _NUMERICAL = "The value is of the library specfun"
@@ -134,14 +119,11 @@ def _mathieu_pair(
     )
 
 
+# fmt: off
 for _name in ("mathieu_cem", "mathieu_sem"):
-    _mathieu_pair(
-        _name,
-        "Mathieu function of an angle in degrees",
-        f"{_TO_RADIANS} * ",
-        f"(2.0 * y * cos({_TO_RADIANS} * 2.0 * z) - VALUE)",
-        ((3.0, 2.5, 40.0),),
-    )
+    _mathieu_pair(_name, "Mathieu function of an angle in degrees", f"{_TO_RADIANS} * ",
+        f"(2.0 * y * cos({_TO_RADIANS} * 2.0 * z) - VALUE)", ((3.0, 2.5, 40.0),))
+# fmt: on
 for _number, _kind in (("1", "first"), ("2", "second")):
     for _name in ("mathieu_modcem", "mathieu_modsem"):
         _mathieu_pair(
@@ -189,28 +171,18 @@ def _spheroidal_values(s: ModuleType, x: Plain, y: Plain, z: Plain, w: Plain) ->
     )
 
 
-row(
-    "spheroidal_derivative",
-    (None, None, None, "g * spheroidal_derivative(x + 1.0, y, z, w)"),
+# fmt: off
+row("spheroidal_derivative", (None, None, None, "g * spheroidal_derivative(x + 1.0, y, z, w)"),
     "Derivative of order x of the spheroidal characteristic value of mode y, z in the square w of "
-    "its parameter",
-    "0",
-    ((1.0, 1.0, 3.0, 2.0),),
-    domain="0 <= y <= z",
-    held=("the order x", "the mode y", "the mode z"),
-    ufunc=of_scipy(_spheroidal_values),
-    tested=False,
-)
+    "its parameter", "0", ((1.0, 1.0, 3.0, 2.0),), domain="0 <= y <= z",
+    held=("the order x", "the mode y", "the mode z"), ufunc=of_scipy(_spheroidal_values),
+    tested=False)
 for _name, _sign, _about in (("pro_cv", "", "prolate"), ("obl_cv", "-", "oblate")):
-    row(
-        _name,
-        (None, None, f"{_sign}2.0 * g * z * spheroidal_derivative(1.0, x, y, {_sign}z * z)"),
+    row(_name, (None, None, f"{_sign}2.0 * g * z * spheroidal_derivative(1.0, x, y, {_sign}z * z)"),
         f"Characteristic value of the {_about} spheroidal functions",
-        f"spheroidal(x, y, {_sign}z * z)",
-        ((1.0, 3.0, 1.5),),
-        domain="0 <= x <= y, whole numbers",
-        held=("the mode x", "the mode y"),
-    )
+        f"spheroidal(x, y, {_sign}z * z)", ((1.0, 3.0, 1.5),), domain="0 <= x <= y, whole numbers",
+        held=("the mode x", "the mode y"))
+# fmt: on
 
 # Rows have no more than four operands, so both modes are one operand: m * 4096 + n.
 _BOTH = 4096.0

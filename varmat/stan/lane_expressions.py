@@ -1,0 +1,359 @@
+"""The expressions of loops that are evaluated for all passes at once.
+
+Every scalar that differs between passes is an array with a lane for each pass, and every vector a
+matrix with a row for each.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import varmat as vm
+from varmat.densities.univariate import Univariate
+from varmat.stan import functions, operators, types
+from varmat.stan import syntax as s
+from varmat.stan.types import ArrayType
+from varmat.stan.values import (
+    MATRICES,
+    ROWS,
+    SCALARS,
+    VECTORS,
+    StanValue,
+    innermost,
+    place,
+    promotion,
+)
+
+if TYPE_CHECKING:
+    from varmat.stan.evaluate import Translator
+    from varmat.stan.running import Evaluation, Frame, StanEvaluated
+    from varmat.typing import Plain
+
+__all__: list[str] = []
+
+# Containers of one axis, which have the lanes in front of it.
+OF_ONE_AXIS = VECTORS | ROWS | {ArrayType(types.REAL)}
+# Operators in a row that are still translated for all passes, one inside of the other.
+LONG = 100
+# Operators that act on each lane alone.
+_BY_LANE = frozenset({"+", "-", "*", "/", "^", ".*", "./", ".^"})
+
+
+class BoundError(Exception):
+    """A loop must be run pass by pass: why, and where."""
+
+    def __init__(self, reason: str, at: s.Position) -> None:
+        super().__init__(reason)
+        self.at = at
+
+
+class LaneExpressions(ABC):
+    """Translates the expressions of a loop, or of a function that it calls, for all its passes;
+    abstract.
+
+    Parameters
+    ----------
+    translator : Translator
+        Translates what is the same in all passes.
+    count : int
+        The place of the number of passes in a frame.
+    varying : set of str
+        The variables that differ between passes.
+    """
+
+    def __init__(self, translator: Translator, count: int, varying: set[str]) -> None:
+        self._translator, self._count, self._varying = translator, count, varying
+        # The places of what has lanes.
+        self._slots = {translator.place(name)[0] for name in varying}
+
+    def varies(self, e: object) -> bool:
+        """Whether an expression differs between passes."""
+        return any(name in self._varying for name in s.names_in(e))
+
+    def branches(self, e: s.Expression) -> Callable[[Frame], Iterator[tuple[Plain, Frame]]]:
+        """The places and the frame of the passes in which a condition holds, then of the others;
+        the frame is empty if there are none.
+        """
+        if not e.data:
+            raise BoundError("a condition differs between passes, and depends on parameters", e.at)
+        condition, slots, count = self.expression(e), {*self._slots}, self._count
+
+        def branches(f: Frame) -> Iterator[tuple[Plain, Frame]]:
+            holds = np.asarray(condition(f), bool)
+            for places in map(np.flatnonzero, (holds, ~holds)):
+                inner = f.copy() if len(places) else []
+                if inner:
+                    inner[count] = len(places)
+                    for slot in slots:
+                        inner[slot] = None if f[slot] is None else f[slot][places]
+                yield places, inner
+
+        return branches
+
+    def either(self, e: s.Expression, yes: StanEvaluated, no: StanEvaluated) -> StanEvaluated:
+        """The function of values with lanes of which each pass computes one."""
+        if not self.varies(e):
+            condition = self._translator.expression(e)
+            return lambda f: yes(f) if condition(f) else no(f)
+        branches = self.branches(e)
+
+        def run(f: Frame) -> StanValue:
+            found = [
+                (places, value(inner))
+                for value, (places, inner) in zip((yes, no), branches(f), strict=True)
+                if inner
+            ]
+            return merged(found)
+
+        return run
+
+    def full(self, e: s.Expression, kind: types.Type) -> StanEvaluated:
+        """The function of an expression, with lanes also if it is the same in all passes."""
+        value, count = self.promoted(e, kind), self._count
+        return value if self.varies(e) else lambda f: repeated(value(f), f[count])
+
+    # --- expressions ---
+
+    def alike(self, whole: Sequence[s.Expression]) -> list[StanEvaluated]:
+        """The functions of arguments of a density, with scalars beside vectors of lanes."""
+        if any(e.type not in SCALARS and e.type not in _ROWS_OF_DATA for e in whole):
+            raise BoundError("a density takes matrices, or arrays of vectors", whole[0].at)
+        arguments = [*map(self.expression, whole)]
+        if all(e.type in SCALARS for e in whole):
+            return arguments
+        return [self._spread(e, each) for e, each in zip(whole, arguments, strict=True)]
+
+    def expression(self, e: s.Expression) -> StanEvaluated:
+        """The function of an expression: an array with the lanes in front if it varies."""
+        if not self.varies(e):
+            return self._translator.expression(e)
+        make = _EXPRESSIONS.get(type(e))
+        if make is None or (e.type not in SCALARS and e.type not in _ROWS_OF_DATA):
+            raise BoundError(f"a {e.type} differs between passes", e.at)
+        return make(self, e)
+
+    def promoted(self, e: s.Expression, kind: types.Type) -> StanEvaluated:
+        evaluate, promote = self.expression(e), promotion(e.type, kind)
+        return evaluate if promote is None else lambda f: promote(evaluate(f))
+
+    def variable(self, e: s.VariableName) -> StanEvaluated:
+        slot, _ = self._translator.place(e.name)
+        return lambda f: f[slot]
+
+    def unary(self, e: s.Unary) -> StanEvaluated:
+        operand = self.expression(e.operand)
+        if e.operator == "!":
+            return lambda f: operand(f) == 0
+        return (lambda f: -operand(f)) if e.operator == "-" else operand
+
+    def binary(self, e: s.Binary) -> StanEvaluated:
+        if len(s.in_a_row(e)) > LONG:
+            raise _lacking(f"form of more than {LONG} operators in a row", e)
+        if e.operator in ("&&", "||"):
+            return self._logical(e)
+        left, right = self.expression(e.left), self.expression(e.right)
+        kinds = e.left.type, e.right.type
+        if e.operator == "*" and kinds[0] in ROWS and kinds[1] in VECTORS:
+            if self.varies(e.left):
+                if not self.varies(e.right):
+                    return lambda f: left(f) @ right(f)
+                return lambda f: np.sum(left(f) * right(f), -1)
+            return lambda f: right(f) @ left(f)
+        if e.operator in _COMPARISONS and all(kind in SCALARS for kind in kinds):
+            compare = _COMPARISONS[e.operator]
+            return lambda f: compare(left(f), right(f))
+        if e.operator not in _BY_LANE or any(kind in MATRICES for kind in kinds):
+            raise _lacking(f"operator `{e.operator}` of {kinds[0]} and {kinds[1]}", e)
+        if kinds == (types.INT, types.INT):
+            if e.operator not in "+-*":
+                raise _lacking(f"operator `{e.operator}` of integers", e)
+        elif e.type in OF_ONE_AXIS:
+            left, right = self._spread(e.left, left), self._spread(e.right, right)
+            if e.operator == "*" and all(kind in OF_ONE_AXIS for kind in kinds):
+                raise _lacking("outer product", e)
+        function = _ARITHMETIC[e.operator]
+        return lambda f: function(left(f), right(f))
+
+    def _logical(self, e: s.Binary) -> StanEvaluated:
+        """The function of "and" or "or", whose right side is computed where it decides."""
+        count, known = self._count, int(e.operator == "||")
+        right = self.full(e.right, types.INT)
+
+        def given(f: Frame) -> StanValue:
+            return np.full(f[count], known)
+
+        return self.either(e.left, *((given, right) if known else (right, given)))
+
+    def _spread(self, e: s.Expression, evaluate: StanEvaluated) -> StanEvaluated:
+        """A scalar of each lane as one that acts on all elements of a vector of the lane."""
+        if e.type in SCALARS and self.varies(e):
+            return lambda f: evaluate(f)[:, None]
+        return evaluate
+
+    def index(self, e: s.Indexed) -> StanEvaluated:
+        if any(isinstance(i, s.Range) or i.type != types.INT for i in e.indices):
+            raise _lacking("range as an index", e)
+        if isinstance(innermost(e.base.type), types.Tuple):
+            raise _lacking("index of tuples", e)
+        if self.varies(e.base):
+            if e.base.type not in OF_ONE_AXIS or len(e.indices) != 1:
+                raise _lacking(f"index of a {e.base.type} of each pass", e)
+            own, at = self.expression(e.base), self.indices(e.indices)
+
+            def read_own(f: Frame) -> StanValue:
+                x = own(f)
+                return x[own_places(x, *at(f))]
+
+            return read_own
+        base, indices = self._translator.expression(e.base), self.indices(e.indices)
+
+        def read(f: Frame) -> StanValue:
+            x = base(f)
+            return x[places_of(x, indices(f))]
+
+        return read
+
+    def indices(
+        self, indices: Sequence[s.Expression | s.Range]
+    ) -> Callable[[Frame], tuple[StanValue, ...]]:
+        """The function of integer indices, some of which differ between passes."""
+        parts = [self.expression(i) for i in indices if isinstance(i, s.Expression)]
+        return lambda f: tuple([part(f) for part in parts])
+
+    def call(self, e: s.Call) -> StanEvaluated:
+        if e.definition is not None:
+            return self.routine(e, e.definition)
+        function = self._function(e)
+        if e.name.endswith(_DENSITIES):
+            arguments = self.alike(e.arguments)
+        else:
+            arguments = [*map(self.expression, e.arguments)]
+        return lambda f: function(f[0], *[each(f) for each in arguments])
+
+    def choice(self, e: s.Conditional) -> StanEvaluated:
+        yes, no = (self.full(each, e.type) for each in (e.yes, e.no))
+        return self.either(e.condition, yes, no)
+
+    @abstractmethod
+    def routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
+        """The function of a call of a function of the program."""
+
+    def _function(self, e: s.Call) -> Callable[..., StanValue]:
+        kinds = tuple(each.type for each in e.arguments)
+        if e.name.endswith(_DENSITIES):
+            density = elementwise_density(e.name.replace("_lup", "_lp"), e.at).pointwise
+            drops, rows = "_lup" in e.name, any(kind not in SCALARS for kind in kinds)
+
+            def terms(run: Evaluation, *xs: StanValue) -> StanValue:
+                found = density(*xs, propto=drops and run.propto)
+                return np.sum(found, -1) if rows else found
+
+            return terms
+        if e.name == "log_mix" and len(kinds) == 3:
+            return _log_mix
+        if len(kinds) == 1 and kinds[0] in OF_ONE_AXIS and e.type in OF_ONE_AXIS:
+            if e.name in _OF_VECTORS:
+                return _OF_VECTORS[e.name]
+            if not functions.acts_by_element(e.name) or e.name == "log_sum_exp":
+                raise _lacking(f"`{e.name}` of vectors", e)
+            by_element = functions.implementation(e.name, kinds)
+            return lambda run, x: by_element(x)
+        if all(kind in SCALARS for kind in kinds) and functions.acts_by_element(e.name):
+            function = functions.implementation(e.name, kinds)
+            return lambda run, *xs: function(*xs)
+        of_rows = _OF_ROWS.get(e.name)
+        if of_rows is None or any(kind not in OF_ONE_AXIS for kind in kinds):
+            raise _lacking(f"`{e.name}`", e)
+        if not all(map(self.varies, e.arguments)):
+            raise _lacking(f"`{e.name}` of a vector that is the same in all passes", e)
+        return of_rows
+
+
+def repeated(x: StanValue, count: int) -> StanValue:
+    """What is the same in all passes, with lanes."""
+    return x + np.zeros((count, *np.shape(x)), int)
+
+
+def merged(found: Sequence[tuple[Plain, StanValue]]) -> StanValue:
+    """Values with lanes, out of those of some passes and those of the others."""
+    if len(found) == 1:
+        return found[0][1]
+    order = np.argsort(np.concatenate([places for places, _ in found]))
+    return np.concatenate([x for _, x in found])[order]
+
+
+def _lacking(form: str, e: s.Expression) -> BoundError:
+    return BoundError(f"there is no {form} for all passes at once", e.at)
+
+
+def own_places(x: StanValue, index: StanValue) -> StanValue:
+    """The place of an element of a vector of each lane."""
+    at = place(index, x.shape[1], 1)
+    return (slice(None), at) if type(at) is int else (np.arange(x.shape[0]), at)
+
+
+def places_of(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
+    """Integer indices of Stan, some with a lane for each pass, as an index of NumPy."""
+    places = [place(i, x.shape[axis], axis + 1) for axis, i in enumerate(indices)]
+    if sum(type(at) is np.ndarray for at in places) == 1 and len(places) == 1:
+        return _as_slice(places[0])
+    return tuple(places)
+
+
+def _as_slice(places: StanValue) -> StanValue:
+    """Places one after another as a slice, which is a view."""
+    if type(places) is np.ndarray and len(places) and np.all(np.diff(places) == 1):
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
+
+
+def elementwise_density(name: str, at: s.Position) -> Any:
+    density = getattr(vm, name, None)
+    if not isinstance(density, Univariate):
+        raise BoundError(f"`{name}` does not act element by element", at)
+    return density
+
+
+def _log_mix(run: Any, theta: StanValue, first: StanValue, second: StanValue) -> StanValue:
+    return np.logaddexp(np.log(theta) + first, np.log1p(-theta) + second)
+
+
+_DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf")
+# Densities with vectors, which take a stack of them in front of that axis.
+STACKED = frozenset({
+    "categorical_lpmf", "categorical_logit_lpmf", "dirichlet_lpdf", "multi_normal_lpdf",
+    "multi_normal_cholesky_lpdf", "multi_normal_prec_lpdf", "multi_student_t_lpdf",
+    "ordered_logistic_lpmf", "ordered_probit_lpmf",
+})  # fmt: skip
+_ROWS_OF_DATA = OF_ONE_AXIS | {ArrayType(types.INT)}
+_OF_VECTORS: dict[str, Callable[..., StanValue]] = {
+    "softmax": lambda run, x: vm.softmax(x, -1),
+    "log_softmax": lambda run, x: vm.log_softmax(x, -1),
+}
+_COMPARISONS: dict[str, Callable[[StanValue, StanValue], StanValue]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne,
+}  # fmt: skip
+_OF_ROWS: dict[str, Callable[..., StanValue]] = {
+    "sum": lambda run, x: np.sum(x, -1),
+    "log_sum_exp": lambda run, x: vm.log_sum_exp(x, -1),
+    "dot_product": lambda run, x, y: np.sum(x * y, -1),
+    "dot_self": lambda run, x: np.sum(x * x, -1),
+}
+_ARITHMETIC: dict[str, Callable[[StanValue, StanValue], StanValue]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, ".*": np.multiply, "/": np.divide,
+    "./": np.divide, "^": operators.powers, ".^": operators.powers,
+}  # fmt: skip
+_EXPRESSIONS: dict[type, Callable[[LaneExpressions, Any], StanEvaluated]] = {
+    s.VariableName: LaneExpressions.variable,
+    s.Unary: LaneExpressions.unary,
+    s.Binary: LaneExpressions.binary,
+    s.Indexed: LaneExpressions.index,
+    s.Call: LaneExpressions.call,
+    s.Conditional: LaneExpressions.choice,
+}
