@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
-from varmat.stan import functions, lanes, types
+from varmat.stan import functions, types
 from varmat.stan import syntax as s
+from varmat.stan.lane_expressions import BoundError
+from varmat.stan.lanes import Lanes
 from varmat.stan.running import (
     BREAK,
     CONTINUE,
@@ -114,7 +116,7 @@ class Translator(Expressions):
         self._matvars_by_function = matvars or {}
         own = self._matvars_by_function.get(function, set())
         super().__init__(routines, written, function.result if function else None, own)
-        self.loops: list[tuple[s.For, lanes.BoundError | None]] = []
+        self.loops: list[tuple[s.For, BoundError | None]] = []
 
     def for_function(self, definition: s.FunctionDefinition) -> Translator:
         """A translator for the body of a function."""
@@ -399,9 +401,9 @@ class Translator(Expressions):
             place, count = self.declare(w.name, types.INT), self.declare("", types.INT)
             body = self.body(w.body)
             try:
-                together = lanes.Lanes.of_loop(self, w, count).whole(w)
+                together = Lanes.of_loop(self, w, count).whole(w)
                 self.loops.append((w, None))
-            except lanes.BoundError as error:
+            except BoundError as error:
                 together = None
                 self.loops.append((w, error))
 
