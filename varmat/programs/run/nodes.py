@@ -174,11 +174,8 @@ def picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
 def each_place(op: NodeFunction, arrays: Sequence[np.ndarray]) -> np.ndarray:
     """A function of the elements of any number of arrays that broadcast."""
     shape = np.broadcast_shapes(*(x.shape for x in arrays))
-    whole = [np.broadcast_to(x, shape) for x in arrays]
-    made = np.empty(shape, object)
-    for place in np.ndindex(shape):
-        made[place] = op(*(x[place] for x in whole))
-    return made
+    whole = ((x if x.shape == shape else np.broadcast_to(x, shape)).ravel() for x in arrays)
+    return np.fromiter(map(op, *whole), object, math.prod(shape)).reshape(shape)
 
 
 def chosen_nodes(value: Value, whole: Nodes) -> Nodes | None:
