@@ -65,7 +65,7 @@ from varmat.typing import Function, Operand, Result, Setting, Shape
 Use = int | tuple[int, KeptTerms]
 # A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
 # number of partials.
-Compiled = tuple[Function, Function, list[tuple[int, str, Domain]] | None, int]
+Evaluators = tuple[Function, Function, list[tuple[int, str, Domain]] | None, int]
 Computed = tuple[float, list[Result]]  # the value, and a partial for each variable
 # Elements from which value and partials are computed in place, block by block. At 4096 that takes
 # as long as without, at 10^4 up to a tenth less, at 10^5 half to two thirds.
@@ -177,7 +177,7 @@ class Univariate(Density, Operation):
         # support.
         self.shown = frozenset(shown)
         self._outlines: dict[bool, Outline] = {}
-        self._uses: dict[Use, Compiled] = {}
+        self._uses: dict[Use, Evaluators] = {}
         # Makes the first two of them for long arrays.
         self._long: dict[Use, Function] = {}
         self._tangent = self._maps
@@ -401,11 +401,11 @@ class Univariate(Density, Operation):
             else None
         )
 
-    def compiled(self, use: Use) -> Compiled:
+    def compiled(self, use: Use) -> Evaluators:
         """The function for one use, compiled when it is first wanted."""
         return self._uses.get(use) or self._compile(use)
 
-    def _compile(self, use: Use) -> Compiled:
+    def _compile(self, use: Use) -> Evaluators:
         keep = use[1] if isinstance(use, tuple) else None
         kinds = self.kinds_of(use)
         arrays = {name for name, kind in zip(self.operands, kinds, strict=True) if kind & IS_ARRAY}

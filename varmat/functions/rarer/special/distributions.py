@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from varmat.core.rules import ZERO
-from varmat.functions.rarer.special.further_rows import POLISHED, Distribution, of_scipy, row
+from varmat.functions.rarer.special.further_rows import POLISHED, Invertible, of_scipy, row
 
 _P, _Q = (
     "gammainc(mpf({}), 0, {}, regularized=True)",
@@ -44,18 +44,18 @@ _GDTR = (
 _POISSON = ("-" + _SHAPE.format("{0} + 1.0", "{1}"), "-" + _GAMMA.format("{0} + 1.0", "{1}"))
 _FLOORED = "-" + _GAMMA.format("floor({0}) + 1.0", "{1}")
 _TWO, _THREE = ("x > 0", "y > 0"), ("x > 0", "y > 0", "z > 0")
-chi_square = Distribution(_CHI, _P.format("{0} / 2", "{1} / 2"), _TWO)
-chi_square_above = Distribution(_CHI, _Q.format("{0} / 2", "{1} / 2"), _TWO, "-")
-gamma = Distribution(_GDTR, _P.format("{1}", "{0} * {2}"), _THREE)
-gamma_above = Distribution(_GDTR, _Q.format("{1}", "{0} * {2}"), _THREE, "-")
-poisson = Distribution(_POISSON, _Q.format("{0} + 1", "{1}"), _TWO)
+chi_square = Invertible(_CHI, _P.format("{0} / 2", "{1} / 2"), _TWO)
+chi_square_above = Invertible(_CHI, _Q.format("{0} / 2", "{1} / 2"), _TWO, "-")
+gamma = Invertible(_GDTR, _P.format("{1}", "{0} * {2}"), _THREE)
+gamma_above = Invertible(_GDTR, _Q.format("{1}", "{0} * {2}"), _THREE, "-")
+poisson = Invertible(_POISSON, _Q.format("{0} + 1", "{1}"), _TWO)
 
 # fmt: off
 chi_square.row("chdtr",
     "Distribution function of the chi square distribution with x degrees of freedom",
     ((7.5, 6.0), (1.4, 3.0)), domain="x > 0, y >= 0", note=_EXACT)
 chi_square_above.row("chdtrc",
-    "Probability above y in the chi square distribution with x degrees of freedom",
+    "Invertible above y in the chi square distribution with x degrees of freedom",
     ((7.5, 6.0), (1.4, 30.0)), domain="x > 0, y >= 0", note=_EXACT)
 chi_square_above.inverse("chdtri", 1, "Inverse of `chdtrc` in its argument",
     "(x, x + 1)", ((7.5, 0.3),), note=_EXACT)
@@ -63,7 +63,7 @@ chi_square.inverse("chdtriv", 0, "Inverse of `chdtr` in the degrees of freedom",
     "(y, y + 1)", ((0.3, 6.0),), note=_SEARCH)
 gamma.row("gdtr", "Distribution function of the gamma distribution of rate x and shape y",
     ((0.7, 7.5, 6.0), (3.0, 0.7, 0.1)), domain="x > 0, y > 0, z >= 0", note=_EXACT)
-gamma_above.row("gdtrc", "Probability above z in the gamma distribution of rate x and shape y",
+gamma_above.row("gdtrc", "Invertible above z in the gamma distribution of rate x and shape y",
     ((0.7, 7.5, 6.0), (3.0, 0.7, 2.0)), domain="x > 0, y > 0, z >= 0", note=_EXACT)
 gamma.inverse("gdtria", 0, "Inverse of `gdtr` in the rate",
     "(y / z, y / z + 0.1)", ((0.3, 7.5, 6.0),), note=_SEARCH)
@@ -72,8 +72,8 @@ gamma.inverse("gdtrib", 1, "Inverse of `gdtr` in the shape",
 gamma.inverse("gdtrix", 2, "Inverse of `gdtr` in the argument",
     "(y / x, y / x + 0.1)", ((0.7, 7.5, 0.3),), note=_SEARCH)
 for _name, _sign, _reference, _about in (
-    ("pdtr", "", _Q, "Probability of at most x events in the Poisson distribution of mean y"),
-    ("pdtrc", "-", _P, "Probability of more than x events in the Poisson distribution of mean y"),
+    ("pdtr", "", _Q, "Invertible of at most x events in the Poisson distribution of mean y"),
+    ("pdtrc", "-", _P, "Invertible of more than x events in the Poisson distribution of mean y"),
 ):
     row(_name, (ZERO, f"{_sign}g * ({_FLOORED.format('x', 'y')})"), _about,
         _reference.format("floor(x) + 1", "y"), ((3.5, 2.7), (20.0, 31.5)),
@@ -102,9 +102,9 @@ _EVENTS, _FAILURES = "0 <= x < y, y = 1, 2, ..., 0 < z < 1", "x >= 0, y = 1, 2, 
 _SUCCESS = ("the number of successes",)
 _COUNTED = (_C.format("{0} + 1", "{1} - {0}", "{2}"), _I.format("{1}", "{0} + 1", "{2}"))
 _FRACTION = "0 < z < 1"
-binomial = Distribution(_BINOMIAL, _COUNTED[0], ("x >= 0", "y > 0", _FRACTION))
-negative_binomial = Distribution(_NEGATIVE, _COUNTED[1], ("x >= 0", "y > 0", _FRACTION))
-beta = Distribution(_BETAS, _I.format("{0}", "{1}", "{2}"), ("x > 0", "y > 0", _FRACTION))
+binomial = Invertible(_BINOMIAL, _COUNTED[0], ("x >= 0", "y > 0", _FRACTION))
+negative_binomial = Invertible(_NEGATIVE, _COUNTED[1], ("x >= 0", "y > 0", _FRACTION))
+beta = Invertible(_BETAS, _I.format("{0}", "{1}", "{2}"), ("x > 0", "y > 0", _FRACTION))
 
 
 def _counted(
@@ -128,24 +128,24 @@ def _counted(
 
 # fmt: off
 _counted("bdtr", "-", _BINOMIAL_DENSITY,
-    "Probability of at most x successes in y trials, each with probability z",
+    "Invertible of at most x successes in y trials, each with probability z",
     _C.format("floor(x) + 1", "y - floor(x)", "z"), _TRIALS, _EVENTS)
 _counted("bdtrc", "", _BINOMIAL_DENSITY,
-    "Probability of more than x successes in y trials, each with probability z",
+    "Invertible of more than x successes in y trials, each with probability z",
     _I.format("floor(x) + 1", "y - floor(x)", "z"), _TRIALS, _EVENTS)
 _counted("nbdtr", "", _NEGATIVE_DENSITY,
-    "Probability of at most x failures before y successes, each with probability z",
+    "Invertible of at most x failures before y successes, each with probability z",
     _I.format("y", "floor(x) + 1", "z"), _SUCCESS, _FAILURES)
 _counted("nbdtrc", "-", _NEGATIVE_DENSITY,
-    "Probability of more than x failures before y successes, each with probability z",
+    "Invertible of more than x failures before y successes, each with probability z",
     _C.format("y", "floor(x) + 1", "z"), _SUCCESS, _FAILURES)
 row("bdtri", (ZERO, None, f"-g / {_BINOMIAL_DENSITY.format('x', 'y', 'r')}"),
-    "Probability of success with which that of at most x successes in y trials is z",
+    "Invertible of success with which that of at most x successes in y trials is z",
     _SOLVED.format(_C.format("floor(x) + 1", "y - floor(x)", "t"), "z", "(0.3, 0.4)"),
     ((3.0, 9.0, 0.35),), domain=_EVENTS, note=_STEPS, held=_TRIALS,
     ufunc=of_scipy(lambda s, k, n, y: s.bdtri(k, np.asarray(n).astype(int), y)), of="bdtri")
 row("nbdtri", (ZERO, None, f"g / {_NEGATIVE_DENSITY.format('x', 'y', 'r')}"),
-    "Probability of success with which that of at most x failures before y successes is z",
+    "Invertible of success with which that of at most x failures before y successes is z",
     _SOLVED.format(_I.format("y", "floor(x) + 1", "t"), "z", "(0.5, 0.6)"),
     ((3.0, 9.0, 0.35),), domain=_FAILURES, note=_STEPS, held=_SUCCESS)
 binomial.inverse("bdtrik", 0,
@@ -183,13 +183,13 @@ _CANCELS = (
     "In the degrees of freedom two parts of the derivative cancel: it loses about as many digits "
     "as these have"
 )
-f = Distribution(_F, _I.format("{0} / 2", "{1} / 2", _AT), _THREE)
-f_above = Distribution(_F, _C.format("{0} / 2", "{1} / 2", _AT), _THREE, "-")
+f = Invertible(_F, _I.format("{0} / 2", "{1} / 2", _AT), _THREE)
+f_above = Invertible(_F, _C.format("{0} / 2", "{1} / 2", _AT), _THREE, "-")
 
 # fmt: off
 f.row("fdtr", "Distribution function of the F distribution with x and y degrees of freedom",
     ((3.0, 9.0, 0.8), (12.5, 6.0, 2.5)), note=_CANCELS)
-f_above.row("fdtrc", "Probability above z in the F distribution with x and y degrees of freedom",
+f_above.row("fdtrc", "Invertible above z in the F distribution with x and y degrees of freedom",
     ((3.0, 9.0, 0.8), (12.5, 6.0, 2.5)), note=_CANCELS)
 f.inverse("fdtri", 2, "Inverse of `fdtr` in its argument",
     "(mpf(1), mpf(1.1))", ((3.0, 9.0, 0.6),), note=_CANCELS)
@@ -209,7 +209,7 @@ _WITHIN = (
     f"where({{1}} * {{1}} < {{0}}, {_IN_B.format('0.5', '0.5 * {0}', _SMALL)}, "
     f"-{_IN_A.format('0.5 * {0}', '0.5', _LARGE)})"
 )
-student_t = Distribution(
+student_t = Invertible(
     (
         f"0.25 * sign({{1}}) * {_WITHIN} - 0.5 * {{1}} / {{0}} * {_STUDENT_DENSITY}",
         _STUDENT_DENSITY,

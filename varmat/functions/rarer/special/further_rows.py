@@ -190,8 +190,8 @@ def _polished(name: str, function: Function, place: int) -> Function:
     return value
 
 
-class Distribution(NamedTuple):
-    """The probability of which other functions are the inverses in one operand.
+class Invertible(NamedTuple):
+    """A probability that has inverses in its operands.
 
     Texts have ``{0}``, ``{1}``, ... for the operands: the derivatives, and the probability in
     mpmath. `conditions` say what each operand is where it is not what the others are solved for."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.functions.rarer.special.further_rows import POLISHED, Distribution, of_scipy, row
+from varmat.functions.rarer.special.further_rows import POLISHED, Invertible, of_scipy, row
 from varmat.functions.special.quadrature import gauss
 from varmat.typing import Plain
 
@@ -56,7 +56,7 @@ row(
     ufunc=of_scipy(_chi_square_density),
     tested=False,
 )
-chi_square = Distribution(
+chi_square = Invertible(
     (f"{_DENSITY}({{0}}, {{1}}, {{2}})", None, f"-{_DENSITY}({{0}}, {{1}} + 2.0, {{2}})"),
     "fsum(exp(-{2} / 2) * ({2} / 2)**k / factorial(k) * gammainc({1} / 2 + k, 0, {0} / 2, "
     "regularized=True) for k in range(45))",
@@ -79,7 +79,7 @@ chi_square.inverse("chndtrinc", 2, "Inverse of `chndtr` in the noncentrality",
 
 _A, _B, _Y = "(0.5 * {0})", "(0.5 * {1})", "({0} * {3} / ({1} + {0} * {3}))"
 _WEIGHT = f"exp(-0.5 * {{2}} + {_A} * log({_Y}) + {_B} * log({{1}} / ({{1}} + {{0}} * {{3}})))"
-f = Distribution(
+f = Invertible(
     (
         None,
         None,
@@ -152,7 +152,7 @@ row(
 )
 _WEIGHTED = "exp(-{1}**2 / 2) * ({1}**2 / 2)**k * "
 _WITHIN = "betainc(mpf({}) / 2, {{0}} / 2, 0, {{2}}**2 / ({{0}} + {{2}}**2), regularized=True)"
-student_t = Distribution(
+student_t = Invertible(
     (None, f"-{_T}(0.0, {{0}}, {{1}}, {{2}})", f"{_T}(1.0, {{0}}, {{1}}, {{2}})"),
     f"(ncdf(-{{1}}) + fsum({_WEIGHTED}({_WITHIN.format('2 * k + 1')} / factorial(k) + {{1}} * "
     f"{_WITHIN.format('2 * k + 2')} / (sqrt(2) * gamma(k + mpf(3) / 2))) for k in range(60)) / 2)",
