@@ -21,6 +21,7 @@ import varmat as vm
 from varmat.core.elementwise import ROWS
 from varmat.functions.rarer.special import further_names as special_names
 from varmat.functions.rarer.special import further_rows as special_rows
+from varmat.functions.rarer.special import waves
 from varmat.functions.rows import CONSTANT_OPERANDS, TRUNCATED
 
 DOCS = Path(__file__).parents[4] / "docs"
@@ -48,7 +49,7 @@ def operands(name: str) -> list[float]:
     if arity > rows[0].arity or (
         name.startswith(("pro_", "obl_")) and not name.endswith("_cv") and arity == 4
     ):
-        modes = divmod(point[0], special_names.special_waves._BOTH)
+        modes = divmod(point[0], waves._BOTH)
         return [*modes, point[1], *([point[2]] if arity == 5 else []), point[3]]
     return point
 
