@@ -189,7 +189,13 @@ def swapaxes(a: Operand, axis1: int, axis2: int) -> Result:
 @dispatch.implements(np.diagonal)
 def diagonal(a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Result:
     """`np.diagonal`: a view that cannot be assigned to."""
-    return view(a, methodcaller("diagonal", offset, axis1, axis2))
+
+    def how(x: Plain) -> Plain:
+        part = x.diagonal(offset, axis1, axis2)
+        part.flags.writeable = x.flags.writeable  # that of an adjoint is written to
+        return part
+
+    return read_only(view(a, how))
 
 
 def _answer(function: Function) -> Function:
