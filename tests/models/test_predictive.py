@@ -11,7 +11,7 @@ from scipy import stats
 
 import varmat as vm
 import varmat.distributions as dist
-from varmat.models import predictive
+from varmat.models import predictive, results
 from varmat.models.at_draws import MANY
 
 Y = np.array([2, 3, 0, 1, 4])
@@ -216,3 +216,14 @@ def test_error_says_at_which_draw():
     assert failure.value.__notes__ == [
         "sample_posterior_predictive: at draw 4, counted from 0 through all chains"
     ]
+
+
+def test_a_result_that_is_simulated_from_does_not_become_arviz_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Importing ArviZ takes seconds, which nobody has asked for."""
+    monkeypatch.setattr(results, "to_arviz", None)
+    drawn = results.Sampled({"posterior": CHAINS, "sample_stats": {"lp": CHAINS["mu"]}}, {}, {})
+    found = make().sample_posterior_predictive(drawn, simulate, seed=1)["posterior_predictive"]
+    expected = make().sample_posterior_predictive(CHAINS, simulate, seed=1)["posterior_predictive"]
+    np.testing.assert_array_equal(found["y"], expected["y"])

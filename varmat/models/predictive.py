@@ -13,9 +13,8 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.bounds import Dependent
-from varmat.models.fitting import LaplaceApproximation
 from varmat.models.functions import Named
-from varmat.models.results import check_shapes, coordinates, to_arviz
+from varmat.models.results import check_shapes, coordinates, groups_of, to_arviz
 from varmat.models.stated import is_located
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from varmat.models.model import Model
     from varmat.models.results import ArvizData, Labels
-    from varmat.typing import Function, Operand, Plain, Shape
+    from varmat.typing import Function, Operand, Shape
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,15 +113,13 @@ def draws_of(
     function: str, result: ArvizData, parameters: Mapping[str, Operand]
 ) -> tuple[dict[str, np.ndarray], tuple[int, int]]:
     """The draws of the parameters in a result, of shape (chains, draws, ...), and their number."""
-    if isinstance(result, LaplaceApproximation):
-        found: Plain = {name: x[np.newaxis] for name, x in result.draws.items()}
-    else:
-        found = result if isinstance(result, dict) else getattr(result, "posterior", None)
-    if found is None:
+    whole = groups_of(result)
+    if whole is None:
         raise TypeError(
             f"{function}: result is a {type(result).__name__}, but must be what Model.sample or "
             "Model.laplace returned, or a dict of arrays of shape (chains, draws, ...)!"
         )
+    found = whole[0]["posterior"]
     arrays: dict[str, np.ndarray] = {}
     outer: Shape | None = None
     for name, transform in parameters.items():
