@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import mpmath
@@ -113,3 +114,26 @@ def test_refusals():
     assert (
         repr(vm.truncated(vm.normal_lpdf, lower=1.0)) == "varmat.truncated(normal_lpdf, lower=1.0)"
     )
+
+
+@pytest.mark.parametrize("shapes", [*itertools.product([(), (2,), (3, 1)], repeat=4)])
+def test_all_arguments_broadcast(shapes: tuple[tuple[int, ...], ...]) -> None:
+    """The value is the sum over all elements, whichever of ends and arguments are arrays."""
+    rng = np.random.default_rng(1)
+    y, mu = (rng.uniform(-0.5, 0.5, shape) for shape in shapes[:2])
+    lower, upper = rng.uniform(-3.0, -1.0, shapes[2]), rng.uniform(1.0, 3.0, shapes[3])
+    for ends in ({"lower": lower}, {"upper": upper}, {"lower": lower, "upper": upper}):
+        names, bounds = [*ends], [*ends.values()]
+        expected = sum(
+            vm.truncated(vm.normal_lpdf, **dict(zip(names, each[2:], strict=True)))(*each[:2], 1.5)
+            for each in np.broadcast(y, mu, *bounds)
+        )
+        found = vm.value_and_grad(
+            lambda y, mu, *bounds, names=names: vm.truncated(
+                vm.normal_lpdf, **dict(zip(names, bounds, strict=True))
+            )(y, mu, 1.5),
+            tuple(range(2 + len(bounds))),
+        )(y, mu, *bounds)
+        np.testing.assert_allclose(found[0], expected, rtol=1e-13)
+        slope = sum((each[1] - each[0]) / 1.5**2 for each in np.broadcast(y, mu, *bounds))
+        np.testing.assert_allclose(np.sum(found[1][0]), slope, rtol=1e-12)

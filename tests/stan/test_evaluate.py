@@ -386,6 +386,13 @@ def test_loops_with_functions_choices_and_truncation_run_all_passes_at_once(
         "k[n] ~ ordered_logistic(y[n] * m, b); target += ordered_probit_lupmf(k[n] | m, b);": True,
         "segment(x, 2 * n, 2) ~ multi_normal([m, s]', identity_matrix(2));": False,
         "target += m * power(k[n], s) * y[n];": False,
+        "k ~ categorical(softmax(y[n] * b)); k ~ categorical_logit(b * y[n]);": False,
+        "k ~ ordered_logistic(x[1:6] * y[n], b);": False,
+        "{x[1:3]', x[4:6]', x[7:9]', x[1:3]', x[4:6]', x[7:9]'} ~ multi_normal(y[n] * b,"
+        " identity_matrix(3));": False,
+        "m ~ normal(0, s) T[-5 + y[n], ];": True,
+        "k[n] ~ categorical(softmax(y[n] * b));"
+        " b ~ multi_normal(y[n] * b, identity_matrix(3));": True,
     }
     data = {
         "y": np.array([-1.5, -0.3, 0.2, 0.7, 1.4, 2.0]),

@@ -49,7 +49,10 @@ class TruncatedDensity:
             total = total + np.sum(np.where(self._outside(y), -math.inf, 0.0))
         elif np.any(self._outside(y)):
             return -math.inf
-        shape = np.broadcast_shapes(*map(np.shape, (y, *bounds, *parameters)))
+        own = np.broadcast_shapes(*map(np.shape, args))
+        shape = np.broadcast_shapes(own, *map(np.shape, bounds))
+        if shape != own:  # several ends for one observation
+            total = total * (math.prod(shape) / max(1, math.prod(own)))
         log = self.log_probability(*parameters)
         # A probability that several observations share is computed once.
         result = total - np.sum(log) * (math.prod(shape) / math.prod(np.shape(log)))

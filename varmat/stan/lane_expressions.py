@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -324,12 +324,18 @@ def _log_mix(run: Any, theta: StanValue, first: StanValue, second: StanValue) ->
 
 
 _DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf")
-# Densities with vectors, which take a stack of them in front of that axis.
-STACKED = frozenset({
-    "categorical_lpmf", "categorical_logit_lpmf", "dirichlet_lpdf", "multi_normal_lpdf",
-    "multi_normal_cholesky_lpdf", "multi_normal_prec_lpdf", "multi_student_t_lpdf",
-    "ordered_logistic_lpmf", "ordered_probit_lpmf",
-})  # fmt: skip
+# Densities with vectors, which take a stack of them in front of that axis: what each argument of a
+# pass must be.
+STACKED: dict[str, tuple[Collection[types.Type], ...]] = {
+    "categorical_lpmf": (SCALARS, OF_ONE_AXIS),
+    "categorical_logit_lpmf": (SCALARS, OF_ONE_AXIS),
+    "dirichlet_lpdf": (OF_ONE_AXIS, OF_ONE_AXIS),
+    "multi_normal_lpdf": (OF_ONE_AXIS, OF_ONE_AXIS, MATRICES),
+    "multi_normal_cholesky_lpdf": (OF_ONE_AXIS, OF_ONE_AXIS, MATRICES),
+    "multi_normal_prec_lpdf": (OF_ONE_AXIS, OF_ONE_AXIS, MATRICES),
+    "ordered_logistic_lpmf": (SCALARS, SCALARS, OF_ONE_AXIS),
+    "ordered_probit_lpmf": (SCALARS, SCALARS, OF_ONE_AXIS),
+}
 _ROWS_OF_DATA = OF_ONE_AXIS | {ArrayType(types.INT)}
 _OF_VECTORS: dict[str, Callable[..., StanValue]] = {
     "softmax": lambda run, x: vm.softmax(x, -1),

@@ -262,6 +262,8 @@ class Lanes(LaneExpressions):
     ) -> StanEvaluated:
         """The function of the sum of a density over all passes."""
         if name in STACKED:
+            if any(e.type not in kinds for e, kinds in zip(whole, STACKED[name], strict=True)):
+                raise BoundError("a pass has a density of several observations", at)
             density, arguments = getattr(vm, name), [*map(self.expression, whole)]
         else:
             density, arguments = elementwise_density(name, at), self.alike(whole)
