@@ -391,6 +391,8 @@ def test_loops_with_functions_choices_and_truncation_run_all_passes_at_once(
         "{x[1:3]', x[4:6]', x[7:9]', x[1:3]', x[4:6]', x[7:9]'} ~ multi_normal(y[n] * b,"
         " identity_matrix(3));": False,
         "m ~ normal(0, s) T[-5 + y[n], ];": True,
+        "if (k[n] == 1) y[n] ~ cauchy(m, s); else target += cauchy_lccdf(y[n] | m, s)"
+        " + normal_lcdf(m | y[n], 1);": True,
         "k[n] ~ categorical(softmax(y[n] * b));"
         " b ~ multi_normal(y[n] * b, identity_matrix(3));": True,
     }

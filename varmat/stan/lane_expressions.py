@@ -323,7 +323,7 @@ def _log_mix(run: Any, theta: StanValue, first: StanValue, second: StanValue) ->
     return np.logaddexp(np.log(theta) + first, np.log1p(-theta) + second)
 
 
-_DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf")
+_DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf")
 # Densities with vectors, which take a stack of them in front of that axis: what each argument of a
 # pass must be.
 STACKED: dict[str, tuple[Collection[types.Type], ...]] = {
