@@ -118,8 +118,7 @@ class Lanes(LaneExpressions):
     ) -> None:
         super().__init__(translator, count, {*varying, *scratch})
         self._calls: tuple[s.FunctionDefinition, ...] = ()
-        self._own = {each.name for each in s.walk(node.body) if isinstance(each, s.Declaration)}
-        self._own |= {*scratch}
+        self._own = _declared_in(node.body) | {*scratch}
         # The places of variables whose elements belong to single passes.
         self._outer, before = set[int](), 0
         self._scratch = {translator.place(name)[0]: each for name, each in scratch.items()}
@@ -129,7 +128,7 @@ class Lanes(LaneExpressions):
 
     @classmethod
     def of_loop(cls, translator: Translator, loop: s.For, count: int) -> Self:
-        own = {each.name for each in s.walk(loop.body) if isinstance(each, s.Declaration)}
+        own = _declared_in(loop.body)
         scratch = {
             name: each
             for name, each in scratch_in(loop).items()
@@ -314,8 +313,7 @@ class Lanes(LaneExpressions):
 
     def _by_mask(self, i: s.If) -> Executed:
         """Branches on data that differ between passes: each is run for its lanes."""
-        inside = {each.name for each in s.walk(i) if isinstance(each, s.Declaration)}
-        assigned = (_assigned_in([i.body, i.otherwise]) & self._own) - inside
+        assigned = (_assigned_in([i.body, i.otherwise]) & self._own) - _declared_in(i)
         slots = [self._translator.place(name)[0] for name in assigned]
         branches = self.branches(i.condition)
         bodies = [self.block(s.Braces(i.at, each)) for each in (i.body, i.otherwise)]
@@ -382,6 +380,11 @@ class Lanes(LaneExpressions):
             return value(f)
 
         return run
+
+
+def _declared_in(statements: object) -> set[str]:
+    """The variables that statements declare."""
+    return {each.name for each in s.walk(statements) if isinstance(each, s.Declaration)}
 
 
 def _assigned_in(statements: object) -> set[str]:
