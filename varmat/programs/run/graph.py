@@ -132,10 +132,8 @@ class Graph:
         loops: Shape | None = None,
         stage: int | None = None,
     ) -> Node:
-        if loops is None:
-            loops = max([a.loops for a in args], key=len, default=())
-        if stage is None:
-            stage = max([a.stage for a in args], default=0)
+        loops = max([a.loops for a in args], key=len, default=()) if loops is None else loops
+        stage = max([a.stage for a in args], default=0) if stage is None else stage
         key = (op, *map(id, args), repr(data) if op == "constant" else data, loops)
         node = self.made.get(key)
         if node is None:
