@@ -190,6 +190,9 @@ CASES_OF_REFUSAL = {
         m.optimize.minimize(np.sum, v)
     ),
     "scipy.stats.zscore cannot be called on variables: pass": lambda m, v: m.stats.zscore(v),
+    "scipy.integrate.quad cannot be called on variables: use varmat.integrate_1d": lambda m, v: (
+        m.integrate.quad(np.sin, 0, v[0])
+    ),
     "scipy.special.comb has no derivative here: it counts": lambda m, v: m.special.comb(v, 2),
 }  # fmt: skip
 

@@ -122,10 +122,6 @@ def test_loops_branches_and_recursion() -> None:
 
 @pytest.mark.parametrize("size", [3, 12])
 def test_independent_loops_are_like_loops_pass_by_pass(size: int) -> None:
-    # The second loop is the same, but cannot be evaluated at once because of the `continue`.
-    rng = np.random.default_rng(1)
-    given = {"N": size, "y": rng.normal(size=size), "g": rng.integers(1, 4, size),
-             "X": rng.normal(size=(size, 2))}  # fmt: skip
     body = """
         real eta = b[g[n]] + X[n] * beta;
         mu[n] = eta / 2;
@@ -139,10 +135,36 @@ def test_independent_loops_are_like_loops_pass_by_pass(size: int) -> None:
         for (k in 1:2) scratch[k] = beta[k] * y[n];
         target += log_sum_exp(scratch);
         s ~ lognormal(0, 1);
+        target += s * ((g[n] > 1) + (g[n] > 2) - -!(y[n] > 0) + (g[n] && g[n]) + (0 || g[n]));
+        real held = mu[n]; real first = parts[1];
+        mu[n] += g[n]; parts[1] = 2;
+        target += held * y[n] + first * parts[1];
     """
+    assert_allclose(*both_ways(size, body), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "real z = counted_lp(s); target += z * y[n];",
+        "target += y[n] * s; target += target() / N;",
+        "target += s * elt_divide(g[n], 2);",
+        "target += sum(log_sum_exp(b * y[n], b / g[n]));",
+    ],
+)
+def test_what_has_no_form_for_all_passes_is_run_pass_by_pass(body: str) -> None:
+    assert_allclose(*both_ways(5, body), rtol=1e-12)
+
+
+def both_ways(size: int, body: str) -> list[Any]:
+    """Value and gradient of a loop, and of one that cannot be evaluated at once."""
+    rng = np.random.default_rng(1)
+    given = {"N": size, "y": rng.normal(size=size), "g": rng.integers(1, 4, size),
+             "X": rng.normal(size=(size, 2))}  # fmt: skip
     results = []
     for condition in ("", "if (n < 1) continue;"):
         program = vm.stan.Program(f"""
+            functions {{ real counted_lp(real a) {{ target += a; return a * a; }} }}
             data {{ int N; vector[N] y; array[N] int g; matrix[N, 2] X; }}
             parameters {{ vector[3] b; vector[2] beta; real<lower=0> s; }}
             model {{
@@ -153,9 +175,9 @@ def test_independent_loops_are_like_loops_pass_by_pass(size: int) -> None:
         """)
         model = program.model(given)
         gradient = vm.value_and_grad(model._target)
-        results.append(gradient(np.linspace(-0.5, 0.6, 6), False, True))
-    assert_allclose(results[0][0], results[1][0], rtol=1e-13)
-    assert_allclose(results[0][1], results[1][1], rtol=1e-12)
+        value, slope = gradient(np.linspace(-0.5, 0.6, 6), False, True)
+        results.append([value, *slope])
+    return results
 
 
 def test_a_recurrence_is_not_evaluated_at_once() -> None:
@@ -200,6 +222,11 @@ def test_jacobian_counts_if_it_is_asked_for() -> None:
     assert_allclose(model.log_density_gradient(np.array([0.5]))[0], 0.5 - math.exp(0.5))
     without = model.log_density_gradient(np.array([0.5]), jacobian=False)
     assert_allclose(without[0], -math.exp(0.5))
+
+
+def test_target_counts_the_jacobians_so_far() -> None:
+    value, gradient = log_density("target += 2 * target();", [0.3], "real<lower=0> x;")
+    assert_allclose([value, *gradient], [0.9, 3])
 
 
 def test_functions_of_functions() -> None:

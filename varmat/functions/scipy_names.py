@@ -267,14 +267,15 @@ def answer(module: str, name: str) -> str | None:
     return None
 
 
-def is_differentiable(text: str) -> bool:
+def is_differentiable(text: str, name: str) -> bool:
     """Whether an answer is a function that `varmat.scipy` has under SciPy's name."""
-    return text.startswith(("vm.", "np.linalg.", "np.fft.", "varmat.scipy.")) and " " not in text
+    homes = ("vm.", "np.linalg.", "np.fft.", "varmat.scipy.")
+    return text.startswith(homes) and text.endswith(f".{name}") and " " not in text
 
 
 def has_form(module: str, name: str) -> bool:
     """Whether `varmat.scipy` has a function that takes variables in place of SciPy's."""
-    return is_differentiable(answer(module, name) or "")
+    return is_differentiable(answer(module, name) or "", name)
 
 
 def is_scipys_own(text: str | None) -> bool:
@@ -321,7 +322,7 @@ def _function_of(frame: FrameType) -> tuple[str, str]:
 def sentence(module: str, name: str, place: str = "") -> str:
     """Why a function of SciPy cannot be called on variables, at a place, and what to write."""
     text, called = answer(module, name) or "", f"{module}.{name}{place}"
-    if is_differentiable(text):
+    if is_differentiable(text, name):
         return f"{called} cannot be called on variables: use varmat.{module}.{name}"
     if text.startswith("refused: "):
         return f"{called} has no derivative here: {_written(text[len('refused: ') :])}"

@@ -103,7 +103,7 @@ def _functions(module: str) -> list[tuple[object, object]]:
 def ours(module: str, name: str) -> Function | None:
     """The differentiable function for a name of SciPy, whose parameters are called as SciPy's."""
     text = scipy_names.answer(module, name)
-    if text is None or not scipy_names.is_differentiable(text):
+    if text is None or not scipy_names.is_differentiable(text, name):
         return None
     if text.startswith("varmat.scipy."):
         form = import_module(module.replace("scipy", "varmat.scipy.forms", 1))

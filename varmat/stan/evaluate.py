@@ -273,15 +273,15 @@ class Translator(Expressions):
         if isinstance(innermost(kind), Tuple):
             return True
         made = isinstance(value, (s.Binary, s.ArrayExpression, s.RowVectorExpression))
-        return not made and (name in self._written or self._may_share(value))
+        return not made and (name in self._written or self.may_share(value))
 
-    def _may_share(self, e: s.Expression) -> bool:
+    def may_share(self, e: s.Expression) -> bool:
         """Whether the value may be a variable into which elements are assigned, or a part of it."""
         if isinstance(e, s.VariableName):
             return e.name in self._written
         parts: list[Any] = [getattr(e, name, None) for name in ("base", "operand", "yes", "no")]
         parts += getattr(e, "arguments", [])
-        return any(self._may_share(part) for part in parts if part is not None)
+        return any(self.may_share(part) for part in parts if part is not None)
 
     def part_setter(self, target: s.Expression) -> Setter:
         """The function that puts a changed value, which nothing else refers to, in its place."""

@@ -148,7 +148,7 @@ class LaneExpressions(ABC):
     def unary(self, e: s.Unary) -> StanEvaluated:
         operand = self.expression(e.operand)
         if e.operator == "!":
-            return lambda f: operand(f) == 0
+            return lambda f: 1 * (operand(f) == 0)
         return (lambda f: -operand(f)) if e.operator == "-" else operand
 
     def binary(self, e: s.Binary) -> StanEvaluated:
@@ -166,7 +166,8 @@ class LaneExpressions(ABC):
             return lambda f: right(f) @ left(f)
         if e.operator in _COMPARISONS and all(kind in SCALARS for kind in kinds):
             compare = _COMPARISONS[e.operator]
-            return lambda f: compare(left(f), right(f))
+            # Sums and differences of truth values are those of numbers.
+            return lambda f: 1 * compare(left(f), right(f))
         if e.operator not in _BY_LANE or any(kind in MATRICES for kind in kinds):
             raise _lacking(f"operator `{e.operator}` of {kinds[0]} and {kinds[1]}", e)
         if kinds == (types.INT, types.INT):
@@ -187,7 +188,10 @@ class LaneExpressions(ABC):
         def given(f: Frame) -> StanValue:
             return np.full(f[count], known)
 
-        return self.either(e.left, *((given, right) if known else (right, given)))
+        def decides(f: Frame) -> StanValue:
+            return 1 * (right(f) != 0)
+
+        return self.either(e.left, *((given, decides) if known else (decides, given)))
 
     def _spread(self, e: s.Expression, evaluate: StanEvaluated) -> StanEvaluated:
         """A scalar of each lane as one that acts on all elements of a vector of the lane."""
@@ -263,11 +267,13 @@ class LaneExpressions(ABC):
                 raise _lacking(f"`{e.name}` of vectors", e)
             by_element = functions.implementation(e.name, kinds)
             return lambda run, x: by_element(x)
+        if e.name == "elt_divide" and e.type == types.INT:
+            raise _lacking("quotient of integers", e)
         if all(kind in SCALARS for kind in kinds) and functions.acts_by_element(e.name):
             function = functions.implementation(e.name, kinds)
             return lambda run, *xs: function(*xs)
         of_rows = _OF_ROWS.get(e.name)
-        if of_rows is None or any(kind not in OF_ONE_AXIS for kind in kinds):
+        if of_rows is None or {*kinds} - OF_ONE_AXIS or e.type not in SCALARS:
             raise _lacking(f"`{e.name}`", e)
         if not all(map(self.varies, e.arguments)):
             raise _lacking(f"`{e.name}` of a vector that is the same in all passes", e)

@@ -42,6 +42,8 @@ def check_independent(loop: s.For, own: Collection[str]) -> None:
     nodes = [*s.walk(loop.body)]
     targets: dict[str, str] = {}
     for each in nodes:
+        if isinstance(each, s.Call) and (each.name == "target" or each.name.endswith(_WITH_STATE)):
+            raise BoundError(f"`{each.name}` does more than to return a value", each.at)
         if not isinstance(each, s.Assignment):
             continue
         if s.root(each.target) in own:
@@ -192,18 +194,21 @@ class Lanes(LaneExpressions):
         slot = self._translator.declare(d.name, kind)
         if d.name in self._varying:
             self._slots.add(slot)
-        return self._whole(slot, d.name, kind, value)
+        return self._whole(d.name, value, d.value)
 
-    def _whole(self, slot: int, name: str, kind: types.Type, value: StanEvaluated) -> Executed:
-        """The function that assigns to a variable of the pass."""
+    def _whole(self, name: str, value: StanEvaluated, e: s.Expression | None) -> Executed:
+        """The function that assigns the value of an expression to a variable of the pass."""
         count, has_lanes = self._count, name in self._varying
+        slot, kind = self._translator.place(name)
         axes = (0 if kind in SCALARS else 1) + has_lanes
+        # A lane for each pass may be a view of a container that is written into later.
+        copies = kind not in SCALARS or (e is not None and self._translator.may_share(e))
 
         def run(f: Frame) -> None:
             x = value(f)
             if np.ndim(x) < axes:
                 x = repeated(x, f[count])
-            f[slot] = x if kind in SCALARS else owned(x)
+            f[slot] = owned(x) if copies else x
 
         return run
 
@@ -213,8 +218,7 @@ class Lanes(LaneExpressions):
             combined.type = a.target.type
         value = self.promoted(combined, a.target.type)
         if isinstance(a.target, s.VariableName):
-            slot, kind = self._translator.place(a.target.name)
-            return self._whole(slot, a.target.name, kind, value)
+            return self._whole(a.target.name, value, combined)
         assert isinstance(a.target, s.Indexed)
         assert isinstance(a.target.base, s.VariableName)
         slot, _ = self._translator.place(a.target.base.name)
@@ -333,8 +337,8 @@ class Lanes(LaneExpressions):
 
     def routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
         """The function of a call of a function of the program, whose body is translated too."""
-        if e.name.endswith(("_lp", "_rng")) or definition in self._calls or not definition.body:
-            raise BoundError(f"`{e.name}` calls itself, or does more than to return a value", e.at)
+        if definition in self._calls or not definition.body:
+            raise BoundError(f"`{e.name}` calls itself", e.at)
         translator = self._translator.for_function(definition)
         for each in definition.arguments:
             translator.declare(each.name, each.type)
@@ -396,6 +400,8 @@ def _sizes(d: s.Declaration) -> list[s.Expression]:
     return [*d.declared.sizes, *d.declared.dimensions]
 
 
+# How the names of functions end that do more than to return a value.
+_WITH_STATE = ("_lp", "_rng", "_jacobian")
 _STATEMENTS: dict[type, Callable[[Lanes, Any], Executed]] = {
     s.Declaration: Lanes.declaration,
     s.Assignment: Lanes.assignment,

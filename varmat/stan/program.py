@@ -487,7 +487,7 @@ class Blocks:
         return f
 
     def terms(self, run: Evaluation, values: Mapping[str, StanValue]) -> list[StanValue]:
-        """The terms of the log density, without those of the transforms."""
+        """The terms of the log density, and what the run began with."""
         f = self.frame(run, values)
         self._transformed(f)
         self._model(f)
@@ -583,8 +583,9 @@ class StanModel(Model):
 
     def _evaluated(self, q: Operand, run: Evaluation) -> Result:
         values, log_jacobians = self._layout.unpack(q, run.jacobian)
+        run.terms.extend(log_jacobians)  # in front, because `target()` counts them
         with np.errstate(all="ignore"):
-            return Terms((*self._blocks.terms(run, values), *log_jacobians))
+            return Terms(self._blocks.terms(run, values))
 
     def constrain(
         self,

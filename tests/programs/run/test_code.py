@@ -46,3 +46,8 @@ def test_a_constant_is_there_once() -> None:
     code = native_code(Builder().program([]))
     assert code.words(1, 2) is code.words(1, 2)
     assert code.words(1, 2) is not code.words(2, 1)
+
+
+def test_a_loop_of_no_turn_has_no_code() -> None:
+    code = native_code(Builder().program([]))
+    assert code.over(0, [], lambda turn, carried: pytest.fail("a turn was written")) == []

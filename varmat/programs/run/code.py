@@ -217,9 +217,11 @@ class Code:
         body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
         step: int = 1,
     ) -> list[ir.Value]:
-        """A loop of at least one turn; `body` takes the index and what is carried, and returns the
-        latter.
+        """A loop, of at least one turn if its count is not known; `body` takes the index and what
+        is carried, and returns the latter.
         """
+        if count == 0:
+            return [*carried]
         b = self.b
         before, block = b.block, b.append_basic_block()
         b.branch(block)
