@@ -180,6 +180,34 @@ def both_ways(size: int, body: str) -> list[Any]:
     return results
 
 
+def test_passes_that_are_alike_are_loops_of_a_recording() -> None:
+    """The parts are of four lengths, so that the loop is run pass by pass."""
+    program = vm.stan.Program("""
+        data { int N; array[N] int k; vector[N] y; }
+        parameters { vector[8] b; }
+        model {
+            for (n in 1:N) {
+                vector[k[n]] part = segment(b, k[n], k[n]);
+                part[1] += y[n];
+                target += k[n] * log_sum_exp(part);
+            }
+        }
+    """)
+    rng = np.random.default_rng(1)
+    data = {"N": 120, "k": rng.integers(1, 5, 120), "y": rng.normal(size=120)}
+    target, q = program.model(data)._target, np.linspace(-1.0, 1.0, 8)
+    recorded = vm.recorded(target)
+    recorded(q, False, True)
+    assert len(recorded.program.steps) < data["N"]
+    expected = sum(
+        k * vm.log_sum_exp(q[k - 1 : 2 * k - 1] + y * (np.arange(k) == 0))
+        for k, y in zip(data["k"], data["y"], strict=True)
+    )
+    value, gradient = recorded(q, False, True)
+    assert_allclose(value, expected, rtol=1e-13)
+    assert_allclose(gradient, vm.value_and_grad(target)(q, False, True)[1], rtol=1e-12)
+
+
 def test_a_recurrence_is_not_evaluated_at_once() -> None:
     value, gradient = log_density(
         "vector[40] h; h[1] = x[1]; for (t in 2:40) h[t] = x[2] * h[t - 1] + x[3];"

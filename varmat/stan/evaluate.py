@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
+from varmat.core.tape import current_tape
 from varmat.stan import functions, types
 from varmat.stan import syntax as s
 from varmat.stan.lane_expressions import BoundError
-from varmat.stan.lanes import Lanes
+from varmat.stan.lanes import Lanes, are_apart
 from varmat.stan.running import (
     BREAK,
     CONTINUE,
@@ -24,6 +25,7 @@ from varmat.stan.running import (
     Frame,
     Setter,
     StanEvaluated,
+    group_alike,
     in_sequence,
 )
 from varmat.stan.translate import Expressions
@@ -407,10 +409,16 @@ class Translator(Expressions):
                 together = None
                 self.loops.append((w, error))
 
+        is_apart = are_apart(w)
+
         def passes(f: Frame) -> Iterator[None]:
+            tape, starts = current_tape(), list[int]()
             for i in range(lower(f), upper(f) + 1):
+                starts.append(len(tape))
                 f[place] = i
                 yield
+            if is_apart and len(tape) > len(starts) > FEW:
+                group_alike(tape, starts)
 
         unwatched = self.loop(body, passes)
 

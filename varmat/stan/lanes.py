@@ -59,6 +59,13 @@ def check_independent(loop: s.For, own: Collection[str]) -> None:
             raise BoundError(f"a pass reads `{each.name}`, to which others assign", each.at)
 
 
+def are_apart(loop: s.For) -> bool:
+    """Whether the passes of a loop only add to the target, and read nothing of each other."""
+    calls = (each.name for each in s.walk(loop.body) if isinstance(each, s.Call))
+    has_state = any(name == "target" or name.endswith(_WITH_STATE) for name in calls)
+    return not has_state and _assigned_in(loop.body) <= _declared_in(loop.body)
+
+
 def scratch_in(loop: s.For) -> dict[str, s.For]:
     """Containers from outside that each pass fills before it reads them, with the loops that do."""
     found: dict[str, s.For] = {}

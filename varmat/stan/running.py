@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import numpy as np
 from varmat.stan.values import StanValue
 
 if TYPE_CHECKING:
+    from varmat.core.tape import Tape
     from varmat.stan.syntax import For, Position
+    from varmat.typing import Entry
 
 __all__: list[str] = []
 
@@ -72,6 +75,30 @@ def in_sequence(steps: Sequence[tuple[Executed, Position]]) -> Executed:
         return None
 
     return run
+
+
+def group_alike(tape: Tape, starts: Sequence[int]) -> None:
+    """Put the passes of a loop that begin at these entries, and do not depend on each other, into
+    an order in which those that are alike follow each other: recordings find loops in them.
+    """
+    groups: dict[Hashable, list[Entry]] = {}
+    for start, end in pairwise([*starts, len(tape)]):
+        entries = tape[start:end]
+        groups.setdefault(tuple(map(_form, entries)), []).extend(entries)
+    if len(groups) > 1:
+        tape[starts[0] :] = chain.from_iterable(groups.values())
+
+
+def _form(entry: Entry) -> Hashable:
+    """Rule, shapes, and settings that are integers: the same for entries that are alike."""
+    rule, *parts = entry
+    settings = parts[-1].values() if isinstance(parts[-1], dict) else ()
+    each = chain.from_iterable(x if isinstance(x, (tuple, list)) else (x,) for x in parts)
+    return (
+        rule,
+        *(getattr(x, "shape", None) for x in each),
+        *(n for n in settings if type(n) is int),
+    )
 
 
 def located(error: Exception, at: Position) -> None:

@@ -271,16 +271,12 @@ class Code:
         kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER, POINTER])
         function = self.b.inttoptr(INT(loop[0]), kind.as_pointer())
 
-        def nest(axis: int, offsets: list[ir.Value | int]) -> None:
+        def nest(axis: int, offsets: Sequence[ir.Value]) -> None:
             if axis < len(lengths):
 
                 def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
-                    here = [
-                        self.b.add(at if isinstance(at, ir.Value) else INT(at),
-                                   self.b.mul(i, INT(stride)))
-                        for at, stride in zip(offsets, outer[axis], strict=True)
-                    ]  # fmt: skip
-                    nest(axis + 1, here)
+                    pairs = zip(offsets, outer[axis], strict=True)
+                    nest(axis + 1, [self.b.add(at, self.b.mul(i, INT(n))) for at, n in pairs])
                     return []
 
                 self.over(lengths[axis], [], turn)
@@ -291,7 +287,7 @@ class Code:
             data = INT(loop[1]).inttoptr(POINTER)
             self.b.call(function, [given, self.words(*dims), self.words(*steps), data])
 
-        nest(0, [at for _, at in places])
+        nest(0, [INT(at) for _, at in places])
 
     def call_fortran(
         self, places: Sequence[MemoryPlace], address: int, given: Sequence[Any]

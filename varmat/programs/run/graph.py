@@ -287,8 +287,7 @@ class Graph:
         """Memory for a result: where it is returned, if it is."""
         memory = self._returned.pop(id(value), None)
         if memory is None:
-            itemsize = int(value.dtype.itemsize)
-            memory = Memory(None, max(value.size, 1) * itemsize, itemsize)
+            memory = self.scratch(max(value.size, 1), int(value.dtype.itemsize))
         self.memory[id(value)] = memory
         return memory
 
