@@ -35,6 +35,12 @@ def test_tables_hold_nothing_that_numpy_does_not_dispatch():
     assert [full_name(f) for f in functions if f not in known] == []
 
 
+def test_out_is_an_array():
+    x = vm.var(0.5)
+    with pytest.raises(TypeError, match=r"^np\.sin: out is a number, but must be an array!"):
+        np.sin(x, out=np.zeros_like(x), where=True)
+
+
 def test_out_of_several_results_is_refused():
     x = vm.var([1.5, 2.5])
     part = np.zeros_like(x)

@@ -204,6 +204,8 @@ def array_ufunc(
     if out is not None:
         if ufunc not in CONSTANT:
             refuse_plain_out(ufunc, out)
+        if not hasattr(out, "__setitem__"):
+            raise TypeError(f"np.{ufunc.__name__}: out is a number, but must be an array!")
         part: Index = ...
         if "where" in kwargs and method == "__call__" and ufunc.signature is None:
             # Compute the selected elements alone: elsewhere the derivative may not be finite.

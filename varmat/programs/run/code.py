@@ -230,9 +230,7 @@ class Code:
         places = [b.phi(x.type) for x in carried]
         made = list(body(i, places))
         following = b.add(i, INT(step))
-        i.add_incoming(INT(0), before)
-        i.add_incoming(following, b.block)
-        for place, x, y in zip(places, carried, made, strict=True):
+        for place, x, y in zip([i, *places], [INT(0), *carried], [following, *made], strict=True):
             place.add_incoming(x, before)
             place.add_incoming(y, b.block)
         after = b.append_basic_block()

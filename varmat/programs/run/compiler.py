@@ -100,9 +100,7 @@ def counted(
     b.position_at_end(inside)
     made = body(i, places)
     following = b.add(i, INT(step))
-    i.add_incoming(first, before)
-    i.add_incoming(following, b.block)
-    for place, x, y in zip(places, carried, made, strict=True):
+    for place, x, y in zip([i, *places], [first, *carried], [following, *made], strict=True):
         place.add_incoming(x, before)
         place.add_incoming(y, b.block)
     b.branch(head)
