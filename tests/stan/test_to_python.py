@@ -111,7 +111,7 @@ PROGRAMS = {
           while (k <= N) { total += trend(k, b); k += 1; if (k == 4) break; }
           push_lp(total);
           y[1] ~ bump(b[1]);
-          target += bump_lpdf(y[2] | b[2]) + target() * 0;
+          target += bump_lpdf(y[2] | b[2]);
           p ~ dirichlet([1.5, 2, 3]');
           for (x in y) target += log_mix(p[1], normal_lpdf(x | c[1], 1), normal_lpdf(x | c[2], 2));
           y[3] ~ normal(c[1], 1) T[0, ];
@@ -201,6 +201,8 @@ def test_numbers_are_those_of_the_program(name):
         ("parameters { complex z; } model { }", "a parameter of type complex"),
         ("functions { real f(real x) { return x; } real f(vector x) { return x[1]; } }",
          "several functions f"),
+        ("parameters { real<lower=0> x; } model { target += target(); }",
+         r"`target\(\)`, which counts Jacobians of parameters"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_written_is_named(source, what):

@@ -43,6 +43,13 @@ def _is_shifted(loop: s.For) -> bool:
     return 2 * indices >= all_uses > 0
 
 
+def _has_jacobian(declared: s.SizedType) -> bool:
+    """Whether the transform to a type has a Jacobian that counts."""
+    is_free = declared.name in ("real", "vector", "row_vector", "matrix", "tuple")
+    limits = (declared.lower, declared.upper, declared.multiplier)
+    return not is_free or any(limits) or any(map(_has_jacobian, declared.elements))
+
+
 class Printer(ExpressionWriter):
     """Writes a program as a Python module."""
 
@@ -245,6 +252,10 @@ class Printer(ExpressionWriter):
             if names.count(definition.name) > 1:
                 raise self.refusal(definition, f"several functions {definition.name}")
             self._function(definition)
+        if any(_has_jacobian(d.declared) for d in tree.parameters):
+            for each in s.walk([tree.functions, tree.transformed_parameters, tree.model]):
+                if isinstance(each, s.Call) and each.name == "target":
+                    raise self.refusal(each, "`target()`, which counts Jacobians of parameters")
         self.line("def make_model(data):")
         self._depth = 1
         self.line('"""The model with data, a dict of the names of the program."""')
