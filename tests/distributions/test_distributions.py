@@ -329,3 +329,18 @@ def test_a_misspelled_name_gets_a_hint():
         dist.StudentsT  # noqa: B018
     assert issubclass(dist.Normal, Distribution)
     assert vm.distributions is dist
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        dist.Normal(0, 1).truncated(np.zeros(3)),
+        dist.Normal(0, 1).censored(upper=np.zeros(3)),
+        dist.Mixture(np.full((3, 2), 0.5), [dist.Normal(0, 1)] * 2),
+    ],
+    ids=lambda made: type(made).__name__,
+)
+@pytest.mark.parametrize("size", [(), (1,), 2])
+def test_one_draw_is_not_that_of_several_arguments(made, size):
+    with pytest.raises(vm.ShapeError, match=f"^{type(made).__name__}: size is .* arguments, .3,"):
+        made.rng(1, size=size)

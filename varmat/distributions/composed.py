@@ -14,7 +14,7 @@ from varmat.densities.density import probability
 from varmat.densities.domains import simplex
 from varmat.densities.hmm import hmm_marginal
 from varmat.densities.mixture import log_mix
-from varmat.densities.random_numbers.row import Source, aligned
+from varmat.densities.random_numbers.row import Source, aligned, wanted_shape
 from varmat.densities.truncated import truncated
 from varmat.distributions.distribution import DensityTerms, Distribution, OfRow, total
 from varmat.functions.arrays.exponentials import logsumexp
@@ -120,7 +120,7 @@ class Truncated(_Bounded):
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
         """Draw until all are inside; after some tries, invert the distribution function."""
-        shape = self._outer() if size is None else size
+        shape = wanted_shape("Truncated", size, self._outer())
         if isinstance(rng, Source):  # one call, because the tries depend on the draws
             made = _TruncatedNumbers(
                 type(self.base), [x is not None for x in (self.lower, self.upper)]
@@ -266,7 +266,7 @@ class Censored(_Bounded):
         return self.base._tail(name).pointwise(y)
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
-        shape = self._outer() if size is None else size
+        shape = wanted_shape("Censored", size, self._outer())
         return np.clip(self.base._draw(rng, shape, **more), self.lower, self.upper)
 
 
@@ -335,7 +335,7 @@ class Mixture(Distribution):
         return self.components[0]._seen(y)
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
-        outer = self._outer() if size is None else size
+        outer = wanted_shape("Mixture", size, self._outer())
         result, *others = (each._draw(rng, outer, **more) for each in self.components[::-1])
         weights = self.weights
         ends = np.cumsum(weights, axis=-1) if np.ndim(weights) else np.reshape(weights, (1,))
