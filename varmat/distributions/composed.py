@@ -222,13 +222,15 @@ class Censored(_Bounded):
         """Which observations are seen, and which are at each end: with the name of their function,
         and its first argument.
         """
-        found, seen = [], np.full(np.shape(y), True)
+        # One observation may have several ends.
+        shape = np.broadcast_shapes(np.shape(y), *map(np.shape, self._ends))
+        found, seen = [], np.full(shape, True)
         ends = ((self.lower, np.less_equal, "lcdf"), (self.upper, np.greater_equal, "lccdf"))
         for end, reaches, name in ends:
             if end is None:
                 continue
-            there = np.broadcast_to(reaches(y, end), np.shape(y))
-            bound = np.broadcast_to(end, np.shape(y))
+            there = np.broadcast_to(reaches(y, end), shape)
+            bound = np.broadcast_to(end, shape)
             # A count at the upper end may be that number itself.
             found.append(
                 (there, name, bound - 1 if self.is_discrete and name == "lccdf" else bound)
@@ -242,7 +244,7 @@ class Censored(_Bounded):
     def _sum(self, y: Operand, propto: bool = False) -> Result:
         y = y if is_differentiable(y) else np.asarray(y)
         shape = np.shape(y)
-        if not shape or np.broadcast_shapes(shape, *map(np.shape, self._values)) != shape:
+        if not shape or np.broadcast_shapes(shape, self._outer()) != shape:
             return super()._sum(y)
         result: Result = 0.0
         for where, name, x in self._masks(y):
