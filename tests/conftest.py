@@ -5,6 +5,7 @@ complete run fails if something is missing.
 from __future__ import annotations
 
 import gc
+import os
 import re
 import signal
 import tomllib
@@ -189,6 +190,11 @@ def noted_raises(*args: Any, **settings: Any) -> Iterator[Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Worker processes share the cores: threads of BLAS that wait for each other took a third of the
+    # time of tests of matrices.
+    if workers := len(config.getoption("tx", None) or ()):
+        threads = max(1, (os.cpu_count() or 1) // workers)
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", str(threads))
     # A shell lets jobs in the background ignore interrupts, which tests send to themselves.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     recorded = Coverage(config, coverage.start())

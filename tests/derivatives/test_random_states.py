@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.derivatives.random_states import RandomStates
+from varmat.derivatives.random_states import RandomStates, _reached
 
 GENERATOR, OWN = np.random.default_rng(1), random.Random(1)
 
@@ -63,6 +63,16 @@ def test_random_numbers_as_arguments():
         assert g(np.ones(2), GENERATOR, draws)[0] == np.sum(draws)
     with pytest.raises(vm.TapeError, match="from a Generator, and"):
         vm.recorded(lambda x, rng: np.sum(x) * rng.normal())(np.ones(2), GENERATOR)
+
+
+def test_rows_of_the_library_are_not_searched_and_those_of_users_are():
+    """A row refers to the table of all rows, in which the search would end."""
+    assert not [*_reached((vm.log1m,))]
+    drawn = vm.elementwise("drawn", lambda x: x * OWN.random(), "g")
+    states = RandomStates(lambda x: drawn(x))
+    drawn(1.0)
+    with pytest.raises(vm.TapeError, match="from a Random, and"):
+        states.refuse_draws()
 
 
 def test_functions_that_the_library_makes_of_others_are_searched():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.elementwise import ROWS, Elementwise
 from varmat.core.operation import Operation
 from varmat.programs.ir.program import RecordingError
 
@@ -73,6 +74,8 @@ def _is_ours(x: Operand) -> bool:
     """Whether `x` is a function or an operation of the library: those draw only from generators
     that they are given, and refer to tables with many entries.
     """
+    if isinstance(x, Elementwise):
+        return x.rows is ROWS
     return (
         isinstance(x, (FunctionType, Operation))
         and (x.__module__ or "").startswith("varmat.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +129,11 @@ class Case:
 
 def random(shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Fixed pseudo-random numbers, none of them near zero."""
+    return _random(shape, seed).copy()
+
+
+@cache
+def _random(shape: tuple[int, ...], seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return np.asarray(rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape))
 

@@ -95,9 +95,11 @@ class Batch(NamedTuple):
 
 def batched(program: Program) -> Program:
     """Make one step of many that are alike."""
-    batching = _Batching(program)
-    alike = Counter(batching.roles).values()
-    if max([*alike, *(len(step.operands) for step in program.steps)], default=0) < LEAST:
+    keys, longest = [*map(_key, program.steps)], [len(step.operands) for step in program.steps]
+    if max([*Counter(keys).values(), *longest], default=0) < LEAST:
+        return program
+    batching = _Batching(program, keys)
+    if max([*Counter(batching.roles).values(), *longest]) < LEAST:
         return program
     for batch in _agenda(program.steps, batching.roles):
         if len(batch) < LEAST or not batching.join(batch):
@@ -202,12 +204,11 @@ class _Batching(Rewriter):
         Of each step; steps of one role may be one.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, keys: Sequence[tuple[Hashable, ...] | None]) -> None:
         super().__init__(program)
         # Constants and gathers by what they are made of, so that equal steps are one.
         self._known: dict[Hashable, Value] = {}
         self._role = dict.fromkeys(map(id, program.arguments), 0)
-        keys = [_key(step) for step in program.steps]
         numbers = {key: i for i, key in enumerate(keys)}
         bases = [[id(v.base) for v in step.operands] for step in program.steps]
         for _ in range(_ROUNDS + 1):

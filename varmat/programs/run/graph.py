@@ -132,8 +132,8 @@ class Graph:
         loops: Shape | None = None,
         stage: int | None = None,
     ) -> Node:
-        loops = max((a.loops for a in args), key=len, default=()) if loops is None else loops
-        stage = max((a.stage for a in args), default=0) if stage is None else stage
+        loops = max([a.loops for a in args], key=len, default=()) if loops is None else loops
+        stage = max([a.stage for a in args], default=0) if stage is None else stage
         key = (op, *map(id, args), repr(data) if op == "constant" else data, loops)
         node = self.made.get(key)
         if node is None:
@@ -254,6 +254,8 @@ class Graph:
 
     def _constant(self, value: Value, axes: tuple[int, ...]) -> Nodes:
         x = value.array_in(value.base.data)
+        if not axes:
+            return Nodes(each_place(self.number, [x]), axes)
         return by_places(value.shape, axes, lambda place: self._line(lines_of(x, place, axes)))
 
     def _line(self, x: np.ndarray) -> Node:

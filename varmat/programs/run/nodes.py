@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,10 +155,9 @@ class RowSum(NamedTuple):
 
 
 def by_places(shape: Shape, axes: tuple[int, ...], node: Callable[[Shape], Node]) -> Nodes:
-    array = np.empty(shortened(shape, axes), object)
-    for place in np.ndindex(array.shape):
-        array[place] = node(place)
-    return Nodes(array, axes)
+    short = shortened(shape, axes)
+    made = map(node, product(*map(range, short)))
+    return Nodes(np.fromiter(made, object, math.prod(short)).reshape(short), axes)
 
 
 def lines_of(x: np.ndarray, place: Shape, axes: Sequence[int]) -> np.ndarray:
@@ -173,7 +173,8 @@ def picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 def each_place(op: NodeFunction, arrays: Sequence[np.ndarray]) -> np.ndarray:
     """A function of the elements of any number of arrays that broadcast."""
-    shape = np.broadcast_shapes(*(x.shape for x in arrays))
+    shapes = {x.shape for x in arrays}
+    shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     whole = ((x if x.shape == shape else np.broadcast_to(x, shape)).ravel() for x in arrays)
     return np.fromiter(map(op, *whole), object, math.prod(shape)).reshape(shape)
 
