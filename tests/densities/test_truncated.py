@@ -137,3 +137,11 @@ def test_all_arguments_broadcast(shapes: tuple[tuple[int, ...], ...]) -> None:
         np.testing.assert_allclose(found[0], expected, rtol=1e-13)
         slope = sum((each[1] - each[0]) / 1.5**2 for each in np.broadcast(y, mu, *bounds))
         np.testing.assert_allclose(np.sum(found[1][0]), slope, rtol=1e-12)
+
+
+def test_no_observations() -> None:
+    none = np.zeros(0)
+    for lower in (none, np.zeros(1)):
+        made = vm.truncated(vm.normal_lpdf, lower=lower, upper=np.ones(1))
+        value, slopes = vm.value_and_grad(made, (0, 1, 2))(none, none, 1.0)
+        assert (value, slopes[2]) == (0.0, 0.0)

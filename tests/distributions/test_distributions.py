@@ -221,6 +221,8 @@ def test_censored_observations():
         assert made.lpdf.pointwise(y).sum() == pytest.approx(made.lpdf(y), rel=1e-12)
     np.testing.assert_allclose(vm.value_and_grad(f)(2.0)[1], vm.value_and_grad(expected)(2.0)[1])
     assert (dist.Weibull(1.5, 2.0).censored(upper=end).like(y, 1) <= end).all()
+    several = vm.weibull_lpdf(2.0, 1.5, 2.0) + vm.weibull_lccdf(end[[0, 1, 3]], 1.5, 2.0)
+    assert dist.Weibull(1.5, 2.0).censored(upper=end).lpdf(2.0) == pytest.approx(several)
     # A count that reached the end may be that number itself.
     assert dist.Poisson(2.0).censored(upper=3).lpmf(3) == pytest.approx(vm.poisson_lccdf(2, 2.0))
 
@@ -329,3 +331,18 @@ def test_a_misspelled_name_gets_a_hint():
         dist.StudentsT  # noqa: B018
     assert issubclass(dist.Normal, Distribution)
     assert vm.distributions is dist
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        dist.Normal(0, 1).truncated(np.zeros(3)),
+        dist.Normal(0, 1).censored(upper=np.zeros(3)),
+        dist.Mixture(np.full((3, 2), 0.5), [dist.Normal(0, 1)] * 2),
+    ],
+    ids=lambda made: type(made).__name__,
+)
+@pytest.mark.parametrize("size", [(), (1,), 2])
+def test_one_draw_is_not_that_of_several_arguments(made, size):
+    with pytest.raises(vm.ShapeError, match=f"^{type(made).__name__}: size is .* arguments, .3,"):
+        made.rng(1, size=size)

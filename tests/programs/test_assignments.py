@@ -202,6 +202,15 @@ def test_an_element_that_is_overwritten_with_an_array_of_one_is_a_number() -> No
     agree(f, (np.array([0.5, 2.0]),), (np.array([-1.5, 0.3]),))
 
 
+def test_the_indices_of_at_are_not_read_as_one_array() -> None:
+    def f(x: Any) -> Any:
+        c = np.stack([x, x])
+        np.add.at(c, ([[0], [1]], [1]), x[:, None])
+        return np.sum(c**2)
+
+    agree(f, (X[:2, :2],), (X[1:3, 1:],))
+
+
 def test_what_is_added_at_places_may_have_more_axes_of_length_one() -> None:
     def f(x: Any) -> Any:
         c = x.copy()

@@ -42,6 +42,18 @@ def test_constants_are_computed_at_once() -> None:
     assert not builder.steps
 
 
+def test_nothing_is_computed_without_elements() -> None:
+    """A step of machine code that adds elements at listed places wrote one where there are none."""
+    builder, places = Builder(), np.zeros((1, 0), np.int64)
+    x = builder.argument((0,))
+    part = builder.full(builder.accumulate(np.add, x, 0), (1, 0))
+    whole = builder.assemble((9, 0), [(places, (1, 0), part)] * 9)
+    builder.guard(builder.compare(np.greater, whole, part))
+    assert not builder.steps
+    for (found,) in run_all(builder.program([builder.sum(x), part]), np.zeros(0)).values():
+        assert found.shape == (1, 0)
+
+
 def test_arrays_are_held_by_reference() -> None:
     builder = Builder()
     for data in (np.arange(3.0), np.arange(3), np.array([True, False])):

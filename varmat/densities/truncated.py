@@ -55,7 +55,7 @@ class TruncatedDensity:
             total = total * (math.prod(shape) / max(1, math.prod(own)))
         log = self.log_probability(*parameters)
         # A probability that several observations share is computed once.
-        result = total - np.sum(log) * (math.prod(shape) / math.prod(np.shape(log)))
+        result = total - np.sum(log) * (math.prod(shape) / max(1, math.prod(np.shape(log))))
         return float(result) if isinstance(result, np.floating) else result
 
     def _outside(self, y: Operand) -> Result:

@@ -14,7 +14,7 @@ from varmat.densities.density import probability
 from varmat.densities.domains import simplex
 from varmat.densities.hmm import hmm_marginal
 from varmat.densities.mixture import log_mix
-from varmat.densities.random_numbers.row import Source, aligned
+from varmat.densities.random_numbers.row import Source, aligned, wanted_shape
 from varmat.densities.truncated import truncated
 from varmat.distributions.distribution import DensityTerms, Distribution, OfRow, total
 from varmat.functions.arrays.exponentials import logsumexp
@@ -120,7 +120,7 @@ class Truncated(_Bounded):
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
         """Draw until all are inside; after some tries, invert the distribution function."""
-        shape = self._outer() if size is None else size
+        shape = wanted_shape("Truncated", size, self._outer())
         if isinstance(rng, Source):  # one call, because the tries depend on the draws
             made = _TruncatedNumbers(
                 type(self.base), [x is not None for x in (self.lower, self.upper)]
@@ -222,13 +222,15 @@ class Censored(_Bounded):
         """Which observations are seen, and which are at each end: with the name of their function,
         and its first argument.
         """
-        found, seen = [], np.full(np.shape(y), True)
+        # One observation may have several ends.
+        shape = np.broadcast_shapes(np.shape(y), *map(np.shape, self._ends))
+        found, seen = [], np.full(shape, True)
         ends = ((self.lower, np.less_equal, "lcdf"), (self.upper, np.greater_equal, "lccdf"))
         for end, reaches, name in ends:
             if end is None:
                 continue
-            there = np.broadcast_to(reaches(y, end), np.shape(y))
-            bound = np.broadcast_to(end, np.shape(y))
+            there = np.broadcast_to(reaches(y, end), shape)
+            bound = np.broadcast_to(end, shape)
             # A count at the upper end may be that number itself.
             found.append(
                 (there, name, bound - 1 if self.is_discrete and name == "lccdf" else bound)
@@ -242,7 +244,7 @@ class Censored(_Bounded):
     def _sum(self, y: Operand, propto: bool = False) -> Result:
         y = y if is_differentiable(y) else np.asarray(y)
         shape = np.shape(y)
-        if not shape or np.broadcast_shapes(shape, *map(np.shape, self._values)) != shape:
+        if not shape or np.broadcast_shapes(shape, self._outer()) != shape:
             return super()._sum(y)
         result: Result = 0.0
         for where, name, x in self._masks(y):
@@ -266,7 +268,7 @@ class Censored(_Bounded):
         return self.base._tail(name).pointwise(y)
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
-        shape = self._outer() if size is None else size
+        shape = wanted_shape("Censored", size, self._outer())
         return np.clip(self.base._draw(rng, shape, **more), self.lower, self.upper)
 
 
@@ -335,7 +337,7 @@ class Mixture(Distribution):
         return self.components[0]._seen(y)
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
-        outer = self._outer() if size is None else size
+        outer = wanted_shape("Mixture", size, self._outer())
         result, *others = (each._draw(rng, outer, **more) for each in self.components[::-1])
         weights = self.weights
         ends = np.cumsum(weights, axis=-1) if np.ndim(weights) else np.reshape(weights, (1,))

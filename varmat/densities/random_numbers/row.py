@@ -261,30 +261,31 @@ class RandomNumbers:
                 raise misfit(
                     self.name, title, shape, f"be of a shape that broadcasts with {batch}"
                 ) from None
-        if size is None:
-            return batch
-        wanted = self._size(size)
-        try:
-            fits = np.broadcast_shapes(batch, wanted) == wanted
-        except ValueError:
-            fits = False
-        if not fits:
-            raise ShapeError(
-                f"{self.name}: size is {wanted}, but must be a shape to which that of the "
-                f"arguments, {batch}, broadcasts!"
-            )
-        return wanted
+        return wanted_shape(self.name, size, batch)
 
-    def _size(self, size: Setting) -> Shape:
-        try:
-            wanted = tuple(operator.index(n) for n in (size if np.iterable(size) else (size,)))
-        except TypeError:
-            raise TypeError(
-                f"{self.name}: size is {size!r}, but must be an integer or a tuple of integers!"
-            ) from None
-        if any(n < 0 for n in wanted):
-            raise outside(self.name, "size", size, "not be negative")
-        return wanted
+
+def wanted_shape(name: str, size: Setting, batch: Shape) -> Shape:
+    """The shape of draws, from `size` and from the shape of the arguments, which must fit it."""
+    if size is None:
+        return batch
+    try:
+        wanted = tuple(operator.index(n) for n in (size if np.iterable(size) else (size,)))
+    except TypeError:
+        raise TypeError(
+            f"{name}: size is {size!r}, but must be an integer or a tuple of integers!"
+        ) from None
+    if any(n < 0 for n in wanted):
+        raise outside(name, "size", size, "not be negative")
+    try:
+        fits = np.broadcast_shapes(batch, wanted) == wanted
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"{name}: size is {wanted}, but must be a shape to which that of the arguments, "
+            f"{batch}, broadcasts!"
+        )
+    return wanted
 
 
 def without_infinities(domain: Domain) -> Domain:

@@ -114,13 +114,17 @@ class Builder:
         key = (kernel, *operands)
         results = self._results.get(key) if is_once else None
         if results is None:
-            if kernel.is_pure and kernel.is_foldable and all(v.is_constant for v in operands):
+            made = step or Step(kernel, operands, kernel.results(*operands))
+            results = made.results
+            if kernel.is_pure and not any(v.size for v in results):
+                # Runners take it that there is something to compute.
+                results = tuple(self.constant(np.empty(v.shape, v.dtype)) for v in results)
+            elif kernel.is_pure and kernel.is_foldable and all(v.is_constant for v in operands):
                 with np.errstate(all="ignore"):
-                    made = kernel.evaluate(*(v.data for v in operands))
-                results = tuple(self.constant(np.asarray(x)) for x in made)
+                    found = kernel.evaluate(*(v.data for v in operands))
+                results = tuple(self.constant(np.asarray(x)) for x in found)
             else:
-                self.steps.append(step or Step(kernel, operands, kernel.results(*operands)))
-                results = self.steps[-1].results
+                self.steps.append(made)
             if is_once:
                 self._results[key] = results
         return results

@@ -220,12 +220,12 @@ class Symbol(NDArrayOperatorsMixin):
             axis = settings.get("axis", 0)
             made = self.builder.accumulate(ufunc, self.value, axis) if self.ndim else self.value
             return self.of(made)
+        if settings or (method != "__call__" and (method != "outer" or out)):
+            refuse()  # before the operands are values: those of `at` are indices
         operands = [lift(self.builder, x) for x in inputs]
-        if method == "outer" and not settings and not out:
+        if method == "outer":
             x, y = operands
             operands[0] = self.builder.reshaped(x, (*x.shape, *(1,) * len(y.shape)))
-        elif method != "__call__" or settings:
-            refuse()
         result = self.of(apply_ufunc(self.builder, ufunc, operands))
         if out is None:
             return result

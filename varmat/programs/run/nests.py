@@ -96,8 +96,6 @@ def accumulate(graph: Graph, ufunc: np.ufunc, x: Value, axis: int, result: Value
     """Running results: each is made of the one before."""
     n = x.shape[axis]
     graph.fresh(result)
-    if not x.size:
-        return
     others = [i for i in range(len(x.shape)) if i != axis]
 
     def line(value: Value, start: int) -> Value:
