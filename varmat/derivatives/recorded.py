@@ -43,7 +43,7 @@ from varmat.programs.run import runner_for
 
 if TYPE_CHECKING:
     from varmat.derivatives.structure import Argnums, ArgumentTree
-    from varmat.typing import Function, Operand, Settings, ValueAndGrad
+    from varmat.typing import Function, Operand, Result, Settings, ValueAndGrad
 
 
 __all__ = ["recorded"]
@@ -54,7 +54,7 @@ T = TypeVar("T")
 class Recorded(Recordings):
     """A function recorded once; made by `recorded`."""
 
-    _eager: Callable[..., tuple[float, ArgumentTree]]
+    _eager: Callable[..., tuple[float, Result]]
 
     def __init__(self, function: Function, argnums: Argnums, runner: str = "auto") -> None:
         super().__init__(function, runner)
@@ -68,7 +68,7 @@ class Recorded(Recordings):
         # Programs are not pickled: the function is recorded anew.
         return type(self), (self.function, self.argnums, self.runner)
 
-    def __call__(self, *args: object, **named: Any) -> tuple[float, ArgumentTree]:
+    def __call__(self, *args: object, **named: Any) -> tuple[float, Result]:
         x, others = (args[0], args[1:]) if args else (None, ())
         if (
             type(x) is np.ndarray
@@ -124,7 +124,9 @@ class Recorded(Recordings):
             ]
         return value, tuple(gradients) if type(self.argnums) is tuple else gradients[0]
 
-    def _mapped(self, rows: ArgumentRows, workers: int | None) -> tuple[ArgumentTree, np.ndarray]:
+    def _mapped(
+        self, rows: ArgumentRows, workers: int | None
+    ) -> tuple[tuple[np.ndarray, ArgumentTree], np.ndarray]:
         positions = positions_of("recorded", self.argnums, len(rows.args))
         arguments = [rows.leaves(i) for i in positions]
         values = np.empty(rows.count)
@@ -178,7 +180,7 @@ class RecordedIfPossible(Recorded):
     # comparison is not a truth value.
     obstacle: Exception | None = None
 
-    def __call__(self, *args: object, **named: Any) -> tuple[float, ArgumentTree]:
+    def __call__(self, *args: object, **named: Any) -> tuple[float, Result]:
         obstacle = self.obstacle
         if obstacle is None:
             try:

@@ -61,7 +61,7 @@ class Recording(NamedTuple):
     others: Others
     program: Program
     run: Any
-    more: ArgumentTree = None
+    more: Any = None
 
     def holds_for(self, structures: tuple[object, ...], others: Others) -> bool:
         if self.structures != structures or len(self.others) != len(others):
@@ -146,7 +146,7 @@ class Recordings:
         self._recordings = recordings
 
     @one_blas_thread()
-    def map(self, *args: object, in_axes: InAxes = 0, workers: int | None = None) -> ArgumentTree:
+    def map(self, *args: object, in_axes: InAxes = 0, workers: int | None = None) -> Result:
         """The results of many calls, natively and in threads where the native runner is installed.
 
         Parameters

@@ -36,7 +36,7 @@ from varmat.programs.run import runner_for
 if TYPE_CHECKING:
     from varmat.derivatives.recorded_base import InAxes, Made, Others
     from varmat.derivatives.structure import Arguments, ArgumentTree
-    from varmat.typing import Function, Operand, Settings
+    from varmat.typing import Function, Operand, Result, Settings
 
 
 T = TypeVar("T")
@@ -177,7 +177,7 @@ class RecordedProduct(RecordedFunctional[T]):
             )
         except ElsewhereError:
             return self._eager(*args, **named)
-        return rebuilt(points, products)  # type: ignore[no-any-return]
+        return rebuilt(points, products)  # type: ignore[return-value]
 
     def _mapped(self, rows: ArgumentRows, workers: int | None) -> tuple[ArgumentTree, np.ndarray]:
         known, points, arguments = self._of_rows(rows)
@@ -206,7 +206,7 @@ class RecordedJacobian(RecordedFunctional[T]):
                 raise ElsewhereError
         except ElsewhereError:
             return self._eager(*args, **named)
-        return row_of(blocks, 0)  # type: ignore[no-any-return]
+        return row_of(blocks, 0)  # type: ignore[return-value]
 
     def _mapped(self, rows: ArgumentRows, workers: int | None) -> tuple[ArgumentTree, np.ndarray]:
         return self._blocks(*self._of_rows(rows), workers)
@@ -251,7 +251,7 @@ class RecordedTangent(RecordedFunctional[T]):
     operands = 2
 
     def __call__(self, *args: object, **named: object) -> T:
-        return self._at(*args, **named)  # type: ignore[no-any-return]
+        return self._at(*args, **named)  # type: ignore[return-value]
 
     def _at(self, primals: ArgumentTree, tangents: ArgumentTree) -> ArgumentTree:
         if not isinstance(primals, (tuple, list)) or _is_inside((*primals, tangents)):
@@ -275,7 +275,7 @@ class RecordedTangent(RecordedFunctional[T]):
         template = known.more, known.more
         return run_rows(known.run, [*arguments, *rows.leaves(1)], template, workers)
 
-    def _made(self, points: ArgumentTree, *_: object) -> Made:
+    def _made(self, points: Sequence[object], *_: object) -> Made:
         made = tangent_program(self._name, self.function, points)
         program = part_of(made.program, slice(None), slice(1, None))
         return program, runner_for(program, self.runner), made.template
@@ -312,9 +312,7 @@ class RecordedPullback(RecordedFunctional[T]):
 
         return rebuilt(template, values), pullback  # type: ignore[return-value]
 
-    def map(
-        self, *primals: object, in_axes: InAxes = 0, workers: int | None = None
-    ) -> ArgumentTree:
+    def map(self, *primals: object, in_axes: InAxes = 0, workers: int | None = None) -> Result:
         """The values of many calls, as `Recordings.map`, and what pulls back their cotangents,
         which have a first axis for the calls too.
         """
@@ -337,7 +335,7 @@ class RecordedPullback(RecordedFunctional[T]):
         rows = ArgumentRows(f"{self.__name__}.map", primals, in_axes)
         return rows.results(run, lambda *given: self._eager(*given)[0]), pullback  # type: ignore[index]
 
-    def _made(self, points: ArgumentTree, *_: object) -> Made:
+    def _made(self, points: Sequence[object], *_: object) -> Made:
         made = weighted_program(self._name, self.function, points)
         leaves, results = len(leaves_of(points)), len(leaves_of(made.template))
         values = part_of(made.program, slice(leaves), slice(1, 1 + results))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Written(NamedTuple):
     """
 
     program: Program
-    template: ArgumentTree
+    template: Any
     only_reverse: bool
 
 
@@ -66,7 +66,7 @@ def product_program(
 def tangent_program(
     name: str,
     f: Function,
-    points: ArgumentTree,
+    points: Sequence[object],
     args: Arguments = (),
     named: Settings | None = None,
 ) -> Written:
@@ -95,7 +95,7 @@ def tangent_program(
 def weighted_program(
     name: str,
     f: Function,
-    points: ArgumentTree,
+    points: Sequence[object],
     args: Arguments = (),
     named: Settings | None = None,
 ) -> Written:

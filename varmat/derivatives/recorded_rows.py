@@ -166,7 +166,7 @@ def repeated(x: Operand, count: int) -> np.ndarray:
 
 def run_rows(
     run: Any, arguments: list[np.ndarray], template: ArgumentTree, workers: int | None
-) -> tuple[ArgumentTree, np.ndarray]:
+) -> tuple[Any, np.ndarray]:
     """The outputs of a program at rows of arguments, for each output but the first, which is zero;
     and for each row whether the program reached its end and all outputs are finite.
     """

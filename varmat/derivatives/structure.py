@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # NumPy's functions take leaves of any kind; its annotations do not know that.
 _numpy: ModuleType = np
-ArgumentTree: TypeAlias = Any  # a scalar or an array, or a dict, list or tuple of trees
+ArgumentTree: TypeAlias = object  # a scalar or an array, or a dict, list or tuple of trees
 Arguments: TypeAlias = tuple[Any, ...]  # of a user's function, of any kind
 Argnums: TypeAlias = int | tuple[int, ...]  # positions of arguments
 

@@ -22,7 +22,7 @@ from varmat.core.dispatch import FURTHER, SUPPORTED
 from varmat.derivatives.forward import jvp
 from varmat.derivatives.jacobians import jacobian as jacobian_of
 from varmat.derivatives.pullbacks import vjp
-from varmat.derivatives.structure import Arguments, ArgumentTree, map_leaves
+from varmat.derivatives.structure import Arguments, map_leaves
 from varmat.numpy import making
 from varmat.numpy.autograd_primitives import (
     Ruled,
@@ -48,10 +48,10 @@ class _Traced:
     returned.
     """
 
-    def __init__(self, fun: Function, x: ArgumentTree) -> None:
+    def __init__(self, fun: Function, x: Operand) -> None:
         self.fun, self.x = fun, settled(x)
         self.points = parts_of(self.x)
-        self.result: ArgumentTree = None
+        self.result: Operand = None
         self.is_constant = False
 
     def __call__(self, *parts: Operand) -> list[Operand]:
@@ -61,7 +61,7 @@ class _Traced:
         self.result = y if self.is_constant else map_leaves(template, y)
         return [0.0] if self.is_constant else parts_of(y)
 
-    def pulled(self, pullback: Function, g: ArgumentTree) -> ArgumentTree:
+    def pulled(self, pullback: Function, g: Operand) -> Operand:
         """The covector of the point for one of the result, in the precision of the point."""
         parts = pulled_back(pullback, self, self.points, conjugates(self.result, g))
         precise = iter([_like(x, g) for x, g in pairs_of(self.x, joined(self.x, parts, -1.0))])
@@ -73,7 +73,7 @@ def _like(x: Operand, g: Operand) -> Operand:
     return np.asarray(g, kind)[()] if kind in (np.float16, np.float32) and not isbox(g) else g
 
 
-def trace(start_node: Any, fun: Function, x: ArgumentTree) -> tuple[ArgumentTree, Any]:
+def trace(start_node: Any, fun: Function, x: Operand) -> tuple[Operand, Any]:
     """The value of `fun`, and what autograd's two modes take for the end of a graph: a function of
     covectors, or something with a tangent.
     """
@@ -84,7 +84,7 @@ def trace(start_node: Any, fun: Function, x: ArgumentTree) -> tuple[ArgumentTree
     if kind == "VJPNode":
         parts, pullback = vjp(traced, *traced.points)
 
-        def node(g: ArgumentTree) -> ArgumentTree:
+        def node(g: Operand) -> Operand:
             return traced.pulled(pullback, g)
 
     elif kind == "JVPNode":
@@ -124,7 +124,7 @@ def _jacobian(fun: Function, x: Operand) -> Operand:
     return _like(x, parts[0] if len(parts) == 1 else parts[0] - 1j * parts[1])
 
 
-def backward_pass(g: ArgumentTree, end_node: Function) -> ArgumentTree:
+def backward_pass(g: Operand, end_node: Function) -> Operand:
     """The covector of the point, for one of the result."""
     return end_node(g)
 
@@ -140,12 +140,12 @@ class _Called:
 
     def __init__(
         self,
-        ans: ArgumentTree,
+        ans: Operand,
         fun: Function,
         args: Arguments,
         kwargs: Settings,
         argnums: tuple[int, ...],
-        parents: tuple[ArgumentTree, ...],
+        parents: tuple[Operand, ...],
     ) -> None:
         core, tracer = sys.modules["autograd.core"], sys.modules["autograd.tracer"]
         given = dict(zip(argnums, parents, strict=True))
@@ -174,7 +174,7 @@ def find_top_boxed_args(args: Arguments) -> tuple[Any, ...]:
     return found[: _LENGTH[0]]
 
 
-def new_box(value: ArgumentTree, trace: int, node: _Called) -> ArgumentTree:
+def new_box(value: Operand, trace: int, node: _Called) -> Operand:
     """The result of a primitive."""
     return node.result
 

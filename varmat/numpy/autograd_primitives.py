@@ -17,7 +17,7 @@ from varmat.core.variables import VARIABLES, value
 from varmat.derivatives.nested import bottom
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.reverse import grad
-from varmat.derivatives.structure import Arguments, ArgumentTree, leaves_of, map_leaves
+from varmat.derivatives.structure import Arguments, leaves_of, map_leaves
 from varmat.functions.checks import misfit
 from varmat.numpy.buffers import settled
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Settings
@@ -42,7 +42,7 @@ def getval(x: Operand) -> Operand:
     return value(settled(x)) if holds(x) else x
 
 
-def values_of(x: ArgumentTree) -> ArgumentTree:
+def values_of(x: Operand) -> Operand:
     """The plain values, where nothing depends on them: a recording does not refuse this look."""
 
     def plain(x: Operand, _: str) -> Operand:
@@ -57,7 +57,7 @@ def values_of(x: ArgumentTree) -> ArgumentTree:
 # --- complex numbers as pairs of real ones ---
 
 
-def parts_of(tree: ArgumentTree) -> list[Operand]:
+def parts_of(tree: Operand) -> list[Operand]:
     """The leaves of a tree, and for a complex one its real part and its imaginary part."""
     found: list[Operand] = []
     for x in leaves_of(tree):
@@ -65,7 +65,7 @@ def parts_of(tree: ArgumentTree) -> list[Operand]:
     return found
 
 
-def joined(tree: ArgumentTree, parts: Sequence[Operand], sign: float = 1.0) -> ArgumentTree:
+def joined(tree: Operand, parts: Sequence[Operand], sign: float = 1.0) -> Operand:
     """A tree like `tree` of the parts of its leaves."""
     rest = iter(parts)
     return map_leaves(
@@ -73,7 +73,7 @@ def joined(tree: ArgumentTree, parts: Sequence[Operand], sign: float = 1.0) -> A
     )
 
 
-def conjugates(tree: ArgumentTree, g: ArgumentTree) -> list[Operand]:
+def conjugates(tree: Operand, g: Operand) -> list[Operand]:
     """The parts of the conjugate of `g`, a covector of the space of `tree`: autograd's covectors
     are the conjugates of varmat's adjoints.
     """
@@ -89,7 +89,7 @@ def conjugates(tree: ArgumentTree, g: ArgumentTree) -> list[Operand]:
     return found
 
 
-def pairs_of(tree: ArgumentTree, other: ArgumentTree) -> Iterator[tuple[Operand, Operand]]:
+def pairs_of(tree: Operand, other: Operand) -> Iterator[tuple[Operand, Operand]]:
     """The leaves of a tree, each with that of a tree with the same keys."""
     if isinstance(tree, dict):
         for key, item in tree.items():
@@ -187,8 +187,8 @@ class Ruled(Transposable):
         fun: Function,
         args: Arguments,
         kwargs: Settings,
-        parents: dict[int, ArgumentTree],
-        ans: ArgumentTree,
+        parents: dict[int, Operand],
+        ans: Operand,
     ) -> None:
         self.fun, self.args, self.kwargs = fun, args, kwargs
         self.argnums = tuple(parents)

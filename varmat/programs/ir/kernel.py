@@ -17,7 +17,8 @@ same settings.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 Arrays = Sequence[Array]
 # JAX, which is imported only when it is used.
-Module: TypeAlias = Any
+Module: TypeAlias = ModuleType
 Results = tuple[Array, ...]
 # A step bound to its arrays.
 Run = Callable[[], object]

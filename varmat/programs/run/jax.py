@@ -161,10 +161,10 @@ def _rules(jax: Module, steps: Sequence[Step]) -> list[JaxRule]:
 def _named(jax: Module, name: str) -> JaxRule | None:
     """The function of JAX for the name of a ufunc, or None."""
     path = _NAMES.get(name, f"jax.numpy.{name}")
-    found: JaxRule | None = jax
+    found: object = jax
     for part in path.split(".")[1:]:
         found = getattr(found, part, None)
-    return found
+    return found if callable(found) else None
 
 
 def _erfcx(jax: Module, x: Array) -> Array:
