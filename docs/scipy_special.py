@@ -66,7 +66,7 @@ def answers() -> dict[str, tuple[str, str]]:
     for name in sorted(scipy.special.__all__, key=str.lower):
         thing = getattr(scipy.special, name)
         if not isinstance(thing, np.ufunc):
-            table[name] = (name, said(answer("scipy.special", name) or ""))
+            table[name] = (name, said(answer("scipy.special", name) or "", name))
             continue
         own = thing.__name__
         names = signature(name, thing)
@@ -80,10 +80,10 @@ def answers() -> dict[str, tuple[str, str]]:
     return table
 
 
-def said(text: str) -> str:
+def said(text: str, name: str) -> str:
     """What is said of a function that is no ufunc."""
     own = text.replace("vm.", "varmat.")
-    return f"`{own}`" if is_differentiable(text) else own
+    return f"`{own}`" if is_differentiable(text, name) else own
 
 
 def lines() -> str:
