@@ -4,7 +4,7 @@ order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 
@@ -13,10 +13,7 @@ from varmat.derivatives.hessians import hessian
 from varmat.derivatives.inputs_and_outputs import output
 from varmat.derivatives.reverse import gradient
 from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt, size_of
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result
-
+from varmat.typing import Function, Operand, Plain, Result
 
 __all__ = [
     "finite_diff_grad_hessian",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -26,14 +27,8 @@ from varmat.derivatives.nested import (
     refuse_finished,
 )
 from varmat.derivatives.reverse import ABSENT, DerivedFunction, named
-from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from varmat.derivatives.structure import Arguments
-    from varmat.typing import Function, Operand, Result, Settings
-
+from varmat.derivatives.structure import Arguments, leaves_of, matching_leaves, plain_tree, rebuilt
+from varmat.typing import Function, Operand, Result, Settings
 
 __all__ = ["derivative", "gradient_dot_vector", "jvp", "partial_derivative"]
 

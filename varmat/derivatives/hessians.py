@@ -14,6 +14,7 @@ from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_
 from varmat.derivatives.nested import Finish, bottom, gradients_of, is_outer_result, stand_in
 from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, named, swept
 from varmat.derivatives.structure import (
+    Arguments,
     derivative_block,
     leaves_of,
     matching_leaves,
@@ -21,11 +22,10 @@ from varmat.derivatives.structure import (
     rebuilt,
     unit_directions,
 )
+from varmat.typing import Function, Operand, Result, Settings
 
 if TYPE_CHECKING:
     from varmat.derivatives.reverse import Gradient
-    from varmat.derivatives.structure import Arguments
-    from varmat.typing import Function, Operand, Result, Settings
 
 
 __all__ = ["hessian", "hessian_times_vector", "hessp"]

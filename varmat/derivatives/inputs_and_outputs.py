@@ -8,7 +8,7 @@ import gc
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from varmat.core.tape import Tape, nested
 from varmat.core.variables import VARIABLES, data, outsiders, var
 from varmat.derivatives.nested import stand_in
 from varmat.derivatives.structure import map_leaves, plain_tree
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Plain, Result
+from varmat.typing import Operand, Plain, Result
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from varmat.derivatives.inputs_and_outputs import adjoint_of, leaf_tree, output,
 from varmat.derivatives.nested import bottom, gradients_of, is_outer_result
 from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, named
 from varmat.derivatives.structure import (
+    Arguments,
     derivative_block,
     leaves_of,
     plain_tree,
@@ -22,11 +23,7 @@ from varmat.derivatives.structure import (
     size_of,
     unit_rows,
 )
-
-if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments
-    from varmat.typing import Entry, Function, Operand, Result, Settings
-
+from varmat.typing import Entry, Function, Operand, Result, Settings
 
 __all__ = ["jacobian"]
 

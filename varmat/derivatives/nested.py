@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,12 +36,8 @@ from varmat.core.variables import (
     make_view,
     outsiders,
 )
-from varmat.derivatives.structure import leaves_of, map_leaves
-
-if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments
-    from varmat.typing import Adjoint, Entry, Function, Operand, Plain, Result, Settings
-
+from varmat.derivatives.structure import Arguments, leaves_of, map_leaves
+from varmat.typing import Adjoint, Entry, Function, Operand, Plain, Result, Settings
 
 Finish: TypeAlias = Callable[[], Any]  # makes, after its scope, a value and its gradients
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 import numpy as np
 
@@ -16,11 +16,15 @@ from varmat.derivatives.inputs_and_outputs import held, output, outputs, plain_c
 from varmat.derivatives.nested import holds_outer, is_outer_result
 from varmat.derivatives.nested import own as own_copy
 from varmat.derivatives.reverse import DerivedFunction, _of_structures, named
-from varmat.derivatives.structure import leaves_of, map_leaves, matching_leaves, plain_tree, rebuilt
-
-if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments
-    from varmat.typing import Function, Operand, Result
+from varmat.derivatives.structure import (
+    Arguments,
+    leaves_of,
+    map_leaves,
+    matching_leaves,
+    plain_tree,
+    rebuilt,
+)
+from varmat.typing import Function, Operand, Result
 
 __all__ = ["vjp"]
 

@@ -11,16 +11,13 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from types import FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.core.operation import Operation
 from varmat.programs.ir.program import RecordingError
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand
+from varmat.typing import Operand
 
 # The most objects among which generators are looked for.
 MOST = 1000

@@ -33,18 +33,21 @@ from varmat.derivatives.reverse import (
     value_and_grad,
     with_aux,
 )
-from varmat.derivatives.structure import leaves_of, plain_tree, rebuilt, structure_of
+from varmat.derivatives.structure import (
+    Argnums,
+    ArgumentTree,
+    leaves_of,
+    plain_tree,
+    rebuilt,
+    structure_of,
+)
 from varmat.interrupts import from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised
 from varmat.programs.record.conditions import branches
 from varmat.programs.record.tape_programs import program_of
 from varmat.programs.run import runner_for
-
-if TYPE_CHECKING:
-    from varmat.derivatives.structure import Argnums, ArgumentTree
-    from varmat.typing import Function, Operand, Result, Settings, ValueAndGrad
-
+from varmat.typing import Function, Operand, Result, Settings, ValueAndGrad
 
 __all__ = ["recorded"]
 

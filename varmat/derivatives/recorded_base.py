@@ -20,17 +20,17 @@ from varmat.derivatives.random_states import RandomStates
 from varmat.derivatives.recorded_rows import ArgumentRows, Mapped
 from varmat.derivatives.recorded_tangents import called_tangent
 from varmat.derivatives.reverse import DerivedFunction
+from varmat.derivatives.structure import ArgumentTree
 from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
 from varmat.programs.record.conditions import compared, refuse_look
 from varmat.programs.record.tape_programs import writer_of
 from varmat.programs.run import check_runner
 from varmat.programs.run.threads import one_blas_thread
+from varmat.typing import Entry, Function, Operand, Result, Settings, Thunk
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
     from varmat.core.operation import Operation
-    from varmat.derivatives.structure import ArgumentTree
-    from varmat.typing import Entry, Function, Operand, Result, Settings, Thunk
 
 
 # The most recordings that one function keeps.

@@ -21,6 +21,8 @@ from varmat.derivatives.recorded_programs import (
 from varmat.derivatives.recorded_rows import ArgumentRows, Mapped, repeated, row_of, run_rows
 from varmat.derivatives.reverse import DerivedFunction, is_plain
 from varmat.derivatives.structure import (
+    Arguments,
+    ArgumentTree,
     derivative_block,
     leaves_of,
     matching_leaves,
@@ -32,11 +34,10 @@ from varmat.derivatives.structure import (
 )
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.run import runner_for
+from varmat.typing import Function, Operand, Result, Settings
 
 if TYPE_CHECKING:
     from varmat.derivatives.recorded_base import InAxes, Made, Others
-    from varmat.derivatives.structure import Arguments, ArgumentTree
-    from varmat.typing import Function, Operand, Result, Settings
 
 
 T = TypeVar("T")

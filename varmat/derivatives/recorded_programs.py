@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,11 @@ from varmat.derivatives.inputs_and_outputs import outputs, scalar_result
 from varmat.derivatives.jacobians import has_no_tangent
 from varmat.derivatives.recorded_base import recording_to_write, watched
 from varmat.derivatives.recorded_rows import Mapped
-from varmat.derivatives.structure import leaves_of, rebuilt
+from varmat.derivatives.structure import Arguments, ArgumentTree, leaves_of, rebuilt
 from varmat.programs.ir.program import Program
 from varmat.programs.passes import optimised
 from varmat.programs.record.tape_programs import TapeProgram, program_of
-
-if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, ArgumentTree
-    from varmat.typing import Entry, Function, Operand, Settings
+from varmat.typing import Entry, Function, Operand, Settings
 
 
 class Written(NamedTuple):

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.variables import data
-from varmat.derivatives.structure import leaves_of, map_leaves, plain_tree, structure_of
+from varmat.derivatives.structure import (
+    Arguments,
+    ArgumentTree,
+    leaves_of,
+    map_leaves,
+    plain_tree,
+    structure_of,
+)
 from varmat.programs.ir.program import ElsewhereError
-
-if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments, ArgumentTree
-    from varmat.typing import Function, Operand
+from varmat.typing import Function, Operand
 
 
 class Mapped(NamedTuple):

@@ -14,10 +14,10 @@ from varmat.core.operation import Operation
 from varmat.core.tape import nested, start_sweep, sweep
 from varmat.core.variables import VARIABLES, borrow_leaf
 from varmat.derivatives.inputs_and_outputs import adjoint_of
+from varmat.typing import Operand, Result, Settings
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
-    from varmat.typing import Operand, Result, Settings
 
 
 def called_tangent(

@@ -33,12 +33,11 @@ from varmat.derivatives.nested import (
     refuse_complex,
     set_aside,
 )
-from varmat.derivatives.structure import leaves_of, rebuilt
+from varmat.derivatives.structure import Argnums, Arguments, leaves_of, rebuilt
+from varmat.typing import Derivative, Function, Operand, Result, Settings, ValueAndGrad
 
 if TYPE_CHECKING:
     from varmat.derivatives.nested import Finish
-    from varmat.derivatives.structure import Argnums, Arguments
-    from varmat.typing import Derivative, Function, Operand, Result, Settings, ValueAndGrad
 
 
 __all__ = ["grad", "gradient", "value_and_grad"]

@@ -9,7 +9,8 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from types import ModuleType
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,11 +19,7 @@ from varmat.core.dispatch import Standing, is_complex
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.variables import data, like
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from varmat.typing import Operand, Result, Shape
+from varmat.typing import Operand, Result, Shape
 
 # What has the structure of the tree that it is made of, with other leaves.
 T = TypeVar("T")

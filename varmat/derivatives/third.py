@@ -15,13 +15,11 @@ from varmat.core.variables import borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_result
 from varmat.derivatives.reverse import swept
-from varmat.derivatives.structure import plain_tree
+from varmat.derivatives.structure import Arguments, plain_tree
+from varmat.typing import Function, Operand, Settings
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-    from varmat.derivatives.structure import Arguments
-    from varmat.typing import Function, Operand, Settings
 
 
 __all__ = ["grad_hessian", "grad_tr_mat_times_hessian"]

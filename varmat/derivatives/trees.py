@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import repeat
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +11,8 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import constant
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar
-from varmat.derivatives.structure import leaves_of, map_leaves, plain_tree, rebuilt, shaped
-
-if TYPE_CHECKING:
-    from varmat.derivatives.structure import T
-    from varmat.typing import Operand, Result
+from varmat.derivatives.structure import T, leaves_of, map_leaves, plain_tree, rebuilt, shaped
+from varmat.typing import Operand, Result
 
 __all__ = ["ravel_pytree", "stop_gradient"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from varmat.densities.random_numbers.row import Source, aligned, wanted_shape
 from varmat.densities.truncated import truncated
 from varmat.distributions.distribution import DensityTerms, Distribution, OfRow, total
 from varmat.functions.arrays.exponentials import logsumexp
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result, Shape
+from varmat.typing import Function, Operand, Plain, Result, Shape
 
 __all__ = ["Censored", "HiddenMarkov", "Mixture", "Truncated"]
 

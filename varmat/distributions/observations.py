@@ -5,7 +5,6 @@ as formulas of whole arrays.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from varmat.functions.arrays.exponentials import log_softmax
 from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.functions.special.gamma_functions import gammaln
 from varmat.functions.special.logistic_functions import log1m_exp, log_expit
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain, Result
+from varmat.typing import Function, Operand, Plain, Result
 
 __all__ = ["FORMULAS"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,7 @@ from varmat.derivatives.structure import split
 from varmat.interrupts import Attempt
 from varmat.programs.ir.program import RecordingError
 from varmat.programs.run import runner_for
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Plain, Shape
+from varmat.typing import Operand, Plain, Shape
 
 # From this number of draws on, a function is recorded, because compiling takes a while.
 MANY = 1000

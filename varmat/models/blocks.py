@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from varmat.interrupts import Noted
+from varmat.typing import Operand, Plain, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from concurrent.futures import Executor
-
-    from varmat.typing import Operand, Plain, Result
 
 # The number of draws in a block with random numbers of its own. It is fixed, so that the numbers do
 # not depend on how many workers there are.

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from varmat.core.errors import ShapeError
 from varmat.transforms import Transform
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Index, Operand, Result, Shape
+from varmat.typing import Function, Index, Operand, Result, Shape
 
 __all__: list[str] = []
 

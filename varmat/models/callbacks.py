@@ -21,10 +21,10 @@ from varmat.models.functions import of_values, recoverable
 from varmat.models.nuts import library, variables
 from varmat.models.results import check_shapes
 from varmat.models.starts import Starts, names_at, random_start
+from varmat.typing import Shape
 
 if TYPE_CHECKING:
     from varmat.models.model import Model
-    from varmat.typing import Shape
 
 # nutpie is given this for a derivative that is zero; `varmat.programs.run.sampler` has it too.
 _FLAT = 1e-10

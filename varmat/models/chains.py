@@ -38,13 +38,13 @@ from varmat.models.nuts import Chain, library
 from varmat.models.results import optional
 from varmat.parallel.shares import here
 from varmat.programs.run.threads import one_blas_thread, processors
+from varmat.typing import Settings
 
 if TYPE_CHECKING:
     from varmat.models.model import Model
     from varmat.models.native_sampling import NativeModel
     from varmat.models.results import Groups
     from varmat.models.starts import Starts
-    from varmat.typing import Settings
 
 # The processes report on their chains, and are told to stop, by numbers in a file that all of them
 # map: the board, with a row for each chain and one more. There is no lock, because it would stay

@@ -38,10 +38,10 @@ from varmat.models.stated import (
 from varmat.models.unpacking import sum_of_terms
 from varmat.programs.ir.program import RecordingError
 from varmat.transforms import Transform
+from varmat.typing import Function, Operand, Plain, Result, Shape
 
 if TYPE_CHECKING:
     from varmat.models.results import Labels
-    from varmat.typing import Function, Operand, Plain, Result, Shape
 
 
 def _no_terms() -> tuple[()]:

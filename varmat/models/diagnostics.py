@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from varmat.typing import Operand
+from varmat.typing import Operand
 
 __all__ = ["SamplingWarning"]
 

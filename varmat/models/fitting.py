@@ -15,11 +15,11 @@ from varmat.models.functions import of_values, recoverable
 from varmat.models.layout import indexed
 from varmat.models.results import check_shapes, coordinates, shapes_in, to_arviz
 from varmat.models.summary import columns
+from varmat.typing import Linear, Operand, Settings
 
 if TYPE_CHECKING:
     from varmat.models.model import Model
     from varmat.models.results import ArvizData, Dims, Groups, Labels
-    from varmat.typing import Linear, Operand, Settings
 
 # SciPy's methods that take second derivatives, and in which form.
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")

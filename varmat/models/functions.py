@@ -5,12 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from varmat.interrupts import Noted
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result
 
 # What a function may take besides parameters and data.
 OPTIONS = ("propto", "rng")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,12 @@ from varmat.interrupts import Attempt, Noted
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.functions import recoverable
 from varmat.programs.run.threads import one_blas_thread
+from varmat.typing import Operand
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from concurrent.futures import Executor
 
     from varmat.models.density import DensityModel
-    from varmat.typing import Operand
 
 # From this number of points on, a recording pays.
 _FEW = 8

@@ -31,13 +31,13 @@ from varmat.models.results import (
 )
 from varmat.models.starts import random_start
 from varmat.programs.run.threads import one_blas_thread
+from varmat.typing import Operand, Shape
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from varmat.models.model import Model
     from varmat.models.results import ArvizData
-    from varmat.typing import Operand, Shape
 
 NamedArrays = dict[str, np.ndarray]
 

@@ -5,7 +5,6 @@ their values and back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,7 @@ from varmat.derivatives.structure import shaped
 from varmat.models.bounds import Dependent
 from varmat.models.unpacking import BoundedParameter, part_of, read_off
 from varmat.transforms import Real, Transform
-
-if TYPE_CHECKING:
-    from varmat.typing import Index, Operand, Plain, Shape
+from varmat.typing import Index, Operand, Plain, Shape
 
 
 def indexed(name: str, shape: Shape) -> list[str]:

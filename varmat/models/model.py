@@ -31,12 +31,12 @@ from varmat.models.predictive import Predictive, Predictor, posterior_predictive
 from varmat.models.sampling import check_executor, run_nutpie
 from varmat.models.starts import names_at, random_start, starts_of
 from varmat.models.summary import Summary, report, summarised
+from varmat.typing import Function, Operand, Setting
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from varmat.models.results import ArvizData, Labels
-    from varmat.typing import Function, Operand, Setting
 
 __all__ = ["Model"]
 

@@ -25,10 +25,10 @@ from varmat.models.nuts import library, variables
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes
 from varmat.programs.run import has_native
+from varmat.typing import Operand, Result
 
 if TYPE_CHECKING:
     from varmat.models.results import Groups
-    from varmat.typing import Operand, Result
 
 # The name of the points among the values; no parameter and no quantity has such a name.
 _POINT = " point"

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from varmat.core.errors import DomainError
 from varmat.functions.checks import check_integer
 from varmat.interrupts import uninterrupted
 from varmat.models.results import Groups, optional
-
-if TYPE_CHECKING:
-    from varmat.typing import Settings, Shape
+from varmat.typing import Settings, Shape
 
 _LIBRARY = "nutpie._lib"
 _LOCK = threading.Lock()

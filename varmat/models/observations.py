@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from varmat.models.parameters import names_of
 from varmat.models.stated import Observed
+from varmat.typing import Function, Operand
 
 if TYPE_CHECKING:
     from varmat.distributions import Distribution
     from varmat.transforms import Transform
-    from varmat.typing import Function, Operand
 
 __all__ = ["observed"]
 

@@ -7,6 +7,7 @@ quasi-Newton variational inference", Journal of Machine Learning Research 23(306
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,8 +16,6 @@ from varmat.core.errors import DomainError
 from varmat.models.fitting import density_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from varmat.models.model import Model
 
 # Steps of L-BFGS that the inverse Hessian is made of, and steps of a path at most.

@@ -16,13 +16,13 @@ from varmat.models.bounds import Dependent
 from varmat.models.functions import Named
 from varmat.models.results import check_shapes, coordinates, groups_of, to_arviz
 from varmat.models.stated import is_located
+from varmat.typing import Function, Operand, Shape
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from varmat.models.model import Model
     from varmat.models.results import ArvizData, Labels
-    from varmat.typing import Function, Operand, Shape
 
 
 @dataclass(frozen=True, repr=False)

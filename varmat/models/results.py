@@ -6,15 +6,13 @@ import copy
 import importlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.interrupts import uninterrupted
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Shape
+from varmat.typing import Operand, Shape
 
 
 def optional(module: str, purpose: str) -> Any:

@@ -19,6 +19,7 @@ from varmat.models.callbacks import Callbacks
 from varmat.models.inference_data import check_dims
 from varmat.models.native_sampling import prepared
 from varmat.models.results import joined_chains
+from varmat.typing import Settings
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from varmat.models.model import Model
     from varmat.models.results import Groups
     from varmat.models.starts import Starts
-    from varmat.typing import Settings
 
 
 def _warn_of_obstacle(model: Model, how: str = "", level: int = 4) -> bool:

@@ -16,10 +16,10 @@ from varmat.interrupts import Attempt
 from varmat.models.functions import recoverable
 from varmat.models.results import draws_in, groups_of
 from varmat.models.unpacking import sum_of_terms
+from varmat.typing import Operand
 
 if TYPE_CHECKING:
     from varmat.models.model import Model
-    from varmat.typing import Operand
 
 _TRIES = 100
 _DENSITY = re.compile(r"_l(pdf|pmf|cdf|ccdf)\b")

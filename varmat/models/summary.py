@@ -15,10 +15,10 @@ from varmat.models.diagnostics import DIAGNOSTICS, SamplingWarning, diagnostics,
 from varmat.models.nuts import meant
 from varmat.models.progress import Display
 from varmat.models.results import draws_in, groups_of
+from varmat.typing import Shape
 
 if TYPE_CHECKING:
     from varmat.models.results import ArvizData, Dims, Groups, Labels
-    from varmat.typing import Shape
 
 COLUMNS = ("mean", "sd", "5%", "50%", "95%")
 _DIGITS = dict.fromkeys(COLUMNS, ".4g") | dict(zip(DIAGNOSTICS, (".0f", ".0f", ".3f"), strict=True))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,7 @@ from varmat.programs.record.tape_programs import TapeProgram, place_of, writes
 from varmat.transforms import Lower, Positive, Real, Transform, Upper
 from varmat.transforms.bounded import from_bound
 from varmat.transforms.transform import FromFunctions
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Index, Operand, Plain, Result, Shape
+from varmat.typing import Adjoint, Index, Operand, Plain, Result, Shape
 
 WITH_JACOBIAN = {"jacobian": True}
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,12 @@ from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.dispatch import ComplexKind, Standing
 from varmat.core.dual import Dual
 from varmat.core.operation import as_operand, is_differentiable
+from varmat.derivatives.structure import Arguments
 from varmat.functions.arrays.shaping import read_only
 from varmat.functions.arrays.writing import WRITERS
 from varmat.numpy.parts import BYTES, Region, plain_part, taking
 from varmat.plain_arrays import Flat, is_basic, is_sparse_product
 from varmat.typing import DTypeLike, Function, Index, Operand, Settings
-
-if TYPE_CHECKING:
-    from varmat.derivatives.structure import Arguments
 
 __all__ = ["Buffer"]
 

@@ -12,15 +12,12 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from varmat.parallel.shares import Failure, JobError, Unknown, here, identity, run
 from varmat.programs.run.threads import one_blas_thread, processors
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from varmat.typing import Function, Operand, Result, Thunk
+from varmat.typing import Function, Operand, Result, Thunk
 
 __all__: list[str] = []
 

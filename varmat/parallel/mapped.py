@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,12 +22,10 @@ from varmat.core.variables import like
 from varmat.parallel.executors import Asking, answers, check, sendable, workers_of
 from varmat.parallel.shares import MOST_WORKS, Request, VariablePlace, Work, keep, places_of
 from varmat.programs.build.symbol import refuse
+from varmat.typing import Adjoint, Function, Index, Linear, Operand, Plain, Result, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
     from concurrent.futures import Executor
-
-    from varmat.typing import Adjoint, Function, Index, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["map_rect", "reduce_sum", "reduce_sum_static"]
 

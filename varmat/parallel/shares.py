@@ -12,10 +12,10 @@ import pickle
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from copy import copy
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,11 +27,7 @@ from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.recorded import RecordedIfPossible
 from varmat.derivatives.reverse import value_and_grad
 from varmat.solvers.inner import Inner
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from varmat.typing import Function, Index, Operand, Plain, Result, Settings
+from varmat.typing import Function, Index, Operand, Plain, Result, Settings
 
 __all__: list[str] = []
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from varmat.parallel.executors import Asking, answers, check, sendable
 from varmat.parallel.shares import JobError, forget, keep
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,7 @@ from varmat.functions.checks import outside
 from varmat.functions.docstrings import filled
 from varmat.solvers.implicit import check_size, jacobian_of, solved_with
 from varmat.solvers.inner import Inner, checked_vector
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "algebra_solver",

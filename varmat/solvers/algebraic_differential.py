@@ -19,10 +19,10 @@ from varmat.solvers.differential import MULTISTEP, MULTISTEP_LIMIT, TOLERANCES
 from varmat.solvers.initial_values import check_limits, checked_start, most_steps, stacked
 from varmat.solvers.inner import Inner, check_finite
 from varmat.solvers.systems import Leaves, System
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 if TYPE_CHECKING:
     from varmat.solvers.initial_values import Limits
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["dae", "dae_tol"]
 

@@ -10,12 +10,12 @@ import numpy as np
 from varmat.functions.checks import check_choice, outside
 from varmat.functions.docstrings import filled
 from varmat.solvers.initial_values import SolverSettings, check_limits, solution
+from varmat.typing import Function, Operand, Result
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from varmat.solvers.initial_values import Limits
-    from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "integrate_ode",

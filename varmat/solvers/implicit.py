@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,7 @@ from varmat.core.operation import operation
 from varmat.core.variables import data
 from varmat.derivatives.jacobians import jacobian
 from varmat.solvers.inner import Inner
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["implicit"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from varmat.solvers.inner import Inner, checked_vector
 from varmat.solvers.runge_kutta import RungeKutta
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
 from varmat.solvers.systems import Leaves, System, SystemTangent
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__: list[str] = []
 

@@ -5,7 +5,7 @@ numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,7 @@ from varmat.derivatives.structure import map_leaves
 from varmat.functions.checks import misfit, outside
 from varmat.interrupts import from_signal
 from varmat.programs.run import has_native
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
 

@@ -14,11 +14,10 @@ from varmat.functions.checks import misfit, outside
 from varmat.functions.special.gamma_functions import lgamma, log_rising_factorial
 from varmat.functions.special.logistic_functions import log1p_exp
 from varmat.solvers.laplace_marginal import EXAMPLE_TOLERANCES, document, laplace_functions
+from varmat.typing import Function, Operand, Result
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-    from varmat.typing import Function, Operand, Result
 
 __all__ = [
     "laplace_latent_bernoulli_logit_rng",

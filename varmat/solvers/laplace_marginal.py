@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +17,7 @@ from varmat.functions.docstrings import filled
 from varmat.functions.linalg.determinants import log_determinant
 from varmat.solvers.inner import Inner
 from varmat.solvers.latent_modes import Control, DirectionalRate, Mode, blocks_of, find_mode, units
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = [
     "laplace_latent_rng",

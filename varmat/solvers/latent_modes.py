@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.functions.checks import misfit, outside
 from varmat.solvers.inner import Inner
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__: list[str] = []
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from varmat.programs.build.loops import loop
 from varmat.programs.build.symbol import Symbol, as_symbols, require
+from varmat.typing import Operand
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Program
-    from varmat.typing import Operand
 
 __all__: list[str] = []
 

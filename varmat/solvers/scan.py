@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,7 @@ from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes import optimised, without_dead_steps
 from varmat.programs.run import runner_for
 from varmat.solvers.inner import Inner, native_pays
-
-if TYPE_CHECKING:
-    from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["scan"]
 

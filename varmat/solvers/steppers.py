@@ -7,15 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.solvers import sundials
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result
+from varmat.typing import Operand, Result
 
 __all__: list[str] = []
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.interrupts import mark_from_signal
-
-if TYPE_CHECKING:
-    from varmat.typing import Function
+from varmat.typing import Function
 
 __all__: list[str] = []
 

@@ -5,7 +5,7 @@ possible.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.run import runner_for
 from varmat.solvers.branches import either
 from varmat.solvers.inner import MANY, Inner, native_pays
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
 

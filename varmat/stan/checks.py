@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from varmat.stan import overloads, syntax, types
 from varmat.stan.errors import nearest
 from varmat.stan.expressions import CONDITIONED, LIBRARY, SPECIAL, ExpressionChecks, Local, operate
 from varmat.stan.signatures import names, signatures
+from varmat.stan.syntax import Expression, Position, ProgramTree, SizedType, Statement
 from varmat.stan.types import (
     INT,
     MATRIX,
@@ -19,11 +20,6 @@ from varmat.stan.types import (
     Tuple,
     Type,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from varmat.stan.syntax import Expression, Position, ProgramTree, SizedType, Statement
 
 __all__ = ["check"]
 

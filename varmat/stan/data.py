@@ -13,13 +13,12 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.stan.errors import nearest
-from varmat.stan.types import Tuple
+from varmat.stan.types import Tuple, Type
 from varmat.stan.values import dtype_of
+from varmat.typing import Shape
 
 if TYPE_CHECKING:
-    from varmat.stan.types import Type
     from varmat.stan.values import StanValue
-    from varmat.typing import Shape
 
 __all__ = ["read_data"]
 

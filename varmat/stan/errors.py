@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from varmat.stan.syntax import Position
+from varmat.stan.syntax import Position
 
 __all__ = ["StanError", "StanSemanticError", "StanSyntaxError", "nearest"]
 

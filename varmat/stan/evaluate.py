@@ -6,7 +6,7 @@ See `varmat.stan.translate` for how names are resolved.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from varmat.stan.running import (
     in_sequence,
 )
 from varmat.stan.translate import Expressions
-from varmat.stan.types import ArrayType, Tuple
+from varmat.stan.types import ArrayType, Tuple, Type
 from varmat.stan.values import (
     MATRICES,
     SCALARS,
@@ -42,9 +42,6 @@ from varmat.stan.values import (
     unset,
     write,
 )
-
-if TYPE_CHECKING:
-    from varmat.stan.types import Type
 
 __all__: list[str] = []
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, NoReturn
 
 from varmat.stan import overloads, syntax, types
 from varmat.stan.errors import StanSemanticError, nearest
 from varmat.stan.overloads import GivenArgument
 from varmat.stan.signatures import Signature, names, signatures
+from varmat.stan.syntax import Expression, FunctionDefinition, Position, ProgramTree, Range
 from varmat.stan.types import (
     INT,
     MATRIX,
@@ -21,11 +23,6 @@ from varmat.stan.types import (
     Tuple,
     Type,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from varmat.stan.syntax import Expression, FunctionDefinition, Position, ProgramTree, Range
 
 __all__ = ["CONDITIONED", "ExpressionChecks", "Local"]
 

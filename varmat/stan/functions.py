@@ -22,7 +22,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import probability
 from varmat.stan import operators, transforms, types
-from varmat.stan.types import ArrayType, Tuple
+from varmat.stan.types import ArrayType, Tuple, Type
 from varmat.stan.values import (
     MATRICES,
     ROWS,
@@ -38,7 +38,6 @@ from varmat.stan.values import (
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Routine
     from varmat.stan.running import Evaluation
-    from varmat.stan.types import Type
 
 __all__: list[str] = []
 

@@ -28,11 +28,11 @@ from varmat.stan.values import (
     place,
     promotion,
 )
+from varmat.typing import Plain
 
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Translator
     from varmat.stan.running import Evaluation, Frame, StanEvaluated
-    from varmat.typing import Plain
 
 __all__: list[str] = []
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +11,8 @@ import varmat as vm
 from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
 from varmat.stan import types
+from varmat.stan.types import Type
 from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, StanValue, check_same
-
-if TYPE_CHECKING:
-    from varmat.stan.types import Type
 
 __all__: list[str] = []
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 from varmat.stan import types
 from varmat.stan.signatures import Signature, signatures
 from varmat.stan.syntax import FunctionDefinition
 from varmat.stan.types import Argument, FunctionType, Type, promotion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["Found", "GivenArgument", "definition_type", "forward", "library_name", "resolve"]
 

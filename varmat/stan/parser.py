@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from varmat.stan import syntax, types
 from varmat.stan.errors import StanSyntaxError
 from varmat.stan.syntax import Position
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = ["parse"]
 

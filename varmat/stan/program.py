@@ -23,10 +23,10 @@ from varmat.stan.running import Evaluation, Frame, located
 from varmat.stan.to_python import to_python
 from varmat.stan.types import Tuple
 from varmat.stan.values import StanValue, by_element, from_python, innermost, leaves
+from varmat.typing import Operand, Result
 
 if TYPE_CHECKING:
     from varmat.transforms import Transform
-    from varmat.typing import Operand, Result
 
 __all__ = ["Program"]
 

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import varmat as vm
 from varmat.stan import functions, types
 from varmat.stan import syntax as s
 from varmat.stan.errors import StanError
-from varmat.stan.types import ArrayType
+from varmat.stan.types import ArrayType, Type
 from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, innermost
-
-if TYPE_CHECKING:
-    from varmat.stan.types import Type
 
 __all__: list[str] = []
 

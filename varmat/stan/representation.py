@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from varmat.stan import types
 from varmat.stan.evaluate import Translator, written_in
 from varmat.stan.running import Evaluation
 from varmat.stan.values import SCALARS, innermost
-
-if TYPE_CHECKING:
-    from varmat.typing import Entry, Operand
+from varmat.typing import Entry, Operand
 
 __all__ = ["Representation"]
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.stan.syntax import For, Position
 from varmat.stan.values import StanValue
+from varmat.typing import Entry
 
 if TYPE_CHECKING:
     from varmat.core.tape import Tape
-    from varmat.stan.syntax import For, Position
-    from varmat.typing import Entry
 
 __all__: list[str] = []
 

@@ -22,16 +22,12 @@ statements, with or without braces; each name of `real x, y;` has its own `Decla
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from varmat.stan import types
-from varmat.stan.types import ArrayType, Tuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from varmat.stan.types import Type
+from varmat.stan.types import ArrayType, Tuple, Type
 
 
 class Position(NamedTuple):

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from varmat.functions.checks import check_values
 from varmat.models.bounds import Dependent
 from varmat.stan.values import StanValue
 from varmat.transforms.transform import FromFunctions, Transform
-
-if TYPE_CHECKING:
-    from varmat.typing import Operand, Result, Shape
+from varmat.typing import Operand, Result, Shape
 
 __all__: list[str] = []
 

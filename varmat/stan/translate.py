@@ -19,12 +19,11 @@ from varmat.core.matvar import to_varmat
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
 from varmat.stan.running import Frame, StanEvaluated
-from varmat.stan.types import ArrayType
+from varmat.stan.types import ArrayType, Type
 from varmat.stan.values import SCALARS, StanValue, promotion, read, stacked
 
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Routine
-    from varmat.stan.types import Type
 
 __all__: list[str] = []
 

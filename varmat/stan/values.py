@@ -8,7 +8,7 @@ and an array of those has its dimensions in front. A tuple is a tuple, an array 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from varmat.core.variables import Var, VarMat
 from varmat.functions.checks import is_watched
 from varmat.stan import types
 from varmat.stan.types import ArrayType, Tuple, Type
-
-if TYPE_CHECKING:
-    from varmat.typing import Shape
+from varmat.typing import Shape
 
 __all__: list[str] = []
 

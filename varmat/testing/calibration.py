@@ -5,13 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from varmat.typing import Function, Plain, Settings
-
+from varmat.typing import Function, Plain, Settings
 
 # The most places at which the distribution of the ranks is compared.
 _PLACES = 128

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from varmat.typing import Index, Plain
-
+from varmat.typing import Index, Plain
 
 __all__ = ["Report", "Tolerances"]
 

@@ -25,7 +25,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,10 +34,7 @@ from varmat.core.elementwise import ROWS, Elementwise
 from varmat.core.operation import OPERATIONS
 from varmat.core.tape import Tape, nested
 from varmat.testing import routes
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
-
+from varmat.typing import Function, Operand
 
 # By row: the worst error by column, and the count of refusals.
 Notes: TypeAlias = Mapping[str, tuple[dict[str, float], int]]

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from varmat.typing import Plain
-
+from varmat.typing import Plain
 
 # Steps relative to a size. Each is a quarter of the one before: two extrapolations remove the terms
 # in h**2 and h**4. All are powers of two, so that adding them to an argument is exact.

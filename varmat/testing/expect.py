@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +22,7 @@ from varmat.testing.refusals import (
     plain_values,
     variable_mixtures,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Index, Operand, Plain
-
+from varmat.typing import Function, Index, Operand, Plain
 
 __all__ = ["expect_ad"]
 

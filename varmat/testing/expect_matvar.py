@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +11,7 @@ from varmat.core.variables import VarMat
 from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report, Tolerances, at
 from varmat.testing.refusals import MATVAR, NUMPY, REVERSE, attempt, plain_values
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
-
+from varmat.typing import Function, Operand
 
 __all__ = ["expect_ad_matvar"]
 

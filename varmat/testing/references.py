@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +11,7 @@ from varmat.core.tape import nested
 from varmat.core.variables import var
 from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
-
+from varmat.typing import Function, Operand
 
 __all__ = ["expect_reference"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,7 @@ from varmat.core.matvar import MatVar
 from varmat.core.tape import nested
 from varmat.testing import routes
 from varmat.testing.compare import Comparison
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand
-
+from varmat.typing import Function, Operand
 
 NUMPY = "plain NumPy"
 REVERSE = "reverse mode"

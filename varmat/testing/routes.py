@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -35,10 +35,7 @@ from varmat.programs.ir.program import ElsewhereError, RecordingError
 from varmat.programs.run import has_native, runner_for
 from varmat.testing.compare import at
 from varmat.testing.differences import SIZES, OutsideDomainError, sizes_at, slope
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Index, Operand, Plain, Settings
-
+from varmat.typing import Function, Index, Operand, Plain, Settings
 
 # Argument position -> "varmat" or "matvar"; an argument that does not appear is data.
 KindMixture = Mapping[int, str]

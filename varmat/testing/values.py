@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,7 @@ from varmat.core.tape import nested
 from varmat.core.variables import backward, var
 from varmat.testing import coverage, routes
 from varmat.testing.compare import Comparison, Report, at
-
-if TYPE_CHECKING:
-    from varmat.typing import Function, Operand, Plain
-
+from varmat.typing import Function, Operand, Plain
 
 __all__ = ["expect_value"]
 
