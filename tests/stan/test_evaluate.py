@@ -208,6 +208,42 @@ def test_passes_that_are_alike_are_loops_of_a_recording() -> None:
     assert_allclose(gradient, vm.value_and_grad(target)(q, False, True)[1], rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "acc = acc / 2 + log_sum_exp(segment(b, k[n], k[n]));",
+        "target += log_sum_exp(segment(b, k[n], k[n])) - target() / 2;",
+        "acc += noted_lp(segment(b, k[n], k[n]));",
+    ],
+)
+def test_passes_that_read_earlier_ones_keep_their_order(body: str) -> None:
+    program = vm.stan.Program(f"""
+        functions {{
+            real noted_lp(vector x) {{ target += log_sum_exp(x) - target() / 2; return 0; }}
+        }}
+        data {{ int N; array[N] int k; }}
+        parameters {{ vector[8] b; }}
+        model {{
+            real acc = 0;
+            for (n in 1:N) {{ {body} }}
+            target += acc;
+        }}
+    """)
+    k = np.random.default_rng(1).integers(1, 5, 40)
+
+    def expected(b: Any) -> Any:
+        total = 0.0
+        for n in k:
+            total = total / 2 + vm.log_sum_exp(b[n - 1 : 2 * n - 1])
+        return total
+
+    target, q = program.model({"N": len(k), "k": k})._target, np.linspace(-1.0, 1.0, 8)
+    for f in (vm.value_and_grad(target), vm.recorded(target)):
+        value, gradient = f(q, False, True)
+        assert_allclose(value, expected(q), rtol=1e-13)
+        assert_allclose(gradient, vm.gradient(expected, q), rtol=1e-12)
+
+
 def test_a_recurrence_is_not_evaluated_at_once() -> None:
     value, gradient = log_density(
         "vector[40] h; h[1] = x[1]; for (t in 2:40) h[t] = x[2] * h[t - 1] + x[3];"
