@@ -414,7 +414,7 @@ class Translator(Expressions):
                 starts.append(len(tape))
                 f[place] = i
                 yield
-            if is_apart and len(tape) > len(starts) > FEW:
+            if is_apart and len(starts) > FEW:
                 group_alike(tape, starts)
 
         unwatched = self.loop(body, passes)
