@@ -139,6 +139,8 @@ class Assignments:
             self._elements[id(result)] = source
         elif self._is_old(array, places):
             self.entries.append((rule, result, rerooted(x, array.sources[0]), index))
+        elif part := self._part_of_one(array, places):
+            self.entries.append((rule, result, *part))
         else:
             self._collect(array, places, result)
 
@@ -169,6 +171,18 @@ class Assignments:
             root = root_of(x)
             array.reset(self._collect(array, array.numbers, stand_in(root)))
         return rerooted(x, array.sources[0])
+
+    @staticmethod
+    def _part_of_one(array: _Array, places: np.ndarray) -> tuple[Operand, Any] | None:
+        """The array variable that was written to all of some places, and their index in it."""
+        number = np.ravel(array.source[places])[:1]
+        source = array.sources[int(number[0])] if number.size else None
+        if type(source) not in VARIABLES or not source.shape:
+            return None
+        if np.any(array.source[places] != number):
+            return None
+        index = np.unravel_index(array.place[places], source.shape)
+        return source, index if np.ndim(places) else tuple(map(int, index))
 
     @staticmethod
     def _is_old(array: _Array, places: np.ndarray) -> bool:

@@ -131,12 +131,12 @@ class Recurrence:
                     self._stand(result, ("taken", k), lambda: self._rows_taken(k))
                     return True
                 if is_same and not layout.takes_part:
-                    key: Hashable = (int(made[0]), int(part[0]), item)
+                    key: Hashable = ("fixed", int(made[0]), int(part[0]), item)
                     self.fixed[key] = operand
                     operands[j] = self._stand(stand_in(operand), key)
                 elif not is_same:
                     is_fixed = False
-                    key = (made.tobytes(), part.tobytes(), item)
+                    key = ("read", made.tobytes(), part.tobytes(), item)
                     operands[j] = self._stand(
                         stand_in(operand), key, partial(self._rows_read, k, j)
                     )
@@ -183,7 +183,7 @@ class Recurrence:
         # Another object, because the first may be elsewhere in the trip.
         data = x.copy() if is_array else float.fromhex(float(x).hex())
         value = self.outer.builder.constant(array)
-        return self._stand(data, ("data", array.tobytes()), lambda: Rows(value))
+        return self._stand(data, ("data", array.shape, array.tobytes()), lambda: Rows(value))
 
     def _carry(self, slot: Slot, root: Operand) -> Operand:
         for lag in range(1, slot[2] + 1):
@@ -254,7 +254,8 @@ class Recurrence:
         for k in sorted(self.hoisted):
             outer.entry(*self.entries[k])
             for item, result in enumerate(self._results(k)):
-                self.fixed[k, item, "hoisted"] = self._stand(result, (k, item, "hoisted"))
+                key: Hashable = ("hoisted", k, item)
+                self.fixed[key] = self._stand(result, key)
         self.first = {slot: outer.find(self.result(*slot[:2], -slot[2])) for slot in self.slots}
         self.rows = {key: (shape, make()) for key, (shape, make) in self.moving.items()}
         self.shared = {key: outer.find(x) for key, x in self.fixed.items()}

@@ -1,0 +1,53 @@
+"""Random time series models, in Stan and in NumPy, beside derivatives by complex steps."""
+
+from __future__ import annotations
+
+import numpy as np
+from random_recurrences import complex_steps, disagreement
+
+import varmat as vm
+
+SEASONAL = """
+data { int n; vector[n] y; matrix[n, 1] x; }
+parameters { real<lower=0> s; real mu0; vector[1] b; vector[2] c; }
+model {
+  vector[n] mu; vector[n] e;
+  mu = x * b;
+  for (i in 1:n) {
+    mu[i] += mu0;
+    if (i > 1) mu[i] += e[i - 1] * c[1];
+    if (i > 4) mu[i] += e[i - 4] * c[2];
+    e[i] = y[i] - mu[i];
+  }
+  target += normal_lpdf(e | 0, s);
+}
+"""
+
+
+def test_parameters_of_one_entry_are_no_carried_values() -> None:
+    """The entry that makes all parameters, and its second result, have the numbers by which a loop
+    knows a value of its own of one iteration before.
+    """
+    rng = np.random.default_rng(1)
+    n, y, x, q = 40, *rng.normal(size=(2, 40)), rng.normal(size=5)
+
+    def log_density(q: np.ndarray) -> complex:
+        mu, e = x * q[2] + q[1], np.zeros(n, complex)
+        for i in range(n):
+            mu[i] += e[i - 1] * q[3] if i > 0 else 0
+            mu[i] += e[i - 4] * q[4] if i > 3 else 0
+            e[i] = y[i] - mu[i]
+        return np.sum(-0.5 * (e / np.exp(q[0])) ** 2 - q[0] - 0.5 * np.log(2 * np.pi)) + q[0]
+
+    model = vm.stan.Program(SEASONAL).model({"n": n, "y": y, "x": x[:, None]})
+    value, gradient = model.log_density_gradient(q, propto=False)
+    expected = complex_steps(log_density, q)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-13)
+    np.testing.assert_allclose(gradient, expected[1], rtol=1e-12)
+
+
+def test_random_models() -> None:
+    found = [disagreement(seed) for seed in range(16)]
+    assert not "".join(text for text, _ in found)
+    # Else it would be step by step evaluation that is tested.
+    assert sum(count for _, count in found) > len(found)

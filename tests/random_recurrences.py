@@ -1,0 +1,403 @@
+"""Random time series models: recurrences with several lags, written into arrays element by element.
+
+A generator writes each model as a Stan program and as a function of NumPy arrays. The oracle is the
+derivative of the function by complex steps, which shares no code with the library and is exact to
+rounding. Run as a script, it compares many of them, and counts those whose recordings have loops:
+``python tests/random_recurrences.py --count 5000 --seed 7``.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import varmat as vm
+from varmat.programs.ir.program import Program
+
+Env = dict[str, Any]
+LAGS = (1, 1, 2, 3, 4, 6)
+
+
+class Piece(NamedTuple):
+    """A part of a model: Stan's text, and what it computes from values by name."""
+
+    text: str
+    run: Callable[[Env], Any]
+
+
+FUNCTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "tanh": ("tanh({})", np.tanh), "sin": ("sin({})", np.sin),
+    "bell": ("exp(-square({}))", lambda x: np.exp(-(x * x))),
+    "root": ("sqrt(1 + square({}))", lambda x: np.sqrt(1 + x * x)),
+    "minus": ("(-({}))", lambda x: -x), "half": ("(0.5 * {})", lambda x: 0.5 * x),
+}  # fmt: skip
+OPERATORS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "+": ("({} + {})", lambda x, y: x + y), "-": ("({} - {})", lambda x, y: x - y),
+    "*": ("({} * tanh({}))", lambda x, y: x * np.tanh(y)),
+    "/": ("({} / (1.5 + square({})))", lambda x, y: x / (1.5 + y * y)),
+}  # fmt: skip
+
+
+def normal(x: Any, mu: Any, sigma: Any) -> Any:
+    """The normal log density of variables by the library, of complex numbers by its formula."""
+    if not any(map(np.iscomplexobj, (x, mu, sigma))):
+        return vm.normal_lpdf(x, mu, sigma)
+    z = (x - mu) / sigma
+    return np.sum(-0.5 * z * z - np.log(sigma) - 0.5 * np.log(2 * np.pi))
+
+
+def student_t(x: Any, mu: Any, sigma: Any) -> Any:
+    if not any(map(np.iscomplexobj, (x, mu, sigma))):
+        return vm.student_t_lpdf(x, 4.0, mu, sigma)
+    z = (x - mu) / sigma
+    # Of 4 degrees of freedom the constant is 3/8.
+    return np.sum(np.log(0.375) - 2.5 * np.log1p(z * z / 4) - np.log(sigma))
+
+
+DENSITIES: dict[str, tuple[str, Callable[[Any, Any, Any], Any]]] = {
+    "normal": ("normal_lpdf({} | {}, {})", normal),
+    "student_t": ("student_t_lpdf({} | 4, {}, {})", student_t),
+}
+
+
+class Generator:
+    """Writes one model: `text`, `data`, and `log_density` of the parameters by name."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = rng = np.random.default_rng(seed)
+        self.n, self.lags = int(rng.integers(48, 72)), int(rng.integers(1, 4))
+        n = self.n
+        self.data: Env = {
+            "n": n, "m": self.lags, "y": rng.normal(size=n), "x": rng.normal(size=(n, 2)),
+            "w": np.exp(rng.normal(size=n)), "g": rng.integers(0, 2, n),
+        }  # fmt: skip
+        self._has_states = rng.random() < 0.3
+        self._arrays = ["e", "mu", "h"][: self._one_of([1, 1, 2, 2, 3])]
+        # Arrays whose element of this iteration has its value; numbers of this iteration.
+        self._written: list[str] = []
+        self._numbers: list[str] = []
+        self._carried = ["level"] if rng.random() < 0.5 else []
+        before = [self._start(name) for name in self._arrays]
+        inside = [self._first(name) for name in self._arrays]
+        inside += [self._statement() for _ in range(rng.integers(0, 3))]
+        after = [self._density() for _ in range(rng.integers(1, 3))]
+        self._run = before, inside, after
+        states = " vector[n] z;" if self._has_states else ""
+        lines = "\n".join
+        self.text = f"""
+data {{ int n; int m; vector[n] y; matrix[n, 2] x; vector[n] w; array[n] int g; }}
+parameters {{ real<lower=0> s; real mu0; vector[2] b; vector[m] c;{states} }}
+model {{
+  {"".join(f"vector[n] {name}; " for name in self._arrays)}
+  real level = 0.1;
+{lines(each.text for each in before)}
+  for (i in 1:n) {{
+{lines(each.text for each in inside)}
+  }}
+{lines(each.text for each in after)}
+  target += normal_lpdf(c | 0, 1);
+  target += level * s;
+}}
+"""
+
+    # --- the model of numbers and variables ---
+
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        sizes: dict[str, tuple[int, ...]] = {"s": (), "mu0": (), "b": (2,), "c": (self.lags,)}
+        return {**sizes, "z": (self.n,)} if self._has_states else sizes
+
+    @property
+    def size(self) -> int:
+        return sum(int(np.prod(shape)) for shape in self.sizes().values())
+
+    def log_density(self, **parameters: Any) -> Any:
+        before, inside, after = self._run
+        env: Env = {**self.data, **parameters, "level": 0.1, "target": 0.0}
+        for name in self._arrays:
+            env[name] = np.zeros_like(parameters["c"], shape=self.n)
+        for piece in before:
+            piece.run(env)
+        for i in range(self.n):
+            env["i"] = i
+            for piece in inside:
+                piece.run(env)
+        for piece in after:
+            piece.run(env)
+        return env["target"] + normal(env["c"], 0.0, 1.0) + env["level"] * env["s"]
+
+    def at(self, q: np.ndarray) -> Any:
+        """The log density at a plain or complex unconstrained point, with its Jacobian."""
+        parts, place = {}, 0
+        for name, shape in self.sizes().items():
+            size = int(np.prod(shape))
+            parts[name] = q[place : place + size].reshape(shape)[()]
+            place += size
+        return self.log_density(**{**parts, "s": np.exp(parts["s"])}) + q[0]
+
+    # --- expressions ---
+
+    def _one_of(self, choices: Any) -> Any:
+        choices = [*choices]
+        return choices[self._rng.integers(len(choices))]
+
+    def _coefficient(self) -> Piece:
+        kind = self._one_of(["c", "c", "c", "mu0", "literal", "s"])
+        if kind == "c":
+            k = int(self._rng.integers(self.lags))
+            return Piece(f"tanh(c[{k + 1}])", lambda e: np.tanh(e["c"][k]))
+        if kind == "literal":
+            value = round(float(self._rng.uniform(-0.8, 0.8)), 2)
+            return Piece(f"({value})", lambda e: value)
+        return Piece(f"tanh({kind})", lambda e: np.tanh(e[kind]))
+
+    def _leaf(self) -> Piece:
+        kinds = ["y", "w", "x", "mu0", "b", "product"]
+        kinds += ["z"] * 2 * self._has_states + ["level"] * len(self._carried)
+        kinds += ["written"] * 3 * bool(self._written) + ["number"] * 2 * bool(self._numbers)
+        kind = self._one_of(kinds)
+        k = int(self._rng.integers(2))
+        match kind:
+            case "y" | "w" | "z":
+                return Piece(f"{kind}[i]", lambda e: e[kind][e["i"]])
+            case "written":
+                name = self._one_of(self._written)
+                return Piece(f"{name}[i]", lambda e: e[name][e["i"]])
+            case "number":
+                number = self._one_of(self._numbers)
+                return Piece(number, lambda e: e[number])
+            case "x":
+                return Piece(f"x[i, {k + 1}]", lambda e: e["x"][e["i"], k])
+            case "b":
+                return Piece(f"b[{k + 1}]", lambda e: e["b"][k])
+            case "product":
+                return Piece("(x[i] * b)", lambda e: e["x"][e["i"]] @ e["b"])
+        return Piece(kind, lambda e: e[kind])
+
+    def _expression(self, depth: int = 2) -> Piece:
+        kind = self._one_of(["leaf", "unary", "binary", "binary"]) if depth else "leaf"
+        if kind == "leaf":
+            return self._leaf()
+        x = self._expression(depth - 1)
+        if kind == "unary":
+            form, f = self._one_of(FUNCTIONS.values())
+            return Piece(form.format(x.text), lambda e: f(x.run(e)))
+        y = self._expression(depth - 1)
+        form, f = self._one_of(OPERATORS.values())
+        return Piece(form.format(x.text, y.text), lambda e: f(x.run(e), y.run(e)))
+
+    def _lagged(self) -> tuple[int, Piece]:
+        """An element of an earlier iteration, and how far back it is."""
+        name, lag = self._one_of(self._arrays), int(self._one_of(LAGS))
+        return lag, Piece(f"{name}[i - {lag}]", lambda e: e[name][e["i"] - lag])
+
+    # --- statements ---
+
+    def _start(self, name: str) -> Piece:
+        kind = self._one_of(["product", "zeros", "parameter"] * 3 + ["data"])
+        form, f = {
+            "product": ("x * b", lambda e: e["x"] @ e["b"]),
+            "zeros": ("rep_vector(0, n)", lambda e: 0.0),
+            "parameter": ("rep_vector(mu0, n)", lambda e: e["mu0"]),
+            "data": ("y", lambda e: e["y"]),
+        }[kind]
+
+        def run(e: Env) -> None:
+            e[name][:] = f(e)
+
+        return Piece(f"  {name} = {form};", run)
+
+    def _first(self, name: str) -> Piece:
+        """What is done to an element first: its own terms, then those of earlier iterations."""
+        own = self._set(name, self._expression(), self._one_of(["=", "+=", "-="]))
+        terms = [own, *(self._term(name) for _ in range(self._rng.integers(1, 3)))]
+        self._written.append(name)
+        return self._all(terms)
+
+    @staticmethod
+    def _all(pieces: list[Piece]) -> Piece:
+        def run(e: Env) -> None:
+            for piece in pieces:
+                piece.run(e)
+
+        return Piece("\n".join(piece.text for piece in pieces), run)
+
+    @staticmethod
+    def _set(name: str, x: Piece, sign: str) -> Piece:
+        def run(e: Env) -> None:
+            i, value = e["i"], x.run(e)
+            match sign:
+                case "=":
+                    e[name][i] = value
+                case "+=":
+                    e[name][i] += value
+                case "-=":
+                    e[name][i] -= value
+
+        return Piece(f"    {name}[i] {sign} {x.text};", run)
+
+    def _term(self, name: str) -> Piece:
+        """A term of an earlier iteration, where there is one."""
+        lag, old = self._lagged()
+        factor, kind = (
+            self._coefficient(),
+            self._one_of(["if", "if", "if", "else", "choice", "window"]),
+        )
+        product = Piece(f"{old.text} * {factor.text}", lambda e: old.run(e) * factor.run(e))
+        if kind == "choice":
+            text = f"(i > {lag} ? {old.text} : 0.0) * {factor.text}"
+
+            def chosen(e: Env) -> Any:
+                return (old.run(e) if e["i"] >= lag else 0.0) * factor.run(e)
+
+            return self._set(name, Piece(text, chosen), "+=")
+        if kind == "window":
+            return self._window(name)
+        add, other = self._set(name, product, "+="), self._set(name, self._expression(1), "+=")
+
+        def run(e: Env) -> None:
+            if e["i"] >= lag:
+                add.run(e)
+            elif kind == "else":
+                other.run(e)
+
+        end = f" else {other.text.strip()}" if kind == "else" else ""
+        return Piece(f"    if (i > {lag}) {add.text.strip()}{end}", run)
+
+    def _window(self, name: str) -> Piece:
+        """Terms of the last iterations, as many as there are coefficients."""
+        other = self._one_of(self._arrays)
+
+        def run(e: Env) -> None:
+            i = e["i"]
+            for j in range(min(i, self.lags)):
+                e[name][i] += 0.5 * np.tanh(e["c"][j]) * e[other][i - 1 - j]
+
+        text = f"{name}[i] += 0.5 * tanh(c[j]) * {other}[i - j];"
+        return Piece(f"    for (j in 1:min(i - 1, m)) {text}", run)
+
+    def _statement(self) -> Piece:
+        kinds = ["number", "again", "level", "target"] * 2 + ["data"]
+        match self._one_of(kinds):
+            case "number":
+                x, name = self._expression(), f"t{len(self._numbers)}"
+                self._numbers.append(name)
+                return Piece(f"    real {name} = {x.text};", lambda e: e.update({name: x.run(e)}))
+            case "level" if self._carried:
+                x, factor = self._expression(1), self._coefficient()
+                text = f"    level = {factor.text} * level + 0.1 * {x.text};"
+
+                def run(e: Env) -> None:
+                    e["level"] = factor.run(e) * e["level"] + 0.1 * x.run(e)
+
+                return Piece(text, run)
+            case "target":
+                return self._target()
+            case "data":
+                name = self._one_of(self._arrays)
+                x = self._set(name, self._expression(1), "+=")
+                return Piece(
+                    f"    if (g[i] == 1) {x.text.strip()}", lambda e: e["g"][e["i"]] and x.run(e)
+                )
+        name = self._one_of(self._arrays)
+        return self._set(name, self._expression(1), self._one_of(["=", "+=", "-="]))
+
+    def _target(self) -> Piece:
+        form, f = self._one_of(DENSITIES.values())
+        name = self._one_of(self._arrays)
+        scale, value = self._one_of(
+            [("s", lambda e: e["s"]), ("w[i]", lambda e: e["w"][e["i"]]),
+             (f"exp(tanh({name}[i]))", lambda e: np.exp(np.tanh(e[name][e["i"]])))]
+        )  # fmt: skip
+        mean = self._leaf()
+
+        def run(e: Env) -> None:
+            e["target"] = e["target"] + f(e["y"][e["i"]], mean.run(e), value(e))
+
+        return Piece(f"    target += {form.format('y[i]', mean.text, scale)};", run)
+
+    def _density(self) -> Piece:
+        """A density of an array when the loop is done."""
+        form, f = self._one_of(DENSITIES.values())
+        name, other = self._one_of(self._arrays), self._one_of(self._arrays)
+        first = int(self._one_of([1, 1, 2, 5]))
+        part = slice(first - 1, None)
+        whole = f"{name}[{first}:n]" if first > 1 else name
+        scale, value = self._one_of(
+            [("s", lambda e: e["s"]), ("s", lambda e: e["s"]), ("1.3", lambda e: 1.3),
+             (f"w[{first}:n]", lambda e: e["w"][part]),
+             (f"s * w[{first}:n]", lambda e: e["s"] * e["w"][part]),
+             (f"exp(tanh({other}[{first}:n]))", lambda e: np.exp(np.tanh(e[other][part])))]
+        )  # fmt: skip
+        mean, middle = self._one_of(
+            [("0", lambda e: 0.0), ("mu0", lambda e: e["mu0"]),
+             (f"y[{first}:n]", lambda e: e["y"][part])]
+        )  # fmt: skip
+
+        def run(e: Env) -> None:
+            e["target"] = e["target"] + f(e[name][part], middle(e), value(e))
+
+        return Piece(f"  target += {form.format(whole, mean, scale)};", run)
+
+
+def complex_steps(f: Callable[[np.ndarray], Any], q: np.ndarray) -> tuple[float, np.ndarray]:
+    """A value and its gradient, exact to rounding (Squire and Trapp, SIAM Review 40, 1998)."""
+    with np.errstate(all="ignore"):
+        values = [f(q + 1e-30j * unit) for unit in np.eye(q.size)]
+    return float(values[0].real), np.array([value.imag / 1e-30 for value in values])
+
+
+def has_loops(program: Program, iterations: int) -> bool:
+    """Whether the iterations of a model were found again: as a loop, or as steps on arrays."""
+    is_loop = any(step.kernel.as_loop is not None for step in program.steps)
+    return is_loop or len(program.steps) < 2 * iterations
+
+
+def disagreement(seed: int) -> tuple[str, int]:
+    """What differs between a model and its derivative by complex steps, empty if nothing does; and
+    how many of its two recordings have loops.
+    """
+    made = Generator(seed)
+    q = np.random.default_rng([seed, 1]).uniform(-1, 1, made.size)
+    value, gradient = complex_steps(made.at, q)
+    # Some of these models are chaotic: rounding errors grow as much as a change of the last digit.
+    change = complex_steps(made.at, q * (1 + 1e-15))[1] - gradient
+    scale = 1 + np.max(np.abs(gradient)) + 1e13 * np.max(np.abs(change))
+    stan = vm.stan.Program(made.text).model(made.data)
+    parameters = {name: vm.real(shape) for name, shape in made.sizes().items()}
+    python = vm.Model(made.log_density, **{**parameters, "s": vm.positive()}, recorded=True)
+    found = {}
+    for name, model in {"Stan": stan, "Python": python}.items():
+        found[f"{name}, eager"] = vm.value_and_grad(model._target)(q, False, True)
+        found[f"{name}, recorded"] = model.log_density_gradient(q, propto=False)
+    wrong = ""
+    for name, (v, g) in found.items():
+        error = abs(v - value) / (1 + abs(value))
+        error = max(error, np.max(np.abs(g - gradient)) / scale)
+        if not error <= 1e-11:
+            wrong += f"seed {seed}, {name}: {error:.1e} in\n{made.text}"
+    programs = [model._value_and_grad.program for model in (stan, python)]
+    return wrong, sum(p is not None and has_loops(p, made.n) for p in programs)
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    loops = 0
+    for seed in range(options.seed, options.seed + options.count):
+        try:
+            text, has = disagreement(seed)
+            loops += has
+        except Exception as error:
+            text = f"seed {seed}: {type(error).__name__}: {error}\n{Generator(seed).text}"
+        if text:
+            print(text, flush=True)
+    print(f"{loops} of {2 * options.count} recordings have loops")
+
+
+if __name__ == "__main__":
+    main()
