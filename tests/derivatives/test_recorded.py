@@ -559,3 +559,97 @@ def test_argnums_are_integers(argnums: object) -> None:
         TypeError, match=r"^recorded: argnums is .*, but must be an integer or a tuple of integers!"
     ):
         on_numpy(lambda x, y: x * y, argnums)(2.0, 3.0)
+
+
+def _caught_number(x):
+    try:
+        return float(x) * x
+    except Exception:
+        return -96.0 * x
+
+
+def _caught_array(x):
+    try:
+        return np.sum(np.asarray([x])) * x
+    except TypeError:
+        return x
+
+
+@pytest.mark.parametrize("f", [_caught_number, _caught_array])
+@pytest.mark.parametrize(
+    "functional", [vm.value_and_grad, vm.grad, vm.hessian, vm.jacobian, vm.recorded, vm.derivative]
+)
+def test_a_refusal_that_the_function_catches_is_raised(functional, f):
+    """Plain numbers would take another path, so the derivative would be that of something else."""
+    with pytest.raises(TypeError, match="the function caught this error"):
+        functional(f)(3.0) if functional is not vm.derivative else vm.derivative(f, 3.0)
+
+
+def test_a_refusal_that_numpy_shares_may_be_caught():
+    def f(x):
+        try:
+            return float(x)
+        except TypeError:
+            return np.sum(x**2)
+
+    assert f(np.array([1.0, 2.0])) == 5.0
+    assert vm.value_and_grad(f)(np.array([1.0, 2.0]))[0] == 5.0
+
+
+def _loss(b, x, y):
+    return np.mean((y - y.mean() - x @ b) ** 2)
+
+
+@pytest.mark.parametrize("rows", [50, 20_000])
+def test_data_that_are_refilled_in_place_or_new_are_seen(rows):
+    rng = np.random.default_rng(0)
+    x, y, b = rng.normal(size=(rows, 3)), rng.normal(size=rows), rng.normal(size=3)
+    recorded, eager = vm.recorded(_loss), vm.value_and_grad(_loss)
+    for k in range(6):
+        if k % 2:
+            y *= 1.5
+            x[0] = 3.0 + k
+        else:
+            x, y = rng.normal(size=(rows, 3)), rng.normal(size=rows)
+        value, gradient = eager(b, x, y)
+        for _ in range(2):
+            found = recorded(b, x, y)
+            np.testing.assert_allclose(found[0], value, rtol=1e-13)
+            np.testing.assert_allclose(found[1], gradient, rtol=1e-12)
+    # One of the data at first, unless they are large, and one for all data.
+    assert len(recorded._recordings) == (1 if rows > 50 else 2)
+
+
+def test_a_density_of_data_without_constants_keeps_its_terms_dropped():
+    """A density of data alone is zero without constants, but not if data were variables."""
+
+    def f(b, y):
+        return vm.normal_lupdf(y, 0.0, 1.0) + vm.normal_lupdf(b, np.mean(y), 1.0)
+
+    recorded, eager = vm.recorded(f), vm.value_and_grad(f)
+    for k in range(5):
+        y = np.array([1.0, 2.0, 4.0 + k])
+        assert recorded(0.5, y) == pytest.approx(eager(0.5, y), rel=1e-14)
+
+
+def test_data_that_cannot_be_arguments_are_not_recorded_for_ever():
+    def f(b, y):
+        return np.sum(b * y) if y[0] > 0.0 else np.sum(b)
+
+    recorded = vm.recorded(f)
+    for k in range(12):
+        y = np.array([(-1.0) ** k, 2.0, k])
+        found, expected = recorded(np.ones(3), y), vm.value_and_grad(f)(np.ones(3), y)
+        assert found[0] == expected[0]
+        np.testing.assert_array_equal(found[1], expected[1])
+    assert len(recorded._recordings) == 3
+
+
+def test_a_program_does_not_hold_the_data_of_its_caller():
+    def f(b, y):
+        return np.sum(b * np.exp(y))
+
+    recorded, y = vm.recorded(f), np.array([0.0, 1.0])
+    recorded(np.ones(2), y)
+    y[:] = 5.0
+    assert recorded(np.ones(2), np.array([0.0, 1.0]))[0] == pytest.approx(1.0 + np.e)

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -202,3 +202,50 @@ def test_variables_from_outside_are_refused():
     """Their derivative would be lost."""
     with pytest.raises(vm.TapeError):
         vm.gradient(lambda a: vm.solve_newton(lambda y: y**2 - a, [1.0])[0], 2.0)
+
+
+def test_a_solver_is_called_on_numbers_only() -> None:
+    """In a recording too: what it catches would else decide the result."""
+
+    def solve(a: float) -> float:
+        try:
+            return brentq(lambda y: y**3 + a * y - 1.0, 0.0, 1.0, xtol=1e-15)
+        except Exception:
+            return 0.5
+
+    root = vm.implicit(solve, lambda y, a: y**3 + a * y - 1.0)
+    for runner in ("numpy", "auto"):
+        recorded = vm.recorded(root, runner=runner)
+        for a in (1.0, 1.3, 0.4):
+            np.testing.assert_allclose(recorded(a), vm.value_and_grad(root)(a), rtol=1e-13)
+
+
+def test_an_integrand_that_catches_a_refusal_is_refused() -> None:
+    def integrand(x: float, xc: float, a: float) -> float:
+        try:
+            return x * float(a)
+        except TypeError:
+            return 0.0
+
+    def f(a: float) -> float:
+        return vm.integrate_1d(integrand, 0.0, 1.0, a)
+
+    assert f(3.0) == pytest.approx(1.5)
+    for functional in (vm.value_and_grad, vm.recorded):
+        with pytest.raises(TypeError, match="the function caught this error"):
+            functional(f)(3.0)
+
+
+def test_a_recorded_problem_whose_solver_differentiates() -> None:
+    def solve(a: np.ndarray) -> np.ndarray:
+        f = vm.value_and_grad(lambda y: np.sum((y - a) ** 2) + np.sum(y**4))
+        return minimize(f, np.zeros(2), jac=True, tol=1e-14).x
+
+    inner = vm.implicit(solve, lambda y, a: 2 * (y - a) + 4 * y**3)
+
+    def outer(a: np.ndarray) -> float:
+        return np.sum(inner(a) ** 2)
+
+    recorded = vm.recorded(outer)
+    for a in (np.array([1.0, 2.0]), np.array([-0.5, 0.3])):
+        np.testing.assert_allclose(recorded(a)[1], vm.value_and_grad(outer)(a)[1], rtol=1e-12)

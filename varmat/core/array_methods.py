@@ -11,10 +11,11 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.errors import lost_derivative
+from varmat.core.tape import current_tape
 from varmat.plain_arrays import Flat, Length, is_sparse_product
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import FrameType, ModuleType
 
     from numpy.typing import DTypeLike
 
@@ -41,6 +42,13 @@ def _comparison(compare: Function, ufunc: np.ufunc) -> Function:
         return compare(self._plain, dispatch.plain(other))
 
     return method
+
+
+def _number_refusal(x: Operand, frame: FrameType) -> TypeError:
+    return lost_derivative(
+        f"a {type(x).__name__} cannot become a plain number, its derivative would be lost: "
+        f"{dispatch.ADVICE['number'](frame)}"
+    )
 
 
 class ArrayMethods:
@@ -203,19 +211,23 @@ class ArrayMethods:
         frame = sys._getframe(1)
         if is_sparse_product(frame):
             return np.empty((), object)
-        raise lost_derivative(
+        current_tape().lost = error = lost_derivative(
             f"a {type(self).__name__} cannot become a plain array, its derivative would be lost: "
             f"{dispatch.ADVICE['array'](frame)}"
         )
+        raise error
+
+    def __index__(self) -> int:
+        raise _number_refusal(self, sys._getframe(1))
 
     def _refuse_number(self) -> Operand:
-        advice = dispatch.ADVICE["number"](sys._getframe(1))
-        raise lost_derivative(
-            f"a {type(self).__name__} cannot become a plain number, its derivative would be lost: "
-            f"{advice}"
-        )
+        error = _number_refusal(self, sys._getframe(1))
+        # NumPy refuses arrays of several elements, so code that catches this goes the same way.
+        if self.shape in ((), (1,)):
+            current_tape().lost = error
+        raise error
 
-    __float__ = __int__ = __complex__ = __index__ = __trunc__ = _refuse_number
+    __float__ = __int__ = __complex__ = __trunc__ = _refuse_number
 
     __lt__ = _comparison(operator.lt, np.less)
     __le__ = _comparison(operator.le, np.less_equal)

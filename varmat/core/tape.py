@@ -52,6 +52,9 @@ class Tape(list["Entry"]):
         Whether a reverse pass is under way; its callbacks may open scopes.
     by_hand : list
         The levels of duals made by hand in the function that runs here, see `core.dual`.
+    lost : TypeError, optional
+        The last refusal to make a plain number or array of a variable in this scope. A function
+        that catches it goes on in a way that plain numbers do not.
     watch : callable, optional
         For recordings that are made once: called with a variable whose plain value or derivative is
         looked at, here or in a nested scope. For a comparison it is also given the ufunc and its
@@ -65,6 +68,7 @@ class Tape(list["Entry"]):
         "by_hand",
         "kept",
         "leaves",
+        "lost",
         "mark",
         "parent",
         "sweeping",
@@ -83,6 +87,7 @@ class Tape(list["Entry"]):
         self.assignments: list[AssignmentBatch] = []
         self.beside: dict[int, np.ndarray] = {}
         self.swept = self.sweeping = False
+        self.lost: TypeError | None = None
         self.watch: Function | None = None if parent is None else parent.watch
         self.by_hand: list[Level] = [] if parent is None else parent.by_hand
 

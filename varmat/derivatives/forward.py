@@ -15,7 +15,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.matvar import to_varmat
 from varmat.core.tape import Tape, current_tape
 from varmat.core.variables import VARIABLES, make_leaf, outsiders
-from varmat.derivatives.inputs_and_outputs import lost, output, plain_copy, recording
+from varmat.derivatives.inputs_and_outputs import check_caught, lost, output, plain_copy, recording
 from varmat.derivatives.nested import (
     adopt,
     check_scalar,
@@ -60,6 +60,7 @@ def call_with_tangents(
     try:
         duals = [make(x, t, level) for x, t in zip(leaves_of(points), tangents, strict=True)]
         y = f(*rebuilt(points, duals), *args, **(kwargs or {}))
+        check_caught(function, tape)
         parts = [_taken_apart(function, item, level, tape) for item in leaves_of(y)]
     finally:
         level.is_over, tape.by_hand = True, before

@@ -112,10 +112,20 @@ def output(function: str, y: Operand) -> Operand:
     return data(y, f"{function}: the result")
 
 
+def check_caught(function: str, tape: Tape) -> None:
+    """Raise the refusal of a plain number or array that a function has caught."""
+    if tape.lost is not None:
+        raise TypeError(
+            f"{function}: the function caught this error, and so computes something else than for "
+            f"plain numbers: {tape.lost}"
+        ) from tape.lost
+
+
 def check_closed(function: str, tape: Tape) -> None:
     """Refuse a recording that uses variables of an outer scope: their derivatives would be lost
     silently.
     """
+    check_caught(function, tape)
     outer: Any = tape.parent
     if outer or outer.leaves or outer.parent is not None:
         for operand in outsiders(tape):

@@ -12,12 +12,14 @@ import numpy as np
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError
 from varmat.core.variables import VARIABLES, borrow_leaf
-from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, scalar_result
+from varmat.derivatives.inputs_and_outputs import held, leaf_tree, outputs, scalar_result
 from varmat.derivatives.nested import holds_outer
 from varmat.derivatives.recorded_base import (
+    MOST_RECORDINGS,
     Others,
     Recording,
     Recordings,
+    kept,
     recording_to_write,
     watched,
 )
@@ -50,6 +52,11 @@ from varmat.programs.run import runner_for
 from varmat.typing import Function, Operand, Result, Settings, ValueAndGrad
 
 __all__ = ["recorded"]
+
+# Recordings that differ in data only, at most.
+_MOST_DATA = 3
+# Elements of data from which comparing them takes longer than what a program saves by holding them.
+_LARGE = 1 << 15
 
 T = TypeVar("T")
 
@@ -112,7 +119,7 @@ class Recorded(Recordings):
             except ElsewhereError:
                 return self._eager(*args, **named)
         try:
-            value, *gradients = known.run(leaves)
+            value, *gradients = known.run([*leaves, *(args[i] for i in known.data)])
             if not math.isfinite(value):
                 raise ElsewhereError
         except (ArithmeticError, ValueError, ElsewhereError) as error:
@@ -127,6 +134,54 @@ class Recorded(Recordings):
             ]
         return value, tuple(gradients) if type(self.argnums) is tuple else gradients[0]
 
+    def _recording(
+        self, structures: tuple[object, ...], others: Others, *call: Operand
+    ) -> Recording:
+        """The recording for a call. Data that differ from an earlier call, or are large, become
+        arguments of the program if the function can be recorded so: it then holds for all data of
+        their shapes, and nothing is compared. Raises `ElsewhereError` where recording does not pay,
+        because data that cannot be arguments differ again and again.
+        """
+        data = [i for i, x in others.items() if type(i) is int and is_plain(x) and np.ndim(x)]
+        with held(self._lock):
+            alike = [known for known in self._recordings if known.is_alike(structures, others)]
+            if len(alike) >= _MOST_DATA:
+                raise ElsewhereError
+            if data and call[0] and (alike or max(others[i].size for i in data) >= _LARGE):
+                known = self._recording_of_data(structures, others, data, *call)
+                if known is not None:
+                    self._keep([known, *self._recordings[: MOST_RECORDINGS - 1]])
+                    return known
+            return super()._recording(structures, others, *call)
+
+    def _recording_of_data(
+        self,
+        structures: tuple[object, ...],
+        others: Others,
+        data: Sequence[int],
+        positions: Sequence[int],
+        args: Sequence[Operand],
+        named: Settings,
+    ) -> Recording | None:
+        """A recording with data as arguments of the program; None if there is none."""
+        given = [Mapped(x) if i in data else x for i, x in enumerate(args)]
+        try:
+            program, run = self._made(positions, given, named)
+        # Any of the function, which may raise none for plain data.
+        except Exception as error:
+            if from_signal(error):
+                raise
+            return None
+        value, gradients = self._eager(*args, **named)
+        expected = [value, *leaves_of(gradients)]
+        leaves = leaves_of([args[i] for i in positions])
+        found = run([*leaves, *(args[i] for i in data)])
+        # Terms of data alone are dropped from densities without constants, those of variables not.
+        if not all(np.allclose(x, y, 1e-8, 1e-12) for x, y in zip(found, expected, strict=True)):
+            return None
+        keys = {i: Mapped.key(given[i]) if i in data else kept(x) for i, x in others.items()}
+        return Recording(structures, keys, program, run)
+
     def _mapped(
         self, rows: ArgumentRows, workers: int | None
     ) -> tuple[tuple[np.ndarray, ArgumentTree], np.ndarray]:
@@ -138,7 +193,7 @@ class Recorded(Recordings):
             call, data = rows.first(positions)
             structures = tuple([structure_of(call[i]) for i in positions])
             others = {i: Mapped.key(x) for i, x in enumerate(call) if i not in positions}
-            known = self._recording(structures, others, positions, call, {})
+            known = super()._recording(structures, others, positions, call, {})
             known.run.map([*chain(*arguments), *data], [values, *chain(*results)], workers)
         trees = [rows.mapped.get(i, rows.args[i]) for i in positions]
         gradients = tuple(map(rebuilt, trees, results))
@@ -328,9 +383,13 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
 
     Notes
     -----
-    What `f` does apart from operations on its arguments happens at the recording only. Other arrays
-    that it reads are held by reference: a new array in their place, another global value, or a
-    random number, is not seen, and new values in the same array not everywhere. Where the program
+    What `f` does apart from operations on its arguments happens at the recording only. Arrays among
+    the other arguments are compared at every call, or become arguments of the program where they
+    are large or change: then new data of the same shapes, such as minibatches, are not recorded
+    anew. Arrays that `f` reads from elsewhere are held by reference: a new array in their place,
+    another global value, or a random number, is not seen, and new values in the same array not
+    everywhere. A function that catches the refusal of ``float(x)`` or ``np.asarray(x)`` is refused,
+    because it would take another path for plain numbers. Where the program
     comes to an argument that is refused, or to a density of zero, `f` itself is evaluated, and so
     is a functional where a derivative is not finite. NumPy's warnings appear at the recording only.
 

@@ -63,22 +63,49 @@ class Recording(NamedTuple):
     run: Any
     more: Any = None
 
+    @property
+    def data(self) -> list[Operand]:
+        """The other arguments that are arguments of the program, with a gradient that nobody
+        wants.
+        """
+        return sorted(key for key, x in self.others.items() if type(x) is Mapped)
+
+    def is_alike(self, structures: tuple[object, ...], others: Others) -> bool:
+        """Whether this holds for other arguments like these: with other numbers in arrays."""
+        like = dict(others)
+        for key, x in self.others.items():
+            y = others.get(key)
+            if type(x) is type(y) is np.ndarray and (x.shape, x.dtype) == (y.shape, y.dtype):
+                like[key] = x
+        return self.holds_for(structures, like)
+
     def holds_for(self, structures: tuple[object, ...], others: Others) -> bool:
         if self.structures != structures or len(self.others) != len(others):
             return False
         return all(key in others and _is_same(x, others[key]) for key, x in self.others.items())
 
 
-def _kept(x: Operand) -> Operand:
-    """An argument as it is now: lists and dicts may be changed later."""
+def kept(x: Operand, copies: dict[int, np.ndarray] | None = None) -> Operand:
+    """An argument as it is now: arrays, lists and dicts may be changed later. An array is copied
+    once.
+    """
+    copies = {} if copies is None else copies
     if type(x) in (tuple, list):
-        return type(x)(map(_kept, x))
-    return {key: _kept(each) for key, each in x.items()} if type(x) is dict else x
+        return type(x)([kept(each, copies) for each in x])
+    if type(x) is np.ndarray and not x.dtype.hasobject:
+        if id(x) not in copies:
+            copies[id(x)] = x.copy(order="K")
+        return copies[id(x)]
+    return {key: kept(each, copies) for key, each in x.items()} if type(x) is dict else x
 
 
 def _is_same(x: Operand, y: Operand) -> bool:
+    if type(x) is np.ndarray and type(y) is np.ndarray and not x.dtype.hasobject:
+        return x.dtype == y.dtype and np.array_equal(_bits(x), _bits(y))
     if x is y:
         return True
+    if type(x) is Mapped and type(y) is np.ndarray:
+        return x.tree == y.shape and y.dtype == np.float64
     if type(x) is not type(y):
         return False
     if type(x) in (tuple, list, Mapped):
@@ -88,6 +115,11 @@ def _is_same(x: Operand, y: Operand) -> bool:
     # 0.0 equals -0.0, and a day equals 24 hours: equal values must look the same too.
     comparable = type(x) in _SAME_IF_EQUAL or (isinstance(x, np.generic) and x.dtype == y.dtype)
     return comparable and bool(x == y) and bool(x or repr(x) == repr(y))
+
+
+def _bits(x: np.ndarray) -> np.ndarray:
+    """An array of floats as integers, because 0.0 equals -0.0 and nan equals nothing."""
+    return x.view(np.int64) if x.dtype == np.float64 else x
 
 
 class Recordings:
@@ -137,7 +169,9 @@ class Recordings:
         with held(self._lock):
             known = self._found(structures, others)
             if known is None:
-                known = Recording(structures, _kept(others), *self._made(*call))
+                copies: dict[int, np.ndarray] = {}
+                made = self._made(*kept(call, copies))
+                known = Recording(structures, kept(others, copies), *made)
                 # The newest comes first.
                 self._keep([known, *self._recordings[: MOST_RECORDINGS - 1]])
             return known

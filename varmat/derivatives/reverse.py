@@ -19,6 +19,7 @@ from varmat.core.tape import Tape, close_scope, current_tape, open_scope, sweep
 from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf
 from varmat.derivatives.inputs_and_outputs import (
     adjoint_of,
+    check_caught,
     leaf_tree,
     output,
     outputs,
@@ -222,6 +223,7 @@ def _differentiated(
             for i in positions:
                 given[i] = borrow_leaf(args[i], tape)
             y = f(*given, **kwargs)
+            check_caught(name, tape)
             outer: Any = tape.parent
             if type(y) is Terms:
                 y = Terms(outputs(name, y, tape))

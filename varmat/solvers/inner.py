@@ -23,6 +23,7 @@ from varmat.derivatives.recorded import recorded
 from varmat.derivatives.structure import map_leaves
 from varmat.functions.checks import misfit, outside
 from varmat.interrupts import from_signal
+from varmat.programs.build.symbol import is_symbol, refuse
 from varmat.programs.run import has_native
 from varmat.typing import Function, Operand, Result
 
@@ -111,13 +112,19 @@ class Inner:
         return _Place(len(self.leaves) - 1)
 
     def arguments(self, leaves: Sequence[Operand]) -> tuple[Operand, ...]:
-        """The arguments with other leaves."""
+        """The arguments with other leaves. Symbols are refused, because a user's function may catch
+        what they raise, and then its answer for symbols would be taken for that of numbers.
+        """
+        if any(map(is_symbol, leaves)):
+            refuse()
         result: tuple[Operand, ...] = map_leaves(
             lambda x, _: _ieee(leaves[x.index] if type(x) is _Place else x), self._arguments
         )
         return result
 
     def __call__(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> Result:
+        if any(map(is_symbol, lead)):
+            refuse()
         with np.errstate(all="ignore"):
             return settled(self.function(*map(_ieee, lead), *self.arguments(leaves)))
 
