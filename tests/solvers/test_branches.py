@@ -11,11 +11,12 @@ import varmat as vm
 from varmat.derivatives.recorded import record_values
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
+from varmat.programs.record.conditions import Branches
 from varmat.solvers.branches import either
 
 
 def program_at(f: Any, *point: float) -> Program:
-    return record_values(lambda v: [f(v)], np.array(point), follows=True)[0]
+    return record_values(lambda v: [f(v)], np.array(point), follows=Branches())[0]
 
 
 def logarithm(v: Any) -> Any:
@@ -96,3 +97,60 @@ def test_a_right_hand_side_that_cannot_be_recorded_is_called_as_it_is_written() 
     for k in (0.7, 1.3):
         np.testing.assert_allclose(recorded(k), expected(k), rtol=1e-12)
     assert recorded.program is not None
+
+
+def switched(kind: str) -> Any:
+    def rate(t: Any, y: Any, k: Any, end: Any) -> Any:
+        if kind == "if":
+            return -k * y if t <= end else 0.0 * y
+        choices = {
+            "where": lambda: np.where(t <= end, -k * y, 0.0 * y),
+            "state": lambda: -k * np.where(y > end, y, 0.1 * y),
+            "curved": lambda: -k * np.where(t**2 * k > end + y, y, 0.1 * y),
+            "ramp": lambda: np.where(t <= end, -k * y, -k * y * np.exp(end - t)),
+            "capped": lambda: -k * np.where(y > end, end, y),
+        }
+        return choices[kind]()
+
+    return rate
+
+
+@pytest.mark.parametrize("solver", [vm.ode_rk45, vm.ode_bdf, vm.ode_adjoint_tol_ctl])
+@pytest.mark.parametrize("kind", ["if", "where", "state", "curved"])
+def test_jumps_where_time_or_state_passes_a_variable_are_refused(kind: str, solver: Any) -> None:
+    """The derivative in the time of the jump would be zero."""
+    one = np.full(1, 1e-8)
+    settings = (1e-8, one, 1e-8, one, 1e-8, 1e-8, 10**6, 100, 1, 1, 1)
+    settings = settings if solver is vm.ode_adjoint_tol_ctl else ()
+
+    def f(q: Any) -> Any:
+        return np.sum(solver(switched(kind), np.ones(1), 0.0, TIMES, *settings, *q))
+
+    message = f"{solver.__name__}: f jumps where the time or the state passes a variable"
+    for functional in (vm.value_and_grad, vm.recorded):
+        with pytest.raises(vm.TapeError, match=message):
+            functional(f)(np.array([0.5, 0.7]))
+    # Without derivatives there is nothing to lose.
+    assert np.isfinite(f(np.array([0.5, 0.7])))
+
+
+def ramp(k: Any, end: Any) -> Any:
+    return np.where(
+        end >= TIMES, np.exp(-k * TIMES), np.exp(-k * (end + 1.0 - np.exp(end - TIMES)))
+    )
+
+
+def capped(k: Any, end: Any) -> Any:
+    change = (1.0 - end) / (k * end)
+    return np.where(change >= TIMES, 1.0 - k * end * TIMES, end * np.exp(-k * (TIMES - change)))
+
+
+@pytest.mark.parametrize("exact", [ramp, capped])
+def test_rates_that_are_continuous_where_they_switch_have_derivatives(exact: Any) -> None:
+    rates, q = switched(exact.__name__), np.array([0.5, 0.7])
+
+    def f(q: Any) -> Any:
+        return np.sum(vm.ode_rk45_tol(rates, np.ones(1), 0.0, TIMES, 1e-12, 1e-12, 10**6, *q))
+
+    expected = vm.grad(lambda q: np.sum(exact(*q)))(q)
+    np.testing.assert_allclose(vm.value_and_grad(f)(q)[1], expected, rtol=1e-8)

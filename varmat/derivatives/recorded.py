@@ -11,6 +11,7 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError
+from varmat.core.tape import sweep
 from varmat.core.variables import VARIABLES, borrow_leaf
 from varmat.derivatives.inputs_and_outputs import held, leaf_tree, outputs, scalar_result
 from varmat.derivatives.nested import holds_outer
@@ -46,7 +47,7 @@ from varmat.derivatives.structure import (
 from varmat.interrupts import from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised
-from varmat.programs.record.conditions import branches
+from varmat.programs.record.conditions import Branches, following
 from varmat.programs.record.tape_programs import program_of
 from varmat.programs.run import runner_for
 from varmat.typing import Function, Operand, Result, Settings, ValueAndGrad
@@ -275,7 +276,7 @@ def record(
 
 
 def record_values(
-    function: Function, point: np.ndarray, *, follows: bool = False
+    function: Function, point: np.ndarray, *, follows: Branches | None = None
 ) -> tuple[Program, list[bool]]:
     """The program of several results of a function of one vector, without derivatives. It raises
     what `record` raises.
@@ -285,9 +286,9 @@ def record_values(
     function : callable
         Returns a list of variables and plain values.
     point : ndarray of float64
-    follows : bool
-        Whether the function may branch on values. The program then holds where it takes the same
-        branches, and ends elsewhere.
+    follows : Branches, optional
+        Takes the branches of a function that branches on values. The program then holds where it
+        takes the same branches, and ends elsewhere.
 
     Returns
     -------
@@ -298,10 +299,28 @@ def record_values(
     """
     with recording_to_write() as tape:
         leaf = borrow_leaf(point, tape)
-        with watched(tape, function), branches(follows) as ways:
+        with watched(tape, function), following(follows):
             results = outputs("recorded", function(leaf), tape)
+        ways = () if follows is None else follows.ways
         program = program_of(tape, [leaf], [0.0, *results], ways=ways)
         return optimised(program), [type(y) in VARIABLES for y in results]
+
+
+def margins_of(function: Function, point: np.ndarray) -> list[tuple[float, np.ndarray]]:
+    """The differences of both sides of all that a function of a vector compares at a point, with
+    their gradients.
+    """
+    found, made = Branches(), []
+    with recording_to_write() as tape:
+        leaf = borrow_leaf(point, tape)
+        with watched(tape, function), following(found):
+            function(leaf)
+        for x in (each for margin in found.margins for each in np.ravel(margin)):
+            tape.drop_adjoints()
+            x._adj = 1.0
+            sweep(tape)
+            made.append((float(x._val), np.array(leaf.adj)))
+    return made
 
 
 class RecordedGradient(RecordedFunctional[T]):

@@ -275,9 +275,9 @@ def _solved(
     the initial state and to `args` are further states of a larger system, with
     F_y S + F_y' S' + F_p = 0 [2]_; the steps keep their errors to the same tolerances. They fit the
     equations at `t0`: a state whose rate does not occur in the equations follows from the others,
-    so its initial value has the derivative zero, as `yp0` has. Where the equations jump at a state,
-    or at a time that depends on `args`, the derivatives are wrong, because they leave out that the
-    jump moves. There are no second derivatives.{limit}
+    so its initial value has the derivative zero, as `yp0` has. Where the equations jump at a fixed
+    state, the derivatives are wrong, because they leave out that the jump moves; a jump where the
+    time or the state passes a variable is refused. There are no second derivatives.{limit}
 
     References
     ----------

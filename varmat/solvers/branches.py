@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.derivatives.recorded import margins_of
+from varmat.interrupts import Attempt
 from varmat.programs.build.builder import Builder
 from varmat.programs.kernels.guards import GUARD
 from varmat.programs.passes import optimised
@@ -14,8 +16,12 @@ from varmat.programs.passes import optimised
 if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Kernel
     from varmat.programs.ir.program import Program, Step, Value
+    from varmat.typing import Function
 
-__all__ = ["either"]
+__all__ = ["either", "jumps"]
+
+# How far from a jump both sides are evaluated, and how much they then differ, both relative.
+_NEAR, _JUMP = 1e-7, 1e-5
 
 
 class _Demands(Builder):
@@ -52,3 +58,57 @@ def either(first: Program, second: Program) -> Program:
     Builder.apply(builder, GUARD, builder.logical(np.logical_or, *holds))
     outputs = [builder.where(holds[0], *each) for each in zip(*made, strict=True)]
     return optimised(builder.program(outputs))
+
+
+def jumps(rates: Function, point: np.ndarray, own: int) -> bool:
+    """Whether a function jumps where something of its first elements passes something of the rest.
+
+    Parameters
+    ----------
+    rates : callable
+        From a vector to a vector.
+    point : ndarray
+        Where to find out what it compares.
+    own : int
+        How many elements come first: the time and the state.
+    """
+    for i, (_, slope) in enumerate(_margins(rates, point)):
+        if slope[:own].any() and slope[own:].any():
+            at = _zero_of_margin(rates, i, point.copy(), own)
+            if at is not None and _is_jump(rates, *at, own):
+                return True
+    return False
+
+
+def _margins(rates: Function, point: np.ndarray) -> list[tuple[float, np.ndarray]]:
+    with Attempt(), np.errstate(all="ignore"):
+        return margins_of(rates, point)
+    return []
+
+
+def _zero_of_margin(
+    rates: Function, i: int, at: np.ndarray, own: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """A point at which a comparison changes its outcome, by Newton's method in the first elements,
+    and a small step across; None if there is none.
+    """
+    for _ in range(20):
+        found = _margins(rates, at)
+        if i >= len(found) or not found[i][1][:own].any():
+            return None
+        value, slope = found[i][0], found[i][1][:own]
+        across = slope * (_NEAR * (1.0 + np.abs(at[:own]).max()) / np.abs(slope).max())
+        if abs(value) < 1e-3 * abs(slope @ across):
+            return at, across
+        at[:own] -= value * slope / (slope @ slope)
+    return None
+
+
+def _is_jump(rates: Function, at: np.ndarray, across: np.ndarray, own: int) -> bool:
+    sides: list[np.ndarray] = []
+    with Attempt(), np.errstate(all="ignore"):
+        for step in (-across, across):
+            sides.append(rates(np.concatenate([at[:own] + step, at[own:]])))
+    # Rates that raise there say nothing.
+    size = max((np.abs(side).max() for side in sides), default=0.0)
+    return len(sides) == 2 and bool((np.abs(sides[1] - sides[0]) > _JUMP * size).any())

@@ -87,10 +87,11 @@ def _solved(
     The derivatives with respect to the initial state and to `args` are further states of a larger
     system [2]_, whose right-hand side is `f` on dual numbers; the steps keep their errors to the
     same tolerances. The derivatives with respect to the times are the rates there. Second
-    derivatives solve the system of a derivative in the same way. Where `f` jumps at a state, or at
-    a time that depends on `args`, the derivatives are wrong, because they leave out that the jump
-    moves. `f` is recorded at its second call. If it branches on its arguments, it is called as it
-    is written, which is slower.
+    derivatives solve the system of a derivative in the same way. Where `f` jumps at a fixed state,
+    the derivatives are wrong, because they leave out that the jump moves; a jump where the time or
+    the state passes a variable is refused. `f` is recorded at its second call, and once more for
+    each branch that it takes, up to eight. If it cannot be recorded, it is called as it is
+    written, which is slower.
     {native}{limit}
 
     References
@@ -263,9 +264,10 @@ def ode_adjoint_tol_ctl(
     -----
     The adjoint l(t) solves l' = -(df/dy)^T l backwards in time, and jumps at each output by the
     adjoint of that output. The gradient is the integral of (df/dp)^T l [1]_. It is wrong where `f`
-    jumps at a state, or at a time that depends on `args`, because it leaves out that the jump
-    moves. The forward methods are `scipy.integrate.LSODA` and `BDF`, which have dense output; the
-    backward ones are those of CVODES [2]_ where scikit-sundae is installed.
+    jumps at a fixed state, because it leaves out that the jump moves; a jump where the time or the
+    state passes a variable is refused. The forward methods are `scipy.integrate.LSODA` and `BDF`,
+    which have dense output; the backward ones are those of CVODES [2]_ where scikit-sundae is
+    installed.
 
     References
     ----------

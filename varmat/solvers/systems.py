@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
+from varmat.core.errors import ShapeError, TapeError
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
@@ -17,8 +17,9 @@ from varmat.derivatives.recorded import record_values
 from varmat.derivatives.structure import split, unit_rows
 from varmat.interrupts import Attempt, from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
+from varmat.programs.record.conditions import Branches
 from varmat.programs.run import runner_for
-from varmat.solvers.branches import either
+from varmat.solvers.branches import either, jumps
 from varmat.solvers.inner import MANY, Inner, native_pays
 from varmat.typing import Function, Operand, Result
 
@@ -28,6 +29,8 @@ __all__: list[str] = []
 _MOST_BRANCHES = 8
 # The name of a program: what it computes, and whether also along the initial state.
 Key: TypeAlias = str | tuple[str, bool]
+# Programs of derivatives alone, which may jump.
+_SLOPES: set[Key] = {"jacobian", "jacobians"}
 
 
 class Leaves(tuple[Any, ...]):
@@ -134,7 +137,7 @@ class System:
         System.evaluations += 1
         if count in (2, MANY):
             if key not in self._programs:
-                self._programs[key] = self._program(function, t, z, leaves)
+                self._programs[key] = self._program(key, function, t, z, leaves)
             self._prepare(key)
         run = self._runs.get(key)
         if run is not None:
@@ -168,22 +171,33 @@ class System:
         if known is None or known.python_steps() or branches == _MOST_BRANCHES:
             return
         self._branches[key] = branches + 1
-        program = self._program(function, t, z, leaves)
+        program = self._program(key, function, t, z, leaves)
         if program is not None and not program.python_steps():
             self._programs[key] = either(known, program)
             self._prepare(key)
 
-    @staticmethod
-    def _program(function: Function, t: float, z: np.ndarray, leaves: Leaves) -> Program | None:
+    def _program(
+        self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
+    ) -> Program | None:
         """The program of a function, of one vector; None if the function cannot be recorded."""
-        size, shapes = z.size, [np.shape(x) for x in leaves]
+        shapes, point, followed = [np.shape(x) for x in leaves], leaves.point(t, z), Branches()
 
         def of_vector(v: Operand) -> list[Operand]:
-            return [function(v[0], v[1 : 1 + size], [*split(v[1 + size :], shapes)])]
+            return [function(v[0], v[1 : 1 + z.size], [*split(v[1 + z.size :], shapes)])]
 
+        program = None
         with Attempt(), np.errstate(all="ignore"):
-            return record_values(of_vector, leaves.point(t, z).copy(), follows=True)[0]
-        return None
+            program, _ = record_values(of_vector, point.copy(), follows=followed)
+        if followed.margins and leaves.elements.size and key not in _SLOPES:
+            # Behind the rates come those of derivatives, which may jump.
+            rates = lambda v: np.ravel(of_vector(v)[0])[: self.n]  # noqa: E731
+            if jumps(rates, point.copy(), 1 + z.size):
+                raise TapeError(
+                    f"{self.inner.name}: f jumps where the time or the state passes a variable "
+                    "among its arguments, but the derivatives leave out that the jump moves: solve "
+                    "up to the time of the jump and from there on, or let f be continuous"
+                )
+        return program
 
     def rates(self, k: int, in_state: bool) -> Program | None:
         """The program of the rates of the state and its derivatives in `k` directions; None if they

@@ -70,20 +70,34 @@ SELECTION = _row(
 FIXED = _row("fixed", np.positive, (ZERO,), "x")
 
 
-# The branches that a function takes while it is recorded, `ways`: variables that are compared, and
-# whether that held. None where branches are refused.
+class Branches:
+    """The branches that a function takes while it is recorded.
+
+    Attributes
+    ----------
+    ways : list of tuple
+        Variables of zeros and ones on which it branches, and whether they were one.
+    margins : list
+        What was compared: differences of both sides, which are zero where the outcome changes.
+    """
+
+    def __init__(self) -> None:
+        self.ways: list[tuple[Operand, bool]] = []
+        self.margins: list[Operand] = []
+
+
+# `branches`, where they are followed; None where they are refused.
 _FOLLOWED = threading.local()
 
 
 @contextmanager
-def branches(follows: bool) -> Iterator[list[tuple[Operand, bool]]]:
-    """Follow the branches of a function, or refuse them; the list of those taken."""
-    before, ways = getattr(_FOLLOWED, "ways", None), list[tuple["Operand", bool]]()
-    _FOLLOWED.ways = ways if follows else None
+def following(branches: Branches | None) -> Iterator[None]:
+    """Follow the branches of a function and note them, or refuse them."""
+    before, _FOLLOWED.branches = getattr(_FOLLOWED, "branches", None), branches
     try:
-        yield ways
+        yield
     finally:
-        _FOLLOWED.ways = before
+        _FOLLOWED.branches = before
 
 
 # Functions of an array whose result has elements of it, in other places.
@@ -152,11 +166,11 @@ class Condition:
         return combined(np.invert, self)
 
     def __bool__(self) -> bool:
-        ways = getattr(_FOLLOWED, "ways", None)
-        if ways is None or self.size != 1:
+        followed = getattr(_FOLLOWED, "branches", None)
+        if followed is None or self.size != 1:
             refuse_look()
-        ways.append((self._variable, bool(np.all(self._variable._val))))
-        return ways[-1][1]  # type: ignore[no-any-return]
+        followed.ways.append((self._variable, bool(np.all(self._variable._val))))
+        return followed.ways[-1][1]  # type: ignore[no-any-return]
 
     __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
     __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = __hash__ = refuse_look
@@ -187,6 +201,9 @@ def compared(ufunc: np.ufunc, operands: Sequence[Operand]) -> Operand:
         return _OPERATORS[ufunc](
             *[x if _is_word(x) else np.broadcast_to(np.nan, x.shape)[()] for x in operands]
         )
+    followed = getattr(_FOLLOWED, "branches", None)
+    if followed is not None:
+        followed.margins.append(np.subtract(*operands))
     return Condition(_COMPARISONS[ufunc](*operands))
 
 
