@@ -380,3 +380,39 @@ def test_variables_from_outside_are_refused():
 def test_what_is_refused(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def _third_by_jacobian(f, x):
+    return vm.jacobian(lambda z: vm.hessian(f)(z))(x)
+
+
+def _third_by_gradients(f, x):
+    return vm.grad(lambda z: np.sum(vm.grad(lambda w: np.sum(vm.grad(f)(w) ** 2))(z) ** 2))(x)
+
+
+def _third_forward(f, x):
+    along = lambda f: lambda z: vm.jvp(f, (z,), (np.cos(np.arange(x.size)),))[1]  # noqa: E731
+    return along(along(along(f)))(x)
+
+
+@pytest.mark.parametrize("third", [_third_by_jacobian, _third_by_gradients, _third_forward])
+def test_third_derivatives(third) -> None:
+    """With a variable initial carry: those of the same loop in Python."""
+
+    def step(c, r):
+        c = np.sin(c) * r + 0.5 * c
+        return c, c * c
+
+    def scanned(x):
+        last, ys = vm.scan(step, x[0], x[1:])
+        return np.sum(ys) * last
+
+    def looped(x):
+        c, total = x[0], 0.0
+        for t in range(1, x.size):
+            c, y = step(c, x[t])
+            total = total + y
+        return total * c
+
+    x = np.array([0.3, 0.5, -0.7, 1.1])
+    np.testing.assert_allclose(third(scanned, x), third(looped, x), rtol=1e-12, atol=1e-14)

@@ -11,7 +11,7 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import settled
-from varmat.core.dual import Dual, Level, value_now
+from varmat.core.dual import Dual, Level, taken_apart, value_now
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.operation import is_differentiable
@@ -195,8 +195,7 @@ class Inner:
             return made
 
         numbers = [dual(x, t) for x, t in zip([*lead, *leaves], tangents, strict=True)]
-        y = self._of_all(*numbers)
-        return (y.val, y.tan) if isinstance(y, Dual) else (y, None)
+        return taken_apart(self._of_all(*numbers), level)
 
     def rate(
         self, lead: Sequence[Operand], leaves: Sequence[Operand], i: int, t: Operand

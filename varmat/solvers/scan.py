@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.dual import Dual, Level, value_now
+from varmat.core.dual import Level, attached, taken_apart, value_now
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import Saved, is_differentiable, operation
@@ -222,21 +222,19 @@ class Body:
         n, q, m = map(len, self._points)
         which = max(which, n - 1)  # one body for all that are carried
         if which not in self._along:
-            level, of_leaf = Level(self.name), which >= n
-
-            def dual(x: Operand, t: Operand) -> Result:
-                made = Dual(x, t)
-                made.level = level
-                return made
+            of_leaf = which >= n
 
             def tangents(
                 carried: LeafSequence, row: LeafSequence, shared: LeafSequence
             ) -> tuple[list[Operand], list[Operand]]:
+                # Of each call, because it must be newer than the levels of its arguments.
+                level = Level(self.name)
+                dual = partial(attached, level=level)
                 values = [*map(dual, row[:n], carried), *row[n : n + q], *shared[:m]]
                 for t in (*row[n + q :], *shared[m:]):
                     values[which] = dual(values[which], t)
                 return tuple(  # type: ignore[return-value]
-                    [x.tan if isinstance(x, Dual) else _zeros(x) for x in each]
+                    [_zeros(x) if (t := taken_apart(x, level)[1]) is None else t for x in each]
                     for each in self.function(*self.parts(values))
                 )
 
