@@ -279,6 +279,6 @@ def test_nothing_stays_on_the_tape():
     with vm.nested() as tape:
         on_numpy(vm.logsumexp)(np.ones(5))
         with pytest.raises(vm.TapeError):
-            on_numpy(lambda x: np.sum(x > 0))(np.ones(2))
+            on_numpy(lambda x: np.sum(x[x > 0]))(np.ones(2))
         assert not tape
         assert tape.watch is None

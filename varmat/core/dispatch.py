@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.errors import called
+from varmat.core.tape import current_tape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable
@@ -169,7 +170,7 @@ def array_function(
         implementation = BY_NAME.get(f"{function.__module__}.{function.__name__}")
     if implementation is not None:
         try:
-            return implementation(*args, **kwargs)
+            return _answer(self, function, implementation, args, kwargs)
         except ComplexDataError:  # beside a variable, in whatever argument it was
             if function not in complex_answers():
                 raise
@@ -185,6 +186,20 @@ def array_function(
     raise TypeError(
         f"{name}{ADVICE['place'](sys._getframe())} is not differentiable here: {sentence}"
     )
+
+
+def _answer(
+    self: Operand,
+    function: Function,
+    implementation: Function,
+    args: Sequence[Operand],
+    settings: Settings,
+) -> Operand:
+    """Call what answers for a function; a recording may call the function instead, at each run."""
+    tape = getattr(self, "_tape", None)
+    if tape is not None and tape.watch is None:
+        return implementation(*args, **settings)
+    return current_tape().answer(function, implementation, args, settings)
 
 
 def array_ufunc(
@@ -215,7 +230,7 @@ def array_ufunc(
         return out
     implementation = SUPPORTED.get(ufunc) or _special(ufunc)
     if method != "__call__":
-        return _ufunc_method(ufunc, method, implementation, inputs, kwargs)
+        return _ufunc_method(self, ufunc, method, implementation, inputs, kwargs)
     if implementation is None:
         if ufunc in CONSTANT:
             return constant(ufunc, inputs, kwargs)
@@ -239,6 +254,7 @@ def _special(ufunc: Function) -> Function | None:
 
 
 def _ufunc_method(
+    self: Operand,
     ufunc: Function,
     method: str,
     implementation: Function | None,
@@ -246,7 +262,7 @@ def _ufunc_method(
     kwargs: Settings,
 ) -> Operand:
     if (ufunc, method) in UFUNC_METHODS:
-        return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
+        return _answer(self, getattr(ufunc, method), UFUNC_METHODS[ufunc, method], inputs, kwargs)
     if method == "outer" and implementation is not None and not kwargs:
         a, b = inputs
         return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b)

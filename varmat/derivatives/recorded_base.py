@@ -17,8 +17,8 @@ from varmat.core.tape import Tape
 from varmat.core.variables import outsiders
 from varmat.derivatives.inputs_and_outputs import held, recording
 from varmat.derivatives.random_states import RandomStates
+from varmat.derivatives.recorded_calls import called_function, called_tangent
 from varmat.derivatives.recorded_rows import ArgumentRows, Mapped
-from varmat.derivatives.recorded_tangents import called_tangent
 from varmat.derivatives.reverse import DerivedFunction
 from varmat.derivatives.structure import ArgumentTree
 from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
@@ -255,6 +255,27 @@ class WatchedTape(Tape):
     def append(self, entry: Entry) -> None:
         writer_of(entry[0])
         super().append(entry)
+
+    def answer(
+        self,
+        function: Function,
+        implementation: Function,
+        args: Sequence[Operand],
+        settings: Settings,
+    ) -> Result:
+        """The result of a function of NumPy: recorded step by step, or as one call if it looks at a
+        value.
+        """
+        entries, assignments, looks = len(self), len(self.assignments), refusals.of_looks
+        try:
+            return implementation(*args, **settings)
+        except RecordingError:
+            del self[entries:], self.assignments[assignments:]
+            made = called_function(function, args, settings)
+            if made is None:
+                raise
+            refusals.of_looks = looks
+            return made
 
     def tangent(
         self,

@@ -239,8 +239,8 @@ class Builder:
             return x
         return self.call(SELECT, x, self.constant(1.0), self.constant(0.0))
 
-    def compare(self, ufunc: np.ufunc, x: Value, y: Value) -> Value:
-        return self.call(ufunc_kernel(ufunc), self.number(x), self.number(y))
+    def compare(self, ufunc: np.ufunc, *operands: Value) -> Value:
+        return self.call(ufunc_kernel(ufunc), *map(self.number, operands))
 
     def logical(self, ufunc: np.ufunc, *operands: Value) -> Value:
         return self.call(ufunc_kernel(ufunc), *map(self.truth, operands))

@@ -61,6 +61,14 @@ _COMPARISONS = {
     ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {SYMBOLS[ufunc.__name__]} y)")
     for ufunc in dispatch.COMPARISONS
 }
+_KINDS = {
+    np.isnan: "float(x != x)",
+    np.isinf: "float(abs(x) == inf)",
+    np.isfinite: "float(abs(x) < inf)",
+}
+_COMPARISONS |= {
+    ufunc: _row(ufunc.__name__, ufunc, (ZERO,), text) for ufunc, text in _KINDS.items()
+}
 # A row -> the ufunc that it stands for.
 COMPARISON_OF = {row: ufunc for ufunc, row in _COMPARISONS.items()}
 SELECTION = _row(
@@ -107,17 +115,25 @@ _REARRANGE = {
 }  # fmt: skip
 
 
+# Functions of truth values whose result is a number, each with what it is of zeros and ones.
+_COUNT = {np.sum: np.sum, np.count_nonzero: np.sum, np.mean: np.mean}
+
+
 class Condition:
     """The outcome of a comparison while a function is recorded; made by the comparison operators.
 
     It goes into `numpy.where` and `numpy.select`, combines with others and with truth values by
     ``&``, ``|``, ``^`` and ``~`` or the ufuncs of that meaning, and in arithmetic with numbers
-    counts as 0 or 1."""
+    counts as 0 or 1. It can be counted, and reduced by `any` and `all`."""
 
     __slots__ = ("_variable",)
 
     def __init__(self, variable: Operand) -> None:
         self._variable = variable
+
+    @property
+    def _tape(self) -> Operand:
+        return self._variable._tape
 
     @property
     def shape(self) -> Shape:
@@ -153,14 +169,35 @@ class Condition:
     def __array_function__(
         self, function: Function, types: Operand, args: Operand, kwargs: Setting
     ) -> Operand:
-        if function in _REARRANGE and args and args[0] is self:
-            return Condition(function(self._variable, *args[1:], **kwargs))
+        if args and args[0] is self:
+            if function in _REARRANGE:
+                return Condition(function(self._variable, *args[1:], **kwargs))
+            if function in _COUNT:
+                return _COUNT[function](self._variable, *args[1:], **kwargs)
+            if function is np.any or function is np.all:
+                return getattr(self, function.__name__)(*args[1:], **kwargs)
         return dispatch.array_function(self, function, types, args, kwargs)
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Setting
     ) -> Operand:
         return refuse_look() if kwargs or method != "__call__" else combined(ufunc, *inputs)
+
+    def any(self, *args: Setting, **kwargs: Setting) -> Operand:
+        """Whether one element holds at least; with the arguments of `numpy.sum`."""
+        return compared(np.greater, (np.sum(self._variable, *args, **kwargs), 0.0))
+
+    def all(self, *args: Setting, **kwargs: Setting) -> Operand:
+        """Whether all elements hold."""
+        return ~(~self).any(*args, **kwargs)
+
+    def sum(self, *args: Setting, **kwargs: Setting) -> Operand:
+        """How many elements hold."""
+        return np.sum(self._variable, *args, **kwargs)
+
+    def mean(self, *args: Setting, **kwargs: Setting) -> Operand:
+        """Which share of the elements holds."""
+        return np.mean(self._variable, *args, **kwargs)
 
     def __invert__(self) -> Operand:
         return combined(np.invert, self)
@@ -197,6 +234,8 @@ def compared(ufunc: np.ufunc, operands: Sequence[Operand]) -> Operand:
         return FIXED(*operands)
     if ufunc not in _COMPARISONS:
         refuse_look()
+    if len(operands) == 1:
+        return Condition(_COMPARISONS[ufunc](*operands))
     if any(map(_is_word, operands)):
         return _OPERATORS[ufunc](
             *[x if _is_word(x) else np.broadcast_to(np.nan, x.shape)[()] for x in operands]

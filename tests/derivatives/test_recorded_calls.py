@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recordings import EVERY_RUNNER
+from recordings import EVERY_RUNNER, agree_everywhere
 
 import varmat as vm
 from varmat.derivatives.structure import leaves_of
@@ -206,3 +206,59 @@ def test_steps_of_a_rule_before_it_looked_at_values_are_dropped():
     product(Q, DIRECTION)
     names = [step.kernel.name for step in product.program.steps]
     assert names.count("pinv") <= 1 == names.count("pinv.tangent.reverse")
+
+
+TABLE = np.array([-1.0, 0.0, 1.0, 3.0])
+# Functions that order, search or mask by values. Of these the last five make nan on the way.
+LOOKING = {
+    "interp": lambda x: np.sum(np.interp(x, TABLE, [0.0, 1.0, 4.0, 9.0]) ** 2),
+    "interp of all": lambda x: np.sum(np.interp(x[:2], np.sort(x[2:]), x[2:] ** 2)),
+    "median": lambda x: np.median(x) ** 2,
+    "quantile": lambda x: np.sum(np.quantile(x.reshape(2, 3), [0.3, 0.9], axis=1) ** 2),
+    "percentile": lambda x: np.percentile(x, 30) * x[0],
+    "largest so far": lambda x: np.sum(np.maximum.accumulate(x) ** 2),
+    "least so far": lambda x: np.sum(np.minimum.accumulate(x) * np.arange(6.0)),
+    "least squares": lambda x: np.sum(np.linalg.lstsq(SKEW * x[0], x[1:], rcond=None)[0] ** 2),
+    "pseudo-inverse": lambda x: np.sum(np.linalg.pinv(SKEW * x[0] + x[1]) ** 2),
+    "any": lambda x: np.where(np.any(x > 1.5), 2.0, 1.0) * np.sum(x**2),
+    "all of rows": lambda x: np.sum(np.where((x.reshape(2, 3) > -0.5).all(axis=0), x[:3], x[3:])),
+    "count": lambda x: np.count_nonzero(x > 0.1) * x[0] ** 2 + np.mean(x > 0.2) * x[1],
+    "nan_to_num": lambda x: np.sum(np.nan_to_num(np.sqrt(x)) ** 3),
+    "nansum": lambda x: np.nansum(np.log(x)),
+    "nanmean": lambda x: np.nanmean(np.log(x)) ** 2,
+    "isnan": lambda x: np.sum(np.where(np.isnan(np.log(x)), x * x, np.sin(x))),
+    "isfinite": lambda x: np.sum(np.where(np.isfinite(np.log(x)), x**3, np.cos(x))),
+}  # fmt: skip
+SKEW = np.random.default_rng(0).normal(size=(5, 3))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LOOKING)
+def test_functions_that_look_at_values_are_recorded(name):
+    """At points where their orders, places and masks are others than at the recorded point."""
+    x = np.array([0.3, 1.2, -0.7, 2.2, 0.9, -0.1])
+    points = [(x,), (x[::-1] * 1.1 + 0.05,), (np.abs(x) + 0.01,), (np.sin(3.0 * x) * 2.0,)]
+    agree_everywhere(LOOKING[name], points, tolerance=1e-11)
+
+
+def test_a_result_that_is_a_whole_number_ends_the_run_where_it_changes():
+    def f(x):
+        solution, _, rank, _ = np.linalg.lstsq(np.outer(x, x) + np.diag([1.0, 1.0, 0.0]), x)
+        return np.sum(solution) * rank
+
+    recorded = vm.recorded(f)
+    for x in (np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 0.0]), np.array([0.5, 1.0, 2.0])):
+        expected = vm.value_and_grad(f)(x)
+        np.testing.assert_allclose(recorded(x)[0], expected[0], rtol=1e-12)
+        np.testing.assert_allclose(recorded(x)[1], expected[1], rtol=1e-9, atol=1e-12)
+
+
+def test_variables_in_a_function_that_numpy_calls_are_not_lost():
+    def f(x):
+        bent = np.piecewise(x[:2], [x[:2] > 0.5], [lambda z: z * x[2], lambda z: z**2])
+        return np.sum(bent)
+
+    x = np.array([1.0, 0.2, 3.0])
+    with pytest.raises(vm.TapeError, match="looks at the value"):
+        vm.recorded(f)(x)
+    assert vm.value_and_grad(f)(x)[0] == pytest.approx(3.04)

@@ -1,0 +1,168 @@
+"""Functions that look at values, recorded as one operation that calls them at every run.
+
+A tangent rule may choose a formula by the values of its operands: that of the determinant treats
+singular matrices apart. The choice made at the recorded point can be wrong at other points. Such a
+tangent is therefore recorded as one operation, which calls the rule anew at every run: in forward
+mode for its value, and in forward over reverse mode for its contributions. So are functions of
+NumPy that order, search or mask by values, as `numpy.median` and `numpy.interp`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.core.dual import Dual, Level, paired, taken_apart, value_now
+from varmat.core.operation import Operation, is_differentiable
+from varmat.core.tape import nested, start_sweep, sweep
+from varmat.core.variables import VARIABLES, borrow_leaf
+from varmat.derivatives.inputs_and_outputs import adjoint_of
+from varmat.derivatives.structure import leaves_of, rebuilt
+from varmat.programs.ir.program import ElsewhereError
+from varmat.programs.record.conditions import Condition
+from varmat.typing import Function, Linear, Operand, Result, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from varmat.core.elementwise import Elementwise
+
+
+def called_tangent(
+    op: Operation | Elementwise, args: tuple[Operand, ...], settings: Settings
+) -> Result:
+    """Record the tangent of the result of an operation, or a tuple of tangents, as one call.
+
+    Parameters
+    ----------
+    op : Operation or Elementwise
+    args : tuple
+        The operands; at least one is a dual.
+    settings : dict
+    """
+    operands = [x.val if isinstance(x, Dual) else x for x in args]
+    places = [i for i, x in enumerate(args) if isinstance(x, Dual)]
+    given = [*operands, *(args[i].tan for i in places)]
+    return _operation(op, len(args), places, [type(x) in VARIABLES for x in given], settings)(
+        *given
+    )
+
+
+def _operation(
+    op: Operation | Elementwise,
+    count: int,
+    places: list[int],
+    variable: list[bool],
+    settings: Settings,
+) -> Operation:
+    """The tangent as an operation of its own: its operands are those of `op`, followed by the
+    tangents of the operands at `places`.
+    """
+
+    level = Level(op.name)
+
+    def tangent(*given: Operand) -> Result:
+        operands = list(given[:count])
+        for i, t in zip(places, given[count:], strict=True):
+            operands[i] = paired(operands[i], t, level)
+        y = op(*operands, **settings)
+        return tuple(part.tan for part in y) if isinstance(y, tuple) else y.tan
+
+    return _called(f"{op.name}.tangent", tangent, variable)
+
+
+def _called(name: str, function: Function, variable: Sequence[bool]) -> Operation:
+    """A differentiable function as an operation that programs call; `variable` says which operands
+    have contributions.
+    """
+
+    def reverse(g: Operand, r: Operand, *given: Operand) -> tuple[Operand, ...]:
+        with nested() as tape:
+            leaves = [
+                borrow_leaf(x, tape) if each else x for x, each in zip(given, variable, strict=True)
+            ]
+            results = function(*leaves)
+            start_sweep(tape)
+            for result, c in zip(
+                *(x if isinstance(x, tuple) else (x,) for x in (results, g)), strict=True
+            ):
+                if type(result) in VARIABLES and c is not None:
+                    result._add(c)
+            sweep(tape)
+            return tuple(
+                adjoint_of(x) if each else 0.0 for x, each in zip(leaves, variable, strict=True)
+            )
+
+    def value(*given: Operand) -> Result:
+        return function(*given)
+
+    value.__name__ = name
+    made = Operation(value, None, variadic=True, stacked=False, native=False)
+    made.is_traceable = False
+    made.reverse(reverse)
+    return made
+
+
+def called_function(function: Function, args: Sequence[Operand], settings: Settings) -> Result:
+    """Record a function of arrays as one call. None if it makes no plain numbers of plain numbers:
+    what else it depends on would be lost.
+
+    Shapes, and results other than real numbers, such as a rank, must be the same at every run.
+    """
+    given = list(args), settings
+    leaves = leaves_of(given)
+    places = [i for i, x in enumerate(leaves) if is_differentiable(x)]
+    operands = [leaves[i] for i in places]
+    if any(type(x) is Condition for x in leaves):
+        return None
+
+    def call(*numbers: Operand) -> Result:
+        now = list(leaves)
+        for i, x in zip(places, numbers, strict=True):
+            now[i] = x
+        again, named = rebuilt(given, now)
+        return function(*again, **named)
+
+    found = call(*map(value_now, operands))
+    if is_differentiable(found):
+        return None
+    at_first = leaves_of(found)
+    is_real = [
+        isinstance(x, (float, np.ndarray)) and np.asarray(x).dtype.kind == "f" for x in at_first
+    ]
+    if not any(is_real):
+        return None
+
+    def results(*numbers: Operand) -> Result:
+        made = leaves_of(call(*numbers))
+        for x, y, each in zip(made, at_first, is_real, strict=True):
+            if np.shape(x) != np.shape(y) or not (each or np.array_equal(x, y)):
+                raise ElsewhereError
+        reals = tuple(x for x, each in zip(made, is_real, strict=True) if each)
+        return reals if len(reals) > 1 else reals[0]
+
+    name = getattr(function, "__name__", "function")
+    made = _called(name, results, [True] * len(operands))
+
+    @made.tangent
+    def tangent(r: Operand, *numbers: Operand) -> tuple[Linear, ...]:
+        def along(i: int, t: Operand) -> Result:
+            level, now = Level(name), list(numbers)
+            now[i] = paired(now[i], t, level)
+            y = results(*now)
+            rates = [_tangent(x, level) for x in (y if isinstance(y, tuple) else (y,))]
+            return tuple(rates) if isinstance(y, tuple) else rates[0]
+
+        return tuple(partial(along, i) for i in range(len(numbers)))
+
+    y = made(*operands)
+    items = iter(y if isinstance(y, tuple) else (y,))
+    return rebuilt(
+        found, [next(items) if each else x for x, each in zip(at_first, is_real, strict=True)]
+    )
+
+
+def _tangent(x: Operand, level: Level) -> Operand:
+    t = taken_apart(x, level)[1]
+    return np.zeros(np.shape(x))[()] if t is None else t
