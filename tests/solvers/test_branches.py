@@ -106,6 +106,11 @@ def switched(kind: str) -> Any:
         choices = {
             "where": lambda: np.where(t <= end, -k * y, 0.0 * y),
             "state": lambda: -k * np.where(y > end, y, 0.1 * y),
+            "step": lambda: -k * y * np.heaviside(end - t, 1.0),
+            "sign": lambda: -k * (y + 0.1 * np.sign(y - end)),
+            "repeated": lambda: -k * y + np.floor(t / end),
+            "saw": lambda: -k * y + np.remainder(t, end),
+            "product": lambda: -k * y * (t < end),
             "curved": lambda: -k * np.where(t**2 * k > end + y, y, 0.1 * y),
             "ramp": lambda: np.where(t <= end, -k * y, -k * y * np.exp(end - t)),
             "capped": lambda: -k * np.where(y > end, end, y),
@@ -116,7 +121,9 @@ def switched(kind: str) -> Any:
 
 
 @pytest.mark.parametrize("solver", [vm.ode_rk45, vm.ode_bdf, vm.ode_adjoint_tol_ctl])
-@pytest.mark.parametrize("kind", ["if", "where", "state", "curved"])
+@pytest.mark.parametrize(
+    "kind", ["if", "where", "state", "step", "sign", "repeated", "saw", "product", "curved"]
+)
 def test_jumps_where_time_or_state_passes_a_variable_are_refused(kind: str, solver: Any) -> None:
     """The derivative in the time of the jump would be zero."""
     one = np.full(1, 1e-8)

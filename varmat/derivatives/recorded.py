@@ -11,7 +11,7 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError
-from varmat.core.tape import sweep
+from varmat.core.tape import Tape, sweep
 from varmat.core.variables import VARIABLES, borrow_leaf
 from varmat.derivatives.inputs_and_outputs import held, leaf_tree, outputs, scalar_result
 from varmat.derivatives.nested import holds_outer
@@ -299,11 +299,19 @@ def record_values(
     """
     with recording_to_write() as tape:
         leaf = borrow_leaf(point, tape)
-        with watched(tape, function), following(follows):
-            results = outputs("recorded", function(leaf), tape)
+        results = outputs("recorded", _followed(function, leaf, tape, follows), tape)
         ways = () if follows is None else follows.ways
         program = program_of(tape, [leaf], [0.0, *results], ways=ways)
         return optimised(program), [type(y) in VARIABLES for y in results]
+
+
+def _followed(function: Function, leaf: Operand, tape: Tape, branches: Branches | None) -> Result:
+    """What a function that is recorded returns, while its branches are noted, or refused."""
+    with watched(tape, function), following(branches):
+        results = function(leaf)
+        if branches is not None:
+            branches.add_jumps(tape)
+    return results
 
 
 def margins_of(function: Function, point: np.ndarray) -> list[tuple[float, np.ndarray]]:
@@ -313,8 +321,7 @@ def margins_of(function: Function, point: np.ndarray) -> list[tuple[float, np.nd
     found, made = Branches(), []
     with recording_to_write() as tape:
         leaf = borrow_leaf(point, tape)
-        with watched(tape, function), following(found):
-            function(leaf)
+        _followed(function, leaf, tape, found)
         for x in (each for margin in found.margins for each in np.ravel(margin)):
             tape.drop_adjoints()
             x._adj = 1.0

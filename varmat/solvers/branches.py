@@ -72,11 +72,13 @@ def jumps(rates: Function, point: np.ndarray, own: int) -> bool:
     own : int
         How many elements come first: the time and the state.
     """
-    for i, (_, slope) in enumerate(_margins(rates, point)):
-        if slope[:own].any() and slope[own:].any():
-            at = _zero_of_margin(rates, i, point.copy(), own)
-            if at is not None and _is_jump(rates, *at, own):
-                return True
+    # At time zero what is divided by a variable does not depend on it.
+    for start in (point, 1.01 * point + 0.01):
+        for i, (_, slope) in enumerate(_margins(rates, start)):
+            if slope[:own].any() and slope[own:].any():
+                at = _zero_of_margin(rates, i, start.copy(), own)
+                if at is not None and _is_jump(rates, *at, own):
+                    return True
     return False
 
 

@@ -22,7 +22,7 @@ from varmat.programs.ir.program import RecordingError
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from varmat.typing import Function, Index, Operand, Setting, Shape
+    from varmat.typing import Entry, Function, Index, Operand, Setting, Shape
 
 
 def refuse_look(*_: object, **__: object) -> NoReturn:
@@ -78,6 +78,16 @@ SELECTION = _row(
 FIXED = _row("fixed", np.positive, (ZERO,), "x")
 
 
+# Of functions that jump, what is zero at a jump.
+_JUMPS: dict[np.ufunc, Function] = {
+    np.sign: lambda x: x,
+    np.heaviside: lambda x, y: x,
+    np.rint: lambda x: x - np.floor(x) - 0.5,
+    **dict.fromkeys((np.floor, np.ceil, np.trunc), lambda x: x - np.rint(x)),
+    **dict.fromkeys((np.remainder, np.fmod, np.floor_divide), lambda x, y: x / y - np.rint(x / y)),
+}
+
+
 class Branches:
     """The branches that a function takes while it is recorded.
 
@@ -86,12 +96,20 @@ class Branches:
     ways : list of tuple
         Variables of zeros and ones on which it branches, and whether they were one.
     margins : list
-        What was compared: differences of both sides, which are zero where the outcome changes.
+        Of all that was compared the difference of both sides, and what else is zero where a value
+        jumps.
     """
 
     def __init__(self) -> None:
         self.ways: list[tuple[Operand, bool]] = []
         self.margins: list[Operand] = []
+
+    def add_jumps(self, entries: Sequence[Entry]) -> None:
+        """Add the margins of functions that jump."""
+        for rule, _, x, y in list(entries):
+            ufunc = getattr(rule.op, "ufunc", None)
+            if isinstance(ufunc, np.ufunc) and ufunc in _JUMPS:
+                self.margins.append(_JUMPS[ufunc](*(x, y)[: rule.op.arity]))
 
 
 # `branches`, where they are followed; None where they are refused.

@@ -56,8 +56,8 @@ def variables_in(*things: Operand) -> Iterator[Operand]:
 def setting_key(x: Operand) -> Hashable:
     """Equal for settings that are the same."""
     kind = type(x)
-    if kind is float:
-        return kind, x.hex()
+    if isinstance(x, float):
+        return kind, float(x).hex()  # 0.0 equals -0.0
     if kind in (tuple, list):
         return kind, *map(setting_key, x)
     if kind is dict:
