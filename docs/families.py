@@ -110,7 +110,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "Convolutions and filters": ("functions.rarer.signals.nd_convolutions",
          "functions.signals.recurrences", "functions.rarer.signals.filters",
          "functions.rarer.signals.smoothing"),
-        "Loops over time": ("solvers.scan",),
+        "Loops and choices": ("solvers.scan", "solvers.choices"),
         "Sparse matrices": ("functions.sparse*",),
         "Differential equations": ("solvers.differential", "solvers.algebraic_differential"),
         "Equations and integrals": ("solvers.algebra", "solvers.implicit", "solvers.quadrature"),

@@ -175,6 +175,7 @@ if _typing.TYPE_CHECKING:
     from varmat.parallel.mapped import *  # noqa: F403
     from varmat.solvers.algebra import *  # noqa: F403
     from varmat.solvers.algebraic_differential import *  # noqa: F403
+    from varmat.solvers.choices import *  # noqa: F403
     from varmat.solvers.differential import *  # noqa: F403
     from varmat.solvers.implicit import *  # noqa: F403
     from varmat.solvers.laplace_likelihoods import *  # noqa: F403
@@ -204,8 +205,8 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
     """),
     "varmat.complexes": ((), "fourier linear_algebra names schur"),
     "varmat.solvers": ((), """
-        algebra algebraic_differential differential implicit laplace_likelihoods laplace_marginal
-        quadrature scan
+        algebra algebraic_differential choices differential implicit laplace_likelihoods
+        laplace_marginal quadrature scan
     """),
     "varmat.functions.rarer": ((), """
         distances integrals interpolation piecewise_polynomials splines linalg.banded

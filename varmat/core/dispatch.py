@@ -170,7 +170,7 @@ def array_function(
         implementation = BY_NAME.get(f"{function.__module__}.{function.__name__}")
     if implementation is not None:
         try:
-            return _answer(self, function, implementation, args, kwargs)
+            return _answering(self, function, implementation)(*args, **kwargs)
         except ComplexDataError:  # beside a variable, in whatever argument it was
             if function not in complex_answers():
                 raise
@@ -188,18 +188,12 @@ def array_function(
     )
 
 
-def _answer(
-    self: Operand,
-    function: Function,
-    implementation: Function,
-    args: Sequence[Operand],
-    settings: Settings,
-) -> Operand:
-    """Call what answers for a function; a recording may call the function instead, at each run."""
+def _answering(self: Operand, function: Function, implementation: Function) -> Function:
+    """What answers for a function; a recording may call the function itself, at each run."""
     tape = getattr(self, "_tape", None)
     if tape is not None and tape.watch is None:
-        return implementation(*args, **settings)
-    return current_tape().answer(function, implementation, args, settings)
+        return implementation
+    return getattr(current_tape(), "answering", lambda _, known: known)(function, implementation)
 
 
 def array_ufunc(
@@ -262,7 +256,8 @@ def _ufunc_method(
     kwargs: Settings,
 ) -> Operand:
     if (ufunc, method) in UFUNC_METHODS:
-        return _answer(self, getattr(ufunc, method), UFUNC_METHODS[ufunc, method], inputs, kwargs)
+        known = UFUNC_METHODS[ufunc, method]
+        return _answering(self, getattr(ufunc, method), known)(*inputs, **kwargs)
     if method == "outer" and implementation is not None and not kwargs:
         a, b = inputs
         return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b)

@@ -116,16 +116,6 @@ class Tape(list["Entry"]):
         """The tangent that the rule of an operation of duals gives."""
         return by_rule()
 
-    def answer(
-        self,
-        function: Function,
-        implementation: Function,
-        args: Sequence[Operand],
-        settings: Settings,
-    ) -> Operand:
-        """The result of a function of NumPy, by what answers for it."""
-        return implementation(*args, **settings)
-
     def drop_adjoints(self) -> None:
         """Forget every adjoint; the next contribution to each variable is written, not added."""
         for _, result, _, _ in self:

@@ -256,26 +256,24 @@ class WatchedTape(Tape):
         writer_of(entry[0])
         super().append(entry)
 
-    def answer(
-        self,
-        function: Function,
-        implementation: Function,
-        args: Sequence[Operand],
-        settings: Settings,
-    ) -> Result:
-        """The result of a function of NumPy: recorded step by step, or as one call if it looks at a
-        value.
+    def answering(self, function: Function, implementation: Function) -> Function:
+        """What answers for a function of NumPy: recorded step by step, or as one call if it looks
+        at a value.
         """
-        entries, assignments, looks = len(self), len(self.assignments), refusals.of_looks
-        try:
-            return implementation(*args, **settings)
-        except RecordingError:
-            del self[entries:], self.assignments[assignments:]
-            made = called_function(function, args, settings)
-            if made is None:
-                raise
-            refusals.of_looks = looks
-            return made
+
+        def answer(*args: Operand, **settings: Any) -> Result:
+            entries, assignments, looks = len(self), len(self.assignments), refusals.of_looks
+            try:
+                return implementation(*args, **settings)
+            except RecordingError:
+                del self[entries:], self.assignments[assignments:]
+                made = called_function(function, args, settings)
+                if made is None:
+                    raise
+                refusals.of_looks = looks
+                return made
+
+        return answer
 
     def tangent(
         self,

@@ -30,7 +30,8 @@ def refuse_look(*_: object, **__: object) -> NoReturn:
     raise RecordingError(
         "recorded: the function looks at the value of a variable here (it branches, ranks, or "
         "takes the plain value or a derivative), and a recording would always go the same way; use "
-        "np.where to select, or varmat.value_and_grad, which evaluates the function anew each time"
+        "np.where to select, varmat.cond to run one of two functions, or varmat.value_and_grad, "
+        "which evaluates the function again each time"
     )
 
 

@@ -67,7 +67,7 @@ class Repeat:
         self.memory: dict[int, Memory] = {}
         for i, v in enumerate(results):
             if not n <= i < k and is_short(v):
-                array = _later(graph, v, stage)
+                array = later(graph, v, stage)
                 self.made[i] = array
                 graph.put(v, *array)
                 continue
@@ -135,7 +135,7 @@ class Repeat:
         graph = Graph(kernel.body, given, outputs)
         for i, v in enumerate(kernel.outputs):
             if i in self.memory and outputs[i] is None:  # a sum in memory
-                memory = _pointing(v, code.address(self.memory[i]), (self.memory[i],))
+                memory = pointing(v, code.address(self.memory[i]), (self.memory[i],))
                 strides = contiguous_strides(v.shape)
                 graph.store(memory, v.shape, 0, strides, graph.made_of(i), add=True)
         short = {i: graph.nodes(kernel.outputs[i], ()) for i in self.made}
@@ -169,33 +169,33 @@ class Repeat:
         turned: dict[int, list[ir.Value]] = {}
         for i, v in enumerate(kernel.body.arguments):
             if i < n and i in self.made:
-                given[id(v)] = _in_registers(v, [next(phis) for _ in range(v.size)])  # type: ignore[call-overload]
+                given[id(v)] = in_registers(v, [next(phis) for _ in range(v.size)])  # type: ignore[call-overload]
             elif i < n:
                 here, there = next(phis), next(phis)  # type: ignore[call-overload]
-                given[id(v)] = _pointing(v, here, self.memory[i].behind)
-                outputs[i] = _pointing(v, there, self.memory[i].behind)
+                given[id(v)] = pointing(v, here, self.memory[i].behind)
+                outputs[i] = pointing(v, there, self.memory[i].behind)
                 turned[i] = [there, here]
             elif i in shared:
-                given[id(v)] = _in_registers(v, shared[i])
+                given[id(v)] = in_registers(v, shared[i])
             else:
                 memory, offset = self.places[i]
                 place: ir.Value = INT(offset)
                 if i < m:
                     place = b.add(b.mul(t, INT(self.strides[i][0])), place)
-                given[id(v)] = _pointing(v, code.address(memory, place), (memory,))
+                given[id(v)] = pointing(v, code.address(memory, place), (memory,))
         for i, v in enumerate(kernel.outputs[n:k], n):
             place = b.mul(t, INT(v.size * int(v.dtype.itemsize)))
             memory = self.memory[i]
-            outputs[i] = _pointing(v, code.address(memory, place), (memory,))
+            outputs[i] = pointing(v, code.address(memory, place), (memory,))
         return given, outputs, turned
 
 
-def _later(graph: Graph, v: Value, stage: int) -> Nodes:
+def later(graph: Graph, v: Value, stage: int) -> Nodes:
     """The nodes of a result whose values come with the instructions."""
     return by_places(v.shape, (), lambda _: graph.given(None, stage, truth=v.dtype == BOOL))
 
 
-def _pointing(v: Value, pointer: ir.Value, behind: tuple[Memory, ...]) -> Memory:
+def pointing(v: Value, pointer: ir.Value, behind: tuple[Memory, ...]) -> Memory:
     """The memory of a value at an address that changes from trip to trip."""
     itemsize = int(v.dtype.itemsize)
     memory = Memory(pointer, v.size * itemsize, itemsize)
@@ -203,7 +203,7 @@ def _pointing(v: Value, pointer: ir.Value, behind: tuple[Memory, ...]) -> Memory
     return memory
 
 
-def _in_registers(v: Value, values: Sequence[ir.Value]) -> Callable[[Graph], Nodes]:
+def in_registers(v: Value, values: Sequence[ir.Value]) -> Callable[[Graph], Nodes]:
     """The nodes of an argument that is in registers."""
 
     def nodes(graph: Graph) -> Nodes:

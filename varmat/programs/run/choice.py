@@ -1,0 +1,107 @@
+"""Branches of the representation as graphs and instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from llvmlite import ir
+
+from varmat.programs.ir.program import Program, Value
+from varmat.programs.run.code import Code
+from varmat.programs.run.compiler import BIT, DOUBLE
+from varmat.programs.run.graph import Graph
+from varmat.programs.run.nodes import Memory, Nodes
+from varmat.programs.run.repeat import GivenNodes, in_registers, is_short, later, pointing
+
+if TYPE_CHECKING:
+    from varmat.programs.kernels.branch import Branch
+
+
+class Choice:
+    """A branch in the graph around it.
+
+    Parameters
+    ----------
+    graph : Graph
+    kernel : Branch
+    operands, results : sequences of Value
+    """
+
+    def __init__(
+        self, graph: Graph, kernel: Branch, operands: Sequence[Value], results: Sequence[Value]
+    ) -> None:
+        self.kernel = kernel
+        number, *given = operands
+        self.number = graph.nodes(number, ()).array.item()
+        # What the programs are given, by the number of the argument: nodes, or where they lie.
+        self.nodes = {i: graph.nodes(v, ()) for i, v in enumerate(given) if is_short(v)}
+        self.places = {
+            i: graph.place(graph.spread(v, v.shape))
+            for i, v in enumerate(given)
+            if i not in self.nodes
+        }
+        stages = [x.stage for found in self.nodes.values() for x in found.array.flat]
+        stage = max([self.number.stage, *stages, *(m.stage for m, _ in self.places.values())])
+        if not kernel.is_pure:
+            stage = graph.impure(stage)
+        # The results, by their number: nodes whose values come later, or memory.
+        self.made: dict[int, Nodes] = {}
+        self.memory: dict[int, Memory] = {}
+        for i, v in enumerate(results):
+            if is_short(v):
+                self.made[i] = later(graph, v, stage)
+                graph.put(v, *self.made[i])
+            else:
+                self.memory[i] = graph.fresh(v)
+                self.memory[i].stage = stage
+        graph.act(stage, self.emit)
+
+    def emit(self, code: Code) -> None:
+        b, number = code.b, code.number(self.number)
+        shared = {i: [code.number(x) for x in found.array.flat] for i, found in self.nodes.items()}
+        outer, ends = code.memo, list[tuple[ir.Block, list[ir.Value]]]()
+        after = b.append_basic_block()
+        with code.repeated():
+            for i, body in enumerate(self.kernel.bodies):
+                block, others = b.append_basic_block(), b.append_basic_block()
+                is_last = i == len(self.kernel.bodies) - 1
+                chosen = BIT(1) if is_last else b.fcmp_ordered("<", number, DOUBLE(i + 1))
+                b.cbranch(chosen, block, others)
+                b.position_at_end(block)
+                code.memo = {}
+                made = self._values(code, body, shared)
+                ends.append((b.block, made))
+                b.branch(after)
+                b.position_at_end(others)
+            b.unreachable()
+        code.memo = outer
+        b.position_at_end(after)
+        nodes = [x for found in self.made.values() for x in found.array.flat]
+        for k, node in enumerate(nodes):
+            phi = b.phi(DOUBLE)
+            for block, made in ends:
+                phi.add_incoming(made[k], block)
+            code.memo[id(node)] = phi
+
+    def _values(
+        self, code: Code, body: Program, shared: dict[int, list[ir.Value]]
+    ) -> list[ir.Value]:
+        """Emit one of the programs; its results in registers."""
+        given: dict[int, GivenNodes] = {}
+        for i, v in enumerate(body.arguments):
+            if i in shared:
+                given[id(v)] = in_registers(v, shared[i])
+            else:
+                memory, offset = self.places[i]
+                given[id(v)] = pointing(v, code.address(memory, offset), (memory,))
+        outputs = [
+            pointing(v, code.address(self.memory[i]), (self.memory[i],))
+            if i in self.memory
+            else None
+            for i, v in enumerate(body.outputs)
+        ]
+        graph = Graph(body, given, outputs)
+        short = [graph.nodes(v, ()) for i, v in enumerate(body.outputs) if i in self.made]
+        code.emit(graph)
+        return [code.number(x) for found in short for x in found.array.flat]
