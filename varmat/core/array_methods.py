@@ -192,20 +192,11 @@ class ArrayMethods:
     def fill(self, fill_value: Operand) -> None:
         self[...] = fill_value
 
-    def sort(
-        self,
-        axis: int = -1,
-        kind: Setting = None,
-        order: Setting = None,
-        *,
-        stable: bool | None = None,
-    ) -> None:
-        self[...] = np.sort(self, axis=axis, kind=kind, order=order, stable=stable)
+    def sort(self, *args: Setting, **kwargs: Setting) -> None:
+        self[...] = np.sort(self, *args, **kwargs)
 
-    def partition(
-        self, kth: Setting, axis: int = -1, kind: Setting = "introselect", order: Setting = None
-    ) -> None:
-        self[...] = np.partition(self, kth, axis=axis, kind=kind, order=order)
+    def partition(self, *args: Setting, **kwargs: Setting) -> None:
+        self[...] = np.partition(self, *args, **kwargs)
 
     def __array__(self, *args: Setting, **kwargs: Setting) -> Operand:
         frame = sys._getframe(1)
