@@ -327,6 +327,11 @@ class Mixture(Distribution):
     def _event(self) -> int:
         return self.components[0]._event
 
+    def _extent(self) -> tuple[Shape, int]:
+        shapes = (each._extent()[0] for each in self.components)
+        outer = np.broadcast_shapes(np.shape(self.weights)[:-1], *shapes)
+        return outer, self.components[0]._extent()[1]
+
     def _outer(self) -> Shape:
         shapes = (each._outer() for each in self.components)
         return np.broadcast_shapes(np.shape(self.weights)[:-1], *shapes)
@@ -383,6 +388,9 @@ class HiddenMarkov(Distribution):
     @property
     def is_discrete(self) -> bool:
         return self.emission.is_discrete
+
+    def _extent(self) -> tuple[Shape, int]:
+        return self.emission._extent()[0][:-1], 0  # the last axis is that of the states
 
     def log_omegas(self, y: Operand) -> Result:
         """The log density of each observation, a column, in each state, a row."""

@@ -64,6 +64,7 @@ class Located(Transform):
         if not isinstance(prior, Distribution):
             raise TypeError(_no_distribution("a prior with centred=False", prior))
         self._standard = prior.standard()
+        check_extent("the prior of a parameter with centred=False", prior, shape)
         if np.shape(self._constrain(np.zeros(shape), False)) != shape:
             raise ShapeError(f"real: the prior {prior!r} does not fit the shape {shape}!")
 
@@ -176,14 +177,43 @@ def _no_distribution(title: str, found: object) -> str:
     )
 
 
-class Stated:
-    """A distribution, or a function that makes it from parameters, named values and data."""
+def check_extent(title: str, distribution: Distribution, shape: Shape) -> None:
+    """Refuse a distribution that broadcasts beyond a shape: it would count elements that the data
+    or the parameter do not have.
+    """
+    outer, event = distribution._extent()
+    inner = shape[: max(0, len(shape) - event)]
+    more = len(outer) - len(inner)
+    for axis, size in enumerate(outer):
+        there = inner[axis - more] if axis >= more else None
+        if size in (1, there) and there is not None:
+            continue
+        counterpart = " and no counterpart" if there is None else f" instead of {there}"
+        is_column = more and (1,) in (outer[1:], inner[1:])
+        raise ShapeError(
+            f"Model: {title} has shape {outer}, but must broadcast to shape {inner}: its axis "
+            f"{axis} has length {size}{counterpart}!"
+            + " A column x becomes a vector by np.ravel(x)."
+            * bool(is_column)
+        )
 
-    def __init__(self, title: str, distribution: Prior, given: Mapping[str, Operand]) -> None:
+
+class Stated:
+    """A distribution, or a function that makes it from parameters, named values and data.
+
+    It must broadcast to the shape of the observations or of the parameter.
+    """
+
+    def __init__(
+        self, title: str, distribution: Prior, given: Mapping[str, Operand], shape: Shape
+    ) -> None:
         self.title, self.fixed, self.function = title, distribution, None
-        if not isinstance(distribution, Distribution):
-            if not callable(distribution):
-                raise TypeError(_no_distribution(title, distribution))
+        self._shape = shape
+        if isinstance(distribution, Distribution):
+            check_extent(title, distribution, shape)
+        elif not callable(distribution):
+            raise TypeError(_no_distribution(title, distribution))
+        else:
             self.function = Named(title, distribution, given, by_dict=False)
 
     @property
@@ -193,9 +223,12 @@ class Stated:
 
     def at(self, values: dict[str, Operand]) -> Distribution:
         """The distribution where parameters have these values."""
-        made = self.function(values) if self.function else self.fixed
+        if self.function is None:
+            return self.fixed
+        made = self.function(values)
         if not isinstance(made, Distribution):
             raise TypeError(_no_distribution(self.title, made))
+        check_extent(self.title, made, self._shape)
         return made
 
 
@@ -276,7 +309,7 @@ class StatedModel:
         for name, each in observed.items():
             self.parts[name] = self._part(name, each)
         self.priors = {
-            name: Stated(f"the prior of {name}", declared.prior, given)
+            name: Stated(f"the prior of {name}", declared.prior, given, transform.shape)
             for name, transform in self.parameters.items()
             if (declared := getattr(transform, "declaration", None)) and declared.prior is not None
         }
@@ -286,7 +319,7 @@ class StatedModel:
 
     def _part(self, name: str, observed: Observed) -> _Part:
         y = observed.y
-        stated = Stated(f"the distribution of {name}", observed.distribution, self._given)
+        stated = Stated(f"the distribution of {name}", observed.distribution, self._given, y.shape)
         if name in self._given:
             return _Part(stated, y, None)
         missing = np.isnan(y)
