@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.data import refuse_missing
 from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import probability
@@ -43,6 +44,8 @@ class _Bounded(Distribution):
                 f"{type(self).__name__}: base is a {type(base).__name__}, but must be a "
                 "distribution with a density of its own!"
             )
+        for title, x in {"lower": lower, "upper": upper, **base.parameters}.items():
+            refuse_missing(x, f"{type(self).__name__}: {title}")
         # It refuses what has no cumulative functions, and intervals that are empty.
         self._function = truncated(base.row, lower=lower, upper=upper)
         self.base, self.lower, self.upper = base, lower, upper
@@ -290,6 +293,7 @@ class Mixture(Distribution):
     """
 
     def __init__(self, weights: Operand, components: Sequence[Distribution]) -> None:
+        refuse_missing(weights, "Mixture: weights")
         self.components = tuple(components)
         self.weights = np.asarray(weights) if isinstance(weights, (list, tuple)) else weights
         count = len(self.components)
@@ -383,6 +387,8 @@ class HiddenMarkov(Distribution):
                 f"HiddenMarkov: emission is a {type(emission).__name__}, but must be a "
                 "distribution!"
             )
+        refuse_missing(initial, "HiddenMarkov: initial")
+        refuse_missing(transition, "HiddenMarkov: transition")
         self.initial, self.transition, self.emission = initial, transition, emission
 
     @property

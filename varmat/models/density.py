@@ -11,6 +11,7 @@ import numpy as np
 
 from varmat import html
 from varmat.core.array_methods import FLOAT64
+from varmat.core.data import refuse_missing
 from varmat.core.errors import ShapeError
 from varmat.core.variables import borrow_leaf
 from varmat.core.variables import data as plain_data
@@ -77,6 +78,8 @@ class DensityModel:
         )
         # Copies, because what is observed is added to one, and the caller may change the dict.
         given, self._arguments["data"] = dict(data or {}), dict(data or {})
+        for name, x in given.items():
+            refuse_missing(x, f"Model: {name}")
         functions, others = taken(named, callable)
         observations, parameters_by_name = taken(others, lambda x: isinstance(x, Observed))
         labels = Labelled(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.data import with_missing
 from varmat.core.errors import ShapeError
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
@@ -308,7 +309,7 @@ def _named(
             for row in found
         ]
         return {"posterior": stacked(name, rows, shape)}
-    q, size = np.asarray(draws), model.param_unc_num()
+    (q, _), size = with_missing(draws), model.param_unc_num()
     if q.ndim != 3 or q.shape[2] != size:
         raise ShapeError(
             f"{name}: draws has shape {q.shape}, but must have shape (chains, draws, {size})!"

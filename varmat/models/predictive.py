@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat import html
+from varmat.core.data import with_missing
 from varmat.core.errors import DomainError, ShapeError
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
@@ -128,7 +129,7 @@ def draws_of(
                 f"{function}: result has no {name}, but must have the parameters "
                 f"{', '.join(parameters)}!"
             )
-        x = np.asarray(found[name])
+        x, _ = with_missing(found[name])
         wanted = "(chains, draws)" if outer is None else str(outer)
         if (
             x.ndim != 2 + len(transform.shape)

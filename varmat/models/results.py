@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from varmat.core.data import with_missing
 from varmat.core.errors import ShapeError
 from varmat.interrupts import uninterrupted
 from varmat.typing import Operand, Shape
@@ -249,7 +250,7 @@ def groups_of(result: Any) -> tuple[Groups, Dims, Labels] | None:
             return result._as_arrays, result._named, result._labels
         result = result._arviz
     elif type(result) is dict:
-        return {"posterior": result}, {}, {}
+        return {"posterior": {name: with_missing(x)[0] for name, x in result.items()}}, {}, {}
     elif hasattr(result, "log_approximation"):
         return result.groups(), result.dims, result.coords
     posterior = getattr(result, "posterior", None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
+from varmat.core.data import with_missing
 from varmat.core.errors import DataError, DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import positional
@@ -97,7 +98,7 @@ class Observed:
     ) -> None:
         names, self.labels = labelled(y)
         self.names = list(dims) or names
-        self.y, self.distribution, self.missing = np.asarray(y), distribution, missing
+        self.y, self.distribution, self.missing = with_missing(y)[0], distribution, missing
         if self.y.dtype.kind not in "biuf":
             raise TypeError(
                 f"observed: y is an array of {self.y.dtype}, but must be one of real numbers!"
@@ -119,7 +120,7 @@ def labelled(x: object) -> tuple[list[str | None], list[list[Any] | None]]:
         return list(x.dims), [
             x.coords[d].values.tolist() if d in x.coords else None for d in x.dims
         ]
-    if hasattr(x, "to_numpy") and hasattr(x, "index"):
+    if hasattr(x, "to_numpy") and hasattr(x, "iloc"):
         axes = [x.index, x.columns] if hasattr(x, "columns") else [x.index]
         return [axis.name for axis in axes], [axis.tolist() for axis in axes]
     return [], []

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.data import without_missing
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar, to_matvar, to_varmat
 from varmat.core.operation import is_differentiable
@@ -298,7 +299,7 @@ def from_python(x: StanValue, kind: Type) -> StanValue:
     if is_differentiable(x):
         array = x
     else:
-        array = np.asarray(x)
+        array = without_missing(x, "a value")
         if array.size == 0 and array.ndim < axes(kind):
             array = array.reshape(array.shape + (0,) * (axes(kind) - array.ndim))
         wanted = dtype_of(kind)
