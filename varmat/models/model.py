@@ -12,6 +12,7 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.derivatives.recorded import Recorded
 from varmat.functions.checks import check_integer
+from varmat.interrupts import Attempt
 from varmat.models.callbacks import Callbacks
 from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.density import DensityModel
@@ -28,6 +29,7 @@ from varmat.models.inference_data import approximated, completed, from_draws
 from varmat.models.nuts import check_settings
 from varmat.models.pathfinder import approximate_by_paths
 from varmat.models.predictive import Predictive, Predictor, posterior_predictive, prior_predictive
+from varmat.models.results import described, tell_lost
 from varmat.models.sampling import check_executor, run_nutpie
 from varmat.models.starts import names_at, random_start, starts_of
 from varmat.models.summary import Summary, report, summarised
@@ -404,7 +406,9 @@ class Model(DensityModel):
         UserWarning
             If the log density cannot be recorded, and why: each point is then evaluated in Python.
             If there are no processes for that, and why: chains are then sampled one after the
-            other. If an interrupt leaves out generated quantities, or the log-likelihood.
+            other. If an interrupt leaves out generated quantities, or the log-likelihood; if a
+            function raises an error after sampling, or the log-likelihood would take more than 4
+            GiB, which then is left out: the warning says how to compute it later.
 
         Raises
         ------
@@ -412,9 +416,10 @@ class Model(DensityModel):
             If nutpie is not installed.
         Exception
             What a function of the model raises, with its line. A `DomainError` is none: it rejects
-            the point. Nor is a `ValueError` or an `ArithmeticError` in generated quantities during
-            adaptation, where parameters may be extreme: the draw is nan. If it was raised in
-            another process, the traceback from there is its cause.
+            the point. Nor are errors in generated quantities at draws that are kept, or a
+            `ValueError` or an `ArithmeticError` there during adaptation, where parameters may be
+            extreme: the quantities are nan. If it was raised in another process, the traceback from
+            there is its cause.
         RuntimeError
             If a process that samples a chain is killed or crashes, without an `executor`.
         TypeError
@@ -464,8 +469,13 @@ class Model(DensityModel):
         if self._likelihood is not None:
             self._likelihood.shapes(self)  # raises errors now, before draws would be lost
         groups, numbers = run_nutpie(model, starts, seed, settings, executor)
+        tell_lost(groups, 2)
         result = completed(self, groups, numbers, executor)
-        report(result, list(self._layout.parameters), progress_bar, 2)
+        with Attempt(lambda error: not isinstance(error, Warning)) as reporting:
+            report(result, list(self._layout.parameters), progress_bar, 2)
+        if reporting.error is not None:
+            text = f"the draws could not be diagnosed: {described(reporting.error)}"
+            warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=2)
         return result
 
     def to_jax(self, propto: bool = True, jacobian: bool = True) -> Function:

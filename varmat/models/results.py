@@ -38,6 +38,9 @@ Labels: TypeAlias = Mapping[str, Sequence[Any]]  # of dimensions
 Dims: TypeAlias = Mapping[str, Sequence[str]]  # the names of the dimensions of named values
 Groups: TypeAlias = dict[str, dict[str, Any]]  # of ArviZ, as plain arrays by name
 
+# A group that says at how many draws functions of the model raised errors.
+LOST = "lost"
+
 # All draws have these dimensions.
 _OF_ALL = ("chain", "draw")
 
@@ -126,6 +129,7 @@ def joined_chains(results: Mapping[int, Groups], count: int) -> tuple[Groups, li
     """
     if not results:
         raise KeyboardInterrupt
+    lost = [each.pop(LOST) for each in results.values() if LOST in each]
     lengths = {chain: draws_in(result["sample_stats"])[1] for chain, result in results.items()}
     if any(lengths.values()):
         results = {chain: result for chain, result in results.items() if lengths[chain]}
@@ -146,7 +150,31 @@ def joined_chains(results: Mapping[int, Groups], count: int) -> tuple[Groups, li
         joined[group] = {
             name: np.concatenate([part[group][name][:, :size] for part in parts]) for name in arrays
         }
+    if lost:
+        joined[LOST] = {**lost[0], "count": sum(each["count"] for each in lost)}
     return joined, list(results)
+
+
+def lost_values(errors: Sequence[BaseException]) -> dict[str, Any]:
+    """What a result says of the draws at which functions of the model raised errors."""
+    return {"count": len(errors), "first": described(errors[0])}
+
+
+def described(error: BaseException) -> str:
+    """The kind and the text of an error."""
+    return f"{type(error).__name__}: {error}"
+
+
+def tell_lost(groups: Groups, level: int) -> None:
+    """Warn of draws at which functions of the model raised errors."""
+    lost = groups.pop(LOST, None)
+    if lost is not None:
+        text = (
+            f"at {lost['count']} draws the functions of the model raised an error, the first "
+            f"{lost['first']}; transformed parameters and generated quantities are nan there. With "
+            "a function that is corrected, model.to_arviz(dict(result.posterior)) computes them"
+        )
+        warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=level + 1)
 
 
 def draws_in(group: Mapping[str, Operand]) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from varmat.derivatives.recorded import Recorded
 from varmat.models.callbacks import Callbacks
 from varmat.models.inference_data import check_dims
 from varmat.models.native_sampling import prepared
-from varmat.models.results import joined_chains
+from varmat.models.results import LOST, joined_chains, lost_values
 from varmat.typing import Settings
 
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ def run_nutpie(
     groups, numbers = joined_chains(found, count)
     if native is not None:
         groups = native.completed(groups, settings["progress_bar"])
+    if calls.lost:
+        groups[LOST] = lost_values(calls.lost)
     return groups, numbers
 
 
