@@ -143,8 +143,9 @@ class DensityModel:
         known = [*declared]
         if self._transformed:
             self._transformed.check(declared)
-            if isinstance(self._transformed, Derived):
-                known += self._transformed.functions
+        derived = self._transformed.functions if isinstance(self._transformed, Derived) else {}
+        known += derived
+        self._stated.check_order(derived)
         if is_open:
             return
         self._density.check([*known, *([LOG_LIKELIHOOD] if self._likelihood else [])])

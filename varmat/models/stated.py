@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -353,6 +354,27 @@ class StatedModel:
         for each in [*self.priors.values(), *(part.stated for part in self.parts.values())]:
             if each.function:
                 each.function.check(known)
+
+    def check_order(self, derived: Mapping[str, Named]) -> None:
+        """Raise `TypeError` if priors depend on each other in a circle, also by named values: their
+        product is then not the density of a distribution from which they could be drawn.
+        """
+        needed = {name: prior.names for name, prior in self.priors.items()}
+        needed |= {name: function.names for name, function in derived.items()}
+        while ready := [n for n, names in needed.items() if needed.keys().isdisjoint(names)]:
+            for name in ready:
+                del needed[name]
+        path = [*needed][:1]
+        while path:
+            name = next(n for n in needed[path[-1]] if n in needed)
+            if name in path:
+                circle = [*path[path.index(name) :], name]
+                steps = ", ".join(f"{a} needs {b}" for a, b in pairwise(circle))
+                raise TypeError(
+                    f"Model: the priors are in a circle ({steps}), but must be in an order in "
+                    "which each can be drawn!"
+                )
+            path.append(name)
 
     # --- densities ---
 
