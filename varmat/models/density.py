@@ -13,12 +13,14 @@ from varmat import html
 from varmat.core.array_methods import FLOAT64
 from varmat.core.data import refuse_missing
 from varmat.core.errors import ShapeError
+from varmat.core.indexing import DataIndexError
 from varmat.core.variables import borrow_leaf
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.hessians import hessian, hessian_times_vector
 from varmat.derivatives.inputs_and_outputs import recording, scalar_result
 from varmat.derivatives.recorded import Recorded, RecordedIfPossible, recorded
 from varmat.derivatives.reverse import Terms, value_and_grad
+from varmat.interrupts import Attempt
 from varmat.models.functions import Named, of_values
 from varmat.models.gradients import LogDensityGradient
 from varmat.models.graph import ModelGraph, graph_of
@@ -116,6 +118,7 @@ class DensityModel:
         self._value_and_grad = (
             Recorded(self._target, 0) if recorded else value_and_grad(self._terms)
         )
+        self._check_indices()
 
     def _transformed_of(
         self,
@@ -153,6 +156,19 @@ class DensityModel:
             if each:
                 each.check(known)
         self._stated.check(known)
+
+    def _check_indices(self) -> None:
+        """Refuse data below zero that are an index of parameters, as codes of missing groups are:
+        NumPy would take the last. Only an evaluation with variables tells.
+        """
+        if type(self)._terms is DensityModel._terms and any(
+            getattr(x, "ndim", 0)
+            and np.asarray(x).dtype.kind == "i"
+            and np.min(np.asarray(x), initial=0) < 0
+            for x in self._layout.given.values()
+        ):
+            with Attempt(lambda error: not isinstance(error, DataIndexError)):
+                self.log_density(np.zeros(self._shape))
 
     def _likelihood_of(
         self,

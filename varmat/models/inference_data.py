@@ -20,7 +20,7 @@ from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
-from varmat.models.functions import Named, never, of_values
+from varmat.models.functions import Named, generator, never, of_values
 from varmat.models.predictive import Predictive, draws_of, real_arrays, stacked
 from varmat.models.results import (
     Groups,
@@ -315,7 +315,7 @@ def from_draws(
                 name: x.values for name, x in base[LOG_LIKELIHOOD].data_vars.items()
             }
     else:
-        groups = _named(model, draws, np.random.default_rng(seed), executor)
+        groups = _named(model, draws, generator("Model.to_arviz", seed), executor)
     if model._likelihood is not None and LOG_LIKELIHOOD not in groups:
         arrays, shape = draws_of(
             "Model.to_arviz", groups.get("posterior", base), model._layout.parameters
@@ -356,7 +356,7 @@ def _named(
         raise ShapeError(
             f"{name}: draws has shape {q.shape}, but must have shape (chains, draws, {size})!"
         )
-    points = np.ascontiguousarray(q, float).reshape(-1, size)
+    points = np.ascontiguousarray(q, float).reshape(math.prod(q.shape[:2]), size)
     found = of_blocks(name, partial(_constrained, model), points, executor, rng)
     posterior = stacked(name, [row for rows, _ in found for row in rows], q.shape[:2])
     lp = np.array([value for _, values in found for value in values]).reshape(q.shape[:2])

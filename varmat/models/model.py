@@ -25,6 +25,7 @@ from varmat.models.fitting import (
     named_draws,
     recorded_if_slow,
 )
+from varmat.models.functions import generator
 from varmat.models.inference_data import approximated, completed, from_draws
 from varmat.models.nuts import check_settings
 from varmat.models.pathfinder import approximate_by_paths
@@ -179,7 +180,16 @@ class Model(DensityModel):
             return bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
 
         with np.errstate(all="ignore"):
-            return random_start(np.random.default_rng(seed), self._layout.size, accepts, model=self)
+            return random_start(
+                generator("Model.initial_point", seed), self._layout.size, accepts, model=self
+            )
+
+    def _need_parameters(self, name: str) -> None:
+        if not self._layout.parameters:
+            raise TypeError(
+                f"Model.{name}: the model has no parameters, but must have some, such as "
+                "mu=varmat.real()!"
+            )
 
     def optimize(
         self,
@@ -256,6 +266,7 @@ class Model(DensityModel):
             If the Hessian is not negative definite.
         """
         check_integer("Model.laplace", "draws", draws, 0)
+        self._need_parameters("laplace")
         start = self.initial_point(init, seed, jacobian)
         model = recorded_if_slow(self, start)
         mode = model.optimize(start, jacobian=jacobian, **options)
@@ -318,7 +329,8 @@ class Model(DensityModel):
         """
         for name, count in (("draws", draws), ("paths", paths), ("trials", trials)):
             check_integer("Model.pathfinder", name, count, 1)
-        rng = np.random.default_rng(seed)
+        self._need_parameters("pathfinder")
+        rng = generator("Model.pathfinder", seed)
         model = self._for_many_calls()
         calls = Callbacks(model, 0, starts_of(self, inits, init_radius, paths, "Model.pathfinder"))
         starts = [calls.initial_point(int(rng.integers(2**63)), path) for path in range(paths)]
@@ -464,6 +476,8 @@ class Model(DensityModel):
         settings.update(draws=draws, chains=chains, tune=tune, cores=cores)
         settings.update(progress_bar=progress_bar, keep_warmup=keep_warmup)
         check_settings(known, settings)
+        if self._generated is None:
+            self._need_parameters("sample")
         starts = starts_of(self, inits, init_radius, chains)
         model = self._for_many_calls()
         if self._likelihood is not None:
@@ -472,7 +486,7 @@ class Model(DensityModel):
         tell_lost(groups, 2)
         result = completed(self, groups, numbers, executor)
         with Attempt(lambda error: not isinstance(error, Warning)) as reporting:
-            report(result, list(self._layout.parameters), progress_bar, 2)
+            report(result, [*self._layout.parameters], progress_bar, 2, self._stated.centred)
         if reporting.error is not None:
             text = f"the draws could not be diagnosed: {described(reporting.error)}"
             warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=2)
@@ -586,7 +600,7 @@ class Model(DensityModel):
         TypeError, DomainError
             If `result` is something else, or has no draws.
         """
-        return summarised(result, var_names, rows)
+        return summarised(result, var_names, rows, self._stated.centred)
 
     def sample_posterior_predictive(
         self,
@@ -692,6 +706,7 @@ class Model(DensityModel):
         ((1, 500), (1, 500, 5))
         """
         check_integer("sample_prior_predictive", "draws", draws, 0)
+        self._need_parameters("sample_prior_predictive")
         predictor = Predictor(self, "sample_prior_predictive", seed, coords, dims)
         return prior_predictive(predictor, prior, simulate, draws, executor)
 

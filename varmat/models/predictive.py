@@ -14,7 +14,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.bounds import Dependent
-from varmat.models.functions import Named
+from varmat.models.functions import Named, generator
 from varmat.models.results import check_shapes, coordinates, groups_of, to_arviz
 from varmat.models.stated import is_located
 from varmat.typing import Function, Operand, Shape
@@ -168,7 +168,7 @@ class Predictor:
         dims: Mapping[str, Operand] | None,
     ) -> None:
         self.model, self.function = model, function
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator(function, seed)
         self.coords = {
             **model.coords,
             **{name: list(labels) for name, labels in (coords or {}).items()},

@@ -104,6 +104,8 @@ def run_nutpie(
     """Sample a model with nutpie; the draws of all chains, and their numbers."""
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
+    elif seed >= 2**64:  # nutpie takes 64 bits
+        seed = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
     calls = Callbacks(model, seed, starts, settings["tune"])
     check_dims(model, calls.shapes)
     count = settings["chains"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -16,16 +17,18 @@ from varmat.core.data import with_missing
 from varmat.core.errors import DataError, DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import positional
-from varmat.distributions.distribution import Distribution
+from varmat.distributions.distribution import Distribution, OfRow
 from varmat.functions.linalg.triangular_solves import mdivide_left_tri_low
 from varmat.models.bounds import Dependent
 from varmat.models.functions import Named
+from varmat.models.statement_checks import check_distribution, check_possible, check_statement
 from varmat.transforms import (
     Lower,
     LowerUpper,
     Ordered,
     Positive,
     PositiveOrdered,
+    Real,
     Transform,
     Upper,
 )
@@ -63,10 +66,10 @@ class Located(Transform):
 
     def __init__(self, prior: Distribution, shape: Shape) -> None:
         super().__init__(shape, shape)
-        if not isinstance(prior, Distribution):
-            raise TypeError(_no_distribution("a prior with centred=False", prior))
+        title = "the prior of a parameter with centred=False"
+        check_distribution(title, prior)
         self._standard = prior.standard()
-        check_extent("the prior of a parameter with centred=False", prior, shape)
+        check_statement(title, prior, shape)
         if np.shape(self._constrain(np.zeros(shape), False)) != shape:
             raise ShapeError(f"real: the prior {prior!r} does not fit the shape {shape}!")
 
@@ -157,6 +160,14 @@ class Labelled:
                 self.dims[name] = list(declared.dims)
         self.coords |= {name: list(labels) for name, labels in coords.items()}
         self.dims |= {n: [x] if isinstance(x, str) else list(x) for n, x in dims.items()}
+        used = {dim for names in self.dims.values() for dim in names}
+        for name in coords.keys() - used:
+            # Labels that nothing has may be those of predictions, unless one misses some.
+            for near in get_close_matches(name, used - self.coords.keys(), 1):
+                raise TypeError(
+                    f"Model: coords has {name!r}, which is no dimension, but must have dimensions: "
+                    f"did you mean {near!r}?"
+                )
 
     def sized(self, parameters: Mapping[str, Transform]) -> dict[str, Transform]:
         """The parameters, with sizes where only names of dimensions were given."""
@@ -172,51 +183,38 @@ class Labelled:
         return made
 
 
-def _no_distribution(title: str, found: object) -> str:
-    return (
-        f"Model: {title} is a {type(found).__name__}, but must be a distribution such as "
-        "varmat.distributions.Normal(0, 1), or a function that returns one!"
-    )
-
-
-def check_extent(title: str, distribution: Distribution, shape: Shape) -> None:
-    """Refuse a distribution that broadcasts beyond a shape: it would count elements that the data
-    or the parameter do not have.
-    """
-    outer, event = distribution._extent()
-    inner = shape[: max(0, len(shape) - event)]
-    more = len(outer) - len(inner)
-    for axis, size in enumerate(outer):
-        there = inner[axis - more] if axis >= more else None
-        if size in (1, there) and there is not None:
-            continue
-        counterpart = " and no counterpart" if there is None else f" instead of {there}"
-        is_column = more and (1,) in (outer[1:], inner[1:])
-        raise ShapeError(
-            f"Model: {title} has shape {outer}, but must broadcast to shape {inner}: its axis "
-            f"{axis} has length {size}{counterpart}!"
-            + " A column x becomes a vector by np.ravel(x)."
-            * bool(is_column)
-        )
-
-
 class Stated:
     """A distribution, or a function that makes it from parameters, named values and data.
 
-    It must broadcast to the shape of the observations or of the parameter.
+    Parameters
+    ----------
+    title : str
+        What it is, for messages.
+    distribution : Distribution or callable
+    given : Mapping
+        Data.
+    of : Transform or ndarray
+        The parameter or the observations, whose kind and shape it must have.
     """
 
     def __init__(
-        self, title: str, distribution: Prior, given: Mapping[str, Operand], shape: Shape
+        self,
+        title: str,
+        distribution: Prior,
+        given: Mapping[str, Operand],
+        of: Transform | np.ndarray,
     ) -> None:
         self.title, self.fixed, self.function = title, distribution, None
-        self._shape = shape
-        if isinstance(distribution, Distribution):
-            check_extent(title, distribution, shape)
-        elif not callable(distribution):
-            raise TypeError(_no_distribution(title, distribution))
-        else:
+        self._shape, self._transform = of.shape, of if isinstance(of, Transform) else None
+        self._checked: set[tuple[Any, ...] | None] = set()
+        if callable(distribution) and not isinstance(distribution, type):
             self.function = Named(title, distribution, given, by_dict=False)
+        else:
+            self._check(distribution)
+
+    def _check(self, found: Any) -> None:
+        check_distribution(self.title, found)
+        check_statement(self.title, found, self._shape, self._transform)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -227,11 +225,25 @@ class Stated:
         """The distribution where parameters have these values."""
         if self.function is None:
             return self.fixed
-        made = self.function(values)
-        if not isinstance(made, Distribution):
-            raise TypeError(_no_distribution(self.title, made))
-        check_extent(self.title, made, self._shape)
+        made: Distribution = self.function(values)
+        # A check takes as long as a small density, so that it is not made again for equal shapes.
+        seen = self._seen(made) if isinstance(made, OfRow) else None
+        if seen is None or seen not in self._checked:
+            self._check(made)
+            self._checked.add(seen)
         return made
+
+    @staticmethod
+    def _seen(made: OfRow) -> tuple[Any, ...]:
+        return (type(made), *[getattr(x, "shape", type(x)) for x in made.parameters.values()])
+
+    def log_density(self, values: dict[str, Operand], y: Operand, propto: bool) -> Result:
+        """The log density of observations or of a parameter."""
+        distribution = self.at(values)
+        try:
+            return distribution.lpdf(y, propto=propto)
+        except DataError as error:
+            raise DataError(f"Model: {self.title}: {error}") from None
 
 
 def _nothing() -> dict[str, Operand]:
@@ -270,6 +282,12 @@ class Derived(Named):
                 raise TypeError(
                     f"Model: {name} is a function that returns a parameter, but must be one such "
                     "as varmat.real(), or a function of parameters and data!"
+                )
+            if isinstance(found[name], Distribution):
+                raise TypeError(
+                    f"Model: {name} is a function that returns a {type(found[name]).__name__}, but "
+                    f"must be varmat.observed(y, ...) with it if {name} is data, or a parameter "
+                    "such as varmat.real(prior=...)!"
                 )
         return {**found, **super().named_values({**values, **found}, **options)}
 
@@ -311,7 +329,7 @@ class StatedModel:
         for name, each in observed.items():
             self.parts[name] = self._part(name, each)
         self.priors = {
-            name: Stated(f"the prior of {name}", declared.prior, given, transform.shape)
+            name: Stated(f"the prior of {name}", declared.prior, given, transform)
             for name, transform in self.parameters.items()
             if (declared := getattr(transform, "declaration", None)) and declared.prior is not None
         }
@@ -321,8 +339,10 @@ class StatedModel:
 
     def _part(self, name: str, observed: Observed) -> _Part:
         y = observed.y
-        stated = Stated(f"the distribution of {name}", observed.distribution, self._given, y.shape)
+        stated = Stated(f"the distribution of {name}", observed.distribution, self._given, y)
         if name in self._given:
+            if stated.function is None:
+                check_possible(name, stated.fixed, y)
             return _Part(stated, y, None)
         missing = np.isnan(y)
         if observed.missing is None:
@@ -347,6 +367,15 @@ class StatedModel:
     def incomplete(self) -> dict[str, np.ndarray]:
         """The observations of which some are nan."""
         return {name: part.y for name, part in self.parts.items() if part.where is not None}
+
+    @property
+    def centred(self) -> list[str]:
+        """The parameters of a hierarchy that have a non-centred form which is not used."""
+        return [
+            name
+            for name, prior in self.priors.items()
+            if isinstance(self.parameters[name], Real) and {*prior.names} - self._given.keys()
+        ]
 
     def check(self, known: Iterable[str]) -> None:
         """Raise `TypeError` if a distribution depends on something that the model does not have."""
@@ -383,13 +412,13 @@ class StatedModel:
         non-centred parameters are not among them, because they are added with it.
         """
         found = [
-            prior.at(values).lpdf(values[name], propto=propto)
+            prior.log_density(values, values[name], propto)
             for name, prior in self.priors.items()
             if not (jacobian and name in self.located)
         ]
         for name, part in self.parts.items():
             y = part.y if part.where is None else values[name]
-            found.append(part.stated.at(values).lpdf(y, propto=propto))
+            found.append(part.stated.log_density(values, y, propto))
         return found
 
     def pointwise(self, **values: Operand) -> dict[str, Operand]:
@@ -495,12 +524,18 @@ class StatedModel:
                     f"{function}: the prior of {name} is {prior!r}, but must be the same for all "
                     "elements of an ordered vector: give a function that draws all parameters!"
                 )
-            x = np.sort(x, axis=-1)
+            x = _ascending(np.sort(x, axis=-1))
         if not ends:
             return x
         inside = (x >= (-math.inf if lower is None else lower)) & (
             x <= (math.inf if upper is None else upper)
         )
+        # What is rounded to an end is moved inside, because an unconstrained point must exist.
+        if lower is not None and not is_differentiable(lower):
+            x = np.where(x == lower, np.nextafter(lower, math.inf), x)
+            x = _ascending(x) if isinstance(transform, PositiveOrdered) else x
+        if upper is not None and not is_differentiable(upper):
+            x = np.where(x == upper, np.nextafter(upper, -math.inf), x)
         if is_differentiable(x):  # a recording cannot raise, but Python is called where it has nan
             return np.where(inside, x, np.nan)
         if not np.all(inside):
@@ -510,6 +545,16 @@ class StatedModel:
                 ".truncated(lower, upper)!"
             )
         return x
+
+
+def _ascending(x: Plain) -> Plain:
+    """Sorted draws, apart where they were rounded to the same number."""
+    if is_differentiable(x):  # Python is called where a recording has nan
+        tied = np.any(x[..., 1:] <= x[..., :-1], axis=-1, keepdims=True)
+        return np.where(tied, np.nan, x)
+    for k in range(1, x.shape[-1]):
+        x[..., k] = np.maximum(x[..., k], np.nextafter(x[..., k - 1], math.inf))
+    return x
 
 
 def is_located(transform: Transform) -> bool:
