@@ -137,8 +137,8 @@ MISTAKES = {
     "a distribution without observations": (
         lambda: normal(y=lambda mu: dist.Normal(mu, 1)).log_density([0.0]),
         TypeError,
-        ("Model: y is a function that returns a Normal, but must be varmat.observed(y, ...) with it "
-        "if y is data, or a parameter such as varmat.real(prior=...)!"),
+        ("Model: y is a function that returns a Normal, but must be varmat.observed(y, ...) with "
+        "it if y is data, or a parameter such as varmat.real(prior=...)!"),
     ),
     "an interval": (
         lambda: prior(vm.real(3, prior=dist.Uniform(3, 4))),

@@ -77,6 +77,8 @@ def library(name: str, kinds: Kinds, result: Type | None) -> Callable[..., StanV
         return _with_jacobian(name)
     else:
         function = _without_run(implementation(name, kinds))
+    if result is not None and innermost(result) == types.INT:
+        return _whole_result(function, result)
     return _scalar_result(function) if result in SCALARS else function
 
 
@@ -88,6 +90,16 @@ def _scalar_result(function: Callable[..., StanValue]) -> Callable[..., StanValu
     def call(run: Evaluation, *arguments: StanValue) -> StanValue:
         found = function(run, *arguments)
         return found.item() if isinstance(found, (np.generic, np.ndarray)) else found
+
+    return call
+
+
+def _whole_result(function: Callable[..., StanValue], result: Type) -> Callable[..., StanValue]:
+    """The function with integers as its result, where NumPy makes floats of them."""
+
+    def call(run: Evaluation, *arguments: StanValue) -> StanValue:
+        found = function(run, *arguments)
+        return int(found) if result == types.INT else np.asarray(found, np.int64)
 
     return call
 
