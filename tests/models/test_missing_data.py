@@ -11,7 +11,7 @@ import pytest
 
 import varmat as vm
 import varmat.distributions as dist
-from varmat.core.data import with_missing
+from varmat.functions.missing import with_missing
 
 pandas = pytest.importorskip("pandas")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import ComplexDataError
-from varmat.core.errors import DataError, ShapeError, called
+from varmat.core.errors import ShapeError, called
 from varmat.plain_arrays import is_scipy_sparse
 
 if TYPE_CHECKING:
@@ -44,93 +43,15 @@ def data(x: object, name: str = "data") -> Plain:
     return array if array.ndim else float(array)
 
 
-def with_missing(x: object) -> tuple[np.ndarray, np.ndarray | None]:
-    """Make an array of what may have missing values, and tell where these are.
-
-    Parameters
-    ----------
-    x : array_like
-        Values are missing if they are masked, None, or the `NA` or `NaT` of pandas. A nan among
-        floats is a value.
-
-    Returns
-    -------
-    array : ndarray
-        Floats with nan for what is missing. Python objects become numbers if they all are.
-    missing : ndarray of bool or None
-        None if no value is missing.
-    """
-    if isinstance(x, (list, tuple)) and _has_masks(x):
-        pairs = [with_missing(each) for each in x]
-        array = np.stack([each for each, _ in pairs])
-        missing = np.stack([np.zeros(a.shape, bool) if m is None else m for a, m in pairs])
-    elif isinstance(x, np.ndarray) and _has_masks([x]):
-        array, missing = np.asarray(x.data), np.ma.getmaskarray(x)
-    else:
-        array = np.asarray(x)
-        missing = _nulls(x, array)
-    if array.dtype.kind == "O":
-        there = np.array(array[~missing].tolist())
-        if there.ndim != 1 or (there.size and there.dtype.kind not in "biuf"):
-            return array, None
-        array = np.where(missing, np.nan, array) if missing.any() else there.reshape(array.shape)
-    if not missing.any():
-        return array, None
-    if array.dtype.kind in "biufO":
-        array = np.where(missing, np.nan, array).astype(float)
-    return array, missing
-
-
-def without_missing(x: object, name: str) -> np.ndarray:
-    """Make an array of what must not have missing values."""
-    array, missing = with_missing(x)
-    if missing is not None:
-        index = ", ".join(map(str, np.argwhere(missing)[0]))
-        raise DataError(f"{name}{f'[{index}]' if index else ''} is missing, but must be a number!")
-    return array
-
-
-def refuse_missing(x: object, name: str) -> None:
-    """Refuse missing values in what goes on as it is."""
-    if (
-        isinstance(x, (list, tuple))
-        or hasattr(x, "to_numpy")
-        or (isinstance(x, np.ndarray) and (x.dtype.kind == "O" or _has_masks([x])))
-    ):
-        try:
-            without_missing(x, name)
-        except DataError:
-            raise
-        except (TypeError, ValueError):
-            return  # variables among the elements, or parts of different shapes
-
-
-def _has_masks(parts: Iterable[object]) -> bool:
-    """Whether one of the parts, or of their own parts, is a masked array."""
-    masked = sys.modules.get("numpy.ma")  # not imported with NumPy
-    return masked is not None and any(
-        isinstance(x, masked.MaskedArray) or (isinstance(x, (list, tuple)) and _has_masks(x))
-        for x in parts
-    )
-
-
-def _nulls(x: Any, array: np.ndarray) -> np.ndarray:
-    """Where tables have no value, and arrays of Python objects."""
-    if array.dtype.kind == "O":
-        pandas = sys.modules.get("pandas")
-        flat = [e is None or (pandas is not None and pandas.isna(e) is True) for e in array.flat]
-        return np.reshape(np.array(flat, bool), array.shape)
-    if array.ndim == 2 and hasattr(x, "iloc"):
-        columns = (_nulls(x.iloc[:, i], array[:, i]) for i in range(array.shape[1]))
-        return np.stack([*columns], axis=1) if array.size else np.zeros(array.shape, bool)
-    # The dtypes that pandas has of its own, arrays of Arrow, series of polars.
-    find = None if isinstance(getattr(x, "dtype", None), np.dtype) else getattr(x, "isna", None)
-    find = find or getattr(x, "is_null", None)
-    return np.zeros(array.shape, bool) if find is None else np.asarray(find(), bool)
+def has_masks(x: object) -> bool:
+    """Whether something is a masked array, or a list with one in it."""
+    if isinstance(x, (list, tuple)):
+        return "numpy.ma" in sys.modules and any(map(has_masks, x))  # not imported with NumPy
+    return isinstance(x, np.ndarray) and hasattr(x, "mask")
 
 
 def refuse_masks_and_matrices(x: object, name: str) -> None:
-    if _has_masks([x]):
+    if has_masks(x):
         text = "a masked array, but must be real numbers without a mask; use x.compressed() or "
         raise TypeError(called(f"{name} is {text}x.filled(value)"))
     if isinstance(x, np.matrix):  # its * and its shapes would mean something else on variables

@@ -8,8 +8,6 @@ the old values back, so that rules of earlier entries see the values they were c
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -18,64 +16,20 @@ import numpy as np
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.data import data, refuse_masks_and_matrices
 from varmat.core.dispatch import Standing
-from varmat.core.errors import DataError, ShapeError, TapeError
+from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import ALWAYS, Rule, join
 from varmat.core.variables import ARRAYS, VARIABLES, Var, VarMat, View, make_result, make_view, new
 from varmat.plain_arrays import apart, is_basic, last_writers
 
 if TYPE_CHECKING:
-    from varmat.typing import Function, Index, Operand, Shape
+    from varmat.typing import Function, Index, Operand
 
 float64 = np.float64
 
 
-class NamedData(threading.local):
-    """The data of the model whose function runs in this thread, by name."""
-
-    given: Mapping[str, object] = {}
-
-    def refuse(self, index: Index, shape: Shape, error: Exception | None = None) -> None:
-        """Refuse data of the model as an index, by name, if they are floats or texts, below 0, or
-        too large. NumPy's error does not name them, and takes elements from the end.
-        """
-        for axis, part in enumerate(index if isinstance(index, tuple) else (index,)):
-            for name, x in self.given.items():
-                if x is not part or not np.ndim(x):
-                    continue
-                places, text = np.asarray(x), ""
-                if places.dtype.kind not in "biu":
-                    text = f"{name} has dtype {places.dtype}, but must be integers"
-                elif np.any(bad := places < 0) and places.dtype.kind == "i":
-                    text = f"{_first(name, places, bad)}, but must not be below 0"
-                elif error is not None and axis < len(shape):
-                    bad = places >= shape[axis]
-                    if np.any(bad):
-                        text = f"{_first(name, places, bad)}, but must be below {shape[axis]}"
-                if text:
-                    raise DataIndexError(
-                        f"Model: {text}, because it is an index of an array of shape {shape}!"
-                    ) from None
-
-
-class DataIndexError(DataError, IndexError):
-    """Data of a model are no index."""
-
-
-def _first(name: str, places: np.ndarray, bad: np.ndarray) -> str:
-    index = tuple(np.argwhere(bad)[0])
-    return f"{name}[{', '.join(map(str, index))}] is {places[index]}"
-
-
-named_data = NamedData()
-
-
 def getitem(self: VarMat, index: Index) -> Operand:
     """NumPy's indexing: views for basic indices, one gather for others."""
-    try:
-        val = self._val[index]
-    except IndexError as error:
-        named_data.refuse(index, self.shape, error)
-        raise
+    val = self._val[index]
     kind = type(index)
     if kind is slice or (type(val) is not float64 and val.ndim and is_basic(index)):
         return make_view(self, itemgetter(index), val)
@@ -85,8 +39,6 @@ def getitem(self: VarMat, index: Index) -> Operand:
         result._val, result._adj, result._tape = float(val), None, tape
         tape.append((ELEMENT, result, self, index))
     else:
-        if named_data.given:
-            named_data.refuse(index, self.shape)
         result = make_result(val, tape)
         tape.append((GATHER, result, self, frozen(index)))
     return result

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.data import refuse_missing
 from varmat.core.errors import ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import probability
@@ -19,6 +18,7 @@ from varmat.densities.random_numbers.row import Source, aligned, wanted_shape
 from varmat.densities.truncated import truncated
 from varmat.distributions.distribution import DensityTerms, Distribution, OfRow, total
 from varmat.functions.arrays.exponentials import logsumexp
+from varmat.functions.missing import refuse_missing
 from varmat.typing import Function, Operand, Plain, Result, Shape
 
 __all__ = ["Censored", "HiddenMarkov", "Mixture", "Truncated"]

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import final
 
-from varmat.core.data import refuse_missing
 from varmat.core.errors import ShapeError
+from varmat.functions.missing import refuse_missing
 from varmat.transforms import Transform
 from varmat.typing import Function, Index, Operand, Result, Shape
 

@@ -11,10 +11,9 @@ import numpy as np
 
 from varmat import html
 from varmat.core.array_methods import FLOAT64
-from varmat.core.data import refuse_missing
 from varmat.core.errors import ShapeError
-from varmat.core.indexing import DataIndexError
-from varmat.core.variables import borrow_leaf
+from varmat.core.tape import nested
+from varmat.core.variables import borrow_leaf, var
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.hessians import hessian, hessian_times_vector
 from varmat.derivatives.inputs_and_outputs import recording, scalar_result
@@ -24,13 +23,14 @@ from varmat.interrupts import Attempt
 from varmat.models.functions import Named, of_values
 from varmat.models.gradients import LogDensityGradient
 from varmat.models.graph import ModelGraph, graph_of
+from varmat.models.indices import below_zero, check_indices
 from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood
+from varmat.models.labels import Labelled
 from varmat.models.layout import Layout, indexed
 from varmat.models.results import check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
 from varmat.models.stated import (
     Derived,
-    Labelled,
     Observed,
     StatedModel,
     check_dicts,
@@ -80,8 +80,6 @@ class DensityModel:
         )
         # Copies, because what is observed is added to one, and the caller may change the dict.
         given, self._arguments["data"] = dict(data or {}), dict(data or {})
-        for name, x in given.items():
-            refuse_missing(x, f"Model: {name}")
         functions, others = taken(named, callable)
         observations, parameters_by_name = taken(others, lambda x: isinstance(x, Observed))
         labels = Labelled(
@@ -158,17 +156,15 @@ class DensityModel:
         self._stated.check(known)
 
     def _check_indices(self) -> None:
-        """Refuse data below zero that are an index of parameters, as codes of missing groups are:
-        NumPy would take the last. Only an evaluation with variables tells.
+        """Refuse data below 0 that are an index of parameters, as codes of missing groups are. An
+        evaluation tells, which is made only if there are such data.
         """
-        if type(self)._terms is DensityModel._terms and any(
-            getattr(x, "ndim", 0)
-            and np.asarray(x).dtype.kind == "i"
-            and np.min(np.asarray(x), initial=0) < 0
-            for x in self._layout.given.values()
-        ):
-            with Attempt(lambda error: not isinstance(error, DataIndexError)):
-                self.log_density(np.zeros(self._shape))
+        data = below_zero(self._layout.given)
+        if data and type(self)._terms is DensityModel._terms:
+            with nested() as tape:
+                with Attempt(), np.errstate(all="ignore"):
+                    self._target(var(np.zeros(self._shape)), True, True)
+                check_indices(data, tape)
 
     def _likelihood_of(
         self,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from varmat.core.data import data
-from varmat.core.indexing import DataIndexError, named_data
 from varmat.core.tape import nested
 from varmat.core.variables import var
 from varmat.functions.checks import check_integer
 from varmat.interrupts import Attempt, Noted
+from varmat.models.indices import refuse_index
 from varmat.typing import Function, Operand, Result
 
 # What a function may take besides parameters and data.
@@ -100,16 +100,16 @@ class Named:
         return all(name in values or name in self._given for name in self._required)
 
     def __call__(self, values: dict[str, Operand], **options: Any) -> Result:
-        before, named_data.given = named_data.given, self._given
         try:
             return self._called(values, options)
-        except IndexError:
-            # NumPy does not name data that are no index of plain values; variables do.
-            with Attempt(lambda error: not isinstance(error, DataIndexError)), nested():
+        except IndexError as error:
+            refuse_index(self._given, error)
+            # Of plain values NumPy raised it, which does not say for which index.
+            with Attempt() as again, nested():
                 self._called({name: var(data(x)) for name, x in values.items()}, options)
+            if isinstance(again.error, IndexError):
+                refuse_index(self._given, again.error)
             raise
-        finally:
-            named_data.given = before
 
     def _called(self, values: dict[str, Operand], options: dict[str, Any]) -> Result:
         by_dict = self._takes_dict(values)

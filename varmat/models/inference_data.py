@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.data import with_missing
 from varmat.core.errors import ShapeError
+from varmat.functions.missing import with_missing
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
@@ -225,15 +225,16 @@ def beside(
 ) -> Groups:
     """The groups that a model has beside draws: log-likelihood, if there are draws, and data."""
     groups: Groups = {}
-    if model._likelihood is not None and arrays is not None and _fits(model, math.prod(shape)):
-        terms = model._likelihood.of_draws(model, arrays, shape, allows, executor)
+    likelihood = model._likelihood
+    if likelihood and arrays is not None and _fits(model, likelihood, math.prod(shape)):
+        terms = likelihood.of_draws(model, arrays, shape, allows, executor)
         groups = {LOG_LIKELIHOOD: terms} if terms else {}
     return groups | of_data(model, model.observed or groups.get(LOG_LIKELIHOOD, {}))
 
 
-def _fits(model: Model, draws: int) -> bool:
+def _fits(model: Model, likelihood: LogLikelihood, draws: int) -> bool:
     """Whether the pointwise log-likelihood is small enough to be made unasked; warns if not."""
-    terms = sum(map(math.prod, model._likelihood.shapes(model).values()))
+    terms = sum(math.prod(shape) for shape in likelihood.shapes(model).values())
     if 8 * terms * draws <= LARGEST:
         return True
     text = (

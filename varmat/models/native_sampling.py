@@ -171,8 +171,8 @@ class NativeModel:
                 del result[group][_POINT]
         elif self._refused:
             draws = result["posterior"]
-            count = sum(map(self._is_refused, self._rows({n: draws[n] for n in self._made})))
-            self._calls.lost += self._refused[:1] * count
+            rows = self._rows({name: draws[name] for name in self._made})
+            self._calls.lost += self._refused[:1] * sum(map(self._is_refused, rows))
         return result
 
     @staticmethod

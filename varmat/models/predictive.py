@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat import html
-from varmat.core.data import with_missing
 from varmat.core.errors import DomainError, ShapeError
+from varmat.functions.missing import with_missing
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.bounds import Dependent

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from varmat.core.data import with_missing
 from varmat.core.errors import ShapeError
+from varmat.functions.missing import with_missing
 from varmat.interrupts import uninterrupted
 from varmat.typing import Operand, Shape
 

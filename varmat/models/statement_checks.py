@@ -102,7 +102,7 @@ def _check_factors(title: str, distribution: Distribution) -> None:
     """
     if type(distribution).__name__.endswith("Cholesky"):
         for name, x in distribution._parts().items():
-            value = getattr(x, "_val", x)
+            value: Any = getattr(x, "_val", x)
             if name.startswith("L") and np.ndim(value) > 1 and np.triu(value, 1).any():
                 raise DataError(
                     f"Model: {title} has a matrix {name} with numbers above the diagonal, but must "

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.data import without_missing
 from varmat.core.errors import DataError, ShapeError
+from varmat.functions.missing import without_missing
 from varmat.stan.errors import nearest
 from varmat.stan.types import Tuple, Type
 from varmat.stan.values import dtype_of

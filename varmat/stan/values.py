@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.data import without_missing
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import MatVar, to_matvar, to_varmat
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import Var, VarMat
 from varmat.functions.checks import is_watched
+from varmat.functions.missing import without_missing
 from varmat.stan import types
 from varmat.stan.types import ArrayType, Tuple, Type
 from varmat.typing import Shape

@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from varmat.core import dispatch
 from varmat.core.data import refuse_masks_and_matrices
-from varmat.core.indexing import frozen, named_data
+from varmat.core.indexing import frozen
 from varmat.core.matvar import MatVar, object_array
 from varmat.core.operation import as_operand, operation
 from varmat.core.variables import Var
@@ -33,13 +33,7 @@ def take(
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))
     # NumPy, applied to the places, says which are meant, and refuses wrong ones.
-    try:
-        places = np.arange(a.shape[axis]).take(indices, mode=mode)
-    except (IndexError, TypeError, ValueError) as error:
-        named_data.refuse(indices, a.shape[axis:], error)
-        raise
-    if named_data.given:
-        named_data.refuse(indices, a.shape[axis:])
+    places = np.arange(a.shape[axis]).take(indices, mode=mode)
     return delivered(np.take, out, a[(slice(None),) * axis + (places,)] if axis else a[places])
 
 
