@@ -67,7 +67,7 @@ def test_problems():
         "max_depth": "2 of 100 draws ended at max_depth, which is slow, but not wrong: scale",
         "e_bfmi": "E-BFMI is 0.24, below 0.3, in chains 0, 1, so the tails are explored slowly",
         "r_hat": "chains do not agree, r_hat is above 1.01: a 1.50; draw longer",
-        "ess": "fewer than 100 effective draws for each chain: a 20; draw longer",
+        "ess": "fewer than 200 effective draws, 100 for each chain: a 20; draw longer",
     }
     assert list(found) == list(begins)
     for name, begin in begins.items():

@@ -279,14 +279,35 @@ def test_error_where_the_recording_does_not_hold():
         ("transformed_parameters", IndexError),
     ],
 )
-def test_errors_at_draws(of, error):
+def test_errors_at_draws_lose_no_draws(of, error):
     def values(x):
         if isinstance(x, float) and x > 1.0:  # a float is no variable
             raise error("far out")
         return {"t": [x]}
 
-    with pytest.raises(error, match="far out"):
-        vm.Model(lambda x: -0.5 * x * x, x=vm.real(), **{of: values}).sample(**SETTINGS)
+    def whole(x):
+        return {"t": [x]}
+
+    def make(function):
+        return vm.Model(lambda x: -0.5 * x * x, x=vm.real(), **{of: function})
+
+    with pytest.warns(
+        UserWarning, match=rf"draws the .* the first {error.__name__}: far out"
+    ) as said:
+        result = make(values).sample(**SETTINGS)
+    assert said[0].filename == __file__
+    expected = make(whole).sample(**SETTINGS)
+    count = 0
+    for group in ("posterior", "warmup_posterior"):
+        found = result[group]
+        np.testing.assert_array_equal(found["x"], expected[group]["x"])
+        far = found["x"].values > 1.0
+        np.testing.assert_array_equal(np.isnan(found["t"].values[..., 0]), far)
+        # A ValueError is forgiven during the adaptation.
+        count += far.sum() if group == "posterior" or error is IndexError else 0
+    assert f"at {count} draws" in str(said[0].message)
+    made = make(whole).to_arviz(dict(result.posterior)).posterior
+    np.testing.assert_array_equal(made["t"], expected.posterior["t"])
 
 
 def test_values_that_are_refused_during_adaptation_only(monkeypatch):
@@ -321,8 +342,10 @@ def test_values_that_are_refused_at_draws_that_are_kept(quantities):
         transformed_parameters=values,
         generated_quantities=quantities,
     )
-    with pytest.raises(vm.DomainError, match="has no logarithm"):
-        model.sample(**SETTINGS, inits={"x": 3.0}, init_radius=2.0)
+    with pytest.warns(UserWarning, match="draws the .* the first DomainError: .* has no logarithm"):
+        found = model.sample(**SETTINGS, inits={"x": 3.0}, init_radius=2.0).posterior
+    np.testing.assert_array_equal(np.isnan(found["t"]), found["x"] < 0.0)
+    assert np.isfinite(found["x"]).all()
 
 
 def test_python_is_called_where_a_value_is_not_finite(monkeypatch):

@@ -99,7 +99,8 @@ def test_error_at_a_draw_is_kept():
     values = calls.make_expand()(np.array([0.3]))
     assert {name: value.shape for name, value in values.items()} == calls.shapes
     assert np.all(np.isnan(values["replicate"]))
-    assert type(calls.failures[0]) is IndexError
+    assert values["x"] == 0.3
+    assert type(calls.lost[0]) is IndexError
 
 
 def test_quantity_that_cannot_be_at_extreme_values():
@@ -112,9 +113,10 @@ def test_quantity_that_cannot_be_at_extreme_values():
     expand = calls.make_expand()
     assert np.all(expand(np.zeros(2))["replicate"] >= 0.0)
     assert np.all(np.isnan(expand(np.array([2.0, 0.0]))["replicate"]))
-    assert not calls.failures
+    assert not calls.lost
     expand(np.array([2.0, 0.0]))
-    assert "lam value too large" in str(calls.failures[0])
+    assert "lam value too large" in str(calls.lost[0])
+    assert not calls.failures
 
 
 def test_quantity_that_can_be_nowhere():
@@ -146,8 +148,8 @@ def test_quantities_of_other_shapes_are_refused(quantities, message):
     )
     values = calls.make_expand()(np.array([1.5]))  # the shapes are those at 0.5
     assert {name: value.shape for name, value in values.items()} == calls.shapes
-    (failure,) = calls.failures
-    assert re.search(message, str(failure))
+    (error,) = calls.lost
+    assert re.search(message, str(error))
 
 
 class Sampler:

@@ -321,6 +321,30 @@ def test_a_model_is_calibrated_by_its_own_statement():
             "^Model: a takes 'b', but must take parameters and data",
         ),
         (
+            lambda: vm.Model(
+                a=vm.real(prior=lambda b: dist.Normal(b, 1)),
+                b=vm.real(prior=lambda a: dist.Normal(a, 1)),
+                c=vm.real(prior=lambda a: dist.Normal(a, 1)),
+            ),
+            TypeError,
+            r"^Model: the priors are in a circle \(a needs b, b needs a\), but must be in an order",
+        ),
+        (
+            lambda: vm.Model(
+                c=vm.real(prior=lambda a: dist.Normal(a, 1)),
+                a=vm.real(prior=lambda twice: dist.Normal(twice, 1)),
+                twice=lambda b: 2 * b,
+                b=vm.real(prior=lambda a: dist.Normal(a, 1)),
+            ),
+            TypeError,
+            r"^Model: the priors are in a circle \(a needs twice, twice needs b, b needs a\), but",
+        ),
+        (
+            lambda: vm.Model(a=vm.real(3, prior=lambda a: dist.Normal(np.mean(a), 1))),
+            TypeError,
+            r"^Model: the priors are in a circle \(a needs a\), but must be in an order",
+        ),
+        (
             lambda: vm.observed(["a"], dist.Normal(0, 1)),
             TypeError,
             "^observed: y is an array of <U1, but must be one of real numbers!",
@@ -348,6 +372,23 @@ def test_a_model_is_calibrated_by_its_own_statement():
 def test_mistakes(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_what_is_no_circle():
+    y = np.array([1.0, np.nan, 2.0])
+    model = vm.Model(
+        b=vm.positive(prior=lambda a: dist.Normal(a, 1)),
+        a=vm.interval(0, lambda b: b, prior=dist.Uniform(0, 1)),
+        # The density of each observation, given the one before it.
+        y=vm.observed(y, lambda a, y: dist.Normal(a * np.append(0.0, y[:-1]), 1), missing=vm.real),
+    )
+    q = np.array([0.3, -0.2, 1.5])
+    values = model.constrain(q)
+    a, b = values["a"], values["b"]
+    expected = vm.normal_lpdf(b, a, 1) + vm.normal_lpdf(
+        [1.0, 1.5, 2.0], a * np.array([0, 1, 1.5]), 1
+    )
+    assert model.log_density(q, propto=False, jacobian=False) == pytest.approx(expected)
 
 
 def test_other_data_for_the_same_model():

@@ -27,7 +27,7 @@ def data(x: object, name: str = "data") -> Plain:
     """
     if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim:
         return x
-    _refuse_masks_and_matrices(x, name)
+    refuse_masks_and_matrices(x, name)
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -43,9 +43,15 @@ def data(x: object, name: str = "data") -> Plain:
     return array if array.ndim else float(array)
 
 
-def _refuse_masks_and_matrices(x: object, name: str) -> None:
-    masked = sys.modules.get("numpy.ma")  # not imported with NumPy
-    if masked is not None and isinstance(x, masked.MaskedArray):
+def has_masks(x: object) -> bool:
+    """Whether something is a masked array, or a list with one in it."""
+    if isinstance(x, (list, tuple)):
+        return "numpy.ma" in sys.modules and any(map(has_masks, x))  # not imported with NumPy
+    return isinstance(x, np.ndarray) and hasattr(x, "mask")
+
+
+def refuse_masks_and_matrices(x: object, name: str) -> None:
+    if has_masks(x):
         text = "a masked array, but must be real numbers without a mask; use x.compressed() or "
         raise TypeError(called(f"{name} is {text}x.filled(value)"))
     if isinstance(x, np.matrix):  # its * and its shapes would mean something else on variables

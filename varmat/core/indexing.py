@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
-from varmat.core.data import data
+from varmat.core.data import data, refuse_masks_and_matrices
 from varmat.core.dispatch import Standing
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.tape import ALWAYS, Rule, join
@@ -152,6 +152,7 @@ def frozen(index: Index) -> Index:
         return index
     if isinstance(index, tuple):
         return tuple(map(frozen, index))
+    refuse_masks_and_matrices(index, "getitem: the index")
     # An empty list holds places; NumPy would make an array of floats of it.
     return np.array(index, np.intp if isinstance(index, list) and not np.size(index) else None)
 

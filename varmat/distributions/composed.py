@@ -18,6 +18,7 @@ from varmat.densities.random_numbers.row import Source, aligned, wanted_shape
 from varmat.densities.truncated import truncated
 from varmat.distributions.distribution import DensityTerms, Distribution, OfRow, total
 from varmat.functions.arrays.exponentials import logsumexp
+from varmat.functions.missing import refuse_missing
 from varmat.typing import Function, Operand, Plain, Result, Shape
 
 __all__ = ["Censored", "HiddenMarkov", "Mixture", "Truncated"]
@@ -43,6 +44,8 @@ class _Bounded(Distribution):
                 f"{type(self).__name__}: base is a {type(base).__name__}, but must be a "
                 "distribution with a density of its own!"
             )
+        for title, x in {"lower": lower, "upper": upper, **base.parameters}.items():
+            refuse_missing(x, f"{type(self).__name__}: {title}")
         # It refuses what has no cumulative functions, and intervals that are empty.
         self._function = truncated(base.row, lower=lower, upper=upper)
         self.base, self.lower, self.upper = base, lower, upper
@@ -290,6 +293,7 @@ class Mixture(Distribution):
     """
 
     def __init__(self, weights: Operand, components: Sequence[Distribution]) -> None:
+        refuse_missing(weights, "Mixture: weights")
         self.components = tuple(components)
         self.weights = np.asarray(weights) if isinstance(weights, (list, tuple)) else weights
         count = len(self.components)
@@ -326,6 +330,11 @@ class Mixture(Distribution):
     @property
     def _event(self) -> int:
         return self.components[0]._event
+
+    def _extent(self) -> tuple[Shape, int]:
+        shapes = (each._extent()[0] for each in self.components)
+        outer = np.broadcast_shapes(np.shape(self.weights)[:-1], *shapes)
+        return outer, self.components[0]._extent()[1]
 
     def _outer(self) -> Shape:
         shapes = (each._outer() for each in self.components)
@@ -378,11 +387,16 @@ class HiddenMarkov(Distribution):
                 f"HiddenMarkov: emission is a {type(emission).__name__}, but must be a "
                 "distribution!"
             )
+        refuse_missing(initial, "HiddenMarkov: initial")
+        refuse_missing(transition, "HiddenMarkov: transition")
         self.initial, self.transition, self.emission = initial, transition, emission
 
     @property
     def is_discrete(self) -> bool:
         return self.emission.is_discrete
+
+    def _extent(self) -> tuple[Shape, int]:
+        return self.emission._extent()[0][:-1], 0  # the last axis is that of the states
 
     def log_omegas(self, y: Operand) -> Result:
         """The log density of each observation, a column, in each state, a row."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from varmat.densities.density import Density
+from varmat.densities.density import Density, StructuredDensity
+from varmat.densities.lkj import lkj_cov_lpdf
 from varmat.densities.multi_normal import multi_normal_cholesky_lpdf
 from varmat.densities.normal import std_normal_lpdf
 from varmat.densities.univariate import Univariate
@@ -94,6 +95,12 @@ class Distribution(ABC):
     def _outer(self) -> Shape:
         """The shape to which the parameters broadcast, without the axes of one draw."""
         return ()
+
+    def _extent(self) -> tuple[Shape, int]:
+        """The shape of the observations to which the distribution broadcasts, without the axes of
+        one of them, and the number of these axes.
+        """
+        return self._outer(), self._event
 
     def _seen(self, y: Plain) -> dict[str, Plain]:
         """Arguments of the generator that are seen in observations."""
@@ -318,6 +325,13 @@ class OfRow(Distribution):
 
     def _outer(self) -> Shape:
         return np.broadcast_shapes(*self._outers())
+
+    def _extent(self) -> tuple[Shape, int]:
+        if "_glm_" in self.row.name:
+            return np.shape(self.parameters["X"])[:1], 0
+        if not isinstance(self.row, StructuredDensity):
+            return np.broadcast_shapes(*map(np.shape, self.parameters.values())), 0
+        return super()._extent() if self.row is not lkj_cov_lpdf else ((), 2)
 
     def _seen(self, y: Plain) -> dict[str, Plain]:
         arguments = self._generator.arguments

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import final
 
 from varmat.core.errors import ShapeError
+from varmat.functions.missing import refuse_missing
 from varmat.transforms import Transform
 from varmat.typing import Function, Index, Operand, Result, Shape
 
@@ -93,4 +94,6 @@ def with_bounds(
     make: Callable[..., Transform], bounds: tuple[Operand, ...], shape: Shape
 ) -> Transform:
     """A transform of this shape whose bounds may be functions."""
+    for bound in bounds:
+        refuse_missing(bound, f"{make.__name__}: a bound")
     return Dependent(make, bounds, shape) if any(map(callable, bounds)) else make(*bounds, shape)

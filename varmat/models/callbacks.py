@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.errors import DomainError
+from varmat.interrupts import Attempt, from_signal
 from varmat.models.functions import of_values, recoverable
 from varmat.models.nuts import library, variables
 from varmat.models.results import check_shapes
@@ -51,6 +52,8 @@ class Callbacks:
         Of all named values at a draw.
     failures : list of BaseException
         Errors other than refusals of a point, in the order in which they came.
+    lost : list of Exception
+        Errors in values at draws that are kept: the values are nan there.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Callbacks:
         self.tune = tune
         self.shapes: dict[str, Shape] = model.shapes(include_tp=True, include_gq=True)
         self.failures: list[BaseException] = []
+        self.lost: list[Exception] = []
         self.expansions = count(chain)
 
     @contextmanager
@@ -161,12 +165,21 @@ class Callbacks:
                 check_shapes("Model.sample", values, self.shapes)
             # Any, as above.
             except BaseException as error:
-                if draws > self.tune or not of_values(error):
+                if draws > self.tune and isinstance(error, Exception) and not from_signal(error):
+                    self.lost.append(error)
+                elif not of_values(error):
                     self.failures.append(error)
-                values = {name: np.full(shape, np.nan) for name, shape in self.shapes.items()}
+                values = self.parameters_only(q)
             return {name: np.asarray(values[name]) for name in self.shapes}
 
         return expand
+
+    def parameters_only(self, q: np.ndarray) -> dict[str, Any]:
+        """The parameters at a draw, with nan for what follows from them."""
+        values: dict[str, Any] = {name: np.full(s, np.nan) for name, s in self.shapes.items()}
+        with Attempt(), np.errstate(all="ignore"):
+            values |= self.model.constrain(q)
+        return values
 
     def compiled(self, start: Callable[[int], np.ndarray]) -> Any:
         """The model as nutpie takes it; `start` gives the start of the chain."""

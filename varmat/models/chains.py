@@ -35,7 +35,7 @@ from varmat.models import progress
 from varmat.models.callbacks import Callbacks
 from varmat.models.native_sampling import prepared
 from varmat.models.nuts import Chain, library
-from varmat.models.results import optional
+from varmat.models.results import LOST, lost_values, optional
 from varmat.parallel.shares import here
 from varmat.programs.run.threads import one_blas_thread, processors
 from varmat.typing import Settings
@@ -131,7 +131,10 @@ class Job:
             result, is_complete = self.sampled(native or calls, calls, chain, calls.board, tick)
         finally:
             here.release(calls.thread)
-        return result if native is None else native.completed(result), is_complete
+        result = result if native is None else native.completed(result)
+        if calls.lost:
+            result[LOST] = lost_values(calls.lost)
+        return result, is_complete
 
     @one_blas_thread()
     def sampled(

@@ -12,22 +12,25 @@ import numpy as np
 from varmat import html
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError
-from varmat.core.variables import borrow_leaf
+from varmat.core.tape import nested
+from varmat.core.variables import borrow_leaf, var
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.hessians import hessian, hessian_times_vector
 from varmat.derivatives.inputs_and_outputs import recording, scalar_result
 from varmat.derivatives.recorded import Recorded, RecordedIfPossible, recorded
 from varmat.derivatives.reverse import Terms, value_and_grad
+from varmat.interrupts import Attempt
 from varmat.models.functions import Named, of_values
 from varmat.models.gradients import LogDensityGradient
 from varmat.models.graph import ModelGraph, graph_of
+from varmat.models.indices import below_zero, check_indices
 from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood
+from varmat.models.labels import Labelled
 from varmat.models.layout import Layout, indexed
 from varmat.models.results import check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
 from varmat.models.stated import (
     Derived,
-    Labelled,
     Observed,
     StatedModel,
     check_dicts,
@@ -113,6 +116,7 @@ class DensityModel:
         self._value_and_grad = (
             Recorded(self._target, 0) if recorded else value_and_grad(self._terms)
         )
+        self._check_indices()
 
     def _transformed_of(
         self,
@@ -140,8 +144,9 @@ class DensityModel:
         known = [*declared]
         if self._transformed:
             self._transformed.check(declared)
-            if isinstance(self._transformed, Derived):
-                known += self._transformed.functions
+        derived = self._transformed.functions if isinstance(self._transformed, Derived) else {}
+        known += derived
+        self._stated.check_order(derived)
         if is_open:
             return
         self._density.check([*known, *([LOG_LIKELIHOOD] if self._likelihood else [])])
@@ -149,6 +154,17 @@ class DensityModel:
             if each:
                 each.check(known)
         self._stated.check(known)
+
+    def _check_indices(self) -> None:
+        """Refuse data below 0 that are an index of parameters, as codes of missing groups are. An
+        evaluation tells, which is made only if there are such data.
+        """
+        data = below_zero(self._layout.given)
+        if data and type(self)._terms is DensityModel._terms:
+            with nested() as tape:
+                with Attempt(), np.errstate(all="ignore"):
+                    self._target(var(np.zeros(self._shape)), True, True)
+                check_indices(data, tape)
 
     def _likelihood_of(
         self,

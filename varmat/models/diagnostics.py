@@ -164,6 +164,7 @@ def problems(
     draws: int,
     stats: Mapping[str, Operand],
     finite: np.ndarray,
+    centred: Sequence[str] = (),
 ) -> dict[str, str]:
     """Reasons not to trust draws, each with what to do.
 
@@ -178,7 +179,12 @@ def problems(
         Statistics of the sampler, as far as there are any.
     finite : ndarray of bool
         Whether all draws of an element are finite.
+    centred : sequence of str
+        The parameters that have a non-centred form which the model does not use.
     """
+    form = "another form of the model"
+    if centred:
+        form = f"the non-centred form, centred=False, of {', '.join(centred[:_NAMED])}"
     found, total = {}, chains * draws
     if not finite.all():
         named = ", ".join([name for name, ok in zip(names, finite, strict=True) if not ok][:5])
@@ -189,7 +195,7 @@ def problems(
     if "diverging" in stats and (count := int(np.sum(np.asarray(stats["diverging"])))):
         found["divergences"] = (
             f"{count} of {total} draws diverged, so the draws may miss a part of the posterior: "
-            "try target_accept=0.95, then another form of the model, as the non-centred one"
+            f"try target_accept=0.95, then {form}"
         )
     deep = "maxdepth_reached"
     if deep in stats and (count := int(np.sum(np.asarray(stats[deep])))):
@@ -205,7 +211,7 @@ def problems(
             which = ", ".join(map(str, np.flatnonzero(low)))
             found["e_bfmi"] = (
                 f"E-BFMI is {np.min(ratio):.2f}, below {LEAST_E_BFMI:g}, in chains {which}, so the "
-                "tails are explored slowly: look for a heavy tail or a funnel, and another form"
+                f"tails are explored slowly: look for a heavy tail or a funnel, and try {form}"
             )
     if "r_hat" in table and chains > 1 and np.any(bad := table["r_hat"] > LARGEST_R_HAT):
         found["r_hat"] = (
@@ -216,7 +222,7 @@ def problems(
         least = np.minimum(table["ess_bulk"], table["ess_tail"])
         if np.any(bad := least < LEAST_ESS * chains):
             found["ess"] = (
-                f"fewer than {LEAST_ESS:g} effective draws for each chain: "
-                f"{_some(names, least, bad, 1)}; draw longer, or change the form of the model"
+                f"fewer than {LEAST_ESS * chains:g} effective draws, {LEAST_ESS:g} for each chain: "
+                f"{_some(names, least, bad, 1)}; draw longer, or try {form}"
             )
     return found

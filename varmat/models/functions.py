@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from varmat.interrupts import Noted
+import numpy as np
+
+from varmat.core.data import data
+from varmat.core.tape import nested
+from varmat.core.variables import var
+from varmat.functions.checks import check_integer
+from varmat.interrupts import Attempt, Noted
+from varmat.models.indices import refuse_index
 from varmat.typing import Function, Operand, Result
 
 # What a function may take besides parameters and data.
@@ -71,6 +78,13 @@ class Named:
     def check(self, known: Iterable[str]) -> None:
         """Raise `TypeError` if the function takes something that the model does not have."""
         known = [*known, *self._given]
+        for name in OPTIONS if self._dict is None else ():
+            if name in self.names and name in known:
+                raise TypeError(
+                    f"Model: {self.title} takes {name!r}, which is the name of what the model "
+                    f"hands to functions, but must take other names: call the parameter or the "
+                    f"data {name} otherwise!"
+                )
         for name in self._required:
             # One parameter of another name takes a dict, unless it looks like one of them.
             near = get_close_matches(name, known, n=1, cutoff=0.6) if len(name) > 1 else []
@@ -86,6 +100,18 @@ class Named:
         return all(name in values or name in self._given for name in self._required)
 
     def __call__(self, values: dict[str, Operand], **options: Any) -> Result:
+        try:
+            return self._called(values, options)
+        except IndexError as error:
+            refuse_index(self._given, error)
+            # Of plain values NumPy raised it, which does not say for which index.
+            with Attempt() as again, nested():
+                self._called({name: var(data(x)) for name, x in values.items()}, options)
+            if isinstance(again.error, IndexError):
+                refuse_index(self._given, again.error)
+            raise
+
+    def _called(self, values: dict[str, Operand], options: dict[str, Any]) -> Result:
         by_dict = self._takes_dict(values)
         if not (by_dict or self._everything):
             arguments = self._fixed.copy()
@@ -146,6 +172,13 @@ class Named:
             )
             raise self.explained(TypeError(text), values)
         return dict(result)
+
+
+def generator(name: str, seed: Any) -> np.random.Generator:
+    """The generator of a seed, which is refused by name."""
+    if isinstance(seed, (float, str, bool)) or (isinstance(seed, int) and seed < 0):
+        check_integer(name, "seed", seed, 0)
+    return np.random.default_rng(seed)
 
 
 def recoverable(error: BaseException) -> bool:

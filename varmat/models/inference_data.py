@@ -4,6 +4,7 @@ samplers as ArviZ data.
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,16 +15,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import ShapeError
+from varmat.functions.missing import with_missing
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
-from varmat.models.functions import Named, never, of_values
+from varmat.models.functions import Named, generator, never, of_values
 from varmat.models.predictive import Predictive, draws_of, real_arrays, stacked
 from varmat.models.results import (
     Groups,
     Sampled,
+    check_shapes,
     coordinates,
+    described,
     draws_in,
     shapes_in,
     to_arviz,
@@ -40,6 +44,9 @@ if TYPE_CHECKING:
     from varmat.models.results import ArvizData
 
 NamedArrays = dict[str, np.ndarray]
+
+# The most bytes of a log-likelihood that is made unasked.
+LARGEST = 4 * 2**30
 
 # The name of a parameter of the log density, and of the group of ArviZ.
 LOG_LIKELIHOOD = "log_likelihood"
@@ -103,18 +110,20 @@ class LogLikelihood:
             [x.reshape(count, math.prod(inner[name])) for name, x in arrays.items()], axis=1
         )
         block = _Pointwise(self, model, inner, allows, count >= MANY, executor is None)
-        rows = [
-            row for found in of_blocks("log_likelihood", block, points, executor) for row in found
-        ]
-        shapes = next(
-            ({name: np.shape(x) for name, x in row.items()} for row in rows if row is not None), {}
-        )
-        missing = {name: np.full(inner, np.nan) for name, inner in shapes.items()}
-        return (
-            stacked("log_likelihood", [missing if row is None else row for row in rows], shape)
-            if shapes
-            else {}
-        )
+        found = of_blocks("log_likelihood", block, points, executor)
+        shapes = next(({n: x.shape[1:] for n, x in each.items()} for each, _ in found if each), {})
+        terms: NamedArrays = {}
+        for each, size in found:
+            if not each:
+                each.update((name, np.full((size, *s), np.nan)) for name, s in shapes.items())
+            elif size:
+                check_shapes("log_likelihood", {n: x[0] for n, x in each.items()}, shapes)
+        for name, s in shapes.items():
+            # Each part is dropped as soon as it is joined, because terms may fill the memory.
+            parts = [each.pop(name) for each, _ in found]
+            joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            terms[name] = joined.reshape(shape + s)
+        return terms
 
     def _plain(self, model: Model, values: dict[str, Operand]) -> NamedArrays:
         """The terms at plain values, of which the functions get copies."""
@@ -155,23 +164,38 @@ class _Pointwise:
     def _values(self, values: dict[str, Operand], _: Operand) -> dict[str, Operand]:
         return self._terms.at(self._model._completed(values))
 
-    def __call__(self, block: Draws) -> list[dict[str, Operand] | None]:
+    def __call__(self, block: Draws) -> tuple[NamedArrays, int]:
+        """The terms in rows, nan where an error is allowed, and the number of rows."""
         points = block.rows
-        rows: list[dict[str, Operand] | None] = [None] * len(points)
         # Where all are nan, the chain was interrupted.
         left = np.flatnonzero(~np.isnan(points).all(axis=1)).tolist()
+        found: NamedArrays = {}
         recorded = None
         if self._is_recorded and left:
             recorded = self._at_draws(points[left], np.random.default_rng(0))
         if recorded is not None:
             found, lost = recorded
-            for k, i in enumerate(left):
-                rows[i] = None if k in lost else {name: x[k] for name, x in found.items()}
+            if len(left) < len(points):
+                found = {name: _spread(x, left, len(points)) for name, x in found.items()}
+            for name, i in itertools.product(found, lost):
+                found[name][left[i]] = np.nan
             left = [left[k] for k in lost]
         for i in left:
             with Attempt(self._allows), block.noted("log_likelihood", i):
-                rows[i] = self._terms._plain(self._model, self._at_draws.named(points[i]))
-        return rows
+                row = self._terms._plain(self._model, self._at_draws.named(points[i]))
+                for name in row if not found else ():
+                    found[name] = np.full((len(points), *row[name].shape), np.nan)
+                check_shapes("log_likelihood", row, {n: x.shape[1:] for n, x in found.items()})
+                for name, x in row.items():
+                    found[name][i] = x
+        return found, len(points)
+
+
+def _spread(rows: np.ndarray, places: Sequence[int], count: int) -> np.ndarray:
+    """Rows at some places of more, which are nan elsewhere."""
+    found = np.full((count, *rows.shape[1:]), np.nan)
+    found[places] = rows
+    return found
 
 
 def of_data(model: Model, observed: Iterable[str]) -> Groups:
@@ -201,10 +225,25 @@ def beside(
 ) -> Groups:
     """The groups that a model has beside draws: log-likelihood, if there are draws, and data."""
     groups: Groups = {}
-    if model._likelihood is not None and arrays is not None:
-        terms = model._likelihood.of_draws(model, arrays, shape, allows, executor)
+    likelihood = model._likelihood
+    if likelihood and arrays is not None and _fits(model, likelihood, math.prod(shape)):
+        terms = likelihood.of_draws(model, arrays, shape, allows, executor)
         groups = {LOG_LIKELIHOOD: terms} if terms else {}
     return groups | of_data(model, model.observed or groups.get(LOG_LIKELIHOOD, {}))
+
+
+def _fits(model: Model, likelihood: LogLikelihood, draws: int) -> bool:
+    """Whether the pointwise log-likelihood is small enough to be made unasked; warns if not."""
+    terms = sum(math.prod(shape) for shape in likelihood.shapes(model).values())
+    if 8 * terms * draws <= LARGEST:
+        return True
+    text = (
+        f"the log-likelihood of {terms} observations at {draws} draws takes "
+        f"{8 * terms * draws / 2**30:.1f} GiB, more than {LARGEST / 2**30:.3g}: the result is "
+        "without it. model.to_arviz(result) computes it all the same"
+    )
+    warnings.warn(f"Model: {text}", UserWarning, stacklevel=5)
+    return False
 
 
 def labels_of(model: Model, groups: Groups) -> tuple[dict[str, Operand], dict[str, list[str]]]:
@@ -227,17 +266,22 @@ def completed(
     model: Model, groups: Groups, chains: Sequence[int], executor: Executor | str | None = None
 ) -> Sampled:
     """What the sampler returned, with the groups that the model has beside draws."""
+    arrays = {name: groups["posterior"][name] for name in model._layout.parameters} or None
+    shape, missing = draws_in(groups["sample_stats"]), ""
     try:
-        arrays = {name: groups["posterior"][name] for name in model._layout.parameters} or None
-        shape = draws_in(groups["sample_stats"])
-        groups = groups | beside(model, arrays, shape, executor=executor)
+        with Attempt(lambda error: not isinstance(error, Warning)) as attempt:
+            more = beside(model, arrays, shape, executor=executor)
+        if attempt.error is not None:
+            missing = (
+                f"after sampling, log_likelihood raised {described(attempt.error)}: the result is "
+                "without it. model.to_arviz(result) computes it"
+            )
     except KeyboardInterrupt:
-        warnings.warn(
-            "Model.sample: interrupted after sampling: the result has no log-likelihood",
-            UserWarning,
-            stacklevel=3,
-        )
-        groups = groups | beside(model, None, (0, 0))
+        missing = "interrupted after sampling: the result has no log-likelihood"
+    if missing:
+        warnings.warn(f"Model.sample: {missing}", UserWarning, stacklevel=3)
+        more = beside(model, None, (0, 0))
+    groups = groups | more
     # Statistics may have the names of dimensions.
     coords, dims = labels_of(model, {n: g for n, g in groups.items() if "stats" not in n})
     for name, x in groups["sample_stats"].items():
@@ -272,7 +316,7 @@ def from_draws(
                 name: x.values for name, x in base[LOG_LIKELIHOOD].data_vars.items()
             }
     else:
-        groups = _named(model, draws, np.random.default_rng(seed), executor)
+        groups = _named(model, draws, generator("Model.to_arviz", seed), executor)
     if model._likelihood is not None and LOG_LIKELIHOOD not in groups:
         arrays, shape = draws_of(
             "Model.to_arviz", groups.get("posterior", base), model._layout.parameters
@@ -308,12 +352,12 @@ def _named(
             for row in found
         ]
         return {"posterior": stacked(name, rows, shape)}
-    q, size = np.asarray(draws), model.param_unc_num()
+    (q, _), size = with_missing(draws), model.param_unc_num()
     if q.ndim != 3 or q.shape[2] != size:
         raise ShapeError(
             f"{name}: draws has shape {q.shape}, but must have shape (chains, draws, {size})!"
         )
-    points = np.ascontiguousarray(q, float).reshape(-1, size)
+    points = np.ascontiguousarray(q, float).reshape(math.prod(q.shape[:2]), size)
     found = of_blocks(name, partial(_constrained, model), points, executor, rng)
     posterior = stacked(name, [row for rows, _ in found for row in rows], q.shape[:2])
     lp = np.array([value for _, values in found for value in values]).reshape(q.shape[:2])

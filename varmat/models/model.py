@@ -12,6 +12,7 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.derivatives.recorded import Recorded
 from varmat.functions.checks import check_integer
+from varmat.interrupts import Attempt
 from varmat.models.callbacks import Callbacks
 from varmat.models.checking import GradientCheck, compare_gradient
 from varmat.models.density import DensityModel
@@ -24,10 +25,12 @@ from varmat.models.fitting import (
     named_draws,
     recorded_if_slow,
 )
+from varmat.models.functions import generator
 from varmat.models.inference_data import approximated, completed, from_draws
 from varmat.models.nuts import check_settings
 from varmat.models.pathfinder import approximate_by_paths
 from varmat.models.predictive import Predictive, Predictor, posterior_predictive, prior_predictive
+from varmat.models.results import described, tell_lost
 from varmat.models.sampling import check_executor, run_nutpie
 from varmat.models.starts import names_at, random_start, starts_of
 from varmat.models.summary import Summary, report, summarised
@@ -177,7 +180,16 @@ class Model(DensityModel):
             return bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
 
         with np.errstate(all="ignore"):
-            return random_start(np.random.default_rng(seed), self._layout.size, accepts, model=self)
+            return random_start(
+                generator("Model.initial_point", seed), self._layout.size, accepts, model=self
+            )
+
+    def _need_parameters(self, name: str) -> None:
+        if not self._layout.parameters:
+            raise TypeError(
+                f"Model.{name}: the model has no parameters, but must have some, such as "
+                "mu=varmat.real()!"
+            )
 
     def optimize(
         self,
@@ -254,6 +266,7 @@ class Model(DensityModel):
             If the Hessian is not negative definite.
         """
         check_integer("Model.laplace", "draws", draws, 0)
+        self._need_parameters("laplace")
         start = self.initial_point(init, seed, jacobian)
         model = recorded_if_slow(self, start)
         mode = model.optimize(start, jacobian=jacobian, **options)
@@ -316,7 +329,8 @@ class Model(DensityModel):
         """
         for name, count in (("draws", draws), ("paths", paths), ("trials", trials)):
             check_integer("Model.pathfinder", name, count, 1)
-        rng = np.random.default_rng(seed)
+        self._need_parameters("pathfinder")
+        rng = generator("Model.pathfinder", seed)
         model = self._for_many_calls()
         calls = Callbacks(model, 0, starts_of(self, inits, init_radius, paths, "Model.pathfinder"))
         starts = [calls.initial_point(int(rng.integers(2**63)), path) for path in range(paths)]
@@ -404,7 +418,9 @@ class Model(DensityModel):
         UserWarning
             If the log density cannot be recorded, and why: each point is then evaluated in Python.
             If there are no processes for that, and why: chains are then sampled one after the
-            other. If an interrupt leaves out generated quantities, or the log-likelihood.
+            other. If an interrupt leaves out generated quantities, or the log-likelihood; if a
+            function raises an error after sampling, or the log-likelihood would take more than 4
+            GiB, which then is left out: the warning says how to compute it later.
 
         Raises
         ------
@@ -412,9 +428,10 @@ class Model(DensityModel):
             If nutpie is not installed.
         Exception
             What a function of the model raises, with its line. A `DomainError` is none: it rejects
-            the point. Nor is a `ValueError` or an `ArithmeticError` in generated quantities during
-            adaptation, where parameters may be extreme: the draw is nan. If it was raised in
-            another process, the traceback from there is its cause.
+            the point. Nor are errors in generated quantities at draws that are kept, or a
+            `ValueError` or an `ArithmeticError` there during adaptation, where parameters may be
+            extreme: the quantities are nan. If it was raised in another process, the traceback from
+            there is its cause.
         RuntimeError
             If a process that samples a chain is killed or crashes, without an `executor`.
         TypeError
@@ -459,13 +476,20 @@ class Model(DensityModel):
         settings.update(draws=draws, chains=chains, tune=tune, cores=cores)
         settings.update(progress_bar=progress_bar, keep_warmup=keep_warmup)
         check_settings(known, settings)
+        if self._generated is None:
+            self._need_parameters("sample")
         starts = starts_of(self, inits, init_radius, chains)
         model = self._for_many_calls()
         if self._likelihood is not None:
             self._likelihood.shapes(self)  # raises errors now, before draws would be lost
         groups, numbers = run_nutpie(model, starts, seed, settings, executor)
+        tell_lost(groups, 2)
         result = completed(self, groups, numbers, executor)
-        report(result, list(self._layout.parameters), progress_bar, 2)
+        with Attempt(lambda error: not isinstance(error, Warning)) as reporting:
+            report(result, [*self._layout.parameters], progress_bar, 2, self._stated.centred)
+        if reporting.error is not None:
+            text = f"the draws could not be diagnosed: {described(reporting.error)}"
+            warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=2)
         return result
 
     def to_jax(self, propto: bool = True, jacobian: bool = True) -> Function:
@@ -576,7 +600,7 @@ class Model(DensityModel):
         TypeError, DomainError
             If `result` is something else, or has no draws.
         """
-        return summarised(result, var_names, rows)
+        return summarised(result, var_names, rows, self._stated.centred)
 
     def sample_posterior_predictive(
         self,
@@ -682,6 +706,7 @@ class Model(DensityModel):
         ((1, 500), (1, 500, 5))
         """
         check_integer("sample_prior_predictive", "draws", draws, 0)
+        self._need_parameters("sample_prior_predictive")
         predictor = Predictor(self, "sample_prior_predictive", seed, coords, dims)
         return prior_predictive(predictor, prior, simulate, draws, executor)
 

@@ -20,7 +20,7 @@ from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import Recorded, record_values
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
-from varmat.models.functions import never, of_values
+from varmat.models.functions import of_values
 from varmat.models.nuts import library, variables
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes
@@ -118,7 +118,8 @@ class NativeModel:
             place[...] = np.concatenate([np.ravel(values[name]) for name in self._made])
         # Any, which is kept: compiled code can only print it.
         except BaseException as error:
-            place[...] = np.nan
+            values = self._calls.parameters_only(q)
+            place[...] = np.concatenate([np.ravel(values[name]) for name in self._made])
             if of_values(error):
                 self._refused.append(error)
             else:
@@ -170,11 +171,8 @@ class NativeModel:
                 del result[group][_POINT]
         elif self._refused:
             draws = result["posterior"]
-            if any(
-                self._is_refused(draw)
-                for draw in self._rows({name: draws[name] for name in self._made})
-            ):
-                raise self._refused[0]
+            rows = self._rows({name: draws[name] for name in self._made})
+            self._calls.lost += self._refused[:1] * sum(map(self._is_refused, rows))
         return result
 
     @staticmethod
@@ -185,16 +183,18 @@ class NativeModel:
             for place in np.ndindex(chains, draws)
         )
 
-    @staticmethod
-    def _is_refused(values: dict[str, Operand]) -> bool:
-        return all(np.isnan(value).all() for value in values.values())
+    def _is_refused(self, values: dict[str, Operand]) -> bool:
+        names = [name for name in self._made if name not in self._parameters] or self._parameters
+        return all(np.isnan(values[name]).all() for name in names)
 
     def _complete(self, draws: dict[str, np.ndarray], is_kept: bool, count: Count) -> None:
         """Add to a group of draws the values that are made after sampling."""
         calls = self._calls
         arrays = {name: draws[name] for name in calls.shapes}
         points = draws[_POINT]
-        done = self._complete_together(arrays, points, is_kept, count)
+        done = np.zeros(points.shape[:2], bool)
+        with Attempt():
+            self._complete_together(arrays, points, is_kept, count, done)
         for chain, draw in np.ndindex(points.shape[:2]):
             q = points[chain, draw]
             if done[chain, draw]:
@@ -204,28 +204,32 @@ class NativeModel:
                 continue
             rng = calls.rng(calls.tune * is_kept + draw + 1, q)
             row = {name: arrays[name][chain, draw] for name in self._made}
-            with Attempt(never if is_kept else of_values) as refused:
+            with Attempt() as refused:
                 with np.errstate(all="ignore"):
                     values = self._values_with_quantities(q, row, rng)
                 check_shapes("Model.sample", values, calls.shapes)
             if refused.error is not None:
-                values = dict.fromkeys(calls.shapes, np.nan)
-                for name in self._made:
-                    arrays[name][chain, draw] = np.nan
+                values = calls.parameters_only(q)
+                if is_kept or not of_values(refused.error):
+                    calls.lost.append(refused.error)
             for name in self._later:
                 arrays[name][chain, draw] = values[name]
             count.add()
 
     def _complete_together(
-        self, arrays: dict[str, np.ndarray], points: np.ndarray, is_kept: bool, count: Count
-    ) -> np.ndarray:
+        self,
+        arrays: dict[str, np.ndarray],
+        points: np.ndarray,
+        is_kept: bool,
+        count: Count,
+        done: np.ndarray,
+    ) -> None:
         """Make the quantities of all draws by recordings, if there are many draws and the function
-        can be recorded. Returns at which draws they have been made.
+        can be recorded, and note in `done` at which draws they have been made.
         """
-        done = np.zeros(points.shape[:2], bool)
         generated = self._calls.model._generated
         if not self._reads_draws or done.size < MANY or generated is None:
-            return done
+            return
         rows = np.concatenate([arrays[each].reshape(*done.shape, -1) for each in self._made], -1)
         chosen = ~np.isnan(rows).all(axis=-1)
 
@@ -239,7 +243,7 @@ class NativeModel:
             if made is None or any(
                 x.shape[1:] != self._calls.shapes.get(name) for name, x in made[0].items()
             ):
-                return done
+                return
             found, lost = made
             for i, numbers in lost.items():
                 for name, x in at_draws.once(rows[chosen][i], numbers).items():
@@ -248,7 +252,6 @@ class NativeModel:
             arrays[name][chosen] = x
         done[chosen] = True
         count.add(int(chosen.sum()))
-        return done
 
     def _leave_out(self, groups: list[dict[str, np.ndarray]], done: int) -> None:
         """Remove what is made after sampling from all but the first draws. Parameters are kept, for

@@ -52,6 +52,25 @@ _STORED = {
         ("transformed_position", "transformed_gradient", "transformation_mu"), "store_transformed"
     ),
 }
+# The names of settings in other packages.
+_ELSEWHERE = {
+    theirs: f"did you mean {ours}?"
+    for ours, names in {
+        "tune": "num_warmup n_warmup warmup iter_warmup num_tune n_tune burn burnin burn_in nburn",
+        "draws": "num_samples n_samples samples iter n_iter iter_sampling num_draws n_draws ndraws",
+        "seed": "random_seed random_state rng rng_key rng_seed",
+        "chains": "num_chains n_chains nchains",
+        "cores": "n_jobs parallel_chains num_cores n_cores num_workers",
+        "target_accept": "adapt_delta target_accept_prob target_acceptance delta",
+        "max_depth": "max_treedepth max_tree_depth treedepth",
+        "inits": "initvals initial_values init_params start init",
+        "initial_step": "step_size stepsize epsilon",
+        "metric": "mass_matrix dense_mass inv_metric init_metric",
+        "progress_bar": "progressbar show_progress refresh progress verbose",
+        "keep_warmup": "save_warmup discard_tuned_samples",
+    }.items()
+    for theirs in names.split()
+} | {"thin": "all draws are kept; result.posterior.isel(draw=slice(None, None, 5)) has each fifth"}
 # What nutpie raises for a value that it does not take.
 _REFUSED = (ArithmeticError, AttributeError, RuntimeError, TypeError, ValueError)
 # The settings of nutpie that are named where a setting does not exist. It may have others.
@@ -91,7 +110,8 @@ def check_settings(known: Iterable[str], settings: Settings) -> None:
     names, made = {*known, *_SETTINGS} - {"self", "settings"}, library().PyNutsSettings.Diag(0)
     for name, value in settings.items():
         if name not in names and not (name not in _OURS and _has_setting(made, name, value)):
-            raise TypeError(f"Model.sample: there is no setting {name}: {meant(name, names)}")
+            hint = _ELSEWHERE.get(name.lower()) or meant(name, names)
+            raise TypeError(f"Model.sample: there is no setting {name}: {hint}")
     metric, target = settings["metric"], settings["target_accept"]
     if metric not in METRICS:
         raise DomainError(

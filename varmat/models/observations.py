@@ -35,8 +35,9 @@ def observed(
     dims : str or sequence of str
         The names of the dimensions.
     missing : callable, optional
-        Makes a parameter of the observations that are nan, from their number: `varmat.real`, or
-        `varmat.positive`. It is called after them, ``y_missing``. By default nan is refused.
+        Makes a parameter of the observations that are nan, masked, None or `NA`, from their number:
+        `varmat.real`, or `varmat.positive`. It is called after them, ``y_missing``. By default
+        these are refused.
 
     Returns
     -------

@@ -10,10 +10,11 @@ import numpy as np
 
 from varmat import html
 from varmat.core.errors import DomainError, ShapeError
+from varmat.functions.missing import with_missing
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.bounds import Dependent
-from varmat.models.functions import Named
+from varmat.models.functions import Named, generator
 from varmat.models.results import check_shapes, coordinates, groups_of, to_arviz
 from varmat.models.stated import is_located
 from varmat.typing import Function, Operand, Shape
@@ -128,7 +129,7 @@ def draws_of(
                 f"{function}: result has no {name}, but must have the parameters "
                 f"{', '.join(parameters)}!"
             )
-        x = np.asarray(found[name])
+        x, _ = with_missing(found[name])
         wanted = "(chains, draws)" if outer is None else str(outer)
         if (
             x.ndim != 2 + len(transform.shape)
@@ -167,7 +168,7 @@ class Predictor:
         dims: Mapping[str, Operand] | None,
     ) -> None:
         self.model, self.function = model, function
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator(function, seed)
         self.coords = {
             **model.coords,
             **{name: list(labels) for name, labels in (coords or {}).items()},

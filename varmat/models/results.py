@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from varmat.core.errors import ShapeError
+from varmat.functions.missing import with_missing
 from varmat.interrupts import uninterrupted
 from varmat.typing import Operand, Shape
 
@@ -36,6 +37,9 @@ ArvizData: TypeAlias = Any  # an ``InferenceData``; from ArviZ 1 on a ``DataTree
 Labels: TypeAlias = Mapping[str, Sequence[Any]]  # of dimensions
 Dims: TypeAlias = Mapping[str, Sequence[str]]  # the names of the dimensions of named values
 Groups: TypeAlias = dict[str, dict[str, Any]]  # of ArviZ, as plain arrays by name
+
+# A group that says at how many draws functions of the model raised errors.
+LOST = "lost"
 
 # All draws have these dimensions.
 _OF_ALL = ("chain", "draw")
@@ -125,6 +129,7 @@ def joined_chains(results: Mapping[int, Groups], count: int) -> tuple[Groups, li
     """
     if not results:
         raise KeyboardInterrupt
+    lost = [each.pop(LOST) for each in results.values() if LOST in each]
     lengths = {chain: draws_in(result["sample_stats"])[1] for chain, result in results.items()}
     if any(lengths.values()):
         results = {chain: result for chain, result in results.items() if lengths[chain]}
@@ -145,7 +150,31 @@ def joined_chains(results: Mapping[int, Groups], count: int) -> tuple[Groups, li
         joined[group] = {
             name: np.concatenate([part[group][name][:, :size] for part in parts]) for name in arrays
         }
+    if lost:
+        joined[LOST] = {**lost[0], "count": sum(each["count"] for each in lost)}
     return joined, list(results)
+
+
+def lost_values(errors: Sequence[BaseException]) -> dict[str, Any]:
+    """What a result says of the draws at which functions of the model raised errors."""
+    return {"count": len(errors), "first": described(errors[0])}
+
+
+def described(error: BaseException) -> str:
+    """The kind and the text of an error."""
+    return f"{type(error).__name__}: {error}"
+
+
+def tell_lost(groups: Groups, level: int) -> None:
+    """Warn of draws at which functions of the model raised errors."""
+    lost = groups.pop(LOST, None)
+    if lost is not None:
+        text = (
+            f"at {lost['count']} draws the functions of the model raised an error, the first "
+            f"{lost['first']}; transformed parameters and generated quantities are nan there. With "
+            "a function that is corrected, model.to_arviz(dict(result.posterior)) computes them"
+        )
+        warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=level + 1)
 
 
 def draws_in(group: Mapping[str, Operand]) -> tuple[int, int]:
@@ -249,7 +278,7 @@ def groups_of(result: Any) -> tuple[Groups, Dims, Labels] | None:
             return result._as_arrays, result._named, result._labels
         result = result._arviz
     elif type(result) is dict:
-        return {"posterior": result}, {}, {}
+        return {"posterior": {name: with_missing(x)[0] for name, x in result.items()}}, {}, {}
     elif hasattr(result, "log_approximation"):
         return result.groups(), result.dims, result.coords
     posterior = getattr(result, "posterior", None)

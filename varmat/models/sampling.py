@@ -18,7 +18,7 @@ from varmat.derivatives.recorded import Recorded
 from varmat.models.callbacks import Callbacks
 from varmat.models.inference_data import check_dims
 from varmat.models.native_sampling import prepared
-from varmat.models.results import joined_chains
+from varmat.models.results import LOST, joined_chains, lost_values
 from varmat.typing import Settings
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ def run_nutpie(
     """Sample a model with nutpie; the draws of all chains, and their numbers."""
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
+    elif seed >= 2**64:  # nutpie takes 64 bits
+        seed = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
     calls = Callbacks(model, seed, starts, settings["tune"])
     check_dims(model, calls.shapes)
     count = settings["chains"]
@@ -124,6 +126,8 @@ def run_nutpie(
     groups, numbers = joined_chains(found, count)
     if native is not None:
         groups = native.completed(groups, settings["progress_bar"])
+    if calls.lost:
+        groups[LOST] = lost_values(calls.lost)
     return groups, numbers
 
 

@@ -15,6 +15,7 @@ from varmat.core.variables import var
 from varmat.interrupts import Attempt
 from varmat.models.functions import recoverable
 from varmat.models.results import draws_in, groups_of
+from varmat.models.statement_checks import impossible
 from varmat.models.unpacking import sum_of_terms
 from varmat.typing import Operand
 
@@ -71,6 +72,11 @@ def starts_of(
             {each: posterior[each][turn] for each in model._layout.parameters} for turn in turns
         ]
     is_one = isinstance(inits, Mapping) or hasattr(inits, "jacobian")
+    if not is_one and (isinstance(inits, str) or not hasattr(inits, "__len__")):
+        raise TypeError(
+            f"{name}: inits is {inits!r}, but must be a dict of parameters, an unconstrained "
+            "vector, a list of these for the chains, or draws!"
+        )
     if not is_one:
         first = inits[0] if len(inits) else 0.0
         is_one = not isinstance(first, Mapping) and np.ndim(first) == 0
@@ -122,9 +128,16 @@ def random_start(
         f"the log density is not finite at {places}; check the data and the priors, or give "
         f"{'a' if radius else 'another'} start"
     )
-    term = "" if model is None or rejected is None else not_finite(model, rejected)
+    term = "" if model is None or rejected is None else to_blame(model, rejected)
     last = "no point was refused" if reason is None else f"the last refusal: {reason}"
     raise DomainError(f"Model: {text} ({term or last})") from reason
+
+
+def to_blame(model: Model, q: np.ndarray) -> str:
+    """What makes the density zero at a point: data, a prior, or the first result that is not
+    finite; empty if all are.
+    """
+    return impossible(model._stated, lambda q: model.constrain(q, True), q) or not_finite(model, q)
 
 
 def not_finite(model: Model, q: np.ndarray) -> str:
@@ -133,7 +146,10 @@ def not_finite(model: Model, q: np.ndarray) -> str:
     with nested() as tape, np.errstate(all="ignore"):
         model._target(var(q), True, True)
         for rule, result, _, _ in tape:
-            x = np.asarray(getattr(result, "_val", 0.0))
+            value = getattr(result, "_val", 0.0)
+            if type(value) is tuple:  # the results of one step, of different shapes
+                continue
+            x = np.asarray(value)
             bad = np.argwhere(~np.isfinite(x))
             if len(bad):
                 place = f"[{', '.join(map(str, bad[0]))}]" if x.ndim else ""

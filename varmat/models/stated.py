@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -14,22 +15,25 @@ import numpy as np
 from varmat.core.errors import DataError, DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import positional
-from varmat.distributions.distribution import Distribution
+from varmat.distributions.distribution import Distribution, OfRow
 from varmat.functions.linalg.triangular_solves import mdivide_left_tri_low
+from varmat.functions.missing import with_missing
 from varmat.models.bounds import Dependent
 from varmat.models.functions import Named
+from varmat.models.labels import labelled
+from varmat.models.statement_checks import check_distribution, check_possible, check_statement
 from varmat.transforms import (
     Lower,
     LowerUpper,
     Ordered,
     Positive,
     PositiveOrdered,
+    Real,
     Transform,
     Upper,
 )
 
 if TYPE_CHECKING:
-    from varmat.models.results import Labels
     from varmat.typing import Function, Operand, Plain, Result, Shape
 
     Prior = Distribution | Function
@@ -61,9 +65,10 @@ class Located(Transform):
 
     def __init__(self, prior: Distribution, shape: Shape) -> None:
         super().__init__(shape, shape)
-        if not isinstance(prior, Distribution):
-            raise TypeError(_no_distribution("a prior with centred=False", prior))
+        title = "the prior of a parameter with centred=False"
+        check_distribution(title, prior)
         self._standard = prior.standard()
+        check_statement(title, prior, shape)
         if np.shape(self._constrain(np.zeros(shape), False)) != shape:
             raise ShapeError(f"real: the prior {prior!r} does not fit the shape {shape}!")
 
@@ -96,7 +101,7 @@ class Observed:
     ) -> None:
         names, self.labels = labelled(y)
         self.names = list(dims) or names
-        self.y, self.distribution, self.missing = np.asarray(y), distribution, missing
+        self.y, self.distribution, self.missing = with_missing(y)[0], distribution, missing
         if self.y.dtype.kind not in "biuf":
             raise TypeError(
                 f"observed: y is an array of {self.y.dtype}, but must be one of real numbers!"
@@ -112,79 +117,40 @@ class Observed:
         return made
 
 
-def labelled(x: object) -> tuple[list[str | None], list[list[Any] | None]]:
-    """Names and labels of the dimensions of what xarray or pandas hold."""
-    if hasattr(x, "dims") and hasattr(x, "coords"):
-        return list(x.dims), [
-            x.coords[d].values.tolist() if d in x.coords else None for d in x.dims
-        ]
-    if hasattr(x, "to_numpy") and hasattr(x, "index"):
-        axes = [x.index, x.columns] if hasattr(x, "columns") else [x.index]
-        return [axis.name for axis in axes], [axis.tolist() for axis in axes]
-    return [], []
+class Stated:
+    """A distribution, or a function that makes it from parameters, named values and data.
 
-
-class Labelled:
-    """The names and labels of the dimensions of a model: those it is given, and those of
-    parameters, observations and data.
+    Parameters
+    ----------
+    title : str
+        What it is, for messages.
+    distribution : Distribution or callable
+    given : Mapping
+        Data.
+    of : Transform or ndarray
+        The parameter or the observations, whose kind and shape it must have.
     """
 
     def __init__(
         self,
+        title: str,
+        distribution: Prior,
         given: Mapping[str, Operand],
-        observed: Mapping[str, Observed],
-        *parameters: Mapping[str, Transform],
-        coords: Labels,
-        dims: Mapping[str, str | Sequence[str]],
+        of: Transform | np.ndarray,
     ) -> None:
-        found: dict[str, tuple[Sequence[Any], list[list[Any] | None]]]
-        found = {name: labelled(x) for name, x in given.items()}
-        found |= {name: (each.names, each.labels) for name, each in observed.items()}
-        self.dims: dict[str, list[str]] = {
-            name: list(names) for name, (names, _) in found.items() if names and all(names)
-        }
-        self.coords: dict[str, Sequence[Any]] = {}
-        for name, names in self.dims.items():
-            for dim, labels in zip(names, found[name][1], strict=False):
-                if labels is not None:
-                    self.coords[dim] = labels
-        for name, each in {**parameters[0], **parameters[1]}.items():
-            declared = getattr(each, "declaration", None)
-            if declared and declared.dims:
-                self.dims[name] = list(declared.dims)
-        self.coords |= {name: list(labels) for name, labels in coords.items()}
-        self.dims |= {n: [x] if isinstance(x, str) else list(x) for n, x in dims.items()}
-
-    def sized(self, parameters: Mapping[str, Transform]) -> dict[str, Transform]:
-        """The parameters, with sizes where only names of dimensions were given."""
-        made = dict(parameters)
-        for name, each in parameters.items():
-            declared: Any = getattr(each, "declaration", None)
-            outer = len(declared.dims) - len(each.shape) if declared else 0
-            if outer > 0 and all(dim in self.coords for dim in declared.dims[:outer]):
-                made[name] = declared.make(
-                    tuple(len(self.coords[d]) for d in declared.dims[:outer])
-                )
-                made[name].declaration = declared
-        return made
-
-
-def _no_distribution(title: str, found: object) -> str:
-    return (
-        f"Model: {title} is a {type(found).__name__}, but must be a distribution such as "
-        "varmat.distributions.Normal(0, 1), or a function that returns one!"
-    )
-
-
-class Stated:
-    """A distribution, or a function that makes it from parameters, named values and data."""
-
-    def __init__(self, title: str, distribution: Prior, given: Mapping[str, Operand]) -> None:
-        self.title, self.fixed, self.function = title, distribution, None
-        if not isinstance(distribution, Distribution):
-            if not callable(distribution):
-                raise TypeError(_no_distribution(title, distribution))
+        self.title: str = title
+        self.fixed: Any = distribution
+        self.function: Named | None = None
+        self._shape, self._transform = of.shape, of if isinstance(of, Transform) else None
+        self._checked: set[tuple[Any, ...] | None] = set()
+        if callable(distribution) and not isinstance(distribution, type):
             self.function = Named(title, distribution, given, by_dict=False)
+        else:
+            self._check(distribution)
+
+    def _check(self, found: Any) -> None:
+        check_distribution(self.title, found)
+        check_statement(self.title, found, self._shape, self._transform)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -193,10 +159,28 @@ class Stated:
 
     def at(self, values: dict[str, Operand]) -> Distribution:
         """The distribution where parameters have these values."""
-        made = self.function(values) if self.function else self.fixed
-        if not isinstance(made, Distribution):
-            raise TypeError(_no_distribution(self.title, made))
+        if self.function is None:
+            fixed: Distribution = self.fixed
+            return fixed
+        made: Distribution = self.function(values)
+        # A check takes as long as a small density, so that it is not made again for equal shapes.
+        seen = self._seen(made) if isinstance(made, OfRow) else None
+        if seen is None or seen not in self._checked:
+            self._check(made)
+            self._checked.add(seen)
         return made
+
+    @staticmethod
+    def _seen(made: OfRow) -> tuple[Any, ...]:
+        return (type(made), *[getattr(x, "shape", type(x)) for x in made.parameters.values()])
+
+    def log_density(self, values: dict[str, Operand], y: Operand, propto: bool) -> Result:
+        """The log density of observations or of a parameter."""
+        distribution = self.at(values)
+        try:
+            return distribution.lpdf(y, propto=propto)
+        except DataError as error:
+            raise DataError(f"Model: {self.title}: {error}") from None
 
 
 def _nothing() -> dict[str, Operand]:
@@ -235,6 +219,12 @@ class Derived(Named):
                 raise TypeError(
                     f"Model: {name} is a function that returns a parameter, but must be one such "
                     "as varmat.real(), or a function of parameters and data!"
+                )
+            if isinstance(found[name], Distribution):
+                raise TypeError(
+                    f"Model: {name} is a function that returns a {type(found[name]).__name__}, but "
+                    f"must be varmat.observed(y, ...) with it if {name} is data, or a parameter "
+                    "such as varmat.real(prior=...)!"
                 )
         return {**found, **super().named_values({**values, **found}, **options)}
 
@@ -276,7 +266,7 @@ class StatedModel:
         for name, each in observed.items():
             self.parts[name] = self._part(name, each)
         self.priors = {
-            name: Stated(f"the prior of {name}", declared.prior, given)
+            name: Stated(f"the prior of {name}", declared.prior, given, transform)
             for name, transform in self.parameters.items()
             if (declared := getattr(transform, "declaration", None)) and declared.prior is not None
         }
@@ -286,8 +276,10 @@ class StatedModel:
 
     def _part(self, name: str, observed: Observed) -> _Part:
         y = observed.y
-        stated = Stated(f"the distribution of {name}", observed.distribution, self._given)
+        stated = Stated(f"the distribution of {name}", observed.distribution, self._given, y)
         if name in self._given:
+            if stated.function is None:
+                check_possible(name, stated.fixed, y)
             return _Part(stated, y, None)
         missing = np.isnan(y)
         if observed.missing is None:
@@ -313,12 +305,42 @@ class StatedModel:
         """The observations of which some are nan."""
         return {name: part.y for name, part in self.parts.items() if part.where is not None}
 
+    @property
+    def centred(self) -> list[str]:
+        """The parameters of a hierarchy that have a non-centred form which is not used."""
+        return [
+            name
+            for name, prior in self.priors.items()
+            if isinstance(self.parameters[name], Real) and {*prior.names} - self._given.keys()
+        ]
+
     def check(self, known: Iterable[str]) -> None:
         """Raise `TypeError` if a distribution depends on something that the model does not have."""
         known = [*known]
         for each in [*self.priors.values(), *(part.stated for part in self.parts.values())]:
             if each.function:
                 each.function.check(known)
+
+    def check_order(self, derived: Mapping[str, Named]) -> None:
+        """Raise `TypeError` if priors depend on each other in a circle, also by named values: their
+        product is then not the density of a distribution from which they could be drawn.
+        """
+        needed = {name: prior.names for name, prior in self.priors.items()}
+        needed |= {name: function.names for name, function in derived.items()}
+        while ready := [n for n, names in needed.items() if needed.keys().isdisjoint(names)]:
+            for name in ready:
+                del needed[name]
+        path = [*needed][:1]
+        while path:
+            name = next(n for n in needed[path[-1]] if n in needed)
+            if name in path:
+                circle = [*path[path.index(name) :], name]
+                steps = ", ".join(f"{a} needs {b}" for a, b in pairwise(circle))
+                raise TypeError(
+                    f"Model: the priors are in a circle ({steps}), but must be in an order in "
+                    "which each can be drawn!"
+                )
+            path.append(name)
 
     # --- densities ---
 
@@ -327,13 +349,13 @@ class StatedModel:
         non-centred parameters are not among them, because they are added with it.
         """
         found = [
-            prior.at(values).lpdf(values[name], propto=propto)
+            prior.log_density(values, values[name], propto)
             for name, prior in self.priors.items()
             if not (jacobian and name in self.located)
         ]
         for name, part in self.parts.items():
             y = part.y if part.where is None else values[name]
-            found.append(part.stated.at(values).lpdf(y, propto=propto))
+            found.append(part.stated.log_density(values, y, propto))
         return found
 
     def pointwise(self, **values: Operand) -> dict[str, Operand]:
@@ -439,12 +461,18 @@ class StatedModel:
                     f"{function}: the prior of {name} is {prior!r}, but must be the same for all "
                     "elements of an ordered vector: give a function that draws all parameters!"
                 )
-            x = np.sort(x, axis=-1)
+            x = _ascending(np.sort(x, axis=-1))
         if not ends:
             return x
         inside = (x >= (-math.inf if lower is None else lower)) & (
             x <= (math.inf if upper is None else upper)
         )
+        # What is rounded to an end is moved inside, because an unconstrained point must exist.
+        if lower is not None and not is_differentiable(lower):
+            x = np.where(x == lower, np.nextafter(lower, math.inf), x)
+            x = _ascending(x) if isinstance(transform, PositiveOrdered) else x
+        if upper is not None and not is_differentiable(upper):
+            x = np.where(x == upper, np.nextafter(upper, -math.inf), x)
         if is_differentiable(x):  # a recording cannot raise, but Python is called where it has nan
             return np.where(inside, x, np.nan)
         if not np.all(inside):
@@ -454,6 +482,16 @@ class StatedModel:
                 ".truncated(lower, upper)!"
             )
         return x
+
+
+def _ascending(x: Plain) -> Plain:
+    """Sorted draws, apart where they were rounded to the same number."""
+    if is_differentiable(x):  # Python is called where a recording has nan
+        tied = np.any(x[..., 1:] <= x[..., :-1], axis=-1, keepdims=True)
+        return np.where(tied, np.nan, x)
+    for k in range(1, x.shape[-1]):
+        x[..., k] = np.maximum(x[..., k], np.nextafter(x[..., k - 1], math.inf))
+    return x
 
 
 def is_located(transform: Transform) -> bool:

@@ -141,18 +141,25 @@ def _names(arrays: Mapping[str, np.ndarray], dims: Dims, coords: Labels) -> list
 
 
 def _diagnosed(
-    groups: Groups, names: Sequence[str], arrays: Mapping[str, np.ndarray], finite: np.ndarray
+    groups: Groups,
+    names: Sequence[str],
+    arrays: Mapping[str, np.ndarray],
+    finite: np.ndarray,
+    centred: Sequence[str],
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The diagnostics of the elements, and the problems of the draws."""
     parts = [diagnostics(x) for x in arrays.values()]
     table = {each: np.concatenate([part[each] for part in parts]) for each in DIAGNOSTICS}
     chains, draws = draws_in(arrays)
     stats = groups.get("sample_stats", {})
-    return table, problems(names, table, chains, draws, stats, finite)
+    return table, problems(names, table, chains, draws, stats, finite, centred)
 
 
 def summarised(
-    result: ArvizData, var_names: str | Sequence[str] | None = None, rows: int | None = 10
+    result: ArvizData,
+    var_names: str | Sequence[str] | None = None,
+    rows: int | None = 10,
+    centred: Sequence[str] = (),
 ) -> Summary:
     """See `Model.summary`."""
     found = groups_of(result)
@@ -182,7 +189,7 @@ def summarised(
     ):
         said = problems(names, {}, chains, draws, {}, finite)
     else:
-        more, said = _diagnosed(groups, names, arrays, finite)
+        more, said = _diagnosed(groups, names, arrays, finite, centred)
         table |= more
         if "diverging" in groups.get("sample_stats", {}):
             divergences = int(np.sum(np.asarray(groups["sample_stats"]["diverging"])))
@@ -190,7 +197,13 @@ def summarised(
     return Summary(names, table, chains, draws, divergences, failures, said, rows)
 
 
-def report(result: ArvizData, parameters: Sequence[str], is_shown: bool, level: int) -> None:
+def report(
+    result: ArvizData,
+    parameters: Sequence[str],
+    is_shown: bool,
+    level: int,
+    centred: Sequence[str] = (),
+) -> None:
     """Say how the sampling went: warn of problems of the parameters; if there are none, a line
     where the progress was shown.
     """
@@ -201,7 +214,7 @@ def report(result: ArvizData, parameters: Sequence[str], is_shown: bool, level: 
         return
     names = _names(arrays, dims, coords)
     finite = np.concatenate([np.isfinite(x).all(axis=(0, 1)).ravel() for x in arrays.values()])
-    table, said = _diagnosed(groups, names, arrays, finite)
+    table, said = _diagnosed(groups, names, arrays, finite, centred)
     if said:
         warnings.warn(SamplingWarning(said), stacklevel=level + 1)
     elif is_shown:

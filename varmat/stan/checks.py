@@ -191,12 +191,14 @@ class _Checks(ExpressionChecks):
             and types.contains_int(kind)
         ):
             self.error(f"Parameters are not discrete, so `{node.name}` cannot hold int.", node.at)
-        self.declare(node.name, node.at, Local(kind, self.block, node.at, whole_block=outermost))
+        local = Local(kind, self.block, node.at, whole_block=outermost)
         if node.value is None:
+            self.declare(node.name, node.at, local)
             return
         if outermost and self.block in {"data", "parameters"}:
             self.error(f"Nothing can be assigned in the block `{self.block}`.", node.value.at)
-        self.expression(node.value)
+        self.expression(node.value)  # before the name is known, because it has no value yet
+        self.declare(node.name, node.at, local)
         if types.promotion(kind, node.value.type) is None:
             self.error(f"`{node.name}` is {kind} and cannot hold {node.value.type}.", node.at)
 
@@ -327,6 +329,39 @@ class _Checks(ExpressionChecks):
                         overloads.resolve(name, [limit, *given[1:]], own_ones), str
                     ):
                         self.error(f"Truncation needs `{name}` for the arguments.", node.at)
+        if node.definition is not None and (node.lower or node.upper):
+            node.truncated = self.truncated(node)
+            self.expression(node.truncated.value)
+
+    def truncated(self, node: syntax.Tilde) -> syntax.TargetIncrement:
+        """The truncated density of a function of the program, by its distribution functions."""
+        at, y, lower, upper = node.at, node.value, node.lower, node.upper
+
+        def call(name: str, *arguments: Expression, bar: bool = False) -> Expression:
+            return syntax.Call(at, name, [*arguments], bar)
+
+        def tail(ending: str, end: Expression) -> Expression:
+            return call(node.name + ending, end, *node.arguments, bar=True)
+
+        # The lower end belongs to the interval. All numbers of a vector are truncated alike.
+        is_whole = types.innermost(y.type) == INT
+        below = syntax.Binary(at, "-", lower, syntax.Number(at, 1)) if is_whole and lower else lower
+        if below and upper:
+            mass = call("log_diff_exp", tail("_lcdf", upper), tail("_lcdf", below))
+        else:
+            mass = tail("_lccdf", below) if below else tail("_lcdf", upper)  # type: ignore[arg-type]
+        least, most, density = y, y, node.function.replace("_lp", "_lup")
+        if y.type not in (INT, REAL):
+            least, most = call("min", y), call("max", y)
+            mass = syntax.Binary(at, "*", call("num_elements", y), mass)
+        value: Expression = syntax.Binary(
+            at, "-", call(density, y, *node.arguments, bar=True), mass
+        )
+        for operator, x, end in (("<", least, lower), (">", most, upper)):
+            if end:
+                outside = syntax.Binary(at, operator, x, end)
+                value = syntax.Conditional(at, outside, call("negative_infinity"), value)
+        return syntax.TargetIncrement(at, value)
 
     def family(
         self, node: syntax.Tilde, given: list[overloads.GivenArgument]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
+from varmat.core.errors import DataError, ShapeError
+from varmat.functions.missing import without_missing
 from varmat.stan.errors import nearest
 from varmat.stan.types import Tuple, Type
 from varmat.stan.values import dtype_of
@@ -54,7 +55,8 @@ def read_data(source: Any) -> dict[str, Any]:
     if isinstance(source, Mapping):
         return dict(source)
     if hasattr(source, "columns"):
-        return {str(name): np.asarray(source[name]) for name in source.columns}
+        names = getattr(source, "column_names", source.columns)  # the first is pyarrow's
+        return {str(name): source[name] for name in names}
     if isinstance(source, (str, Path)):
         text = Path(source).read_text(encoding="utf-8")
         if Path(source).suffix == ".json":
@@ -154,9 +156,11 @@ def value_of(name: str, raw: Any, kind: Type, shape: Shape, declared: str) -> St
 
 def _array(name: str, raw: Any, declared: str) -> np.ndarray:
     try:
-        array = np.asarray(raw)
+        array = without_missing(raw, f"data: {name}")
         if array.dtype.kind in "USO":  # "NaN" and "Infinity", or integers beside floats
             array = array.astype(float)
+    except DataError:
+        raise
     except (ValueError, TypeError):
         raise TypeError(f"data: {name} is {raw!r:.80}, but must be numbers: {declared}!") from None
     if array.dtype.kind not in "biufc":

@@ -291,6 +291,8 @@ class Translator(Expressions):
 
     def distribution(self, d: s.Tilde) -> Executed:
         whole = [d.value, *d.arguments]
+        if d.truncated is not None:
+            return self.increment(d.truncated)
         if d.definition is not None:
             routine = self.routine(d.definition)
             arguments = self._arguments(whole, d.definition)
@@ -309,10 +311,6 @@ class Translator(Expressions):
 
     def _truncated(self, d: s.Tilde, arguments: Sequence[StanEvaluated]) -> StanEvaluated:
         ends = [None if e is None else self.expression(e) for e in (d.lower, d.upper)]
-        if d.definition is not None:
-            raise TypeError(
-                f"{d.name} is a function of the program, which cannot be truncated yet!"
-            )
         function = functions.truncated(d.function)
 
         def density(f: Frame) -> StanValue:

@@ -77,17 +77,23 @@ def library(name: str, kinds: Kinds, result: Type | None) -> Callable[..., StanV
         return _with_jacobian(name)
     else:
         function = _without_run(implementation(name, kinds))
-    return _scalar_result(function) if result in SCALARS else function
+    is_whole = result is not None and innermost(result) == types.INT
+    return _result_of(function, result) if is_whole or result in SCALARS else function
 
 
 def _without_run(function: StanFunction) -> Callable[..., StanValue]:
     return lambda run, *arguments: function(*arguments)
 
 
-def _scalar_result(function: Callable[..., StanValue]) -> Callable[..., StanValue]:
+def _result_of(function: Callable[..., StanValue], kind: Type | None) -> Callable[..., StanValue]:
+    """The function with a number or integers as its result, where NumPy makes others of them."""
+
     def call(run: Evaluation, *arguments: StanValue) -> StanValue:
         found = function(run, *arguments)
-        return found.item() if isinstance(found, (np.generic, np.ndarray)) else found
+        if kind not in SCALARS:
+            return np.asarray(found, np.int64)
+        found = found.item() if isinstance(found, (np.generic, np.ndarray)) else found
+        return int(found) if kind == types.INT else found
 
     return call
 
@@ -146,11 +152,7 @@ def proportional(name: str, kinds: Kinds) -> Callable[..., StanValue]:
 def truncated(name: str) -> Callable[..., StanValue]:
     """A density between two ends, of which one may be None."""
     density = getattr(vm, name)
-
-    def call(lower: StanValue, upper: StanValue, *arguments: StanValue) -> StanValue:
-        return vm.truncated(density, lower=lower, upper=upper)(*arguments)
-
-    return call
+    return lambda lower, upper, *values: vm.truncated(density, lower=lower, upper=upper)(*values)
 
 
 def _generator(draw: StanFunction) -> Callable[..., StanValue]:

@@ -247,6 +247,8 @@ class Lanes(LaneExpressions):
 
     def distribution(self, d: s.Tilde) -> Executed:
         whole = [d.value, *d.arguments]
+        if d.truncated is not None:
+            return self.increment(d.truncated)
         if d.lower is not None or d.upper is not None:
             return self._added([*whole, d.lower, d.upper], self._truncated(d, whole))
         if d.definition is None:
@@ -256,7 +258,7 @@ class Lanes(LaneExpressions):
         return self.increment(s.TargetIncrement(d.at, call))
 
     def _truncated(self, d: s.Tilde, whole: Sequence[s.Expression]) -> StanEvaluated:
-        if d.definition is not None or any(e.type not in SCALARS for e in whole):
+        if any(e.type not in SCALARS for e in whole):
             raise BoundError("what is truncated is no density of numbers", d.at)
         arguments, density = [*map(self.expression, whole)], functions.truncated(d.function)
         ends = [None if e is None else self.expression(e) for e in (d.lower, d.upper)]

@@ -39,7 +39,8 @@ def parse(source: str | Path, include_paths: Sequence[str | Path] = ()) -> synta
         The path of a file, as a Path or as a text that ends in `.stan` or `.stanfunctions`; or the
         text of a program.
     include_paths : sequence of paths
-        Directories in which files named by `#include` are looked up, before the program's own.
+        Directories in which files named by `#include` are looked up, before the program's own and
+        that of the file with the `#include`.
 
     Raises
     ------
@@ -122,8 +123,12 @@ class _Reader:
             yield line
 
     def _include(self, at: Position, path: str, within: tuple[str, ...]) -> Iterator[str]:
-        for directory in self.directories:
-            file = directory / path
+        # Packages of R begin paths with a slash, and mean their own directory. Included files name
+        # others that are next to them.
+        places = [Path(path)] * Path(path).is_absolute()
+        places += [directory / path.lstrip("/") for directory in self.directories]
+        places += [Path(each).parent / path.lstrip("/") for each in within[1:][-1:]]
+        for file in places:
             if str(file) in within:
                 raise StanSyntaxError(f"`{path}` includes itself.", at, self.sources)
             if file.is_file():

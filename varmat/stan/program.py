@@ -39,7 +39,7 @@ class Program:
     source : str or Path
         The path of a file, as a Path or as a text that ends in ``.stan``; or the text of a program.
     include_paths : sequence of paths
-        Directories in which files named by ``#include`` are looked up, before the program's own.
+        Directories of files that ``#include`` names; then come those of the including files.
 
     Attributes
     ----------

@@ -261,6 +261,7 @@ class ExpressionWriter:
         if name == "target":
             return "sum(map(np.sum, terms))", ATOM
         if e.definition is not None:
+            name = e.definition.name  # of a call up to a constant, too
             arguments = [*map(self.text, e.arguments), *added_arguments(name)]
             return f"{renamed(name)}({', '.join(arguments)})", ATOM
         if not kinds and name in _CONSTANTS:

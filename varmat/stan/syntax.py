@@ -233,7 +233,10 @@ class Assignment(Statement):
 
 @dataclass(slots=True, eq=False)
 class Tilde(Statement):
-    """`value ~ name(arguments) T[lower, upper]`."""
+    """`value ~ name(arguments) T[lower, upper]`.
+
+    If a density of the program is truncated, `truncated` says the same as an increment.
+    """
 
     value: Expression
     name: str
@@ -242,6 +245,7 @@ class Tilde(Statement):
     upper: Expression | None = None
     function: str = field(default="", init=False, repr=False)
     definition: FunctionDefinition | None = field(default=None, init=False, repr=False)
+    truncated: TargetIncrement | None = field(default=None, init=False, repr=False)
 
 
 @dataclass(slots=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import varmat as vm
 from varmat.stan import syntax as s
@@ -68,6 +69,15 @@ class Printer(ExpressionWriter):
             x.name for each in s.walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
             if isinstance(each, s.Assignment)
             for x in s.walk(each.target) if isinstance(x, s.VariableName)
+        }  # fmt: skip
+        lists: list[Any] = [*(getattr(tree, block) for block in _BLOCKS)]
+        lists += [part for each in s.walk([lists, tree.functions]) for part in s.parts(each)]
+        # Declarations whose variables may be read before something is assigned to them.
+        self._unset = {
+            id(each)
+            for part in lists if isinstance(part, list)
+            for i, each in enumerate(part) if isinstance(each, s.Declaration)
+            if _is_assigned(each.name, part[i + 1 :]) is False
         }  # fmt: skip
         # What a term is added to: None while the terms of a straight block are collected.
         self._collected: list[str] | None = None
@@ -141,6 +151,12 @@ class Printer(ExpressionWriter):
             self.of_variables |= innermost(kind) != types.INT and not self._is_data
             dtype = ", int" if innermost(kind) == types.INT else ""
             self.line(f"{name} = np.zeros({shape}{dtype})")
+        elif id(d) in self._unset and innermost(kind) in {*_REAL, types.INT}:
+            shape = "" if kind in SCALARS else self._shape(d.declared)
+            if innermost(kind) == types.INT:
+                self.line(f"{name} = {f'np.zeros({shape}, int)' if shape else -(2**31)}")
+            else:
+                self.line(f"{name} = {f'np.full({shape}, np.nan)' if shape else 'np.nan'}")
 
     def _shape(self, declared: s.SizedType) -> str:
         sizes = [*declared.dimensions, *declared.sizes]
@@ -184,6 +200,7 @@ class Printer(ExpressionWriter):
         return f"np.array({text}, {'float' if innermost(kind) in _REAL else 'complex'})"
 
     def _density(self, statement: s.Tilde | s.TargetIncrement) -> str:
+        statement = getattr(statement, "truncated", None) or statement
         if isinstance(statement, s.TargetIncrement):
             text = self.text(statement.value)
             # A sum, because elements of a vector may be assigned later.
@@ -260,6 +277,10 @@ class Printer(ExpressionWriter):
         self._depth = 1
         self.line('"""The model with data, a dict of the names of the program."""')
         start = len(self._lines)
+        if any(
+            isinstance(x, s.Call) and x.name.endswith("_rng") for x in s.walk(tree.transformed_data)
+        ):
+            self.line("rng = np.random.default_rng(0)")
         self._is_data = True
         for each in tree.transformed_data:
             self.statement(each)
@@ -293,8 +314,11 @@ class Printer(ExpressionWriter):
         for d in self._tree.data:
             name, value = renamed(d.name), f'data["{d.name}"]'
             if re.search(rf"\b{name}\b", text):
-                is_scalar = d.declared.unsized in SCALARS
-                lines.append(f"    {name} = {value if is_scalar else f'np.asarray({value})'}")
+                kind = d.declared.unsized
+                if kind not in SCALARS:
+                    # An empty list holds integers, too.
+                    value = f"np.asarray({value}{', int' * (innermost(kind) == types.INT)})"
+                lines.append(f"    {name} = {value}")
         return lines
 
     def _function(self, definition: s.FunctionDefinition) -> None:
@@ -407,6 +431,24 @@ class Printer(ExpressionWriter):
 
 _REAL = {types.REAL, types.VECTOR, types.ROW_VECTOR, types.MATRIX}
 _BLOCKS = ("transformed_data", "transformed_parameters", "model", "generated_quantities")
+
+
+def _is_assigned(name: str, statements: Sequence[s.Statement]) -> bool | None:
+    """Whether a variable is assigned as a whole before it is read; None if it is not mentioned."""
+    for each in statements:
+        if name not in s.names_in(each):
+            continue
+        if isinstance(each, (s.Braces, s.Profiled)):
+            return _is_assigned(name, each.body)
+        if isinstance(each, s.If) and name not in s.names_in(each.condition):
+            return all(_is_assigned(name, part) for part in (each.body, each.otherwise))
+        return (
+            isinstance(each, s.Assignment)
+            and isinstance(each.target, s.VariableName)
+            and not each.operator
+            and name not in s.names_in(each.value)
+        )
+    return None
 
 
 def _declared(statements: Sequence[s.Statement]) -> list[str]:

@@ -166,6 +166,13 @@ def transform_of(
         return _bounded(t.OffsetMultiplier, pair, shape, is_matrix)
     if name in ("real", "vector", "row_vector", "matrix"):
         return _bounded(t.Real, [], shape, is_matrix)
+    if name.startswith("complex"):
+        raise TypeError(
+            f"parameters: a parameter is declared as {name}, but must be real: declare its real "
+            "and imaginary parts, and join them by to_complex!"
+        )
+    if name in _NEVER_EMPTY and 0 in sizes:
+        raise DomainError(f"parameters: a size of a {name} is 0, but must be at least 1!")
     return _CONSTRAINED[name](*sizes, shape=dimensions)
 
 
@@ -195,6 +202,12 @@ _CONSTRAINED: dict[str, Callable[..., Transform]] = {
     "cholesky_factor_corr": t.CholeskyFactorCorr,
     "cholesky_factor_cov": lambda m, n=None, shape=(): t.CholeskyFactorCov(m, n, shape),
 }
+
+
+_NEVER_EMPTY = {
+    "simplex", "unit_vector", "sum_to_zero_vector", "sum_to_zero_matrix",
+    "column_stochastic_matrix", "row_stochastic_matrix",
+}  # fmt: skip
 
 
 def bound_function(

@@ -17,6 +17,7 @@ from varmat.core.matvar import MatVar, to_matvar, to_varmat
 from varmat.core.operation import is_differentiable
 from varmat.core.variables import Var, VarMat
 from varmat.functions.checks import is_watched
+from varmat.functions.missing import without_missing
 from varmat.stan import types
 from varmat.stan.types import ArrayType, Tuple, Type
 from varmat.typing import Shape
@@ -298,7 +299,7 @@ def from_python(x: StanValue, kind: Type) -> StanValue:
     if is_differentiable(x):
         array = x
     else:
-        array = np.asarray(x)
+        array = without_missing(x, "a value")
         if array.size == 0 and array.ndim < axes(kind):
             array = array.reshape(array.shape + (0,) * (axes(kind) - array.ndim))
         wanted = dtype_of(kind)

@@ -438,8 +438,8 @@ class CholeskyFactorCov(FromFunctions):
     )
 
     def __init__(self, rows: int, columns: int | None = None, shape: int | Shape = ()) -> None:
-        rows = self._checked_size("rows", rows, 1)
-        columns = rows if columns is None else self._checked_size("columns", columns, 1)
+        rows = self._checked_size("rows", rows, 0)
+        columns = rows if columns is None else self._checked_size("columns", columns, 0)
         self._checked_size("rows", rows, columns)
         free = columns * (columns + 1) // 2 + (rows - columns) * columns
         super().__init__((*_shape(shape), rows, columns), (*_shape(shape), free), M=rows, N=columns)

@@ -225,6 +225,6 @@ class Squares(FromFunctions):
     _diagonal: ClassVar[bool]
 
     def __init__(self, size: int, shape: int | Shape = ()) -> None:
-        size = self._checked_size("size", size, 1)
+        size = self._checked_size("size", size, 0)
         free = size * (size + 1 if self._diagonal else size - 1) // 2
         super().__init__((*_shape(shape), size, size), (*_shape(shape), free), K=size)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
+from varmat.core.data import refuse_masks_and_matrices
 from varmat.core.dual import Dual, newest, result_dual
 from varmat.core.errors import ShapeError, mismatch
 from varmat.core.operation import Operation, as_operand, is_differentiable, operation
@@ -464,6 +465,7 @@ def _where(condition: Plain, *choices: Operand) -> Result:
     if type(condition) is Condition:
         return condition.select(*choices)
     if type(condition) is not np.ndarray:
+        refuse_masks_and_matrices(condition, "where: condition")
         condition = fixed(condition)
         if type(condition) in VARIABLES:
             return _where(condition != 0.0, *choices)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from varmat.core import dispatch
+from varmat.core.data import refuse_masks_and_matrices
 from varmat.core.indexing import frozen
 from varmat.core.matvar import MatVar, object_array
 from varmat.core.operation import as_operand, operation
@@ -27,6 +28,7 @@ def take(
 ) -> Result:
     """`np.take`: elements, or slices, at given places along an axis."""
     check_settings(np.take, out)
+    refuse_masks_and_matrices(indices, "take: indices")
     if axis is None:
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))

@@ -1,0 +1,179 @@
+"""What a distribution of observations or of a parameter must be, and which of them is to blame if
+the density is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varmat.core.errors import DataError, ShapeError
+from varmat.distributions.distribution import Distribution
+from varmat.interrupts import Attempt
+from varmat.transforms import (
+    CholeskyFactorCorr,
+    CholeskyFactorCov,
+    CorrMatrix,
+    CovMatrix,
+    Real,
+    Simplex,
+    Transform,
+)
+
+if TYPE_CHECKING:
+    from varmat.models.stated import StatedModel
+    from varmat.typing import Operand, Shape
+
+# Distributions of vectors and matrices that satisfy a constraint, and what declares these.
+_SETS: dict[str, tuple[str, tuple[type[Transform], ...]]] = {
+    "Dirichlet": ("simplex", (Simplex,)),
+    "LKJCorr": ("corr_matrix", (CorrMatrix,)),
+    "LKJCorrCholesky": ("cholesky_corr", (CholeskyFactorCorr,)),
+    "LKJCov": ("cov_matrix", (CovMatrix,)),
+    "Wishart": ("cov_matrix", (CovMatrix, CorrMatrix)),
+    "InvWishart": ("cov_matrix", (CovMatrix, CorrMatrix)),
+    "WishartCholesky": ("cholesky_cov", (CholeskyFactorCov, CholeskyFactorCorr)),
+    "InvWishartCholesky": ("cholesky_cov", (CholeskyFactorCov, CholeskyFactorCorr)),
+}
+
+
+def check_distribution(title: str, found: object) -> None:
+    """Refuse what is no distribution."""
+    if isinstance(found, Distribution):
+        return
+    is_class = isinstance(found, type) and issubclass(found, Distribution)
+    kind = f"the class {found.__name__}" if is_class else f"a {type(found).__name__}"  # type: ignore[attr-defined]
+    raise TypeError(
+        f"Model: {title} is {kind}, but must be a distribution such as "
+        "varmat.distributions.Normal(0, 1), or a function that returns one!"
+    )
+
+
+def check_statement(
+    title: str, distribution: Distribution, shape: Shape, transform: Transform | None = None
+) -> None:
+    """Refuse a distribution of another kind, or of more elements, than observations or a parameter.
+
+    Parameters
+    ----------
+    title : str
+    distribution : Distribution
+    shape : tuple of int
+        Of the observations, or of the parameter.
+    transform : Transform, optional
+        What declares the parameter.
+    """
+    if transform is not None:
+        _check_set(title, distribution, transform)
+    _check_factors(title, distribution)
+    outer, event = distribution._extent()
+    inner = shape[: max(0, len(shape) - event)]
+    more = len(outer) - len(inner)
+    for axis, size in enumerate(outer):
+        there = inner[axis - more] if axis >= more else None
+        if size in (1, there) and there is not None:
+            continue
+        counterpart = " and no counterpart" if there is None else f" instead of {there}"
+        is_column = more and (1,) in (outer[1:], inner[1:])
+        raise ShapeError(
+            f"Model: {title} has shape {outer}, but must broadcast to shape {inner}: its axis "
+            f"{axis} has length {size}{counterpart}!"
+            + " A column x becomes a vector by np.ravel(x)."
+            * bool(is_column)
+        )
+
+
+def _check_set(title: str, distribution: Distribution, transform: Transform) -> None:
+    if distribution.is_discrete:
+        raise TypeError(f"Model: {title} is {distribution!r}, but must be continuous!")
+    name, transforms = _SETS.get(type(distribution).__name__, ("", ()))
+    if transforms and not isinstance(transform, transforms):
+        raise TypeError(
+            f"Model: {title} is {distribution!r}, but must be one of a {type(transform).__name__}: "
+            f"varmat.{name} declares what this prior is of!"
+        )
+
+
+def _check_factors(title: str, distribution: Distribution) -> None:
+    """Refuse a covariance matrix where its Cholesky factor is meant, of which only a triangle would
+    be read.
+    """
+    if type(distribution).__name__.endswith("Cholesky"):
+        for name, x in distribution._parts().items():
+            value: Any = getattr(x, "_val", x)
+            if name.startswith("L") and np.ndim(value) > 1 and np.triu(value, 1).any():
+                raise DataError(
+                    f"Model: {title} has a matrix {name} with numbers above the diagonal, but must "
+                    "have a Cholesky factor: declare it by varmat.cholesky_cov!"
+                )
+
+
+# --- where the density is zero ---
+
+
+def check_possible(name: str, distribution: Distribution, y: np.ndarray) -> None:
+    """Refuse observations that a distribution without parameters never has: they would be dropped
+    with all that is constant.
+    """
+    with np.errstate(all="ignore"):
+        zero = np.isneginf(np.asarray(distribution.lpdf.pointwise(y)))
+    if np.any(zero):
+        raise DataError(f"Model: {_named_element(name, y, zero)}, but must be possible!")
+
+
+def impossible(stated: StatedModel, values_at: Callable[[np.ndarray], Any], q: np.ndarray) -> str:
+    """The observation, or the prior, whose density is zero around the start of a sampler; empty if
+    there is none.
+
+    Parameters
+    ----------
+    stated : StatedModel
+    values_at : callable
+        All named values at an unconstrained point.
+    q : ndarray
+        A point that was refused.
+    """
+    zeros: dict[str, np.ndarray] = {}
+    said = ""
+    for point in (q, *(np.full(q.shape, x) for x in (-1.5, -0.5, 0.0, 0.5, 1.5))):
+        with Attempt(), np.errstate(all="ignore"):
+            values = values_at(point)
+            said = said or _impossible_prior(stated, values)
+            for name, part in stated.parts.items():
+                if part.where is None:
+                    terms = part.stated.at(values).lpdf.pointwise(part.y)
+                    zeros[name] = zeros.get(name, True) & np.isneginf(np.asarray(terms))
+    for name, zero in zeros.items():
+        if np.any(zero):
+            return _named_element(name, stated.parts[name].y, zero) + " whatever the parameters are"
+    return said
+
+
+def _named_element(name: str, y: np.ndarray, zero: np.ndarray) -> str:
+    index = np.argwhere(zero)[0]
+    place = f"[{', '.join(map(str, index))}]" if len(index) else ""
+    return f"{name}{place} is {y[tuple(index)]!s:.60}, where the density is 0"
+
+
+def _impossible_prior(stated: StatedModel, values: Mapping[str, Operand]) -> str:
+    for name, each in stated.priors.items():
+        if name in stated.located:
+            continue
+        prior, x = each.at(dict(values)), np.asarray(values[name])
+        zero = np.isneginf(np.asarray(prior.lpdf.pointwise(x)))
+        if np.any(zero):
+            better = _better(prior, x) if isinstance(stated.parameters[name], Real) else ""
+            return f"{_named_element(name, x, zero)} by its prior {prior!r}{better}"
+    return ""
+
+
+def _better(prior: Distribution, x: np.ndarray) -> str:
+    """What would declare a parameter in the set of its prior."""
+    kind, parts = type(prior).__name__, prior._parts()
+    if kind == "Uniform":
+        return f": declare it by varmat.interval({parts['alpha']}, {parts['beta']})"
+    if kind.startswith("Beta"):
+        return ": declare it by varmat.interval(0, 1)"
+    return ": declare it by varmat.positive()" if np.any(x < 0) else ""
