@@ -124,7 +124,7 @@ def test_few_counts(row: Any, more: int) -> None:
 
     x = np.array([float(parameters[i]) for i in places])
     for functional in (vm.gradient, vm.hessian):
-        found, expected = functional(of)(x), functional(sum_of)(x)
+        found, expected = functional(of, x), functional(sum_of, x)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert of(x) == pytest.approx(sum_of(x), rel=1e-14)
 
