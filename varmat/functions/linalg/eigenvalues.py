@@ -50,13 +50,15 @@ def _are_equal(gaps: Operand) -> Result:
 def check_vectors(function: str, values: str, hint: str, gaps: Operand, *adjoints: Adjoint) -> None:
     """Refuse adjoints of vectors, in columns, that belong to equal values.
 
-    How such a vector turns is not determined. If no vector has an adjoint although a function uses
-    them, the parts have cancelled, as those of ``v * f(w) @ inv(v)`` do at an identity matrix."""
+    How such a vector turns is not determined. If all values are equal and no vector has an adjoint
+    although a function uses them, the parts have cancelled, as those of ``v * f(w) @ inv(v)``
+    do."""
     given = [np.max(np.abs(g), axis=-2) for g in adjoints if g is not None and np.size(g)]
     if not given:
         return
     sizes = sum(given[1:], given[0])
-    used = (sizes > 0.0) | (np.max(sizes) == 0.0)
+    one_value = np.max(np.abs(gaps), axis=(-2, -1), keepdims=True)[..., 0] == 0.0
+    used = (sizes > 0.0) | (one_value & (np.max(sizes) == 0.0))
     if not holds(np.logical_not(_are_equal(gaps) & (used[..., None, :] | used[..., :, None]))):
         raise DomainError(
             f"{function}: Argument a has equal {values}, but must have distinct ones where a "
