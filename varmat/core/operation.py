@@ -50,8 +50,6 @@ __all__ = ["Operation", "Saved", "operation"]
 _PLAIN = frozenset({np.ndarray, float, int})
 # All operations by name: tests, documentation and benchmarks loop over it.
 OPERATIONS: dict[str, Operation] = {}
-# What a reverse rule returns for an operand that has no part in the result: it gets no adjoint.
-NOTHING = object()
 
 
 class Saved:
@@ -350,8 +348,6 @@ class Operation:
             ):
                 if type(x) in VARIABLES:
                     c = c() if callable(c) else c
-                    if c is NOTHING:
-                        continue
                     if type(c) is not np.ndarray or c.dtype is not FLOAT64:
                         c = c if type(c) is float and type(x) is Var else self.contribution(i, c)
                     owner = c if getattr(c, "base", None) is None else c.base

@@ -108,7 +108,10 @@ def nan_to_num(
     values = plain(x)
     posinf, neginf = largest if posinf is None else posinf, -largest if neginf is None else neginf
     others = np.where(np.isnan(values), nan, np.where(np.isposinf(values), posinf, neginf))
-    return np.where(np.isfinite(values), x, others)
+    finite = np.isfinite(values)
+    # If all are replaced, nothing is left of what made them: zeros times an infinite derivative
+    # would be nan.
+    return np.where(finite, x, others) if np.any(finite) else np.zeros_like(x) + others
 
 
 @operation()

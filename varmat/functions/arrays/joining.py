@@ -8,12 +8,11 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core import dispatch
 from varmat.core.dual import Dual, newest, result_dual
 from varmat.core.errors import ShapeError, mismatch
-from varmat.core.operation import NOTHING, Operation, as_operand, is_differentiable, operation
+from varmat.core.operation import Operation, as_operand, is_differentiable, operation
 from varmat.core.variables import VARIABLES
 from varmat.functions.arrays.repeating import align, alike
 from varmat.functions.checks import check_settings, delivered, fixed, misfit
 from varmat.plain_arrays import where as chosen
-from varmat.programs.build.symbol import is_symbol
 from varmat.programs.record.conditions import Condition
 from varmat.typing import Adjoint, DTypeLike, Function, Index, Linear, Operand, Plain, Result, Thunk
 
@@ -449,13 +448,7 @@ def where(x: Plain, y: Plain, *, condition: Plain) -> Plain:
 
 @where.reverse
 def where_reverse(g: Adjoint, r: Plain, x: Plain, y: Plain, condition: Plain) -> tuple[Thunk, ...]:
-    # An operand of which nothing is chosen gets no adjoint, so that a derivative of it that is
-    # infinite is not multiplied by zero. A program needs an array of zeros.
-    is_plain = not (is_symbol(g) or is_symbol(condition))
-    return (
-        lambda: NOTHING if is_plain and not np.any(condition) else chosen(condition, g, 0.0),
-        lambda: NOTHING if is_plain and np.all(condition) else chosen(condition, 0.0, g),
-    )
+    return lambda: chosen(condition, g, 0.0), lambda: chosen(condition, 0.0, g)
 
 
 @where.tangent

@@ -15,7 +15,7 @@ from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64
 from varmat.core.elementwise import Elementwise
 from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
-from varmat.core.operation import NOTHING, Operation, Saved
+from varmat.core.operation import Operation, Saved
 from varmat.core.rules import ZERO
 from varmat.core.tape import Rule
 from varmat.core.variables import Outputs
@@ -386,7 +386,6 @@ def contributions_of(
     found: list[Array] = []
     for i, shape in places:
         c = parts[i]() if callable(parts[i]) else parts[i]
-        c = np.zeros(shape) if c is NOTHING else c
         if shape:
             c = c if type(c) is np.ndarray and c.dtype is FLOAT64 else op.contribution(i, c)
             found.append(c if c.shape == shape else unbroadcast(c, shape))
