@@ -107,13 +107,28 @@ def test_eigenvalues_against_50_digits():
 
 def test_repeated_eigenvalues():
     """A sum over repeated eigenvalues has the right derivative. Their eigenvectors have none, and
-    get zero rather than nan.
+    neither have second derivatives, which need them.
     """
     a = np.diag([1.0, 1.0, 3.0])
     np.testing.assert_allclose(
         vm.gradient(lambda a: np.real(np.sum(vm.eigenvalues(a) ** 2)), a), 2.0 * a, atol=1e-14
     )
-    assert np.isfinite(vm.gradient(lambda a: np.sum(np.abs(vm.eigenvectors(a)[0]) ** 4), a)).all()
+
+    def exponential(a):
+        values, v = np.linalg.eig(a)
+        return np.real(np.sum(A * ((v * np.exp(values)) @ np.linalg.inv(v))))
+
+    def hermitian(a):
+        values, v = np.linalg.eigh(a + 0j)
+        return np.real(np.sum(A * ((v * np.exp(values)) @ np.conj(v).T)))
+
+    message = "Argument a has equal eigenvalues, but must have distinct ones where .* matrix_exp"
+    for at in (np.eye(3), a):
+        for f in (lambda a: np.sum(np.abs(vm.eigenvectors(a)[0]) ** 4), exponential, hermitian):
+            with pytest.raises(vm.DomainError, match=message):
+                vm.gradient(f, at)
+        with pytest.raises(vm.DomainError, match=message):
+            vm.hessian(lambda a: np.real(np.sum(np.log(np.linalg.eigvals(a)))), at)
 
 
 def test_hermitian_matrices():

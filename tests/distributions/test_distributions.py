@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -346,3 +347,43 @@ def test_a_misspelled_name_gets_a_hint():
 def test_one_draw_is_not_that_of_several_arguments(made, size):
     with pytest.raises(vm.ShapeError, match=f"^{type(made).__name__}: size is .* arguments, .3,"):
         made.rng(1, size=size)
+
+
+@pytest.mark.parametrize("last", [-800.0, -np.inf, -3.0])
+def test_a_weight_that_is_zero_leaves_derivatives(last: float) -> None:
+    """They are those of the mixture without the component, eagerly and recorded."""
+    y = np.array([0.3, 1.2])
+
+    def f(x: Any) -> Any:
+        weights = np.concatenate([vm.softmax(x[:2]), np.zeros(1)])
+        weights = vm.softmax(np.concatenate([x[:2], [last]])) if last > -np.inf else weights
+        components = [dist.Normal(x[2], 1.0), dist.Normal(1.0, x[3]), dist.Normal(x[2] + x[3], 2.0)]
+        return dist.Mixture(weights, components).lpdf(y)
+
+    def without(x: Any) -> Any:
+        components = [dist.Normal(x[2], 1.0), dist.Normal(1.0, x[3])]
+        return dist.Mixture(vm.softmax(x[:2]), components).lpdf(y)
+
+    x, start = np.array([0.0, 0.5, 0.1, 1.3]), np.array([0.2, 0.1, 0.3, 1.1])
+    found, curved = vm.value_and_grad(f)(x), vm.hessian(f)(x)
+    assert np.all(np.isfinite(curved))
+    if last < -3.0:
+        for one, other in zip(found, vm.value_and_grad(without)(x), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-13)
+        np.testing.assert_allclose(curved, vm.hessian(without)(x), rtol=1e-12)
+    for functional, expected in ((vm.grad, found[1]), (vm.hessian, curved)):
+        recorded = vm.recorded(functional(f), runner="numpy")
+        recorded(start)
+        np.testing.assert_allclose(recorded(x), expected, rtol=1e-12, atol=1e-15)
+
+
+def test_the_derivative_in_a_weight_that_is_zero() -> None:
+    """It is the ratio of the component's density to that of the mixture."""
+
+    def f(weights: Any) -> Any:
+        return dist.Mixture(weights, [dist.Normal(k, 1.0) for k in range(3)]).lpdf(0.3)
+
+    weights = np.array([0.4, 0.6, 0.0])
+    ratios = np.exp([vm.normal_lpdf(0.3, k, 1.0) - f(weights) for k in range(3)])
+    np.testing.assert_allclose(vm.gradient(f, weights), ratios, rtol=1e-13)
+    np.testing.assert_allclose(vm.hessian(f, weights), -np.outer(ratios, ratios), rtol=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from varmat.core.dispatch import COMPLEX, SUPPORTED, implements, is_complex, pla
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.functions.checks import check_square, check_values, misfit
 from varmat.functions.linalg import determinants, matmul, solves, systems
+from varmat.functions.linalg.eigenvalues import check_vectors, turn
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
@@ -149,6 +151,9 @@ def _inverse_gaps(w: Operand) -> Result:
     )
 
 
+_OF_MATRIX = "matrix_exp, matrix_power, inverse or the determinant"
+
+
 @complex_operation(results="cc")
 def complex_eig(a: Operand) -> Result:
     """Eigenvalues and right eigenvectors of a square matrix, or of a stack of them."""
@@ -175,7 +180,7 @@ def complex_eig_push(r: Plain, a: Plain) -> Linear:
 
     def push(t: Operand) -> Result:
         p = inverse @ t @ v
-        u = v @ (gaps * p)
+        u = v @ turn(gaps, p)
         length = np.real(np.sum(conjugate * u, axis=-2, keepdims=True))
         phase = np.imag(top * np.take_along_axis(u, place, -2))
         return np.diagonal(p, axis1=-2, axis2=-1), u - v * joined(length, phase)
@@ -184,7 +189,7 @@ def complex_eig_push(r: Plain, a: Plain) -> Linear:
 
 
 @complex_eig.pull
-def complex_eig_pull(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
+def complex_eig_pull(g: Adjoint, r: Plain, a: Plain, seen: Sequence[bool]) -> Adjoint:
     (gw, gv), (w, v) = g, r
     place = _largest(v)
     inner = np.sum(np.conjugate(gv) * v, axis=-2, keepdims=True)
@@ -192,9 +197,11 @@ def complex_eig_pull(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     top = np.take_along_axis(v, place, -2)
     change = np.take_along_axis(gu, place, -2) + 1j * inner.imag * top / np.square(np.abs(top))
     np.put_along_axis(gu, place, change, -2)
-    inside = np.conjugate(_inverse_gaps(w)) * (adjoint(v) @ gu) + gw[..., None] * np.eye(
-        w.shape[-1]
-    )
+    gaps, inside = np.conjugate(_inverse_gaps(w)), adjoint(v) @ gu
+    if seen[2] or seen[3]:
+        # Adjoints of the vectors and of their inverse mix, and cancel.
+        check_vectors("eig", "eigenvalues", _OF_MATRIX, gaps, np.ones(gv.shape))
+    inside = gaps * inside + gw[..., None] * np.eye(w.shape[-1])
     return lambda: adjoint(_inverse(v)) @ inside @ adjoint(v)
 
 
@@ -234,7 +241,8 @@ def eig(a: Operand) -> EigResult:
     With :math:`P = V^{-1} dA\\, V` the eigenvalues change by the diagonal of `P` [1]_. The vectors
     change by :math:`V (F \\circ P)`, :math:`F_{ij} = 1 / (\\lambda_j - \\lambda_i)`, and by the
     multiples of themselves that keep their length, and the phase of the largest element. Between
-    equal eigenvalues `F` is zero: vectors have no derivative there. At a matrix without a basis of
+    equal eigenvalues vectors have no derivative: an adjoint that needs it, also one within a second
+    derivative, raises a `DomainError`, and tangents are nan. At a matrix without a basis of
     eigenvectors nothing has one, and what is computed is large, or nan.
 
     References
@@ -282,15 +290,18 @@ def complex_eigh_push(r: Plain, a: Plain, lower: bool) -> Linear:
 
     def push(t: Operand) -> Result:
         p = adjoint(v) @ _lower_as_hermitian(t, lower) @ v
-        return np.real(np.diagonal(p, axis1=-2, axis2=-1)), v @ (gaps * p)
+        return np.real(np.diagonal(p, axis1=-2, axis2=-1)), v @ turn(gaps, p)
 
     return push
 
 
 @complex_eigh.pull
-def complex_eigh_pull(g: Adjoint, r: Plain, a: Plain, lower: bool) -> Adjoint:
+def complex_eigh_pull(g: Adjoint, r: Plain, a: Plain, lower: bool, seen: Sequence[bool]) -> Adjoint:
     (gw, gv), (w, v) = g, r
-    inside = _inverse_gaps(w).real * (adjoint(v) @ gv) + gw[..., None] * np.eye(w.shape[-1])
+    gaps, inside = _inverse_gaps(w).real, adjoint(v) @ gv
+    if seen[1] or seen[2]:
+        check_vectors("eigh", "eigenvalues", _OF_MATRIX, gaps, gv)
+    inside = gaps * inside + gw[..., None] * np.eye(w.shape[-1])
     c = v @ inside @ adjoint(v)
     folded = np.tril(c, -1) + adjoint(np.triu(c, 1)) + c.real * np.eye(w.shape[-1])
     return lambda: folded if lower else adjoint(folded)
@@ -401,7 +412,7 @@ def eigenvalues(a: Operand) -> Result:
     Notes
     -----
     The contribution to the adjoint is :math:`V^{-H} \\mathrm{diag}(\\bar\\lambda)\\, V^H`, or its
-    real part. Between eigenvalues that are equal second derivatives lack a part, and are wrong.
+    real part. Between eigenvalues that are equal second derivatives are refused.
 
     References
     ----------

@@ -52,6 +52,7 @@ class ComplexOperation:
         self.results = results
         self.pull_rule: Any = None
         self.push_rule: Any = None
+        self._takes_seen = False
         self.pattern: Function = tuple
 
         def of_parts(*given: Operand, kinds: str, **settings: Setting) -> Result:
@@ -73,9 +74,10 @@ class ComplexOperation:
 
     def pull(self, rule: Function) -> Result:
         """Decorator for the reverse rule. For each operand it returns a complex array, or a
-        function without arguments that makes it.
+        function without arguments that makes it. A rule that takes ``seen`` is told which parts of
+        the results have an adjoint.
         """
-        self.pull_rule = rule
+        self.pull_rule, self._takes_seen = rule, "seen" in signature(rule).parameters
         return rule
 
     def push(self, rule: Function) -> Result:
@@ -122,6 +124,8 @@ class ComplexOperation:
         # A part on which nothing depends has the adjoint zero.
         pairs = zip(self._flat(g), self._flat(r), strict=True)
         adjoints = tuple(np.zeros(np.shape(x)) if each is None else each for each, x in pairs)
+        if self._takes_seen:
+            settings["seen"] = [each is not None for each in self._flat(g)]
         g = self._whole(adjoints[0] if self.results == "r" else adjoints)
         results = self._whole(r)
         found = self.pull_rule(g, results, *values, **settings)

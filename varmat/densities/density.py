@@ -58,6 +58,8 @@ probability = Domain(
 )
 
 LARGEST = sys.float_info.max
+# exp(LARGEST_EXPONENT) is nearly the largest float.
+LARGEST_EXPONENT = 709.78
 
 
 def is_count(n: Operand) -> Operand:

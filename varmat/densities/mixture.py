@@ -6,15 +6,12 @@ import numpy as np
 
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, operation
-from varmat.densities.density import not_nan, probability
+from varmat.densities.density import LARGEST_EXPONENT, not_nan, probability
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.programs.build.symbol import Symbol, holds, number
 from varmat.typing import Adjoint, Operand, Result
 
 __all__ = ["log_mix"]
-
-# exp(LARGEST_EXPONENT) is nearly the largest float.
-LARGEST_EXPONENT = 709.78
 
 
 def log_mix(theta: Operand, *log_densities: Operand) -> Result:

@@ -167,8 +167,10 @@ class Pointwise(Density):
     def _tangent(
         self, r: Operand, *values: Operand, keep: KeptTerms | None, outside: Operand
     ) -> Result:
+        exact = ieee(values) if outside is None else self.summed.safe(values, outside)
+
         def push(name: str, t: Operand) -> Result:
-            rate = self.summed.slopes[name](*ieee(values))[0] * t
+            rate = self.summed.slopes[name](*exact)[0] * t
             return rate if outside is None else np.where(outside, 0.0, rate)
 
         return tuple(partial(push, name) for name in self.arguments)

@@ -141,7 +141,8 @@ def exponential_part(z: Operand, a: Operand) -> tuple[Operand, ...]:
     """
     x = z - a
     h = hazard(x)
-    left = -0.5 * z * z + np.log(ROOT_TWO_OVER_PI / h)
+    # Right of 0, where it is not used, the hazard may be so small that a derivative overflows.
+    left = -0.5 * z * z + np.log(ROOT_TWO_OVER_PI / np.maximum(h, 0.75))
     right = a * (0.5 * a - z) + log_ndtr(np.maximum(x, 0.0))
     return x, h, mean_beyond(x, h), left, right
 

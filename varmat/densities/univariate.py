@@ -370,6 +370,12 @@ class Univariate(Density, Operation):
         function = self.outline(False).function
         return {name: function([partial]) for name, partial in self.formula.partials.items()}
 
+    def safe(self, values: Sequence[Operand], outside: Operand) -> list[Operand]:
+        """Arguments of any kinds with those of a possible point where a mask holds: selecting what
+        is made of them cannot undo that a derivative is infinite.
+        """
+        return [np.where(outside, p, v) for p, v in zip(self.points[0], values, strict=True)]
+
     @cached_property
     def _depends(self) -> list[frozenset[str]]:
         """For each term that may be dropped the arguments on which it depends."""

@@ -13,11 +13,10 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.density import probability
 from varmat.densities.domains import simplex
 from varmat.densities.hmm import hmm_marginal
-from varmat.densities.mixture import log_mix
+from varmat.densities.mixture import log_mix, log_mix_of_many
 from varmat.densities.random_numbers.row import Source, aligned, wanted_shape
 from varmat.densities.truncated import truncated
 from varmat.distributions.distribution import DensityTerms, Distribution, OfRow, total
-from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.missing import refuse_missing
 from varmat.typing import Function, Operand, Plain, Result, Shape
 
@@ -316,9 +315,14 @@ class Mixture(Distribution):
         """The logarithm of the weighted sum of exponentials."""
         if not np.ndim(self.weights):
             return log_mix(self.weights, *logs)
-        shape = np.broadcast_shapes(*map(np.shape, logs))
+        weights, count = self.weights, len(logs)
+        shape = np.broadcast_shapes(np.shape(weights)[:-1], *map(np.shape, logs))
         columns = [x if np.shape(x) == shape else np.broadcast_to(x, shape) for x in logs]
-        return logsumexp(np.log(self.weights) + np.stack(columns, axis=-1), axis=-1)
+        if np.ndim(weights) > 1:
+            weights = np.reshape(np.broadcast_to(weights, (*shape, count)), (-1, count))
+        # Its derivatives hold where a weight is zero, and so its logarithm infinite.
+        rows = np.reshape(np.stack(columns, axis=-1), (-1, count))
+        return np.reshape(log_mix_of_many(weights, rows), shape)
 
     def _each(self, y: Operand) -> Result:
         return self._mixed([each._each(y) for each in self.components])

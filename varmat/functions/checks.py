@@ -55,6 +55,7 @@ def is_watched(*operands: Operand) -> bool:
 
 def is_held(domain: Domain, x: Operand) -> bool:
     """Whether all of the plain value of `x` is in a domain; a recording holds only where it is."""
+    x = x.val if isinstance(x, Dual) else x
     tape = tape_of((x,))
     if tape is None or tape.watch is None:
         return holds(domain.holds(plain(x)))

@@ -566,3 +566,24 @@ def test_interpolation_infinitely_far_out() -> None:
     assert value == 2.0 + 2.0 + 1.0 + 2.75
     np.testing.assert_allclose(in_heights, [0.5 + 1.0, 0.5 + 0.75, 1.0 + 0.25], rtol=1e-15)
     np.testing.assert_allclose(in_knots, [-1.0, -1.0 + 0.375, 0.125], rtol=1e-15)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.nan_to_num(x / 0.0),
+    lambda x: np.nan_to_num(np.log(x - x)),
+])  # fmt: skip
+@pytest.mark.parametrize("x", [1.5, np.array([1.5, 0.0, -2.0])])
+def test_elements_that_are_replaced_have_no_derivative(f, x):
+    """Both modes agree, although the derivative of what is replaced is infinite or nan."""
+    with np.errstate(all="ignore"):
+        reverse = vm.gradient(lambda x: np.sum(f(x)), x)
+        forward = (
+            [
+                vm.jvp(lambda x: np.sum(f(x)), (x,), (e,))[1]
+                for e in np.atleast_2d(np.eye(np.size(x)))
+            ]
+            if np.ndim(x)
+            else vm.jvp(f, (x,), (1.0,))[1]
+        )
+    np.testing.assert_array_equal(reverse, forward)
+    assert np.all(np.isfinite(reverse))

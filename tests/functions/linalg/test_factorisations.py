@@ -4,6 +4,7 @@ values, and refusals.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import mpmath as mp
@@ -23,6 +24,7 @@ from functions.matrices import (
     symmetric,
     worst_error,
 )
+from recordings import RUNNERS
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -256,42 +258,89 @@ REPEATED = np.diag([2.0, 2.0, 5.0])
 ROTATION = qr(GENERAL)[0]
 
 
-@pytest.mark.parametrize("a", [np.eye(3), REPEATED, ROTATION @ REPEATED @ ROTATION.T])
+EQUAL = [np.eye(3), REPEATED, ROTATION @ REPEATED @ ROTATION.T]
+refused = partial(pytest.raises, vm.DomainError)
+
+
+@pytest.mark.parametrize("a", EQUAL)
 def test_eigenvalues_that_are_equal(a: Any) -> None:
+    """Sums of functions of them have a gradient; nothing that needs their vectors has, in either
+    mode, eagerly or recorded.
+    """
     _, (adjoint,) = gradients(lambda a: np.log(eigvalsh(a)), [a], [np.ones(3)])
     np.testing.assert_allclose(adjoint, stan.lower(np.linalg.inv(a)), atol=1e-14)
-    _, (adjoint,) = gradients(squared_vectors, [a])
-    assert np.isfinite(adjoint).all()
+
+    def log_determinant(a: Any) -> Any:
+        return np.sum(np.log(eigvalsh(a)))
+
+    def exponential(a: Any, inverse: bool) -> Any:
+        values, v = eigh(a)
+        return np.sum(GENERAL * ((v * np.exp(values)) @ (np.linalg.inv(v) if inverse else v.T)))
+
+    def of_separate_calls(a: Any) -> Any:
+        v = vm.eigenvectors_sym(a)
+        return np.sum(GENERAL * ((v * np.exp(vm.eigenvalues_sym(a))) @ v.T))
+
+    message = (
+        "^eigh: Argument a has equal eigenvalues, but must have distinct ones where a derivative "
+        "of their vectors, or a second derivative of the values, is needed! For functions of the "
+        "matrix use matrix_exp, matrix_power, log_determinant"
+    )
+    start = GENERAL @ GENERAL.T
+    first = [partial(exponential, inverse=False), partial(exponential, inverse=True)]
+    for f in (*first, of_separate_calls, lambda a: np.sum(squared_vectors(a))):
+        with refused(match=message):
+            vm.gradient(f, a)
+        assert np.isnan(vm.jvp(f, (a,), (start,))[1])
+    for f in (log_determinant, *first):
+        with refused(match=message):
+            vm.hessian(f, a)
+    for runner in RUNNERS:
+        for f in (vm.grad(first[0]), vm.hessian(log_determinant)):
+            recorded = vm.recorded(f, runner=runner)
+            recorded(start)
+            with refused(match=message):
+                recorded(a)
 
 
-def test_projection_onto_an_eigenspace() -> None:
-    # Perturbation theory gives dP as the sum of (P dA Q + Q dA P) / gap over the other eigenvalues.
+def test_vectors_of_other_eigenvalues() -> None:
+    """A vector of a simple eigenvalue has all derivatives, whatever the others are. Perturbation
+    theory gives dP as the sum of (P dA Q + Q dA P) / gap over the other eigenvalues.
+    """
+    weights = np.cos(np.arange(9.0)).reshape(3, 3)
+
+    def projection(a: Any, first: int, last: int) -> Any:
+        v = eigh(a)[1][:, first:last]
+        return v @ v.T
+
     for a in (REPEATED, ROTATION @ REPEATED @ ROTATION.T):
-        weights = np.cos(np.arange(9.0)).reshape(3, 3)
-        _, (adjoint,) = gradients(lambda a: (lambda v: v @ v.T)(eigh(a)[1][:, :2]), [a], [weights])
+        _, (adjoint,) = gradients(lambda a: projection(a, 2, 3), [a], [weights])
         q = eigh(a)[1][:, 2:]
         p, q = np.eye(3) - q @ q.T, q @ q.T
         np.testing.assert_allclose(
-            adjoint, stan.lower((p @ weights @ q + q @ weights @ p) / -3.0), atol=1e-14
+            adjoint, stan.lower((p @ weights @ q + q @ weights @ p) / 3.0), atol=1e-14
         )
+        assert np.all(np.isfinite(vm.hessian(lambda a: eigvalsh(a)[2], a)))
+        with refused(match="eigh: Argument a has equal eigenvalues"):
+            vm.gradient(lambda a: np.sum(weights * projection(a, 0, 2)), a)
 
 
 @pytest.mark.parametrize("a", [np.eye(3), 2.0 * ROTATION, np.vstack([np.eye(3), np.zeros((1, 3))])])
-def test_polar_factor_at_equal_singular_values(a: Any) -> None:
-    # The polar factor of a = s Q is Q. Its derivative is (dA - Q dA^T Q) / (2 s) within the span of
-    # Q, and dA / s outside of it.
-    s = np.linalg.norm(a, 2)
-    q, weights = a / s, np.cos(np.arange(a.size)).reshape(a.shape)
-    out = weights - q @ (q.T @ weights)
-    _, (adjoint,) = gradients(polar, [a], [weights])
-    np.testing.assert_allclose(
-        adjoint, (weights - out - q @ weights.T @ q) / (2 * s) + out / s, atol=1e-14
-    )
-    direction = np.sin(np.arange(a.size)).reshape(a.shape)
-    assert (
-        abs(np.sum(polar(vm.Dual(a, direction)).tan * weights) - np.sum(adjoint * direction))
-        < 1e-14
-    )
+def test_singular_values_that_are_equal(a: Any) -> None:
+    weights = np.cos(np.arange(a.size)).reshape(a.shape)
+    assert np.all(np.isfinite(vm.gradient(lambda a: np.sum(svdvals(a)), a)))
+
+    def itself(a: Any) -> Any:
+        u, s, vt = np.linalg.svd(a, full_matrices=False)
+        return np.sum(weights * ((u * s) @ vt))
+
+    message = "^svd: Argument a has equal singular values, but must have .* use .*polar_decompose"
+    for f in (lambda a: np.sum(weights * polar(a)), itself):
+        with refused(match=message):
+            vm.gradient(f, a)
+        assert np.isnan(vm.jvp(f, (a,), (weights,))[1])
+    with refused(match=message):
+        vm.hessian(lambda a: np.sum(svdvals(a)), a)
 
 
 @pytest.mark.parametrize(
@@ -300,8 +349,8 @@ def test_polar_factor_at_equal_singular_values(a: Any) -> None:
 def test_singular_values_that_are_zero(a: Any) -> None:
     _, (adjoint,) = gradients(lambda a: svdvals(a) ** 2, [a], [np.ones(3)])
     np.testing.assert_allclose(adjoint, 2 * a, atol=1e-14)
-    _, (adjoint,) = gradients(lambda a: tuple(svd(a)), [a])
-    assert np.isfinite(adjoint).all()
+    with refused(match="svd: Argument a has equal singular values"):
+        gradients(lambda a: tuple(svd(a)), [a])
 
 
 def test_ill_conditioned_cholesky() -> None:

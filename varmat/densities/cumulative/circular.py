@@ -45,7 +45,7 @@ def _von_mises(x: Operand, mu: Operand, kappa: Operand) -> Tails:
         sign: float, end: Operand, own: Operand, other: Operand, in_own: Operand, in_other: Operand
     ) -> Tail:
         """The log probability between the observation and an end of the circle."""
-        value = np.where(own < LOG_HALF, own, np.log1p(-np.exp(other)))
+        value = np.where(own < LOG_HALF, own, np.log1p(-np.exp(np.minimum(other, LOG_HALF))))
 
         def density(t: Operand) -> Operand:
             return np.exp(-kappa * (2.0 * np.square(np.sin(0.5 * t))) - log_scale - value)
@@ -56,7 +56,7 @@ def _von_mises(x: Operand, mu: Operand, kappa: Operand) -> Tails:
         # the two: the smaller one may be an underflow.
         apart = 2.0 * kappa * np.sin(0.5 * (mid + end)) * np.sin(0.5 * (x + sign * math.pi))
         larger = np.where(apart < 0.0, -at, there)
-        odds = np.exp(other - value)
+        odds = np.exp(np.minimum(other - value, 0.0))
         return Tail(
             value,
             y=sign * at,

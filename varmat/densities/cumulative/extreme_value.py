@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from varmat.densities.cumulative.row import POSITIVE, Tail, Tails, cumulative, less, within
+from varmat.densities.cumulative.row import (
+    POSITIVE,
+    Tail,
+    Tails,
+    cumulative,
+    less,
+    power_of,
+    within,
+)
+from varmat.densities.density import LARGEST_EXPONENT
 from varmat.densities.extreme_value import frechet_lpdf, gumbel_lpdf
 from varmat.typing import Operand
 
@@ -29,8 +40,11 @@ def _gumbel(x: Operand, mu: Operand, beta: Operand, quick: bool) -> Tails:
     """
     inv = 1.0 / beta
     z = (x - mu) * inv
-    t = np.exp(-z)
-    rest, _, odds = less(t, quick)
+    if quick:
+        t = np.exp(-z)
+    else:  # an infinite one is without derivatives
+        t = np.where(-z < LARGEST_EXPONENT, np.exp(np.minimum(-z, LARGEST_EXPONENT)), math.inf)
+    rest, odds = less(t, quick)
     if not quick:
         rest = np.where(z > 50.0, -z, rest)
     return Tails(
@@ -59,8 +73,8 @@ def _frechet(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
     """
     u = x / sigma
     log_u = np.log(u)
-    t = np.exp(-alpha * log_u) if quick else np.power(u, -alpha)
-    rest, _, odds = less(t, quick)
+    t = power_of(u, log_u, -alpha, quick)
+    rest, odds = less(t, quick)
     if not quick:
         rest = np.where(t < 1e-20, -alpha * log_u, rest)
     slope = odds * alpha

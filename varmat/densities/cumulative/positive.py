@@ -6,7 +6,15 @@ import math
 
 import numpy as np
 
-from varmat.densities.cumulative.row import POSITIVE, Tail, Tails, cumulative, less, within
+from varmat.densities.cumulative.row import (
+    POSITIVE,
+    Tail,
+    Tails,
+    cumulative,
+    less,
+    power_of,
+    within,
+)
 from varmat.densities.positive import exponential_lpdf, rayleigh_lpdf, weibull_lpdf
 from varmat.typing import Operand
 
@@ -26,9 +34,9 @@ def _exponential(x: Operand, beta: Operand, quick: bool) -> Tails:
     -2.0
     """
     t = beta * x
-    rest, odds, _ = less(t, quick)
+    rest, odds = less(t, quick)
     return Tails(
-        below=Tail(rest, y=beta * odds, beta=x * odds),
+        below=Tail(rest, y=odds / x, beta=odds / beta),
         above=Tail(-t, y=-beta, beta=-x),
         when=within(t),
     )
@@ -43,7 +51,6 @@ exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
 )
 
 
-# t / expm1(t) is the reciprocal of `exprel`, which is 1 at 0 and does not overflow early.
 def _weibull(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
     """The probability above y is :math:`\\exp(-(y / \\sigma)^\\alpha)`. In SciPy
     ``scipy.stats.weibull_min(alpha, scale=sigma)``.
@@ -54,8 +61,8 @@ def _weibull(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
     """
     u = x / sigma
     log_u = np.log(u)
-    t = np.exp(alpha * log_u) if quick else np.power(u, alpha)
-    rest, _, odds = less(t, quick)
+    t = power_of(u, log_u, alpha, quick)
+    rest, odds = less(t, quick)
     if not quick:
         rest = np.where(t < 1e-20, alpha * log_u, rest)
     slope = odds * alpha
@@ -91,7 +98,7 @@ def _rayleigh(x: Operand, sigma: Operand, quick: bool) -> Tails:
     """
     u = x / sigma
     t = 0.5 * np.square(u)
-    rest, _, odds = less(t, quick)
+    rest, odds = less(t, quick)
     if not quick:
         rest = np.where(u < 1e-8, 2.0 * np.log(u) - math.log(2.0), rest)
     slope = 2.0 * odds

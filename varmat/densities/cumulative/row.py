@@ -29,14 +29,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.dispatch import plain
 from varmat.core.domains import Domain
 from varmat.core.operation import Operation, is_differentiable
 from varmat.core.variables import Var
-from varmat.densities.density import argument_lines, ieee, positional, typed
+from varmat.densities.density import LARGEST_EXPONENT, argument_lines, positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import LAST_SECTIONS, reference_section, told
 from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate
-from varmat.functions.checks import fixed, is_held
+from varmat.functions.checks import is_held
 from varmat.functions.special.logistic_functions import exprel, log1m_exp
 from varmat.programs.build.symbol import Symbol
 from varmat.typing import Adjoint, Operand, Result, Setting
@@ -49,16 +50,31 @@ POSITIVE: dict[str, Any] = {"start": lambda y, *_: y > 0.0, "before": (-1.0, 0.0
 COUNTS: dict[str, Any] = {"start": lambda n, *_: n >= 0.0, "before": (-1,)}
 
 
-def less(t: Operand, quick: bool) -> tuple[Operand, Operand, Operand]:
-    """The logarithm of 1 - exp(-t), its derivative ``odds``, and t times that.
+# From here on exp(-t) is zero.
+CERTAIN = 800.0
+
+
+def less(t: Operand, quick: bool) -> tuple[Operand, Operand]:
+    """The logarithm of 1 - exp(-t), and t times its derivative.
 
     The quick form is for all t that are neither tiny nor infinite (see `within`). Next to 1 the
     probability m has lost what makes its logarithm; what is left of 1 - m - exp(-t) is that, and
-    nothing elsewhere."""
+    nothing elsewhere. The other form is differentiated again, so nothing in it overflows."""
     if not quick:
-        return log1m_exp(-t), 1.0 / np.expm1(t), 1.0 / exprel(t)
+        s = np.minimum(t, CERTAIN)
+        return log1m_exp(-t), np.exp(-s) / exprel(-s)
     e, m = np.exp(-t), -np.expm1(-t)
-    return np.log(m) + (1.0 - m - e) * m, e / m, t * e / m
+    return np.log(m) + (1.0 - m - e) * m, t * e / m
+
+
+def power_of(u: Operand, log_u: Operand, alpha: Operand, quick: bool) -> Operand:
+    """The power of a positive base, for `less`: where it is beyond `CERTAIN`, an infinite one is
+    without derivatives.
+    """
+    if quick:
+        return np.exp(alpha * log_u)
+    is_finite = alpha * log_u < LARGEST_EXPONENT
+    return np.where(is_finite, np.power(np.where(is_finite, u, 1.0), alpha), math.inf)
 
 
 def within(t: Operand) -> Operand:
@@ -139,8 +155,8 @@ class Cumulative:
         if type(log) is float:
             return math.exp(log)
         is_bulk = type(log) is Var and _LEAST < log._val < _MOST and log._tape.watch is None
-        if not is_bulk and not is_held(_near, log):
-            return self._far(*args, **named)
+        if is_bulk:
+            return np.exp(log)
         if self.at_zero is not None and type(log) is Var and log._val == -math.inf:
             # The logarithm has an infinite derivative there, or none.
             given = inspect.signature(self.at_zero).bind(*args, **named).args
@@ -149,6 +165,8 @@ class Cumulative:
                     *(np.asarray(x, float) if type(x) in (list, tuple) else x for x in given)
                 )
             )
+        if not is_held(_near, log):
+            return self._far(*args, **named)
         return np.exp(log)
 
     @cached_property
@@ -205,23 +223,33 @@ class Cumulative:
         """Function of the name of an argument and of a factor: the derivative of the probability at
         each element, from the logarithm of the smaller one of it and its complement.
         """
-        logs, above = self.log.pointwise(*values), self.density.lccdf.pointwise(*values)
+        below, above = self.log.pointwise, self.density.lccdf.pointwise
+        values = [np.asarray(v, float) if type(v) in (list, tuple) else v for v in values]
+        known = [plain(v) for v in values]
+        logs, complements = below(*known), above(*known)
+        certain = complements == -math.inf
+        lower = np.logical_or(certain, logs < -0.5)
+        # Elements without a derivative: of these the logarithms may have an infinite one.
+        gone = np.where(lower, logs, complements) < _GONE
+        if not each:
+            gone = gone | np.any(logs < _GONE)
+        safe = [self.log.safe(values, gone | x) for x in (False, np.logical_not(lower), lower)]
+        logs = np.where(gone, 0.0, below(*safe[0]))
         others = 0.0 if each else np.sum(logs) - logs
-        certain = fixed(above) == -math.inf
-        lower = certain | (fixed(logs) < -0.5)
         # Twice the square root, with the factors that may be large in between.
-        half = np.exp(0.5 * (np.where(lower, logs, above) + others))
+        half = np.exp(0.5 * (np.where(lower, logs, above(*safe[2])) + others))
 
         def derivative(name: str, t: Operand) -> Result:
             if name in self.discrete:
                 self.log.refuse_variable(name)
             if name == next(iter(self.arguments)):
                 # The derivatives of the density do not overflow where those of the logarithm do.
-                density = np.exp(self.density.pointwise(*values) + others)
-                return np.where(certain | (fixed(logs) == -math.inf), 0.0, density) * t
-            below, beyond = (slope(*ieee(values))[0] for slope in self._slopes[name])
-            slope = np.where(lower, below, -beyond)
-            return np.where(fixed(half) > 0.0, half * slope, 0.0) * (half * t)
+                none = gone | certain
+                density = self.density.pointwise(*self.log.safe(values, none))
+                return np.where(none, 0.0, np.exp(density + others)) * t
+            slopes = [f(*v)[0] for f, v in zip(self._slopes[name], safe[1:], strict=True)]
+            rate = half * np.where(lower, slopes[0], -slopes[1])
+            return np.where(gone, 0.0, rate) * (half * t)
 
         return derivative
 
@@ -242,16 +270,15 @@ def _is_bulk(logs: Operand) -> bool:
 
 
 def _is_near(logs: Operand) -> Result:
-    if isinstance(logs, Symbol):  # runs of recordings end where one is infinite
-        if logs.shape:
-            return np.logical_and(np.less(logs, _MOST), np.greater(logs, _LEAST))
+    if isinstance(logs, Symbol) and not logs.shape:  # runs of recordings end elsewhere
         logs.builder.guard_between(logs.value, _LEAST, _MOST)
         return True
-    return np.logical_and(np.less(logs, _MOST), np.greater(logs, _LEAST) | (logs == -math.inf))
+    return np.logical_and(np.less(logs, _MOST), np.greater(logs, _LEAST))
 
 
-# Logarithms of probabilities that do not underflow, and neither do their complements.
-_LEAST, _MOST = -700.0, -1e-300
+# Logarithms of probabilities that do not underflow, and neither do their complements; and of those
+# whose square root does.
+_LEAST, _MOST, _GONE = -700.0, -1e-300, -1491.0
 _near = Domain("the logarithm of a moderate probability", _is_near)
 
 
@@ -277,9 +304,10 @@ def _form_of(
 
     def form(*values: Operand, quick: bool = False) -> LogDensity:
         x, *others = values
-        before = other(*values)
-        if not quick:
-            x = np.where(before, x, inside(*others) if callable(inside) else inside)
+        before, after = other(*values), support(*values)
+        if not quick:  # nothing that is differentiated is outside the support
+            within = before & after
+            x = np.where(within, x, inside(*others) if callable(inside) else inside)
         tails = tails_of(x, *others, **({"quick": quick} if has_quick else {}))
         tail: Tail = tails[side]
         term, partials = tail.term, tail.partials
@@ -287,10 +315,10 @@ def _form_of(
             before = before if tails.when is None else before & tails.when
         else:
             term = np.where(before, term, 0.0)
-            partials = {name: np.where(before, p, 0.0) for name, p in partials.items()}
+            partials = {name: np.where(within, p, 0.0) for name, p in partials.items()}
         if demand is not None:  # a value that is not finite has all arguments looked at
             term = np.where(demand.holds(*values), term, math.nan)
-        return LogDensity(term, support=support(*values), when=before, **partials)
+        return LogDensity(term, support=after, when=before, **partials)
 
     return form
 

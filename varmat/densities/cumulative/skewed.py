@@ -41,10 +41,12 @@ def _skew_double_exponential(x: Operand, mu: Operand, sigma: Operand, tau: Opera
     z = (x - mu) * inv
     left, right, c = np.minimum(z, 0.0), np.maximum(z, 0.0), 1.0 - tau
     e, f = np.exp(2.0 * c * left), np.exp(-2.0 * tau * right)
-    below = np.where(z < 0.0, 2.0 * c, 2.0 * tau * c * f / (1.0 - c * f))
-    above = np.where(z < 0.0, 2.0 * tau * c * e / (1.0 - tau * e), 2.0 * tau)
-    in_below = 1.0 / tau - 2.0 * left, (1.0 + 2.0 * c * right) * f / (1.0 - c * f)
-    in_above = (2.0 * tau * left - 1.0) * e / (1.0 - tau * e), -1.0 / c - 2.0 * right
+    # The probabilities 1 - tau e and 1 - c f, from terms of which neither is near 1.
+    p, q = tau * f - np.expm1(-2.0 * tau * right), c * e - np.expm1(2.0 * c * left)
+    below = np.where(z < 0.0, 2.0 * c, 2.0 * tau * c * f / p)
+    above = np.where(z < 0.0, 2.0 * tau * c * e / q, 2.0 * tau)
+    in_below = 1.0 / tau - 2.0 * left, (1.0 + 2.0 * c * right) * f / p
+    in_above = (2.0 * tau * left - 1.0) * e / q, -1.0 / c - 2.0 * right
     return Tails(
         below=Tail(
             np.where(z < 0.0, np.log(tau) + 2.0 * c * left, np.log1p(-c * f)),
@@ -91,7 +93,9 @@ def _exp_mod_normal(x: Operand, mu: Operand, sigma: Operand, rate: Operand) -> T
     w, _, v, left, right = exponential_part(z, a)
     second = np.where(w < 0.0, left - LN2, right)
     lower = log_exp_mod_normal(z, a)
-    upper = np.where(lower < -LN2, np.log1p(-np.exp(lower)), np.logaddexp(log_ndtr(-z), second))
+    upper = np.where(
+        lower < -LN2, np.log1p(-np.exp(np.minimum(lower, -LN2))), np.logaddexp(log_ndtr(-z), second)
+    )
 
     def tail(sign: float, value: Operand) -> Tail:
         """The exponential part of the probability has the weight `over`."""

@@ -96,16 +96,22 @@ def nan_to_num(
     posinf: Operand = None,
     neginf: Operand = None,
 ) -> Result:
-    """Replace what is not finite; the derivative there is that of the replacement."""
+    """Replace what is not finite; the derivative there is that of the replacement.
+
+    Where only some elements are replaced, in reverse mode those whose own derivative is infinite
+    have the gradient nan."""
     if not copy:
         raise TypeError(
             "nan_to_num: copy is False, but must be True for a variable; assign the result"
         )
     largest = np.finfo(np.float64).max
     values = plain(x)
-    x = np.where(np.isnan(values), nan, x)
-    x = np.where(np.isposinf(values), largest if posinf is None else posinf, x)
-    return np.where(np.isneginf(values), -largest if neginf is None else neginf, x)
+    posinf, neginf = largest if posinf is None else posinf, -largest if neginf is None else neginf
+    others = np.where(np.isnan(values), nan, np.where(np.isposinf(values), posinf, neginf))
+    finite = np.isfinite(values)
+    # If all are replaced, nothing is left of what made them: zeros times an infinite derivative
+    # would be nan.
+    return np.where(finite, x, others) if np.any(finite) else np.zeros_like(x) + others
 
 
 @operation()

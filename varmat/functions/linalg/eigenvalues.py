@@ -4,8 +4,8 @@ Eigenvectors are determined up to a factor, those of equal eigenvalues up to a r
 are those of one smooth choice near the point. They are meaningful for functions that do not depend
 on the choice: eigenvalues, projections onto eigenspaces, but not the sign of an eigenvector.
 Eigenvalues that agree to rounding count as equal: the rotation of their vectors among themselves is
-not determined, and its share in a derivative is taken to be zero, never nan. Second derivatives at
-such a point lack that share.
+not determined. An adjoint of such vectors, also one within a second derivative, is refused; their
+tangents are nan.
 
 Which triangle is read, and where the adjoint lies, is said in
 `varmat.functions.linalg.symmetric_arguments`."""
@@ -17,9 +17,11 @@ from functools import partial
 import numpy as np
 
 from varmat.core.dispatch import implements
+from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_square, check_values, fixed
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
+from varmat.programs.build.symbol import holds
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"]
@@ -38,6 +40,43 @@ def rounding_tolerance(values: Plain, n: int) -> Result:
     if not np.size(values):
         return np.zeros((*np.shape(values)[:-1], 1))
     return n * np.finfo(float).eps * np.max(np.abs(fixed(values)), axis=-1, keepdims=True)
+
+
+def _are_equal(gaps: Operand) -> Result:
+    """Which pairs of values are equal, given the reciprocals of their gaps."""
+    return (gaps == 0.0) & ~np.eye(np.shape(gaps)[-1], dtype=bool)
+
+
+def check_vectors(function: str, values: str, hint: str, gaps: Operand, *adjoints: Adjoint) -> None:
+    """Refuse adjoints of vectors, in columns, that belong to equal values.
+
+    How such a vector turns is not determined. If all values are equal and no vector has an adjoint
+    although a function uses them, the parts have cancelled, as those of ``v * f(w) @ inv(v)``
+    do."""
+    given = [np.max(np.abs(g), axis=-2) for g in adjoints if g is not None and np.size(g)]
+    if not given:
+        return
+    sizes = sum(given[1:], given[0])
+    one_value = np.max(np.abs(gaps), axis=(-2, -1), keepdims=True)[..., 0] == 0.0
+    used = (sizes > 0.0) | (one_value & (np.max(sizes) == 0.0))
+    if not holds(np.logical_not(_are_equal(gaps) & (used[..., None, :] | used[..., :, None]))):
+        raise DomainError(
+            f"{function}: Argument a has equal {values}, but must have distinct ones where a "
+            "derivative of their vectors, or a second derivative of the values, is needed! For "
+            f"functions of the matrix use {hint}."
+        )
+
+
+def turn(gaps: Operand, p: Operand) -> Result:
+    """``gaps * p``, and nan for a turn of vectors that is not determined; differentiable."""
+    if not np.size(p):
+        return gaps * p
+    size = np.abs(fixed(p))
+    turned = size > 1e-10 * np.max(size, axis=(-2, -1), keepdims=True)
+    return np.where(_are_equal(fixed(gaps)) & turned, np.nan, gaps * p)
+
+
+OF_SYMMETRIC = "matrix_exp, matrix_power, log_determinant, inverse, scipy.linalg.sqrtm or logm"
 
 
 @operation(np.linalg.eigh, stacked=True)
@@ -69,10 +108,11 @@ def eigh(a: Plain, UPLO: Setting = "L") -> Plain:  # noqa: N803 - NumPy's name
     :math:`F_{ij} = 1 / (\\lambda_j - \\lambda_i)`, zero where the eigenvalues are equal. The
     derivatives of eigenvalues alone are right at repeated ones too if they are used symmetrically
     (sums of functions of the eigenvalues). Those of a function of the matrix, :math:`V f(\\Lambda)
-    V^T`, are not: between equal eigenvalues the part :math:`f'(\\lambda)` is missing, which does
-    not follow from the adjoints of `V` and :math:`\\lambda`. For the exponential use `varmat.expm`.
-    Second derivatives, also of eigenvalues alone, lack that part at repeated eigenvalues, as at an
-    identity matrix, and are wrong there.
+    V^T`, do not follow from the adjoints of `V` and :math:`\\lambda`: a part
+    :math:`f'(\\lambda)` is missing between equal eigenvalues. There the reverse pass raises a
+    `DomainError`, also for second derivatives of eigenvalues alone, as at an identity matrix;
+    tangents of `V` are nan. Use `varmat.matrix_exp`, `varmat.matrix_power`,
+    `varmat.log_determinant` or `scipy.linalg.sqrtm` instead.
 
     Examples
     --------
@@ -94,7 +134,11 @@ def _inverse_gaps(values: Plain) -> Result:
 @eigh.reverse
 def eigh_reverse(g: Adjoint, r: Plain, a: Plain, UPLO: str) -> Adjoint:  # noqa: N803 - NumPy's name
     (w, v), (gw, gv) = r, g
-    inside = np.zeros(a.shape) if gv is None else _inverse_gaps(w) * (v.mT @ gv)
+    inside = np.zeros(a.shape)
+    if gv is not None:
+        gaps = _inverse_gaps(w)
+        check_vectors("eigh", "eigenvalues", OF_SYMMETRIC, gaps, gv)
+        inside = gaps * (v.mT @ gv)
     if gw is not None:
         inside = inside + gw[..., None] * np.eye(a.shape[-1])
     return to_triangle(v @ inside @ v.mT, UPLO.upper() == "L")
@@ -107,7 +151,7 @@ def eigh_tangent(r: Result, a: Operand, UPLO: str) -> Linear:  # noqa: N803 - Nu
 
     def push(t: Operand) -> Result:
         p = v.mT @ symmetric(t, UPLO.upper() == "L") @ v
-        return np.diagonal(p, axis1=-2, axis2=-1), v @ (gaps * p)
+        return np.diagonal(p, axis1=-2, axis2=-1), v @ turn(gaps, p)
 
     return push
 
@@ -147,8 +191,8 @@ def eigenvalues_sym(a: Operand) -> Result:
     Notes
     -----
     The adjoint is :math:`V\\, \\mathrm{diag}(\\bar\\lambda)\\, V^T`, folded onto the lower
-    triangle. Second derivatives at repeated eigenvalues are wrong, see `numpy.linalg.eigh`: they
-    lack the rotation of the vectors among themselves.
+    triangle. Second derivatives at repeated eigenvalues are refused, see `numpy.linalg.eigh`: they
+    need the rotation of the vectors among themselves.
 
     References
     ----------
@@ -230,9 +274,8 @@ def eigendecompose_sym(a: Operand) -> Result:
 
     Notes
     -----
-    The derivatives are those of `numpy.linalg.eigh`: no derivative of a vector has a part along the
-    vectors of equal eigenvalues. Second derivatives lack that part, and are wrong at repeated
-    eigenvalues.
+    The derivatives are those of `numpy.linalg.eigh`: those of the vectors of equal eigenvalues, and
+    second derivatives there, are refused.
 
     References
     ----------

@@ -11,7 +11,7 @@ import numpy as np
 from varmat.core.dispatch import implements
 from varmat.core.operation import as_operand, is_differentiable, operation
 from varmat.functions.checks import check_matrix, check_square
-from varmat.functions.linalg.eigenvalues import reciprocal, rounding_tolerance
+from varmat.functions.linalg.eigenvalues import check_vectors, reciprocal, rounding_tolerance, turn
 from varmat.functions.linalg.lapack import check_svd
 from varmat.functions.linalg.symmetric_arguments import symmetric
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result
@@ -50,9 +50,10 @@ def svd_vh(a: Plain, full_matrices: bool = True) -> Plain:
     different things. With :math:`J = U^T \\bar U - \\bar U^T U` and
     :math:`K = V^T \\bar V - \\bar V^T V` it is
     :math:`\\tfrac12 [(J + K)_{ij} / (\\sigma_j - \\sigma_i) +
-    (J - K)_{ij} / (\\sigma_j + \\sigma_i)]`. So functions like ``u @ vt`` (the orthogonal polar
-    factor) have their right derivative at repeated singular values. Their second derivatives, and
-    those of the singular values, are wrong there.
+    (J - K)_{ij} / (\\sigma_j + \\sigma_i)]`. Between equal singular values the first part is not
+    determined by the adjoints. There the reverse pass raises a `DomainError`, also for second
+    derivatives of the singular values alone; tangents of the vectors are nan. For ``u @ vt``, the
+    orthogonal polar factor, use `varmat.polar_decompose`.
 
     References
     ----------
@@ -83,6 +84,9 @@ def _inverse_sums_and_gaps(s: Plain, n: int) -> tuple[Result, Result, Result]:
     )
 
 
+OF_GENERAL = "matrix_exp, inverse, pinv, polar_decompose or log_determinant"
+
+
 def _skew(x: Operand, g: Adjoint, k: int) -> Result:
     """``x^T g - g^T x`` for the first k columns of `x`; zero if nothing depends on them."""
     if g is None:
@@ -111,6 +115,8 @@ def svd_vh_reverse(g: Adjoint, r: Plain, a: Plain, full_matrices: bool) -> Adjoi
     if gu is None and gv is None:
         return total
     inverse, sums, gaps = _inverse_sums_and_gaps(s, max(a.shape[-2:]))
+    used = [None if x is None else x[..., :k] for x in (gu, gv)]
+    check_vectors("svd", "singular values", OF_GENERAL, gaps, *used)
     j, k_ = _skew(u, gu, k), _skew(v, gv, k)
     total += u1 @ (0.5 * ((j + k_) * gaps + (j - k_) * sums)) @ v1.mT
     if gu is not None:
@@ -141,7 +147,7 @@ def svd_vh_tangent(r: Result, a: Operand, full_matrices: bool) -> Linear:
 
     def push(t: Operand) -> Result:
         p = u1.mT @ t @ v1
-        even, odd = 0.5 * (p + p.mT) * gaps, 0.5 * (p - p.mT) * sums
+        even, odd = turn(gaps, 0.5 * (p + p.mT)), 0.5 * (p - p.mT) * sums
         du = turned(u, even + odd, (t @ v1) * inverse)
         dv = turned(v, even - odd, (t.mT @ u1) * inverse)
         return du, np.diagonal(p, axis1=-2, axis2=-1), dv.mT
@@ -183,8 +189,8 @@ def singular_values(a: Operand) -> Result:
     Notes
     -----
     The adjoint is :math:`U\\, \\mathrm{diag}(\\bar\\sigma)\\, V^T`; at a singular value of zero
-    this is the derivative to one side. Second derivatives at repeated singular values are wrong:
-    they lack the rotation of the vectors among themselves.
+    this is the derivative to one side. Second derivatives at repeated singular values are refused:
+    they need the rotation of the vectors among themselves.
 
     References
     ----------
@@ -230,9 +236,8 @@ def svd(a: Operand) -> Result:
     -----
     As in Stan, and unlike `numpy.linalg.svd`, which returns the transpose of `v`, and square
     matrices unless it is called with ``full_matrices=False``. A column of `u` and that of `v` have
-    their sign from LAPACK, and share it. The derivatives are those of `numpy.linalg.svd`: between
-    equal singular values, the rotation of their vectors that is not determined counts as zero, and
-    second derivatives are wrong.
+    their sign from LAPACK, and share it. The derivatives are those of `numpy.linalg.svd`: those of
+    the vectors of equal singular values, and second derivatives there, are refused.
 
     References
     ----------

@@ -1,0 +1,200 @@
+"""Probabilities of intervals much narrower than the distribution, and of few counts: value,
+gradient, Hessian and draws of every family.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from densities.references import continuous, exact, given
+from recordings import EVERY_RUNNER
+
+import varmat as vm
+import varmat.distributions as dist
+from varmat.densities.cumulative.row import Cumulative, LogCumulative
+from varmat.densities.univariate import Univariate
+
+FAMILIES = [
+    row
+    for name in vm.__all__
+    if isinstance(row := getattr(vm, name), Univariate)
+    and not isinstance(row, LogCumulative)
+    and isinstance(row.cdf, Cumulative)
+]
+SMOOTH = [row for row in FAMILIES if not row.discrete]
+COUNTS = [row for row in FAMILIES if row.discrete and continuous(row)]
+# The probabilities of the intervals, nearly.
+MASSES = (1e-14, 1e-9, 1e-5, 2e-3, 0.03)
+STEP = mpmath.mpf(10) ** -20
+
+
+def class_of(row: Any) -> Any:
+    return getattr(dist, dist.class_name(row.name.split("_")[:-1]))
+
+
+def interval(row: Any, point: Any, mass: float) -> tuple[float, float]:
+    y, *parameters = point
+    lower, width = y, mass * math.exp(-row(y, *parameters))
+    return lower, lower + max(width, 40.0 * np.spacing(abs(lower)))
+
+
+def differences(f: Any, args: Any) -> tuple[float, Any, Any]:
+    """Value, gradient and diagonal of the Hessian by differences, in 60 digits."""
+    with mpmath.workdps(70):
+        x = [mpmath.mpf(v) for v in args]
+        # Moving an end by more than the interval is wide would turn it round.
+        steps = [STEP * (abs(v) or 1) for v in x[:-2]] + [STEP * (x[-1] - x[-2])] * 2
+        middle, slopes, curved = f(*x), [], []
+        for i, h in enumerate(steps):
+            up, down = (f(*x[:i], x[i] + s * h, *x[i + 1 :]) for s in (1, -1))
+            slopes.append(float((up - down) / (2 * h)))
+            curved.append(float((up - 2 * middle + down) / h**2))
+        return float(middle), np.array(slopes), np.array(curved)
+
+
+# Gauss and Legendre's on (0, 1).
+RULE = mpmath.calculus.quadrature.GaussLegendre(mpmath.mp).calc_nodes(3, 240)
+NODES = [((1 + x) / 2, w / 2) for x, w in RULE]
+
+
+def log_mass(row: Any) -> Any:
+    formula = exact(row)
+
+    def f(*args: Any) -> Any:
+        *parameters, lower, upper = args
+        middle = formula((lower + upper) / 2, *parameters)
+        total = sum(
+            w * mpmath.exp(formula(lower + (upper - lower) * x, *parameters) - middle)
+            for x, w in NODES
+        )
+        return middle + mpmath.log(total * (upper - lower))
+
+    return f
+
+
+@pytest.mark.parametrize("row", SMOOTH, ids=lambda row: row.name)
+def test_every_family(row: Any) -> None:
+    tried: list[float] = []
+    for point in row.points[:2]:
+        for mass in MASSES:
+            lower, upper = interval(row, point, mass)
+            if not abs(row(upper, *point[1:]) - row(*point)) < 1.0:  # out in a tail
+                continue
+            tried.append(mass)
+
+            def of(x: Any) -> Any:
+                made = vm.truncated(row, lower=x[-2], upper=x[-1])
+                return made.log_probability(*(x[i] for i in range(len(x) - 2)))
+
+            args = np.array([*point[1:], lower, upper])
+            value, slopes = vm.value_and_grad(of)(args)
+            curved = np.diag(vm.hessian(of)(args))
+            expected, g, h = differences(log_mass(row), args)
+            kink = "double_exponential" in row.name and lower < point[1] < upper
+            bound = 1e-7 if kink else 1e-11
+            assert value == pytest.approx(expected, rel=bound, abs=bound)
+            per = np.where(args == 0.0, 1.0, np.abs(args))
+            np.testing.assert_array_less(np.abs(slopes - g), 1e2 * bound * (np.abs(g) + 1.0 / per))
+            np.testing.assert_array_less(
+                np.abs(curved - h), 1e4 * bound * (np.abs(h) + g * g + 1.0 / per**2)
+            )
+    assert len(tried) >= len(MASSES)
+
+
+@pytest.mark.parametrize("more", [0, 1, 3])
+@pytest.mark.parametrize("row", COUNTS, ids=lambda row: row.name)
+def test_few_counts(row: Any, more: int) -> None:
+    n, *parameters = given(row, row.points[0])
+    places = [i - 1 for i in continuous(row)]
+
+    def values(x: Any) -> Any:
+        active = dict(zip(places, x, strict=True))
+        return [active.get(i, v) for i, v in enumerate(parameters)]
+
+    def of(x: Any) -> Any:
+        return vm.truncated(row, lower=n, upper=n + more).log_probability(*values(x))
+
+    def sum_of(x: Any) -> Any:
+        logs = [row.pointwise(n + k, *values(x)) for k in range(more + 1)]
+        return vm.logsumexp(np.stack(logs))
+
+    x = np.array([float(parameters[i]) for i in places])
+    for functional in (vm.gradient, vm.hessian):
+        found, expected = functional(of, x), functional(sum_of, x)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert of(x) == pytest.approx(sum_of(x), rel=1e-14)
+
+
+def test_one_count_has_no_derivative() -> None:
+    made = vm.truncated(vm.poisson_lpmf, lower=0, upper=0)
+    assert vm.value_and_grad(lambda x: made(0, x))(3.0) == (0.0, 0.0)
+    assert vm.hessian(lambda x: made(0, x))(3.0) == 0.0
+    fractions = vm.truncated(vm.poisson_lpmf, lower=0.5, upper=2.5)
+    assert fractions(1, 2.0) == pytest.approx(math.log(0.5), rel=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e12, 1e16, 1e200])
+def test_wide_scales(scale: float) -> None:
+    """The distribution is uniform on the interval, to all digits."""
+    for row in (vm.normal_lpdf, vm.cauchy_lpdf, vm.logistic_lpdf, vm.gumbel_lpdf):
+        made = vm.truncated(row, lower=0.0, upper=1.0)
+        value, slopes = vm.value_and_grad(lambda x, f=made: f(0.4, x[0], x[1]))([0.3, scale])
+        assert value == pytest.approx(0.0, abs=1e-12)
+        assert np.max(np.abs(slopes)) < 10.0 / scale
+        assert np.all(np.isfinite(vm.hessian(lambda x, f=made: f(0.4, x[0], x[1]))([0.3, scale])))
+
+
+def test_narrow_and_wide_elements() -> None:
+    lower, upper = np.array([0.0, 0.0, 1.0, -np.inf]), np.array([1.0, np.inf, 1.0 + 1e-9, 0.5])
+
+    def of(x: Any, lower: Any = lower, upper: Any = upper) -> Any:
+        made = vm.truncated(vm.normal_lpdf, lower=lower, upper=upper)
+        return made.log_probability(x[0], x[1])
+
+    x = np.array([0.3, 3.0])
+    found = vm.jacobian(of)(x)
+    for i, ends in enumerate(zip(lower, upper, strict=True)):
+        assert of(x)[i] == pytest.approx(of(x, *ends), rel=1e-14)
+        np.testing.assert_allclose(found[i], vm.gradient(lambda x, e=ends: of(x, *e), x), 1e-13)
+
+
+@pytest.mark.parametrize("runner", EVERY_RUNNER)
+def test_recorded(runner: str) -> None:
+    """A recording made where the interval is wide is right where it is narrow, and the other way
+    round.
+    """
+
+    def f(x: Any) -> Any:
+        made = vm.truncated(vm.normal_lpdf, lower=0.0, upper=1.0)
+        return made(0.4, x[0], x[1]) + made(0.2, x[0], x[1])
+
+    points = [np.array([0.3, 1.5]), np.array([0.3, 1e13]), np.array([0.2, 1e5])]
+    for functional in (lambda f: f, vm.hessian):
+        for first in points:
+            recorded = vm.recorded(functional(f), runner=runner)
+            recorded(first)
+            for x in points:
+                expected = (vm.value_and_grad if functional is not vm.hessian else vm.hessian)(f)(x)
+                for one, other in zip(recorded(x), expected, strict=True):
+                    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("row", FAMILIES, ids=lambda row: row.name)
+def test_draws(row: Any) -> None:
+    """Draws of a narrow interval are uniform on it; counts are those of the interval."""
+    point = given(row, row.points[0])
+    parameters = point[1:]
+    if row.discrete:
+        made = class_of(row)(*parameters).truncated(point[0], point[0])
+        assert np.all(made.rng(1, size=5) == point[0])
+        return
+    lower, upper = interval(row, point, 1e-10)
+    drawn = class_of(row)(*parameters).truncated(lower, upper).rng(1, size=200)
+    places = (drawn - lower) / (upper - lower)
+    assert np.all((places >= 0.0) & (places <= 1.0))
+    assert abs(np.mean(places) - 0.5) < 0.1
+    assert abs(np.std(places) - math.sqrt(1.0 / 12.0)) < 0.05
