@@ -19,6 +19,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from varmat.programs.run import functions
+from varmat.programs.run.compiler import Module
 from varmat.programs.run.functions import SUPPORTED, Functions
 
 WIDTHS = (1, 4, 8)
@@ -38,7 +39,7 @@ def of_arrays(name: str, width: int) -> Arrays:
     Truth values are numbers, other than zero where they hold.
     """
     n_in, word, pointer = ARITY.get(name, 1), ir.IntType(64), ir.PointerType()
-    module = ir.Module()
+    module = Module()
     f = Functions(module, width)
     kind = ir.FunctionType(ir.VoidType(), [pointer] * (n_in + 1) + [word])
     b = ir.IRBuilder(ir.Function(module, kind, "apply").append_basic_block())

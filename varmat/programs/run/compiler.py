@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
 from varmat.interrupts import uninterrupted
+from varmat.locks import Once
 
 DOUBLE, INT, INT32, BIT, BYTE = (
     ir.DoubleType(),
@@ -23,7 +23,7 @@ POINTER = ir.PointerType()
 LARGE, HUGE = 4_000, 20_000
 
 
-@cache
+@Once
 def _target(level: int) -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -34,7 +34,7 @@ def _target(level: int) -> llvm.TargetMachine:
     )
 
 
-@cache
+@Once
 def _passes(level: int) -> tuple[llvm.ModulePassManager, llvm.PassBuilder]:
     """The few passes that these instructions need: all others find nothing to do."""
     manager = llvm.create_new_module_pass_manager()
@@ -44,10 +44,25 @@ def _passes(level: int) -> tuple[llvm.ModulePassManager, llvm.PassBuilder]:
     return manager, llvm.create_pass_builder(_target(level), llvm.create_pipeline_tuning_options())
 
 
+class Module(ir.Module):  # type: ignore[misc]  # llvmlite has no types
+    """Instructions.
+
+    Attributes
+    ----------
+    held : list
+        The owners of all memory whose addresses are among the instructions.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[object] = []
+
+
 class Compiled:
     """The functions of a module as machine code. Their addresses hold as long as it lives."""
 
-    def __init__(self, module: ir.Module) -> None:
+    def __init__(self, module: Module) -> None:
+        self._held = module.held
         # Without tables for exceptions, which none of these functions throws: LLVM would register
         # them with the process, at distances from the code that it cannot always express.
         for function in module.functions:
@@ -76,7 +91,7 @@ class Compiled:
         return int(self._engine.get_function_address(name))
 
 
-def declared(module: ir.Module, name: str, kind: ir.FunctionType) -> ir.Function:
+def declared(module: Module, name: str, kind: ir.FunctionType) -> ir.Function:
     found = module.globals.get(name)
     return found if found is not None else ir.Function(module, kind, name)
 

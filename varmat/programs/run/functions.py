@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any
 
 from llvmlite import binding, ir
 
-from varmat.programs.run.compiler import Compiled, declared
+from varmat.locks import Once
+from varmat.programs.run.compiler import Compiled, Module
 
 __all__ = ["LANES", "PARTS", "SUPPORTED", "Functions"]
 
@@ -200,7 +201,7 @@ class Functions:
 
     Parameters
     ----------
-    module : llvmlite.ir.Module
+    module : Module
         Where the code of functions that are called is put.
     width : int
         Lanes of a vector: `LANES`, or 1 for numbers.
@@ -211,7 +212,7 @@ class Functions:
         The types of a value, and of its comparison with another.
     """
 
-    def __init__(self, module: ir.Module, width: int) -> None:
+    def __init__(self, module: Module, width: int) -> None:
         self.module, self.width = module, width
         self.kind, self.truth, self._integers = (
             t if width == 1 else ir.VectorType(t, width) for t in (_DOUBLE, _TRUTH, _INTEGER)
@@ -283,12 +284,14 @@ class Functions:
         numbers are compiled once in a process: a program may call them at hundreds of places.
         """
         full, is_far = self.full_name(name), name.startswith("far")
-        if self.width == 1 or is_far:
-            _compiled(name, self.width)
-            f = declared(self.module, full, ir.FunctionType(self.kind, [self.kind] * len(x)))
+        if full not in self.module.globals and (self.width == 1 or is_far):
+            self.module.held.append(_compiled(name, self.width))
+            f = ir.Function(self.module, ir.FunctionType(self.kind, [self.kind] * len(x)), full)
             f.attributes.update({"nounwind", "readnone", *(["cold"] * is_far)})
-        else:
-            for each in _written(name, self.width).functions:
+        elif full not in self.module.globals:
+            written = _written(name, self.width)
+            self.module.held += written.held
+            for each in written.functions:
                 self.module.globals.setdefault(each.name, each)
         return b.call(self.module.globals[full], x)
 
@@ -299,6 +302,8 @@ class Functions:
         """Write a function of `_WRITTEN` into the module."""
         kind = ir.FunctionType(self.kind, [self.kind] * (1 + name.endswith("power")))
         f = _Written(self.module, kind, self.full_name(name))
+        # Here, because what several modules and threads share must not change later.
+        f.attributes.add("nounwind")
         if self.width > 1 and not name.startswith("far"):
             f.linkage = "internal"
             f.attributes.add("alwaysinline")
@@ -557,17 +562,17 @@ class _Written(ir.Function):  # type: ignore[misc]  # llvmlite has no types
         return self._text
 
 
-@cache
-def _written(name: str, width: int) -> ir.Module:
-    module = ir.Module()
+@Once
+def _written(name: str, width: int) -> Module:
+    module = Module()
     Functions(module, width).write(name)
     return module
 
 
-@cache
+@Once
 def _compiled(name: str, width: int) -> Compiled:
     """A function as machine code, which other code finds by its name."""
-    full = Functions(ir.Module(), width).full_name(name)
+    full = Functions(Module(), width).full_name(name)
     code = Compiled(_written(name, width))
     binding.add_symbol(full, code.address(full))
     return code

@@ -19,7 +19,16 @@ from llvmlite import ir
 from varmat.interrupts import from_signal, kept_from_callbacks, uninterrupted
 from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
 from varmat.programs.run.code import Code
-from varmat.programs.run.compiler import BYTE, DOUBLE, INT, POINTER, Compiled, counted, declared
+from varmat.programs.run.compiler import (
+    BYTE,
+    DOUBLE,
+    INT,
+    POINTER,
+    Compiled,
+    Module,
+    counted,
+    declared,
+)
 from varmat.programs.run.graph import Graph
 from varmat.programs.run.nodes import Memory
 from varmat.programs.run.threads import one_blas_thread, processors
@@ -98,7 +107,7 @@ class NativeRunner:
         self._compile()
 
     def _compile(self) -> None:
-        program, module = self.program, ir.Module()
+        program, module = self.program, Module()
         values = [*program.arguments, *program.outputs]
         places = [
             Memory(i, v.size * int(v.dtype.itemsize), int(v.dtype.itemsize))
@@ -115,7 +124,6 @@ class NativeRunner:
         _many(module, code)
         if self._single:
             _single(module, code)
-        self._held = code.held
         self._code = Compiled(module)
         self.address = self._code.address("many")
         self._many = _MANY(self.address)
@@ -298,7 +306,7 @@ def _of_python(b: ir.IRBuilder, name: str, result: ir.Type, *given: ir.Value) ->
     return b.call(b.inttoptr(INT(address), kind.as_pointer()), given)
 
 
-def _single(module: ir.Module, code: Code) -> None:
+def _single(module: Module, code: Code) -> None:
     """A function in C's terms of Python, of two NumPy arrays, the point and the place of the
     gradient, to the value; nan where the run ended.
     """
@@ -340,7 +348,7 @@ def _function(code: Compiled, name: str) -> Function:
     return made
 
 
-def _many(module: ir.Module, code: Code) -> None:
+def _many(module: Module, code: Code) -> None:
     """A function of the addresses of arguments and outputs, the bytes by which each moves on, and
     how often to run. Where a run ends, the first output is nan.
     """
