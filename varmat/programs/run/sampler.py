@@ -83,12 +83,14 @@ def _called(b: ir.IRBuilder, address: int, *given: ir.Value) -> ir.Value:
 
 
 def _run(b: ir.IRBuilder, runner: NativeRunner, places: list[ir.Value]) -> None:
-    """Run a program once."""
+    """Run a program once. The second place, of its first output, is nan without memory."""
     given, steps = (b.alloca(POINTER, len(places)) for _ in range(2))
     for i, place in enumerate(places):
         for array, x in ((given, place), (steps, POINTER(None))):
             b.store(x, b.gep(array, [INT(i)], source_etype=POINTER))
-    _called(b, runner.address, given, steps, INT(1))
+    status = _called(b, runner.address, given, steps, INT(1))
+    with b.if_then(b.icmp_signed("!=", status, INT(0)), likely=False):
+        b.store(DOUBLE(math.nan), places[1])
 
 
 def _is_finite(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
