@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 
 import llvmlite.binding as llvm
@@ -9,6 +10,7 @@ from llvmlite import ir
 
 from varmat.interrupts import uninterrupted
 from varmat.locks import Once
+from varmat.programs.run.symbols import undefined
 
 DOUBLE, INT, INT32, BIT, BYTE = (
     ir.DoubleType(),
@@ -44,6 +46,10 @@ def _passes(level: int) -> tuple[llvm.ModulePassManager, llvm.PassBuilder]:
     return manager, llvm.create_pass_builder(_target(level), llvm.create_pipeline_tuning_options())
 
 
+class UnresolvedError(Exception):
+    """Machine code calls a function that this process does not have."""
+
+
 class Module(ir.Module):  # type: ignore[misc]  # llvmlite has no types
     """Instructions.
 
@@ -56,6 +62,15 @@ class Module(ir.Module):  # type: ignore[misc]  # llvmlite has no types
     def __init__(self) -> None:
         super().__init__()
         self.held: list[object] = []
+
+
+def _object_code(text: str, level: int) -> bytes:
+    # A context of its own, because constants stay in it.
+    parsed = llvm.parse_assembly(text, llvm.create_context())
+    if level:
+        manager, builder = _passes(level)
+        manager.run(parsed, builder)
+    return bytes(_target(level).emit_object(parsed))
 
 
 class Compiled:
@@ -73,22 +88,40 @@ class Compiled:
         # A signal must not come between LLVM and the objects that own its memory: they would free
         # it twice, or a context before its module.
         with uninterrupted():
-            self._load(text, 2 if lines < LARGE else 1 if lines < HUGE else 0)
+            missing = self._load(text, 2 if lines < LARGE else 1 if lines < HUGE else 0)
+        if missing:
+            raise UnresolvedError(
+                f"the machine code calls {', '.join(missing)}, which this process does not have"
+            )
 
-    def _load(self, text: str, level: int) -> None:
-        # A context of its own, because constants stay in it.
-        parsed = llvm.parse_assembly(text, llvm.create_context())
-        if level:
-            manager, builder = _passes(level)
-            manager.run(parsed, builder)
-        code = llvm.ObjectFileRef.from_data(_target(level).emit_object(parsed))
+    def _load(self, text: str, level: int) -> list[str]:
+        """Load code, unless it calls functions that are missing; return their names."""
+        # No error is raised here, because its traceback would keep LLVM's objects, and the
+        # collector would free them in any order.
+        code = _object_code(text, level)
         # An engine that only loads code takes a tenth of the memory of one that makes it.
         target = llvm.Target.from_default_triple().create_target_machine()
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-        self._engine.add_object_file(code)
+        missing = sorted(name for name in undefined(code) if not llvm.address_of_symbol(name))
+        if not missing:  # the loader would give them the address 0
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        return missing
 
     def address(self, name: str) -> int:
         return int(self._engine.get_function_address(name))
+
+
+def try_out() -> None:
+    """Compile a function and call it, where memory may be made executable."""
+    llvm.check_jit_execution()
+    module = Module()
+    function = ir.Function(module, ir.FunctionType(DOUBLE, [DOUBLE]), "half")
+    b = ir.IRBuilder(function.append_basic_block())
+    b.ret(b.fmul(function.args[0], DOUBLE(0.5)))
+    code = Compiled(module)
+    found = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("half"))(3.0)
+    if found != 1.5:
+        raise ArithmeticError(f"the half of 3 is {found!r}")
 
 
 def declared(module: Module, name: str, kind: ir.FunctionType) -> ir.Function:
