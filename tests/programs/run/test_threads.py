@@ -40,6 +40,18 @@ def test_threads_inside_do_not_restore_the_setting() -> None:
     assert blas_threads() == {3}
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1), (0, 2, 1), (2, 1, 0)])
+def test_limits_end_in_any_order(order: tuple[int, ...]) -> None:
+    """As those of maps in several threads do."""
+    limits = [one_blas_thread() for _ in order]
+    for each in limits:
+        each.__enter__()
+    for i, number in enumerate(order):
+        assert blas_threads() == {1}, i
+        limits[number].__exit__(None, None, None)
+    assert blas_threads() == {3}
+
+
 def test_an_error_restores_the_setting() -> None:
     @one_blas_thread()
     def failing() -> None:
