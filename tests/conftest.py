@@ -75,7 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def of_extras() -> set[str]:
     """The names of all packages in our extras, as reasons may write them."""
     root = Path(coverage.__file__).parents[2]
-    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = {
         re.split(r"[\[<>=]", each)[0].lower()
         for extra in project["optional-dependencies"].values()
@@ -161,7 +161,7 @@ class Coverage:
         if target == "-":
             terminalreporter.write_line(self.recorder.text())
         elif target:
-            Path(target).write_text(self.recorder.markdown() + "\n")
+            Path(target).write_text(self.recorder.markdown() + "\n", encoding="utf-8")
         if self.is_complete() and (missing := self.recorder.missing()):
             terminalreporter.write_line(
                 f"No expect_ad in the tests for {', '.join(missing)}", red=True

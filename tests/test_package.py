@@ -67,7 +67,7 @@ TABLES = ["functions/elementwise.py"]
 @functools.cache
 def parsed(path: Path) -> tuple[str, list[ast.AST], set[ast.AST]]:
     """Return the text of a module, its nodes, and those of the blocks for type checkers alone."""
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     nodes = list(ast.walk(ast.parse(text)))
     blocks = (
         node
@@ -130,7 +130,7 @@ for case in {IMPORTERS}:
 
 def test_type_checkers_are_told_what_is_imported_later():
     """There is a star import for every such module."""
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     block = next(each for each in tree.body if isinstance(each, ast.If))
     told = [node.module for node in block.body]
     assert sorted(told) == sorted(
@@ -141,11 +141,13 @@ def test_type_checkers_are_told_what_is_imported_later():
 
 
 def test_version_is_the_same_everywhere():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert version("varmat") == project["version"]
     assert getattr(varmat, "__version__", project["version"]) == project["version"]
     released = re.findall(
-        r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE
+        r"^## \[(\d[^\]]*)\]",
+        (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
     )
     assert not released or released[0] == project["version"]
 
@@ -164,13 +166,13 @@ def test_type_checkers_find_every_public_name():
     names that a module spells out.
     """
     found = set()
-    for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text())):
+    for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             path = ROOT / (node.module.replace(".", "/") + ".py")
             path = path if path.exists() else path.with_suffix("") / "__init__.py"
             lists = [
                 each.value
-                for each in ast.parse(path.read_text()).body
+                for each in ast.parse(path.read_text(encoding="utf-8")).body
                 if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "__all__"
             ]
             found.update(*map(ast.literal_eval, lists))
@@ -243,7 +245,9 @@ def test_imports_point_down():
 
 def test_the_design_tells_which_way_imports_point():
     rows = re.findall(
-        r"^\| `(\w+)` \|.*\|(.*)\|$", (ROOT / "docs" / "design.md").read_text(), flags=re.MULTILINE
+        r"^\| `(\w+)` \|.*\|(.*)\|$",
+        (ROOT / "docs" / "design.md").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
     )
     assert {name: set(re.findall(r"\w+", below)) for name, below in rows} == BELOW
 
