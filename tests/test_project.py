@@ -4,6 +4,7 @@ run.
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -76,3 +78,55 @@ def test_commands_of_contributing_name_what_is_there():
     assert {each.partition("-")[0] for names in named for each in names.split()} <= {*sessions}
     for path in re.findall(r"pytest (tests/\S+?)`", text):
         assert (ROOT / path).exists()
+
+
+# The rows of the table of platforms, as markers see them.
+PLATFORMS = {
+    "Linux, x86-64": ("linux", "x86_64"),
+    "Linux, ARM (aarch64)": ("linux", "aarch64"),
+    "macOS, Apple silicon": ("darwin", "arm64"),
+    "macOS, Intel": ("darwin", "x86_64"),
+    "Windows, x86-64": ("win32", "AMD64"),
+    "Windows, ARM": ("win32", "ARM64"),
+}
+
+
+def test_the_table_of_platforms_is_that_of_the_extras():
+    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    head, _, *rows = re.findall(r"^\|(.*)\|$", page, flags=re.MULTILINE)
+    extras = re.findall(r"`(\w+)`: (\w[\w-]*)", head)
+    assert len(extras) == 4
+    assert [row.split("|")[0].strip() for row in rows] == [*PLATFORMS]
+    for row in rows:
+        name, *cells = map(str.strip, row.split("|"))
+        system, machine = PLATFORMS[name]
+        for (extra, package), cell in zip(extras, cells, strict=True):
+            wanted = map(Requirement, PROJECT["optional-dependencies"][extra])
+            (found,) = (each for each in wanted if package.startswith(each.name))
+            platform = {"sys_platform": system, "platform_machine": machine}
+            installed = found.marker is None or found.marker.evaluate(platform)
+            # An older release of JAX will do.
+            assert installed == (cell == "yes" or "0.4.38" in cell), (name, extra)
+
+
+def is_text_without_encoding(node):
+    """Whether a call reads or writes text in the encoding of the system."""
+    if not isinstance(node, ast.Call) or {None, "encoding"} & {k.arg for k in node.keywords}:
+        return False
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if name in ("read_text", "write_text"):
+        return True
+    owner = getattr(getattr(node.func, "value", None), "id", "")
+    if name != "open" or owner in ("os", "webbrowser"):
+        return False
+    modes = [x.value for x in ast.walk(node) if isinstance(x, ast.Constant)]
+    return not any(isinstance(x, str) and re.fullmatch("[rwax+]*b[+]?", x) for x in modes)
+
+
+@pytest.mark.parametrize("folder", [".ci", "asv_benchmarks", "docs", "examples", "tests", "varmat"])
+def test_files_of_text_name_their_encoding(folder):
+    """That of the system is another one on Windows."""
+    for path in (ROOT / folder).rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        wrong = [node.lineno for node in ast.walk(tree) if is_text_without_encoding(node)]
+        assert not wrong, (path, wrong)

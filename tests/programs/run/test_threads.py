@@ -12,7 +12,7 @@ import scipy.linalg  # noqa: F401 - brings a BLAS of its own
 import threadpoolctl
 
 import varmat as vm
-from varmat.programs.run import threads
+from varmat.programs.run import has_native, threads
 from varmat.programs.run.threads import one_blas_thread
 
 
@@ -72,6 +72,7 @@ def test_nothing_is_limited_without_threadpoolctl(monkeypatch: pytest.MonkeyPatc
     threads._libraries.cache_clear()
 
 
+@pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
 def test_a_map_of_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[set[int]] = []
 
