@@ -21,6 +21,7 @@ import varmat as vm
 from varmat.densities.density import Proportional
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = Path(vm.__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PUBLIC = sorted(
@@ -263,7 +264,7 @@ def test_speed_in_the_readme_is_that_of_the_documentation():
 def test_modules_that_a_tutorial_names_exist(page):
     modules = re.findall(r"`(\w+/[\w/]+\.py)`", (ROOT / "docs" / page).read_text(encoding="utf-8"))
     assert len(modules) > 5
-    assert not [module for module in modules if not (ROOT / "varmat" / module).exists()]
+    assert not [module for module in modules if not (PACKAGE / module).exists()]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

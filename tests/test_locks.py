@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import varmat as vm
 import varmat.distributions as dist
 from varmat.densities import univariate
 from varmat.functions.elementwise import ROWS
@@ -20,7 +21,7 @@ from varmat.locks import Once
 from varmat.programs.run import has_native
 from varmat.scipy import mirrors
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(vm.__file__).parents[1]
 
 
 def at_once(task: Callable[[], Any], count: int = 6) -> list[Any]:

@@ -23,7 +23,7 @@ import pytest
 import varmat
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "varmat"
+PACKAGE = Path(varmat.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Modules that are slow to import and rarely needed. They are imported where they are first used.
 HEAVY = [
@@ -58,7 +58,7 @@ BELOW = {
     "stan": {"core", "typing", "functions", "derivatives", "densities", "transforms", "models"},
 }  # fmt: skip
 # The last limit counts code without blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2450, 10000
+MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2450, 10250
 
 # These modules are tables, whose rows are read one at a time.
 TABLES = ["functions/elementwise.py"]

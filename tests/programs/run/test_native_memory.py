@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
     not has_native() or sys.platform == "win32",
     reason="llvmlite is not installed, or pages are protected in another way",
 )
-ROOT = Path(__file__).parents[3]
+HERE = Path(__file__).parent
 SIZES = (0, 1, 7, 8, 9, 63, 64, 65, 1001)
 FEW = (0, 1, 9, 65, 100_001)
 
@@ -104,7 +104,7 @@ def sweep(at_end: bool) -> None:
 
 
 def run_process(text: str) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests", Path(__file__).parent)))
+    paths = os.pathsep.join(map(str, (Path(vm.__file__).parents[1], HERE.parents[1], HERE)))
     return subprocess.run(
         [sys.executable, "-c", text],
         capture_output=True,

@@ -19,10 +19,11 @@ pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+import varmat as vm
 from varmat.programs.kernels.elementwise import ufunc_kernel
 from varmat.programs.run import LEAST, compiler, runner_for, symbols
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(vm.__file__).parents[1]
 USES = """
 import sys, warnings
 import numpy as np, varmat as vm

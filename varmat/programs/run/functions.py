@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property, partial, partialmethod
 from typing import Any
 
 from llvmlite import binding, ir
@@ -267,40 +267,27 @@ class Functions:
         function = self.module.globals.get(name) or ir.Function(self.module, kind, name)
         return b.call(function, x)
 
-    def _fma(self, b: ir.IRBuilder, x: Any, y: Any, z: Any) -> ir.Value:
-        """``x * y + z``, rounded as if once.
-
-        Without an instruction for it, LLVM would call the C library for each lane. The rounding
-        errors of the product and of the sum are computed instead."""
+    def _fma(self, b: ir.IRBuilder, x: Any, y: Any, z: Any, is_exact: bool = True) -> ir.Value:
+        """``x * y + z``, as if rounded once, or twice if that is quicker and does no harm."""
+        # Without an instruction LLVM would call the C library for each lane. The errors of the
+        # product and of the sum are computed instead.
         x, y, z = (self.constant(v) if isinstance(v, float) else v for v in (x, y, z))
-        if _HAS_FMA:
-            return self._intrinsic(b, "fma", x, y, z)
-        product = b.fmul(x, y)
-        (x_high, x_low), (y_high, y_low) = self._halves(b, x), self._halves(b, y)
-        error = b.fsub(b.fmul(x_high, y_high), product)
-        for pair in ((x_high, y_low), (x_low, y_high), (x_low, y_low)):
-            error = b.fadd(error, b.fmul(*pair))
+        if _HAS_FMA or not is_exact:
+            return self._intrinsic(b, "fma" if _HAS_FMA else "fmuladd", x, y, z)
+        product, upper = b.fmul(x, y), self._integer(_UPPER_BITS)
+        highs = [b.bitcast(b.and_(b.bitcast(v, self._integers), upper), self.kind) for v in (x, y)]
+        lows = [b.fsub(v, high) for v, high in zip((x, y), highs, strict=True)]
+        error = b.fsub(b.fmul(*highs), product)
+        for part in (b.fmul(highs[0], lows[1]), b.fmul(lows[0], highs[1]), b.fmul(*lows)):
+            error = b.fadd(error, part)
         total = b.fadd(product, z)
         part = b.fsub(total, product)
-        of_sum = b.fadd(b.fsub(product, b.fsub(total, part)), b.fsub(z, part))
-        error = b.fadd(error, of_sum)
+        error = b.fadd(error, b.fadd(b.fsub(product, b.fsub(total, part)), b.fsub(z, part)))
         # Where something is infinite, the total says so.
         is_known = b.fcmp_ordered("==", error, error)
         return b.fadd(total, b.select(is_known, error, self.constant(0.0)))
 
-    def _halves(self, b: ir.IRBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Two numbers with half of the digits each, whose sum is x."""
-        high = b.bitcast(
-            b.and_(b.bitcast(x, self._integers), self._integer(_UPPER_BITS)), self.kind
-        )
-        return high, b.fsub(x, high)
-
-    def _near(self, b: ir.IRBuilder, x: Any, y: Any, z: Any) -> ir.Value:
-        """``x * y + z``, rounded once where that is quick: the product is the smaller part."""
-        if _HAS_FMA:
-            return self._fma(b, x, y, z)
-        x, y, z = (self.constant(v) if isinstance(v, float) else v for v in (x, y, z))
-        return b.fadd(b.fmul(x, y), z)
+    _near = partialmethod(_fma, is_exact=False)
 
     def _polynomial(self, b: ir.IRBuilder, x: ir.Value, powers: Sequence[float]) -> ir.Value:
         """A polynomial by Estrin's scheme, whose chains of operations are short."""
