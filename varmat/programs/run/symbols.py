@@ -8,6 +8,7 @@ for a fused multiplication where there is no instruction, or for a large frame o
 from __future__ import annotations
 
 import struct
+from typing import Literal
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def _text(code: bytes, at: int) -> str:
 
 
 def _of_elf(code: bytes) -> set[str]:
-    order = "<" if code[5] == 1 else ">"
+    order: Literal["<", ">"] = "<" if code[5] == 1 else ">"
     (at,) = struct.unpack_from(f"{order}Q", code, 0x28)
     size, count = struct.unpack_from(f"{order}HH", code, 0x3A)
     # Of each section: type, offset, bytes, and the section that it refers to.
