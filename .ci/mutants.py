@@ -77,7 +77,7 @@ def not_run(tree: ast.Module) -> list[tuple[Place, Place]]:
 
 def mutants(path: Path) -> Iterator[Mutant]:
     """Yield all mutants of a module."""
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     ignored, nodes = not_run(ast.parse(text)), list(ast_nodes(get_ast(text)))
     for name in OPERATORS:
         operator = get_operator(f"core/{name}")()
@@ -120,24 +120,24 @@ class FirstFailure:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.file.write_text(report.nodeid)
+            self.file.write_text(report.nodeid, encoding="utf-8")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.file.write_text(report.nodeid)
+            self.file.write_text(report.nodeid, encoding="utf-8")
 
 
 def outcome_of(code: str, path: Path, tests: list[str], limit: int, file: Path) -> str:
     """Run tests with the text of a module replaced, and return what they say."""
-    original = path.read_text()
-    path.write_text(code)
+    original = path.read_text(encoding="utf-8")
+    path.write_text(code, encoding="utf-8")
     try:
         child = os.fork()
         if not child:
             run_tests(tests, limit, FirstFailure(file))
         _, status = os.waitpid(child, 0)
     finally:
-        path.write_text(original)
+        path.write_text(original, encoding="utf-8")
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGALRM):
         return "timed out"
     return "killed" if status else "survived"
@@ -149,7 +149,13 @@ def verdict(code: str, path: Path, tests: list[str], limit: int) -> str:
         file = Path(folder, "failure")
         outcome = outcome_of(code, path, tests, limit, file)
         if outcome == "killed" and file.exists():
-            control = outcome_of(path.read_text(), path, [file.read_text()], limit, file)
+            control = outcome_of(
+                path.read_text(encoding="utf-8"),
+                path,
+                [file.read_text(encoding="utf-8")],
+                limit,
+                file,
+            )
             outcome = "killed" if control == "survived" else "unclear"
         return outcome
 
@@ -193,7 +199,7 @@ def main() -> None:
     data.read()
     for mutant in sample(options.package, options.count, options.seed)[options.skip :]:
         path, (line, _), name, occurrence = mutant
-        before = path.read_text()
+        before = path.read_text(encoding="utf-8")
         after = mutate_code(before, get_operator(f"core/{name}")(), occurrence)
         assert after is not None
         start, tests = time.perf_counter(), tests_of(data, options.package, path, line)

@@ -216,7 +216,7 @@ def machine(libraries: tuple[str, ...]) -> dict[str, Any]:
         model = next(
             (
                 text.split(":")[1].strip()
-                for text in described.read_text().splitlines()
+                for text in described.read_text(encoding="utf-8").splitlines()
                 if "model name" in text
             ),
             model,
@@ -269,7 +269,7 @@ def save(
         ],
         "wrong": wrong,
     }
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def plot(path: Path, rows: list[Row], libraries: tuple[str, ...]) -> None:

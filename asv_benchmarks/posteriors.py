@@ -188,7 +188,7 @@ def print_stan(found: list[Posterior], folder: Path, seconds: float, turns: int)
     for name, program in STAN_ALONE.items():
         path = folder / f"{name}.json"
         if path.exists():
-            content = json.loads(path.read_text())
+            content = json.loads(path.read_text(encoding="utf-8"))
             server = stan.Server(program, content["data"])
             q = np.array(content["golden"][0]["theta"])
             times = timings({"stan": stan.TimedInServer(server, q)}, seconds, turns)

@@ -79,8 +79,8 @@ def built(name: str) -> Path:
     program = PROGRAMS / f"{name}.stan"
     compiler = _output("g++", "-dumpfullversion", "-dumpmachine")
     parts = (
-        program.read_text(),
-        SERVER.read_text(),
+        program.read_text(encoding="utf-8"),
+        SERVER.read_text(encoding="utf-8"),
         version(),
         str(home()),
         compiler,
@@ -109,7 +109,10 @@ def _build(program: Path, executable: Path) -> None:
     libraries = [*sorted(lib.glob("libsundials_*.a")), lib / "libtbb.so", f"-Wl,-rpath,{lib}"]
     try:
         _output(home() / "stanc", *STANC_FLAGS, "--o", header, program)
-        source.write_text(f"{header.read_text()}\n{SERVER.read_text()}")
+        source.write_text(
+            f"{header.read_text(encoding='utf-8')}\n{SERVER.read_text(encoding='utf-8')}",
+            encoding="utf-8",
+        )
         _output(
             "g++", *COMPILER_FLAGS, f"-I{home() / 'include'}", source, "-o", executable, *libraries
         )

@@ -52,7 +52,7 @@ def posteriors(folder: Path, only: str) -> list[tuple[str, Path, Path, Path]]:
     base = folder / "posterior_database"
     found = []
     for path in sorted((base / "posteriors").glob("*.json")):
-        info = json.loads(path.read_text())
+        info = json.loads(path.read_text(encoding="utf-8"))
         program = base / "models" / "stan" / f"{info['model_name']}.stan"
         data = base / "data" / "data" / f"{info['data_name']}.json.zip"
         draws = f"{info.get('reference_posterior_name')}.json.zip"
@@ -136,7 +136,7 @@ def agreement(program: Path, data: Path, points: int) -> Iterator[Row]:
         yield {"state": f"stanli: {str(error)[:100]}"}
         return
     row, q = compare(model, reference, points)
-    if row["state"] == "differs" and "ode_" in program.read_text():
+    if row["state"] == "differs" and "ode_" in program.read_text(encoding="utf-8"):
         row["state"] = "differs: the program solves differential equations"
     yield row
     if "gradient" not in row:
@@ -326,7 +326,11 @@ def main() -> None:
     vm.stan.Program(
         "parameters { real x; } model { x ~ normal(0, 1); }"
     ).model().log_density_gradient(np.zeros(1))
-    known = options.rows.read_text().splitlines() if options.rows and options.rows.exists() else []
+    known = (
+        options.rows.read_text(encoding="utf-8").splitlines()
+        if options.rows and options.rows.exists()
+        else []
+    )
     rows: dict[str, Row] = {row["name"]: row for row in map(json.loads, known)}
     if options.table:
         agreement_table([*rows.values()])
@@ -344,7 +348,7 @@ def main() -> None:
                 row = row_of(agreement, (program, data, options.points), options.limit)
             rows[name] = {"name": name} | row
             if options.rows:
-                with options.rows.open("a") as file:
+                with options.rows.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(rows[name], default=float) + "\n")
         print(f"{name:62} {text_of(rows[name])}", flush=True)
     if text_of is agreement_text:

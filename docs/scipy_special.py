@@ -98,8 +98,8 @@ def lines() -> str:
 
 def main() -> None:
     """Write the table anew."""
-    before, rest = PAGE.read_text().split(START)
-    PAGE.write_text(before + START + lines() + END + rest.split(END)[1])
+    before, rest = PAGE.read_text(encoding="utf-8").split(START)
+    PAGE.write_text(before + START + lines() + END + rest.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

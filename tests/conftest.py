@@ -8,14 +8,15 @@ import gc
 import os
 import re
 import signal
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 import rows_at_import  # noqa: F401 - before the tests, which import more rows
+from packaging.requirements import Requirement
 
 from varmat.core.elementwise import USERS
 from varmat.programs.run import has_native
@@ -73,15 +74,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def of_extras() -> set[str]:
-    """The names of all packages in our extras, as reasons may write them."""
-    root = Path(coverage.__file__).parents[2]
-    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    """The names of the packages that our extras install here, as reasons may write them."""
+    # Of what is installed: the package may lie elsewhere than its project.
+    project = metadata("varmat")
     named = {
-        re.split(r"[\[<>=]", each)[0].lower()
-        for extra in project["optional-dependencies"].values()
-        for each in extra
+        each.name.lower()
+        for each in map(Requirement, project.get_all("Requires-Dist", []))
+        for extra in project.get_all("Provides-Extra", [])
+        if each.marker is not None and each.marker.evaluate({"extra": extra})
     }
-    return (named | {"sksundae"}) - {"varmat"}
+    return (named | {"sksundae"} if "scikit-sundae" in named else named) - {"varmat"}
 
 
 class Skips:
@@ -161,7 +163,7 @@ class Coverage:
         if target == "-":
             terminalreporter.write_line(self.recorder.text())
         elif target:
-            Path(target).write_text(self.recorder.markdown() + "\n")
+            Path(target).write_text(self.recorder.markdown() + "\n", encoding="utf-8")
         if self.is_complete() and (missing := self.recorder.missing()):
             terminalreporter.write_line(
                 f"No expect_ad in the tests for {', '.join(missing)}", red=True

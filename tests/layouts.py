@@ -157,15 +157,14 @@ def check_traced(f: Any) -> Program:
 
 def native_code(program: Program) -> Any:
     """Make the instructions of the native runner for a program, before they are compiled."""
-    from llvmlite import ir
-
     from varmat.programs.run.code import Code
+    from varmat.programs.run.compiler import Module
     from varmat.programs.run.graph import Graph
     from varmat.programs.run.nodes import Memory
 
     values, count = [*program.arguments, *program.outputs], len(program.arguments)
     places = [Memory(i, 8 * v.size) for i, v in enumerate(values)]
-    code = Code(ir.Module(), "run", len(values), count)
+    code = Code(Module(), "run", len(values), count)
     code.emit(
         Graph(program, {id(v): places[i] for i, v in enumerate(values[:count])}, places[count:])
     )

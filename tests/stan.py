@@ -18,7 +18,7 @@ def entries(name: str, throws: bool = False) -> list[Any]:
     """Return the entries of a file as pytest parameters, either those with a value or those at
     which Stan raises.
     """
-    content = json.loads((DATA / f"{name}.json").read_text())
+    content = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
     assert content["source"] == "Stan Math 4.9.0"
     return [
         pytest.param(entry, id=entry["id"])

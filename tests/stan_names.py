@@ -33,7 +33,7 @@ WITHOUT_NAME = ("written", "planned", "refused")
 
 def census() -> dict[str, list[str]]:
     """Return the names of each family."""
-    content = json.loads(CENSUS.read_text())
+    content = json.loads(CENSUS.read_text(encoding="utf-8"))
     assert content["source"] == "Stan Math 4.9.0"
     families: dict[str, list[str]] = content["families"]
     return families
@@ -41,7 +41,7 @@ def census() -> dict[str, list[str]]:
 
 def table() -> list[dict[str, str]]:
     """Return the rows of the table."""
-    with TABLE.open(newline="") as file:
+    with TABLE.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -128,7 +128,7 @@ def flip() -> list[str]:
         if in_varmat(row["name"]) and row["answer"] != f"vm.{row['name']}":
             changed.append(row["name"])
             row.update(answer=f"vm.{row['name']}", note="")
-    with TABLE.open("w", newline="") as file:
+    with TABLE.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

@@ -21,6 +21,7 @@ import varmat as vm
 from varmat.densities.density import Proportional
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = Path(vm.__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PUBLIC = sorted(
@@ -38,7 +39,9 @@ def clean_tape():
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(
-        rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL
+        rf"^```{language}\n(.*?)^```$",
+        page.read_text(encoding="utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
     )
 
 
@@ -104,7 +107,7 @@ def test_reference_has_every_name_once(monkeypatch):
     assert sorted(told) == sorted(vm.__all__)
     printed = re.findall(
         r"^```{varmat-reference} (.*)$",
-        (ROOT / "docs" / "reference.md").read_text(),
+        (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"),
         flags=re.MULTILINE,
     )
     assert sorted(printed) == sorted(parts)
@@ -116,7 +119,9 @@ def test_reference_has_every_name_once(monkeypatch):
 
 def anchors(page: Path) -> set[str]:
     """Return the anchors of the headings of a page, as MyST and code hosts make them."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
     headings = re.findall(r"^#{1,3} (.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -126,7 +131,12 @@ def test_links_lead_somewhere(page):
     """Sphinx does not warn of dead links to files, because outside the site links to any file are
     right.
     """
-    text = re.sub(r"^```.*?^```$|`[^`]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^```.*?^```$|`[^`]*`",
+        "",
+        page.read_text(encoding="utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
     made_at_build = ("reference/", "examples/", "history/")
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         path, _, anchor = target.partition("#")
@@ -162,7 +172,9 @@ WRITTEN = {"coverage_table", "scipy_functions", "scipy_functions_arrays"}
     "page", [page for page in PAGES if page.stem not in WRITTEN], ids=lambda page: page.name
 )
 def test_prose_is_plain(page):
-    text = re.sub(r"^(```+).*?^\1$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^(```+).*?^\1$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
     found = []
     for paragraph in re.split(r"\n\s*\n|\n(?=[*#|])", re.sub(r"`[^`]*`", "`", text)):
         line = " ".join(paragraph.split()).lstrip("*# ")
@@ -200,7 +212,7 @@ def test_every_page_is_in_the_navigation():
 @pytest.mark.parametrize("section", ["getting_started", "howto", "explanation"])
 def test_sections_link_their_pages(section):
     page = ROOT / "docs" / f"{section}.md"
-    linked = set(re.findall(r"\]\((\w+)\.md\)", page.read_text()))
+    linked = set(re.findall(r"\]\((\w+)\.md\)", page.read_text(encoding="utf-8")))
     assert not set(toctree(page)) - linked
 
 
@@ -209,7 +221,7 @@ def test_sections_link_their_pages(section):
 )
 def test_example_is_fit_for_the_gallery(example):
     """It has a title, cells and a figure, and uses only what the gallery defines."""
-    text = example.read_text()
+    text = example.read_text(encoding="utf-8")
     tree = ast.parse(text)
     title, line, *_ = ast.get_docstring(tree).splitlines()
     assert line == "=" * len(title)
@@ -239,18 +251,20 @@ def test_blocks_that_run_at_build_say_what_they_draw(page):
 def test_speed_in_the_readme_is_that_of_the_documentation():
     rows = [
         line
-        for line in (ROOT / "README.md").read_text().splitlines()
+        for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
         if re.match(r"\| .* [num]s \| ", line)
     ]
     assert len(rows) >= 5
-    assert not set(rows) - set((ROOT / "docs" / "performance.md").read_text().splitlines())
+    assert not set(rows) - set(
+        (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").splitlines()
+    )
 
 
 @pytest.mark.parametrize("page", ["tutorial_engine.md", "tutorial_programs.md"])
 def test_modules_that_a_tutorial_names_exist(page):
-    modules = re.findall(r"`(\w+/[\w/]+\.py)`", (ROOT / "docs" / page).read_text())
+    modules = re.findall(r"`(\w+/[\w/]+\.py)`", (ROOT / "docs" / page).read_text(encoding="utf-8"))
     assert len(modules) > 5
-    assert not [module for module in modules if not (ROOT / "varmat" / module).exists()]
+    assert not [module for module in modules if not (PACKAGE / module).exists()]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

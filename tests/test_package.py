@@ -23,7 +23,7 @@ import pytest
 import varmat
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "varmat"
+PACKAGE = Path(varmat.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Modules that are slow to import and rarely needed. They are imported where they are first used.
 HEAVY = [
@@ -39,13 +39,14 @@ BELOW = {
     "typing": {"core"},
     "html": set(),
     "interrupts": set(),
+    "locks": set(),
     "inspection": {"core"},
-    "programs": {"plain_arrays", "core", "html", "interrupts"},
-    "functions": {"plain_arrays", "core", "programs"},
+    "programs": {"plain_arrays", "core", "html", "interrupts", "locks"},
+    "functions": {"plain_arrays", "core", "programs", "locks"},
     "complexes": {"plain_arrays", "core", "programs", "functions"},
-    "derivatives": {"core", "programs", "interrupts"},
+    "derivatives": {"core", "programs", "interrupts", "locks"},
     "testing": {"core", "programs", "derivatives"},
-    "densities": {"plain_arrays", "core", "programs", "functions"},
+    "densities": {"plain_arrays", "core", "programs", "functions", "locks"},
     "distributions": {"core", "functions", "densities"},
     "transforms": {"core", "programs", "functions"},
     "solvers": {"core", "programs", "functions", "derivatives", "interrupts"},
@@ -57,7 +58,7 @@ BELOW = {
     "stan": {"core", "typing", "functions", "derivatives", "densities", "transforms", "models"},
 }  # fmt: skip
 # The last limit counts code without blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2450, 10000
+MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2450, 10250
 
 # These modules are tables, whose rows are read one at a time.
 TABLES = ["functions/elementwise.py"]
@@ -66,7 +67,7 @@ TABLES = ["functions/elementwise.py"]
 @functools.cache
 def parsed(path: Path) -> tuple[str, list[ast.AST], set[ast.AST]]:
     """Return the text of a module, its nodes, and those of the blocks for type checkers alone."""
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     nodes = list(ast.walk(ast.parse(text)))
     blocks = (
         node
@@ -129,7 +130,7 @@ for case in {IMPORTERS}:
 
 def test_type_checkers_are_told_what_is_imported_later():
     """There is a star import for every such module."""
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     block = next(each for each in tree.body if isinstance(each, ast.If))
     told = [node.module for node in block.body]
     assert sorted(told) == sorted(
@@ -140,11 +141,13 @@ def test_type_checkers_are_told_what_is_imported_later():
 
 
 def test_version_is_the_same_everywhere():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert version("varmat") == project["version"]
     assert getattr(varmat, "__version__", project["version"]) == project["version"]
     released = re.findall(
-        r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE
+        r"^## \[(\d[^\]]*)\]",
+        (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
     )
     assert not released or released[0] == project["version"]
 
@@ -163,13 +166,13 @@ def test_type_checkers_find_every_public_name():
     names that a module spells out.
     """
     found = set()
-    for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text())):
+    for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             path = ROOT / (node.module.replace(".", "/") + ".py")
             path = path if path.exists() else path.with_suffix("") / "__init__.py"
             lists = [
                 each.value
-                for each in ast.parse(path.read_text()).body
+                for each in ast.parse(path.read_text(encoding="utf-8")).body
                 if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "__all__"
             ]
             found.update(*map(ast.literal_eval, lists))
@@ -242,7 +245,9 @@ def test_imports_point_down():
 
 def test_the_design_tells_which_way_imports_point():
     rows = re.findall(
-        r"^\| `(\w+)` \|.*\|(.*)\|$", (ROOT / "docs" / "design.md").read_text(), flags=re.MULTILINE
+        r"^\| `(\w+)` \|.*\|(.*)\|$",
+        (ROOT / "docs" / "design.md").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
     )
     assert {name: set(re.findall(r"\w+", below)) for name, below in rows} == BELOW
 

@@ -95,7 +95,7 @@ def test_names_that_are_missing_or_too_many_are_found(
     ]
     changed += [dict(rows[1], name="unheard_of", answer="np.exp"), rows[2]]
     monkeypatch.setattr(stan_names, "TABLE", tmp_path / "table.csv")
-    with (tmp_path / "table.csv").open("w", newline="") as file:
+    with (tmp_path / "table.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, stan_names.COLUMNS)
         writer.writeheader()
         writer.writerows(changed)

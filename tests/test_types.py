@@ -84,7 +84,7 @@ def test_models() -> None:
 
 
 def test_a_file_of_a_user() -> None:
-    assert "Any" not in Path(typed_user.__file__).read_text().replace("`Any`", "")
+    assert "Any" not in Path(typed_user.__file__).read_text(encoding="utf-8").replace("`Any`", "")
     assert typed_user.plain(1.0, 0.0) == vm.normal_lpdf(1.0, 0.0, 1.0) - 2.0 + np.log(2.0)
     moved = typed_user.steps(START)
     assert typed_user.log_density_at(moved) > typed_user.log_density_at(START)
@@ -139,5 +139,5 @@ def test_every_density_has_a_type() -> None:
         if len(lines[-1]) + len(call) > 90:
             lines.append("")
         lines[-1] += f" {call}" if lines[-1] else call
-    text = Path(__file__).with_name("typed_densities.py").read_text()
+    text = Path(__file__).with_name("typed_densities.py").read_text(encoding="utf-8")
     assert text == HEAD + "".join(f"        {line}\n" for line in lines) + TAIL

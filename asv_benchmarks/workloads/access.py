@@ -345,7 +345,7 @@ ADDITIONS, ROWS = 100, 1000
 
 def peak_of_process() -> int:
     """Return the peak memory of this process in bytes."""
-    status = Path("/proc/self/status").read_text()
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
     return 1024 * next(
         int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")
     )

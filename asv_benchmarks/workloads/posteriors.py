@@ -201,7 +201,7 @@ def find(folder: Path) -> list[Posterior]:
 
 
 def _workload(definition: Definition, path: Path) -> Posterior:
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text(encoding="utf-8"))
     q = np.array(content["golden"][0]["theta"])
 
     def expression(xp: Any, size: int) -> Callable[[Any], Any]:

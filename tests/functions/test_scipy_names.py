@@ -97,7 +97,7 @@ def test_arguments_have_the_names_and_the_order_that_scipy_gives_them(module):
 def test_the_page_is_that_of_the_table(monkeypatch):
     monkeypatch.syspath_prepend(DOCS)
     scipy_arrays = importlib.import_module("scipy_arrays")
-    text = scipy_arrays.PAGE.read_text()
+    text = scipy_arrays.PAGE.read_text(encoding="utf-8")
     assert scipy_arrays.START + scipy_arrays.lines() + scipy_arrays.END in text, (
         "run python docs/scipy_arrays.py"
     )

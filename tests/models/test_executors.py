@@ -126,7 +126,7 @@ def killing(path, times):
     def log_density(mu, sigma, y):
         count[0] += 1
         if count[0] == times and os.getpid() != HERE and not os.path.exists(path):
-            with open(path, "w"):
+            with open(path, "w", encoding="utf-8"):
                 pass
             os.kill(os.getpid(), signal.SIGKILL)
         return density(mu, sigma, y)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "howto_samplers.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "howto_samplers.md").read_text(encoding="utf-8")
 BLOCKS = [
     code
     for _, code in re.findall(

@@ -30,7 +30,7 @@ def test_arviz_of_either_kind(monkeypatch, version, nested):
 
 
 def test_package_that_cannot_be_imported_says_why_itself(monkeypatch, tmp_path):
-    (tmp_path / "not_whole.py").write_text("import a_dependency_that_is_missing")
+    (tmp_path / "not_whole.py").write_text("import a_dependency_that_is_missing", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ImportError, match="No module named 'a_dependency_that_is_missing'"):
         results.optional("not_whole", "to_arviz")

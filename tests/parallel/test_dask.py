@@ -29,14 +29,14 @@ def run(path):
 
 def test_the_cluster_of_the_documentation(tmp_path):
     pytest.importorskip("distributed", reason="Dask is not installed")
-    text = (ROOT / "docs" / "howto_parallel.md").read_text()
+    text = (ROOT / "docs" / "howto_parallel.md").read_text(encoding="utf-8")
     (script,) = (
         each
         for each in re.findall(r"^```py\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
         if "LocalCluster" in each
     )
     path = tmp_path / "cluster.py"
-    path.write_text(script)
+    path.write_text(script, encoding="utf-8")
     run(path)
 
 

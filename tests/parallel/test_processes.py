@@ -88,7 +88,7 @@ def killing(path, home):
 
     def part(y, start, end, mu):
         if start == 2 and os.getpid() != home and not os.path.exists(path):
-            with open(path, "w"):
+            with open(path, "w", encoding="utf-8"):
                 pass
             os.kill(os.getpid(), signal.SIGKILL)
         return np.sum((y - mu) ** 2)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from recordings import EVERY_RUNNER
 
 from programs.verified import verify
 from varmat.programs.build.builder import Builder
@@ -39,7 +40,7 @@ def by_hand(x: Any, rows: Any, a: float, backwards: bool) -> list[Any]:
     return [x, stack, total]
 
 
-@pytest.mark.parametrize("runner", ["interpreter", "numpy", "native"])
+@pytest.mark.parametrize("runner", ["interpreter", *EVERY_RUNNER])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_values_are_carried_stacked_and_summed(runner: str, backwards: bool) -> None:
     program = recurrence(5, backwards)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from layouts import returning, run_all
+from recordings import EVERY_RUNNER
 
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.loops import each_trip, loop
@@ -26,7 +27,7 @@ def halving() -> Program:
     return whole.program([whole.constant(0.0), *(x.value for x in found)])
 
 
-@pytest.mark.parametrize("runner", ["numpy", "native"])
+@pytest.mark.parametrize("runner", EVERY_RUNNER)
 def test_a_loop_may_end_early(runner: str) -> None:
     program = halving()
     assert interpret(program, 12.0)[1:] == [0.75, 4.0]

@@ -128,9 +128,13 @@ def test_a_present_program_has_no_arrows():
 
 
 def test_includes(tmp_path):
-    (tmp_path / "f.stanfunctions").write_text("real f(real x) {\n  return x +;\n}")
-    (tmp_path / "g.stan").write_text("real g(real x) { return x; }")
-    (tmp_path / "m.stan").write_text('functions {\n#include "g.stan"\n}\nmodel { real y }')
+    (tmp_path / "f.stanfunctions").write_text(
+        "real f(real x) {\n  return x +;\n}", encoding="utf-8"
+    )
+    (tmp_path / "g.stan").write_text("real g(real x) { return x; }", encoding="utf-8")
+    (tmp_path / "m.stan").write_text(
+        'functions {\n#include "g.stan"\n}\nmodel { real y }', encoding="utf-8"
+    )
     with pytest.raises(StanSyntaxError) as caught:
         parse(tmp_path / "m.stan")
     assert caught.value.position == (str(tmp_path / "m.stan"), 4, 16)
@@ -140,10 +144,10 @@ def test_includes(tmp_path):
     assert str(caught.value).splitlines()[1:] == ["  return x +;", "            ^"]
     program = parse("// #include none\nfunctions {\n#include <g.stan>\n}", include_paths=[tmp_path])
     assert program.functions[0].at == (str(tmp_path / "g.stan"), 1, 1)
-    (tmp_path / "loop.stan").write_text("#include loop.stan")
+    (tmp_path / "loop.stan").write_text("#include loop.stan", encoding="utf-8")
     with pytest.raises(StanSyntaxError, match=r"`loop\.stan` includes itself\."):
         parse(str(tmp_path / "loop.stan"))
-    (tmp_path / "only.stanfunctions").write_text("real g(real x) { return x; }")
+    (tmp_path / "only.stanfunctions").write_text("real g(real x) { return x; }", encoding="utf-8")
     assert parse(tmp_path / "only.stanfunctions").functions[0].at.line == 1
 
 

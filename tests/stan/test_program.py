@@ -71,12 +71,14 @@ def test_data_in_all_forms(tmp_path: Path) -> None:
     table = pandas.DataFrame({"k": [1, 2], "y": [1, 2.5]})
     tables = {"N": len(table), "k": table["k"], "y": table["y"], "m": np.array(given["m"]),
               "t": given["t"]}  # fmt: skip
-    (tmp_path / "a.json").write_text(json.dumps(given | {"t": {"1": 1, "2": 0.5}}))
+    (tmp_path / "a.json").write_text(
+        json.dumps(given | {"t": {"1": 1, "2": 0.5}}), encoding="utf-8"
+    )
     for data in (given, tables, tmp_path / "a.json", str(tmp_path / "a.json")):
         assert program.model(data).constrain(np.empty(0), include_gq=True)["x"] == expected
     small = vm.stan.Program("data { array[2] int k; } generated quantities { int s = sum(k); }")
     assert small.model(table).constrain(np.empty(0), include_gq=True)["s"] == 3
-    (tmp_path / "a.R").write_text("k <- c(1L, 5L)\n")
+    (tmp_path / "a.R").write_text("k <- c(1L, 5L)\n", encoding="utf-8")
     assert small.model(tmp_path / "a.R").constrain(np.empty(0), include_gq=True)["s"] == 6
 
 

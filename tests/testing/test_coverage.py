@@ -320,9 +320,9 @@ def test_a_run_in_which_a_function_and_an_extra_are_missing(tmp_path: Path) -> N
     for name in ("conftest.py", "rows_at_import.py"):
         shutil.copy(ROOT / name, tmp_path)
     first, other = SUITE.split("    for row")
-    (tmp_path / "test_suite.py").write_text(first + SKIPPING)
+    (tmp_path / "test_suite.py").write_text(first + SKIPPING, encoding="utf-8")
     (tmp_path / "test_other.py").write_text(
-        first.replace("np.exp, 0.5", "np.log, 0.5") + "    for row" + other
+        first.replace("np.exp, 0.5", "np.log, 0.5") + "    for row" + other, encoding="utf-8"
     )
     options = ["-q", "-p", "no:cacheprovider", "--coverage-table", "-n", "1"]
     result = subprocess.run(

@@ -185,9 +185,8 @@ class Elementwise:
         functions in `rules`.
         """
         key = (variable, compile_rule)
-        if key not in self._rules:
-            self._rules[key] = elementwise_rule(self, *key)
-        return self._rules[key]
+        known = self._rules.get(key)
+        return known or self._rules.setdefault(key, elementwise_rule(self, *key))
 
     def exact(self, *args: Operand) -> Operand:
         """Call with operands of any kinds; numbers have IEEE arithmetic, as the ufunc has.

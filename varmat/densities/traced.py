@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import cache
 
 import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise, for_arrays
 from varmat.functions.special.log_incomplete import SLOPES
+from varmat.locks import Once
 from varmat.programs.build.arithmetic import ADD, MULTIPLY, SUBTRACT, is_number
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import Symbol, apply_ufunc, lift
@@ -174,12 +174,12 @@ def single_step(builder: Builder, row: Elementwise, operands: list[Value]) -> Va
     return builder.call(_function(row), *operands)
 
 
-@cache
+@Once
 def _function(row: Elementwise) -> elementwise.PythonFunction:
     return elementwise.PythonFunction(row.name, row.ufunc)
 
 
-@cache
+@Once
 def _slope(name: str, slope: Operand) -> elementwise.PythonFunction:
     return elementwise.PythonFunction(f"{name}_of_value", slope)
 

@@ -185,9 +185,11 @@ class Univariate(Density, Operation):
 
     def outline(self, quick: bool) -> Outline:
         """The steps of the function, in its quick or its careful form."""
-        if quick not in self._outlines:
-            self._outlines[quick] = Outline(self, quick)
-        return self._outlines[quick]
+        known = self._outlines.get(quick)
+        if known is None:
+            # The first one stays, because its symbols are no symbols of another thread's.
+            known = self._outlines.setdefault(quick, Outline(self, quick))
+        return known
 
     @property
     def formula(self) -> LogDensity:

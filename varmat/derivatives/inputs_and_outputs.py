@@ -5,9 +5,8 @@ what it returned, and the scope in between.
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -40,19 +39,6 @@ def recording() -> Iterator[Tape]:
     finally:
         if collecting:
             gc.enable()
-
-
-@contextmanager
-def held(lock: threading.RLock) -> Iterator[None]:
-    """Hold an `RLock`. A plain ``with lock`` is not enough: from Python 3.14 on an interrupt can
-    come between its entry and its block.
-    """
-    try:
-        lock.acquire()
-        yield
-    finally:
-        with suppress(RuntimeError):  # it came before the lock was taken
-            lock.release()
 
 
 def leaf_tree(

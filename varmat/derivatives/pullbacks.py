@@ -12,7 +12,7 @@ from varmat.core.arena import Arena
 from varmat.core.dual import Dual
 from varmat.core.tape import Tape, start_sweep, sweep
 from varmat.core.variables import Variable, make_leaf
-from varmat.derivatives.inputs_and_outputs import held, output, outputs, plain_copy, recording
+from varmat.derivatives.inputs_and_outputs import output, outputs, plain_copy, recording
 from varmat.derivatives.nested import holds_outer, is_outer_result
 from varmat.derivatives.nested import own as own_copy
 from varmat.derivatives.reverse import DerivedFunction, _of_structures, named
@@ -24,6 +24,7 @@ from varmat.derivatives.structure import (
     plain_tree,
     rebuilt,
 )
+from varmat.locks import held
 from varmat.typing import Function, Operand, Result
 
 __all__ = ["vjp"]

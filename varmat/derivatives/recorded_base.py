@@ -15,12 +15,13 @@ from varmat.core.dual import Dual
 from varmat.core.errors import refusals
 from varmat.core.tape import Tape
 from varmat.core.variables import outsiders
-from varmat.derivatives.inputs_and_outputs import held, recording
+from varmat.derivatives.inputs_and_outputs import recording
 from varmat.derivatives.random_states import RandomStates
 from varmat.derivatives.recorded_calls import called_function, called_tangent
 from varmat.derivatives.recorded_rows import ArgumentRows, Mapped
 from varmat.derivatives.reverse import DerivedFunction
 from varmat.derivatives.structure import ArgumentTree
+from varmat.locks import held
 from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
 from varmat.programs.record.conditions import compared, refuse_look
 from varmat.programs.record.tape_programs import writer_of

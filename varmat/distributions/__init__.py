@@ -52,7 +52,8 @@ def __getattr__(name: str) -> type[Distribution]:
         near = [] if name.startswith("_") else difflib.get_close_matches(name, [*_OWN, *_rows()], 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
-    made = globals()[name] = of_row(name, _rows()[name])
+    # The first class stays, because objects that other threads made are of it.
+    made: type[Distribution] = globals().setdefault(name, of_row(name, _rows()[name]))
     return made
 
 

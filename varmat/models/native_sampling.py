@@ -24,7 +24,7 @@ from varmat.models.functions import of_values
 from varmat.models.nuts import library, variables
 from varmat.models.progress import Count
 from varmat.models.results import check_shapes
-from varmat.programs.run import has_native
+from varmat.programs.run import has_native, runner_for
 from varmat.typing import Operand, Result
 
 if TYPE_CHECKING:
@@ -62,27 +62,30 @@ class NativeModel:
 
     def __init__(self, calls: Any, point: np.ndarray, density: Any) -> None:
         from varmat.programs.run import sampler
-        from varmat.programs.run.native import NativeRunner
 
         self._calls, self._doubles, self._size = calls, sampler.doubles, point.size
         # Errors in values at draws. They are forgiven if the draws belong to the adaptation.
         self._refused: list[BaseException] = []
         self._parameters, self._made = calls.model.shapes(), calls.model.shapes(include_tp=True)
-        program, varies = self._recorded_values(point)
+        values, varies = self._recorded_values(point)
         # Quantities are made from the stored draws if the values there are arrays of numbers.
-        self._reads_draws = program is not None and all(varies)
-        self._later = [name for name in calls.shapes if program is None or name not in self._made]
-        values = None if program is None else NativeRunner(program)
+        self._reads_draws = values is not None and all(varies)
+        self._later = [name for name in calls.shapes if values is None or name not in self._made]
         self._data = sampler.SamplerFunctions(
             density, values, self._density_at, self._values_at, bool(self._later)
         )
 
     def _recorded_values(self, point: np.ndarray) -> tuple[Any, list[bool]]:
-        """The program of the named values at a point; None if they cannot be recorded."""
+        """What runs the program of the named values; None if they cannot be recorded at a point,
+        or do not run natively.
+        """
         with Attempt():
             program, varies = record_values(self._named_values, point)
-            if [v.shape for v in program.outputs[1:]] == list(self._made.values()):
-                return program, varies
+            run = runner_for(program)
+            if run.name == "native" and [v.shape for v in program.outputs[1:]] == list(
+                self._made.values()
+            ):
+                return run, varies
         return None, []
 
     def _named_values(self, q: Operand) -> list[Result]:

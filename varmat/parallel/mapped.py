@@ -48,8 +48,6 @@ class MappedCall(NamedTuple):
     directions : tuple of int
         Operands along which the work is differentiated.
     executor : Executor, str or None
-    has_chunks : bool
-        Whether a request may hold several jobs, whose gradients the worker adds.
     """
 
     key: str
@@ -57,7 +55,6 @@ class MappedCall(NamedTuple):
     common: frozenset[int]
     directions: tuple[int, ...]
     executor: Executor | str | None
-    has_chunks: bool
 
     def along(self, leaf: int) -> MappedCall:
         """The derivative along an operand; the direction is a further operand."""
@@ -70,7 +67,7 @@ class MappedCall(NamedTuple):
     ) -> list[Request]:
         """The requests to the workers, one for each chunk of neighbouring jobs."""
         count = len(self.work.jobs)
-        most = CHUNKS * workers_of(self.executor) if self.has_chunks else count
+        most = count if self.work.is_static else CHUNKS * workers_of(self.executor)
         chunks = np.array_split(np.arange(count), min(count, most)) if count else []
         common = {leaf: leaves[leaf] for leaf in self.common}
         found = []
@@ -287,7 +284,7 @@ def _call(
         work.jobs = dict(enumerate(split(template_of_own)))
         common = frozenset(place.leaf for place in places_of(template_of_shared))
         entry = (
-            MappedCall(uuid.uuid4().hex, work, common, (), None, name != "reduce_sum_static"),
+            MappedCall(uuid.uuid4().hex, work, common, (), None),
             (of_function.held, walk.held),
         )
         with _LOCK:
@@ -472,8 +469,8 @@ _REDUCE_SUM = """The sum of a function of slices, computed by several workers.
     dicts. Each worker computes the values and gradients of its slices; their sum is one entry of
     the tape. Derivatives along a direction, and so Hessian products, are shared out too. {order}
 
-    The function and the data are sent to a worker once, and each slice is recorded there after some
-    calls (see `varmat.recorded`). A later call uses them again if the function, the structure and
+    The function and the data are sent to a worker once, and each slice is recorded there{when}
+    (see `varmat.recorded`). A later call uses them again if the function, the structure and
     the small data are equal and arrays of more than 4 kB are the same objects. Large arrays must
     therefore not be overwritten between calls. Another process is sent its slices of `x`, but all
     of `shared`: data of the items belong in `x`, as columns of one array, or in `map_rect` if they
@@ -497,14 +494,16 @@ reduce_sum.__doc__ = _REDUCE_SUM.format(
     name="reduce_sum",
     grainsize="The fewest items that a slice should have; positive. There are at most four slices "
     "for each worker.",
+    when=" after some calls",
     order="The slices depend on the number of workers, and so do the last digits of the sum; see "
     "`reduce_sum_static`.",
 )
 reduce_sum_static.__doc__ = _REDUCE_SUM.format(
     name="reduce_sum_static",
     grainsize="How many items each slice has, but for the last one; positive.",
-    order="Neither the slices nor the order of their sums depend on the number of workers, but "
-    "each takes a request of its own.",
+    when="",
+    order="The last digits do not depend on the number of workers, nor on how often the sum was "
+    "computed: each slice takes a request of its own, and is recorded at the first.",
 )
 
 

@@ -116,6 +116,9 @@ class Work:
     is_sum : bool
         If True, ``f(*own, *shared)`` returns numbers, which are added; else ``f(*shared, *own)``
         returns vectors.
+    is_static : bool
+        Whether the last digits of a sum are the same in all calls: jobs are evaluated in one way
+        from the first call on, and added one by one. Else a worker adds those of a request.
     leaves : int
         How many operands there are.
     jobs : dict
@@ -133,6 +136,7 @@ class Work:
             is_sum,
             leaves,
         )
+        self.is_static = name == "reduce_sum_static"
         self.jobs: dict[int, tuple[object, ...]] = {}
         self._shares: dict[Hashable, Result] = {}
 
@@ -211,7 +215,8 @@ class EvaluatedShare:
     def __init__(self, share: Share | Along) -> None:
         self.share, self.places = share, share.places
         self._inner = Inner(share.work.name, share, ())
-        self._count = 0
+        # How often the gradient is evaluated before it is recorded.
+        self._left = 0 if share.work.is_static else EAGER
         # Whether the share returns one number, whose gradient is best recorded. If it may return a
         # vector, this is known after the first call.
         self._is_number = share.work.is_sum
@@ -221,6 +226,8 @@ class EvaluatedShare:
         self._recorded = RecordedIfPossible(number, positions)
 
     def values(self, numbers: Sequence[Operand]) -> np.ndarray:
+        if self.share.work.is_static and numbers:
+            return self.gradient(numbers, None)[0]
         return self._inner.values(numbers, ())
 
     def gradient(
@@ -230,8 +237,8 @@ class EvaluatedShare:
         if not numbers:
             return self.values(numbers), ()
         if self._is_number and (cotangent is None or cotangent.size == 1):
-            self._count += 1
-            value, gradient = (self._eager if self._count <= EAGER else self._recorded)(*numbers)
+            self._left -= 1
+            value, gradient = (self._eager if self._left >= 0 else self._recorded)(*numbers)
             weight = 1.0 if cotangent is None else float(cotangent[0])
             return np.array([self._plain(value)]), gradient if weight == 1.0 else [
                 weight * c for c in gradient

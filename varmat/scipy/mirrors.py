@@ -64,8 +64,8 @@ class Mirror(ModuleType):
         below = MIRRORS.get(f"{self._name}.{name}")
         if below is None:
             below = reflected(self._name, name, getattr(import_module(self._name), name))
-        setattr(self, name, below)
-        return below
+        # The first one stays, because `patched` finds stand-ins by their identity.
+        return vars(self).setdefault(name, below)
 
     def __dir__(self) -> list[str]:
         return dir(import_module(self._name))

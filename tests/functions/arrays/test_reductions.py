@@ -183,7 +183,9 @@ def test_spread_far_from_the_origin(f):
 
 # --- Stan's values ---
 
-REFERENCE = json.loads((Path(__file__).parents[2] / "data" / "reductions.json").read_text())
+REFERENCE = json.loads(
+    (Path(__file__).parents[2] / "data" / "reductions.json").read_text(encoding="utf-8")
+)
 OF_STAN = {"sum": np.sum, "prod": np.prod, "mean": np.mean, "min": np.min, "max": np.max}
 
 

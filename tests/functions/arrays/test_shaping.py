@@ -248,7 +248,9 @@ def test_transposed_large_adjoints_meet_a_view() -> None:
         np.testing.assert_array_equal(x.adj, 2 * a.T + 3.0)
 
 
-STAN = json.loads((Path(__file__).parents[2] / "data" / "shaping.json").read_text())["entries"]
+STAN = json.loads(
+    (Path(__file__).parents[2] / "data" / "shaping.json").read_text(encoding="utf-8")
+)["entries"]
 
 
 @pytest.mark.parametrize("entry", STAN, ids=[entry["id"] for entry in STAN])

@@ -160,7 +160,9 @@ def test_multi_dot_takes_the_cheap_order(shapes, results):
 
 # --- Stan's values ---
 
-REFERENCE = json.loads((Path(__file__).parents[2] / "data" / "products.json").read_text())
+REFERENCE = json.loads(
+    (Path(__file__).parents[2] / "data" / "products.json").read_text(encoding="utf-8")
+)
 # Stan distinguishes columns and rows from other vectors; here np.outer is a column times a row.
 OF_STAN = {"trace#1": np.trace, "multiply#10": np.outer}
 

@@ -158,7 +158,7 @@ def main() -> None:
             "complement the same",
         "gamma": [[p, *gamma_entry(*p)] for p in gammas],
         "beta": [[p, *beta_entry(*p)] for p in betas],
-    }).replace("]], [[", "]],\n [[") + "\n")  # fmt: skip
+    }).replace("]], [[", "]],\n [[") + "\n", encoding="utf-8")  # fmt: skip
 
 
 if __name__ == "__main__":

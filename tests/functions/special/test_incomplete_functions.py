@@ -16,7 +16,7 @@ from recordings import EVERY_RUNNER
 
 import varmat as vm
 
-TABLE = json.loads(incomplete_table.TABLE.read_text())
+TABLE = json.loads(incomplete_table.TABLE.read_text(encoding="utf-8"))
 FUNCTIONS = {
     "gamma": [(vm.gammainc, vm.log_gammainc), (vm.gammaincc, vm.log_gammaincc)],
     "beta": [(vm.betainc, vm.log_betainc), (vm.betaincc, vm.log_betaincc)],

@@ -37,7 +37,9 @@ STAN = {
     "atan": np.arctan, "atan2": np.arctan2, "atanh": np.arctanh, "elt_divide": np.divide,
     "elt_multiply": np.multiply, "pow": np.power,
 }  # fmt: skip
-CASES = json.loads((Path(__file__).parents[2] / "data" / "elementwise.json").read_text())["cases"]
+CASES = json.loads(
+    (Path(__file__).parents[2] / "data" / "elementwise.json").read_text(encoding="utf-8")
+)["cases"]
 SCIPY = sorted(
     name
     for name, row in ROWS.items()

@@ -9,6 +9,10 @@ from layouts import native_code
 from varmat.programs.build.builder import Builder
 from varmat.programs.run import has_native, runner_for
 
+pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
+
+from varmat.programs.run.code import BLOCK
+
 pytestmark = pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
 
 N = 1000
@@ -51,3 +55,20 @@ def test_a_constant_is_there_once() -> None:
 def test_a_loop_of_no_turn_has_no_code() -> None:
     code = native_code(Builder().program([]))
     assert code.over(0, [], lambda turn, carried: pytest.fail("a turn was written")) == []
+
+
+def test_long_programs_are_compiled_in_blocks() -> None:
+    """LLVM takes a time that grows with the square of a block, and cannot be interrupted."""
+    builder = Builder()
+    x = builder.argument((2,))
+    first, second = builder.element(x, 0), builder.element(x, 1)
+    y, expected, given = first, 0.3, np.array([0.3, 0.7])
+    for i in range(3 * BLOCK):
+        y = builder.ufunc(np.subtract, builder.ufunc(np.multiply, y, second), builder.constant(i))
+        expected = expected * 0.7 - i
+    program = builder.program([y])
+    blocks = [len(each.instructions) for each in native_code(program).function.blocks]
+    assert sum(blocks) > 5 * BLOCK
+    # A number is some ten instructions at most, and a branch ends the block.
+    assert max(blocks) < BLOCK + 20
+    assert runner_for(program, "native")([given])[0] == pytest.approx(expected, rel=1e-13)

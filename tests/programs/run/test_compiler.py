@@ -33,7 +33,7 @@ def test_the_code_of_a_program_is_freed_with_its_runner() -> None:
 
 
 def pages() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1])
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")

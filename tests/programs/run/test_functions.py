@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import mpmath as mp
@@ -19,6 +22,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from varmat.programs.run import functions
+from varmat.programs.run.compiler import Module
 from varmat.programs.run.functions import SUPPORTED, Functions
 
 WIDTHS = (1, 4, 8)
@@ -38,7 +42,7 @@ def of_arrays(name: str, width: int) -> Arrays:
     Truth values are numbers, other than zero where they hold.
     """
     n_in, word, pointer = ARITY.get(name, 1), ir.IntType(64), ir.PointerType()
-    module = ir.Module()
+    module = Module()
     f = Functions(module, width)
     kind = ir.FunctionType(ir.VoidType(), [pointer] * (n_in + 1) + [word])
     b = ir.IRBuilder(ir.Function(module, kind, "apply").append_basic_block())
@@ -293,3 +297,42 @@ def test_constants() -> None:
         ):
             for i, part in enumerate(parts):
                 assert float(number - mp.fsum(parts[:i])) == part
+
+
+WITHOUT_FMA = """
+import sys
+import llvmlite.binding as llvm
+features = llvm.get_host_cpu_features()
+for name in features:
+    if name in ("fma", "fma4", "xop") or name.startswith(("avx512", "avx10")):
+        features[name] = False
+llvm.get_host_cpu_features = lambda: features
+import pytest
+sys.exit(pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.skipif(
+    "fma" not in llvm.get_host_cpu_features(), reason="this processor always has the instruction"
+)
+def test_a_processor_without_fused_multiplications() -> None:
+    """Errors are computed there, because a call of the C library for each lane takes several times
+    as long as all the rest.
+    """
+    only = "calls_of_fma or errors or special or same_digits"  # not this test
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FMA, __file__, "-k", only],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=240,
+        cwd=Path(__file__).parents[3],
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+
+
+def test_calls_of_fma() -> None:
+    module = Module()
+    for name in ("exp", "log", "sin", "power", "arctan"):
+        Functions(module, 4).write(name)
+    assert ("llvm.fma" in str(module)) is functions._HAS_FMA

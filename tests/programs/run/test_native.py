@@ -194,9 +194,14 @@ def test_results_are_the_callers_own() -> None:
 # --- where there is no llvmlite ---
 
 
+def clear_decision() -> None:
+    run.why_not_native.cache_clear()
+    has_native.cache_clear()
+
+
 def test_without_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run.importlib.util, "find_spec", lambda name: None)
-    has_native.cache_clear()
+    clear_decision()
     try:
         assert runner_for(of_one_step(ufunc_kernel(np.exp), (2,))).name == "numpy"
         assert vm.recorded(np.sum)(np.ones(2))[0] == 2.0
@@ -208,7 +213,8 @@ def test_without_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ImportError, match=r"^Model: the native runner needs llvmlite"):
             check_runner("Model", "native")
     finally:
-        has_native.cache_clear()
+        monkeypatch.undo()
+        clear_decision()
 
 
 def in_a_process(text: str, **environment: str) -> str:

@@ -12,7 +12,7 @@ import scipy.linalg  # noqa: F401 - brings a BLAS of its own
 import threadpoolctl
 
 import varmat as vm
-from varmat.programs.run import threads
+from varmat.programs.run import has_native, threads
 from varmat.programs.run.threads import one_blas_thread
 
 
@@ -40,6 +40,18 @@ def test_threads_inside_do_not_restore_the_setting() -> None:
     assert blas_threads() == {3}
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1), (0, 2, 1), (2, 1, 0)])
+def test_limits_end_in_any_order(order: tuple[int, ...]) -> None:
+    """As those of maps in several threads do."""
+    limits = [one_blas_thread() for _ in order]
+    for each in limits:
+        each.__enter__()
+    for i, number in enumerate(order):
+        assert blas_threads() == {1}, i
+        limits[number].__exit__(None, None, None)
+    assert blas_threads() == {3}
+
+
 def test_an_error_restores_the_setting() -> None:
     @one_blas_thread()
     def failing() -> None:
@@ -60,6 +72,7 @@ def test_nothing_is_limited_without_threadpoolctl(monkeypatch: pytest.MonkeyPatc
     threads._libraries.cache_clear()
 
 
+@pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
 def test_a_map_of_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[set[int]] = []
 

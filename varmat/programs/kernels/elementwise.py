@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.locks import Once
 from varmat.plain_arrays import where
 from varmat.programs.ir.kernel import HERE, Arrays, Kernel, Results, Run, shape_of
 from varmat.programs.ir.program import BOOL, FLOAT, ArrayLayout, Step, Value
@@ -103,7 +104,7 @@ def _of_numbers(ufunc: np.ufunc, x: Any, *more: Any) -> Run:
     return run
 
 
-@cache
+@Once
 def ufunc_kernel(ufunc: np.ufunc) -> Ufunc:
     """The kernel of a ufunc: one object for each."""
     return Ufunc(ufunc)

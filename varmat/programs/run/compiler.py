@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
 from varmat.interrupts import uninterrupted
+from varmat.locks import Once
+from varmat.programs.run.symbols import undefined
 
 DOUBLE, INT, INT32, BIT, BYTE = (
     ir.DoubleType(),
@@ -23,7 +25,7 @@ POINTER = ir.PointerType()
 LARGE, HUGE = 4_000, 20_000
 
 
-@cache
+@Once
 def _target(level: int) -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -34,7 +36,7 @@ def _target(level: int) -> llvm.TargetMachine:
     )
 
 
-@cache
+@Once
 def _passes(level: int) -> tuple[llvm.ModulePassManager, llvm.PassBuilder]:
     """The few passes that these instructions need: all others find nothing to do."""
     manager = llvm.create_new_module_pass_manager()
@@ -44,10 +46,38 @@ def _passes(level: int) -> tuple[llvm.ModulePassManager, llvm.PassBuilder]:
     return manager, llvm.create_pass_builder(_target(level), llvm.create_pipeline_tuning_options())
 
 
+class UnresolvedError(Exception):
+    """Machine code calls a function that this process does not have."""
+
+
+class Module(ir.Module):  # type: ignore[misc]  # llvmlite has no types
+    """Instructions.
+
+    Attributes
+    ----------
+    held : list
+        The owners of all memory whose addresses are among the instructions.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[object] = []
+
+
+def _object_code(text: str, level: int) -> bytes:
+    # A context of its own, because constants stay in it.
+    parsed = llvm.parse_assembly(text, llvm.create_context())
+    if level:
+        manager, builder = _passes(level)
+        manager.run(parsed, builder)
+    return bytes(_target(level).emit_object(parsed))
+
+
 class Compiled:
     """The functions of a module as machine code. Their addresses hold as long as it lives."""
 
-    def __init__(self, module: ir.Module) -> None:
+    def __init__(self, module: Module) -> None:
+        self._held = module.held
         # Without tables for exceptions, which none of these functions throws: LLVM would register
         # them with the process, at distances from the code that it cannot always express.
         for function in module.functions:
@@ -58,25 +88,43 @@ class Compiled:
         # A signal must not come between LLVM and the objects that own its memory: they would free
         # it twice, or a context before its module.
         with uninterrupted():
-            self._load(text, 2 if lines < LARGE else 1 if lines < HUGE else 0)
+            missing = self._load(text, 2 if lines < LARGE else 1 if lines < HUGE else 0)
+        if missing:
+            raise UnresolvedError(
+                f"the machine code calls {', '.join(missing)}, which this process does not have"
+            )
 
-    def _load(self, text: str, level: int) -> None:
-        # A context of its own, because constants stay in it.
-        parsed = llvm.parse_assembly(text, llvm.create_context())
-        if level:
-            manager, builder = _passes(level)
-            manager.run(parsed, builder)
-        code = llvm.ObjectFileRef.from_data(_target(level).emit_object(parsed))
+    def _load(self, text: str, level: int) -> list[str]:
+        """Load code, unless it calls functions that are missing; return their names."""
+        # No error is raised here, because its traceback would keep LLVM's objects, and the
+        # collector would free them in any order.
+        code = _object_code(text, level)
         # An engine that only loads code takes a tenth of the memory of one that makes it.
         target = llvm.Target.from_default_triple().create_target_machine()
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-        self._engine.add_object_file(code)
+        missing = sorted(name for name in undefined(code) if not llvm.address_of_symbol(name))
+        if not missing:  # the loader would give them the address 0
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        return missing
 
     def address(self, name: str) -> int:
         return int(self._engine.get_function_address(name))
 
 
-def declared(module: ir.Module, name: str, kind: ir.FunctionType) -> ir.Function:
+def try_out() -> None:
+    """Compile a function and call it, where memory may be made executable."""
+    llvm.check_jit_execution()
+    module = Module()
+    function = ir.Function(module, ir.FunctionType(DOUBLE, [DOUBLE]), "half")
+    b = ir.IRBuilder(function.append_basic_block())
+    b.ret(b.fmul(function.args[0], DOUBLE(0.5)))
+    code = Compiled(module)
+    found = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("half"))(3.0)
+    if found != 1.5:
+        raise ArithmeticError(f"the half of 3 is {found!r}")
+
+
+def declared(module: Module, name: str, kind: ir.FunctionType) -> ir.Function:
     found = module.globals.get(name)
     return found if found is not None else ir.Function(module, kind, name)
 

@@ -13,17 +13,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property, partial
+from functools import cached_property, partial, partialmethod
 from typing import Any
 
 from llvmlite import binding, ir
 
-from varmat.programs.run.compiler import Compiled, declared
+from varmat.locks import Once
+from varmat.programs.run.compiler import Compiled, Module
 
 __all__ = ["LANES", "PARTS", "SUPPORTED", "Functions"]
 
 _DOUBLE, _TRUTH, _INTEGER = ir.DoubleType(), ir.IntType(1), ir.IntType(64)
-_HAS_AVX512 = bool(binding.get_host_cpu_features().get("avx512f", False))
+_FEATURES = binding.get_host_cpu_features()
+_HAS_AVX512 = bool(_FEATURES.get("avx512f", False))
+# Processors that do not tell, of other kinds than x86, have fused multiplications.
+_HAS_FMA = bool(_FEATURES.get("fma", True))
 # Lanes of a vector that this machine computes fastest with.
 LANES = 8 if _HAS_AVX512 else 4
 
@@ -38,6 +42,8 @@ _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _MANTISSA_BITS = (1 << 52) - 1
 _ONE_BITS = 0x3FF << 52
+# The upper half of the digits of a number.
+_UPPER_BITS = -1 << 27
 # The sum of this number and a small whole number k holds k in its lowest bits, and adding it
 # rounds to whole numbers.
 _TO_WHOLE = 1.5 * 2.0**52
@@ -200,7 +206,7 @@ class Functions:
 
     Parameters
     ----------
-    module : llvmlite.ir.Module
+    module : Module
         Where the code of functions that are called is put.
     width : int
         Lanes of a vector: `LANES`, or 1 for numbers.
@@ -211,7 +217,7 @@ class Functions:
         The types of a value, and of its comparison with another.
     """
 
-    def __init__(self, module: ir.Module, width: int) -> None:
+    def __init__(self, module: Module, width: int) -> None:
         self.module, self.width = module, width
         self.kind, self.truth, self._integers = (
             t if width == 1 else ir.VectorType(t, width) for t in (_DOUBLE, _TRUTH, _INTEGER)
@@ -261,10 +267,27 @@ class Functions:
         function = self.module.globals.get(name) or ir.Function(self.module, kind, name)
         return b.call(function, x)
 
-    def _fma(self, b: ir.IRBuilder, x: Any, y: Any, z: Any) -> ir.Value:
-        """``x * y + z``, rounded once."""
+    def _fma(self, b: ir.IRBuilder, x: Any, y: Any, z: Any, is_exact: bool = True) -> ir.Value:
+        """``x * y + z``, as if rounded once, or twice if that is quicker and does no harm."""
+        # Without an instruction LLVM would call the C library for each lane. The errors of the
+        # product and of the sum are computed instead.
         x, y, z = (self.constant(v) if isinstance(v, float) else v for v in (x, y, z))
-        return self._intrinsic(b, "fma", x, y, z)
+        if _HAS_FMA or not is_exact:
+            return self._intrinsic(b, "fma" if _HAS_FMA else "fmuladd", x, y, z)
+        product, upper = b.fmul(x, y), self._integer(_UPPER_BITS)
+        highs = [b.bitcast(b.and_(b.bitcast(v, self._integers), upper), self.kind) for v in (x, y)]
+        lows = [b.fsub(v, high) for v, high in zip((x, y), highs, strict=True)]
+        error = b.fsub(b.fmul(*highs), product)
+        for part in (b.fmul(highs[0], lows[1]), b.fmul(lows[0], highs[1]), b.fmul(*lows)):
+            error = b.fadd(error, part)
+        total = b.fadd(product, z)
+        part = b.fsub(total, product)
+        error = b.fadd(error, b.fadd(b.fsub(product, b.fsub(total, part)), b.fsub(z, part)))
+        # Where something is infinite, the total says so.
+        is_known = b.fcmp_ordered("==", error, error)
+        return b.fadd(total, b.select(is_known, error, self.constant(0.0)))
+
+    _near = partialmethod(_fma, is_exact=False)
 
     def _polynomial(self, b: ir.IRBuilder, x: ir.Value, powers: Sequence[float]) -> ir.Value:
         """A polynomial by Estrin's scheme, whose chains of operations are short."""
@@ -272,7 +295,7 @@ class Functions:
         while len(terms) > 1:
             pairs = zip(terms[::2], terms[1::2], strict=False)
             last = terms[-1:] if len(terms) % 2 else []
-            terms = [self._fma(b, high, x, low) for low, high in pairs] + last
+            terms = [self._near(b, high, x, low) for low, high in pairs] + last
             x = b.fmul(x, x)
         return terms[0]
 
@@ -283,12 +306,14 @@ class Functions:
         numbers are compiled once in a process: a program may call them at hundreds of places.
         """
         full, is_far = self.full_name(name), name.startswith("far")
-        if self.width == 1 or is_far:
-            _compiled(name, self.width)
-            f = declared(self.module, full, ir.FunctionType(self.kind, [self.kind] * len(x)))
+        if full not in self.module.globals and (self.width == 1 or is_far):
+            self.module.held.append(_compiled(name, self.width))
+            f = ir.Function(self.module, ir.FunctionType(self.kind, [self.kind] * len(x)), full)
             f.attributes.update({"nounwind", "readnone", *(["cold"] * is_far)})
-        else:
-            for each in _written(name, self.width).functions:
+        elif full not in self.module.globals:
+            written = _written(name, self.width)
+            self.module.held += written.held
+            for each in written.functions:
                 self.module.globals.setdefault(each.name, each)
         return b.call(self.module.globals[full], x)
 
@@ -299,6 +324,8 @@ class Functions:
         """Write a function of `_WRITTEN` into the module."""
         kind = ir.FunctionType(self.kind, [self.kind] * (1 + name.endswith("power")))
         f = _Written(self.module, kind, self.full_name(name))
+        # Here, because what several modules and threads share must not change later.
+        f.attributes.add("nounwind")
         if self.width > 1 and not name.startswith("far"):
             f.linkage = "internal"
             f.attributes.add("alwaysinline")
@@ -334,23 +361,23 @@ class Functions:
         x = b.select(b.fcmp_unordered(">", x, self.constant(least)), x, self.constant(least))
         # x = k log(2) + r; for exp2, x = k + r / log(2)
         scale = 1.0 if name == "exp2" else _LOG2_E[0]
-        k = self._to_whole(b, self._fma(b, x, scale, _TO_WHOLE))
+        k = self._to_whole(b, self._near(b, x, scale, _TO_WHOLE))
         if name == "exp2":
             r = b.fmul(b.fsub(x, k), self.constant(_LN2[0]))
         else:
             whole = self._fma(b, k, -_LN2[0], x)  # not rounded
-            r = self._fma(b, k, -_LN2[1], whole)
+            r = self._near(b, k, -_LN2[1], whole)
             r = r if more is None else b.fadd(r, more)
         tail, square = self._polynomial(b, r, _EXP), b.fmul(r, r)
         one, exponent = self.constant(1.0), k
         if name.startswith("half"):
             exponent = b.fsub(k, one)
         if not less_one:  # exp(x) = 2**k (1 + r + r**2 p)
-            return self._scaled(b, b.fadd(one, self._fma(b, square, tail, r)), exponent)
+            return self._scaled(b, b.fadd(one, self._near(b, square, tail, r)), exponent)
         # exp(x) - 1 = 2**k ((1 - 2**-k) + r + r**2 p)
         part = b.fsub(one, self._power_of_two(b, b.fneg(self._least(b, k, 1000.0))))
         total, error = self._sum(b, part, whole)
-        total = b.fadd(total, self._fma(b, square, tail, self._fma(b, k, -_LN2[1], error)))
+        total = b.fadd(total, self._near(b, square, tail, self._near(b, k, -_LN2[1], error)))
         return self._intrinsic(b, "copysign", self._scaled(b, total, exponent), given)  # for -0.0
 
     def _sum(self, b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -375,7 +402,7 @@ class Functions:
         if self.width == 8 and _HAS_AVX512:
             masked = self.constant(0.0), ir.IntType(8)(255), ir.IntType(32)(4)
             return self._intrinsic(b, "x86.avx512.mask.scalef.pd", x, k, *masked, suffix="512")
-        half = self._to_whole(b, self._fma(b, k, 0.5, _TO_WHOLE))
+        half = self._to_whole(b, self._near(b, k, 0.5, _TO_WHOLE))
         x = b.fmul(x, self._power_of_two(b, half))
         return b.fmul(x, self._power_of_two(b, b.fsub(k, half)))
 
@@ -398,7 +425,7 @@ class Functions:
         # log(1 + f) = f - f**2 / 2 + s (f**2 / 2 + z p(z)), where s = f / (2 + f) and z = s**2
         s = b.fdiv(f, b.fadd(self.constant(2.0), f))
         z, half = b.fmul(s, s), b.fmul(b.fmul(self.constant(0.5), f), f)
-        tail = self._fma(b, z, self._polynomial(b, z, _LOG), half)
+        tail = self._near(b, z, self._polynomial(b, z, _LOG), half)
         made = self._in_base(b, name, k, f, half, s, tail)
         made = self._at_special(b, u, made)
         return self._intrinsic(b, "copysign", made, x) if name == "log1p" else made  # for -0.0
@@ -424,19 +451,19 @@ class Functions:
         w = b.fmul(s, z)
         dw = self._fma(b, s, self._fma(b, s, s, b.fneg(z)), self._fma(b, s, z, b.fneg(w)))
         p = b.fmul(w, self.constant(_TWO_THIRDS[0]))
-        tail = self._fma(b, z, self._polynomial(b, z, _POWER), _TWO_THIRDS[1])
-        low = self._fma(b, dw, _TWO_THIRDS[0], self._fma(b, w, _TWO_THIRDS[0], b.fneg(p)))
-        low = self._fma(b, w, tail, low)
+        tail = self._near(b, z, self._polynomial(b, z, _POWER), _TWO_THIRDS[1])
+        low = self._near(b, dw, _TWO_THIRDS[0], self._fma(b, w, _TWO_THIRDS[0], b.fneg(p)))
+        low = self._near(b, w, tail, low)
         ds = b.fadd(ds, ds)
-        low = b.fadd(low, self._fma(b, ds, z, ds))
+        low = b.fadd(low, self._near(b, ds, z, ds))
         a = b.fmul(k, self.constant(_LN2[0]))
-        low = b.fadd(low, self._fma(b, k, _LN2[1], self._fma(b, k, _LN2[0], b.fneg(a))))
+        low = b.fadd(low, self._near(b, k, _LN2[1], self._fma(b, k, _LN2[0], b.fneg(a))))
         for part in (b.fadd(s, s), p):
             a, error = self._sum(b, a, part)
             low = b.fadd(low, error)
         a, low = self._sum(b, a, low)
         product = b.fmul(y, a)
-        error = self._fma(b, y, low, self._fma(b, y, a, b.fneg(product)))
+        error = self._near(b, y, low, self._fma(b, y, a, b.fneg(product)))
         size = self._intrinsic(b, "fabs", product)
         is_small = b.fcmp_ordered("<", size, self.constant(800.0))
         error = b.select(is_small, error, self.constant(0.0))
@@ -472,7 +499,7 @@ class Functions:
     ) -> ir.Value:
         """The logarithm of ``2**k (1 + f)`` in the base of a function."""
         if name in ("log", "log1p"):
-            small = self._fma(b, s, tail, b.fmul(k, self.constant(_LN2[1])))
+            small = self._near(b, s, tail, b.fmul(k, self.constant(_LN2[1])))
             return self._fma(b, k, _LN2[0], b.fsub(f, b.fsub(half, small)))
         log = b.fsub(f, b.fsub(half, b.fmul(s, tail)))
         if name == "log2":
@@ -484,14 +511,14 @@ class Functions:
 
     def _sine(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
         # x = k pi / 2 + r
-        moved = self._fma(b, x, 2.0 / math.pi, _TO_WHOLE)
+        moved = self._near(b, x, 2.0 / math.pi, _TO_WHOLE)
         k, r = self._to_whole(b, moved), x
         for part in _HALF_PI:
             r = self._fma(b, k, -part, r)
         z = b.fmul(r, r)
-        sine = self._fma(b, b.fmul(r, z), self._polynomial(b, z, _SIN), r)
+        sine = self._near(b, b.fmul(r, z), self._polynomial(b, z, _SIN), r)
         cosine = self._polynomial(b, z, _COS)
-        cosine = self._fma(b, b.fmul(z, z), cosine, self._fma(b, z, -0.5, 1.0))
+        cosine = self._near(b, b.fmul(z, z), cosine, self._near(b, z, -0.5, 1.0))
         quarter = b.bitcast(moved, self._integers)
         if name == "cos":
             quarter = b.add(quarter, self._integer(1))
@@ -542,7 +569,7 @@ class Functions:
         t = b.fdiv(n, d)
         z = b.fmul(t, t)
         total, error = self._sum(b, high, t)
-        tail = self._fma(b, b.fmul(t, z), self._polynomial(b, z, _ARCTAN), b.fadd(error, low))
+        tail = self._near(b, b.fmul(t, z), self._polynomial(b, z, _ARCTAN), b.fadd(error, low))
         return self._intrinsic(b, "copysign", b.fadd(total, tail), x)
 
 
@@ -557,17 +584,17 @@ class _Written(ir.Function):  # type: ignore[misc]  # llvmlite has no types
         return self._text
 
 
-@cache
-def _written(name: str, width: int) -> ir.Module:
-    module = ir.Module()
+@Once
+def _written(name: str, width: int) -> Module:
+    module = Module()
     Functions(module, width).write(name)
     return module
 
 
-@cache
+@Once
 def _compiled(name: str, width: int) -> Compiled:
     """A function as machine code, which other code finds by its name."""
-    full = Functions(ir.Module(), width).full_name(name)
+    full = Functions(Module(), width).full_name(name)
     code = Compiled(_written(name, width))
     binding.add_symbol(full, code.address(full))
     return code

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
@@ -19,7 +19,16 @@ from llvmlite import ir
 from varmat.interrupts import from_signal, kept_from_callbacks, uninterrupted
 from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
 from varmat.programs.run.code import Code
-from varmat.programs.run.compiler import BYTE, DOUBLE, INT, POINTER, Compiled, counted, declared
+from varmat.programs.run.compiler import (
+    BYTE,
+    DOUBLE,
+    INT,
+    POINTER,
+    Compiled,
+    Module,
+    counted,
+    declared,
+)
 from varmat.programs.run.graph import Graph
 from varmat.programs.run.nodes import Memory
 from varmat.programs.run.threads import one_blas_thread, processors
@@ -69,7 +78,7 @@ class NativeRunner:
     address : int
         Of ``many(places, steps, count)``, a C function: the addresses of arguments and outputs, the
         bytes by which each moves on, and how often to run. The first output is nan where a run
-        ends.
+        ends. It returns 1, and writes nothing, if there is no memory to run in.
     calls_python : bool
     """
 
@@ -98,7 +107,7 @@ class NativeRunner:
         self._compile()
 
     def _compile(self) -> None:
-        program, module = self.program, ir.Module()
+        program, module = self.program, Module()
         values = [*program.arguments, *program.outputs]
         places = [
             Memory(i, v.size * int(v.dtype.itemsize), int(v.dtype.itemsize))
@@ -115,7 +124,6 @@ class NativeRunner:
         _many(module, code)
         if self._single:
             _single(module, code)
-        self._held = code.held
         self._code = Compiled(module)
         self.address = self._code.address("many")
         self._many = _MANY(self.address)
@@ -161,7 +169,7 @@ class NativeRunner:
     def _run(self, places: np.ndarray, steps: np.ndarray, count: int) -> BaseException | None:
         """Run at points whose arguments and outputs lie at addresses; what was raised at last."""
         if not self.calls_python:
-            self._many(places.ctypes.data, steps.ctypes.data, count)
+            self._run_many(places, steps, count)
             return None
         # A run within a run, of the same program, must leave the objects of the outer one.
         thread = threading.get_ident()
@@ -169,13 +177,17 @@ class NativeRunner:
         self._states[thread] = state
         try:
             with self._watched():
-                self._many(places.ctypes.data, steps.ctypes.data, count)
+                self._run_many(places, steps, count)
             return state.raised
         finally:
             if before is None:
                 del self._states[thread]
             else:
                 self._states[thread] = before
+
+    def _run_many(self, places: np.ndarray, steps: np.ndarray, count: int) -> None:
+        if self._many(places.ctypes.data, steps.ctypes.data, count):
+            raise MemoryError("a recorded function finds no memory for its intermediate results")
 
     # --- calls ---
 
@@ -273,14 +285,18 @@ def _array(v: Value, address: int) -> np.ndarray:
 # --- the functions around that of the program ---
 
 
-def _scratch(b: ir.IRBuilder, code: Code) -> tuple[ir.Value, ir.Value | None]:
-    """Scratch memory, and what to free afterwards."""
+def _scratch(
+    b: ir.IRBuilder, code: Code, without: Callable[[], object]
+) -> tuple[ir.Value, ir.Value | None]:
+    """Scratch memory, and what to free afterwards; `without` returns where there is none."""
     size = code.scratch_bytes
     if size <= ON_STACK:
         raw, freed = b.alloca(BYTE, size + 64), None
     else:
         kind = ir.FunctionType(POINTER, [INT])
         raw = freed = b.call(declared(code.module, "malloc", kind), [INT(size + 64)])
+        with b.if_then(b.icmp_unsigned("==", raw, POINTER(None)), likely=False):
+            without()
     low = b.and_(b.sub(INT(0), b.ptrtoint(raw, INT)), INT(63))
     return b.gep(raw, [low], source_etype=BYTE), freed
 
@@ -298,7 +314,7 @@ def _of_python(b: ir.IRBuilder, name: str, result: ir.Type, *given: ir.Value) ->
     return b.call(b.inttoptr(INT(address), kind.as_pointer()), given)
 
 
-def _single(module: ir.Module, code: Code) -> None:
+def _single(module: Module, code: Code) -> None:
     """A function in C's terms of Python, of two NumPy arrays, the point and the place of the
     gradient, to the value; nan where the run ended.
     """
@@ -309,8 +325,8 @@ def _single(module: ir.Module, code: Code) -> None:
         for place in (f.args[1], b.gep(f.args[1], [INT(1)], source_etype=POINTER))
     )
     value = b.alloca(DOUBLE)
+    scratch, freed = _scratch(b, code, lambda: b.ret(_of_python(b, "PyErr_NoMemory", POINTER)))
     thread = _of_python(b, "PyEval_SaveThread", POINTER)
-    scratch, freed = _scratch(b, code)
     status = b.call(code.function, [x, value, gradient, scratch])
     _free(b, code, freed)
     _of_python(b, "PyEval_RestoreThread", ir.VoidType(), thread)
@@ -340,9 +356,9 @@ def _function(code: Compiled, name: str) -> Function:
     return made
 
 
-def _many(module: ir.Module, code: Code) -> None:
+def _many(module: Module, code: Code) -> None:
     """A function of the addresses of arguments and outputs, the bytes by which each moves on, and
-    how often to run. Where a run ends, the first output is nan.
+    how often to run. Where a run ends, the first output is nan. It returns 1 without memory.
     """
     f = ir.Function(module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
     given, steps, count = f.args
@@ -354,7 +370,7 @@ def _many(module: ir.Module, code: Code) -> None:
         ]
         for each in (given, steps)
     )
-    scratch, freed = _scratch(b, code)
+    scratch, freed = _scratch(b, code, lambda: b.ret(INT(1)))
 
     def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
         here = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from llvmlite import ir
 
-from varmat.programs.run.compiler import DOUBLE, INT, INT32, POINTER, Compiled, counted
+from varmat.programs.run.compiler import DOUBLE, INT, INT32, POINTER, Compiled, Module, counted
 
 if TYPE_CHECKING:
     from varmat.programs.ir.program import Array
@@ -62,9 +62,9 @@ class SamplerFunctions:
         keeps_point: bool,
     ) -> None:
         callbacks = _ELSEWHERE(density_elsewhere), _ELSEWHERE(values_elsewhere)
-        self._held = density, values, callbacks
         elsewhere = [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in callbacks]
-        module = ir.Module()
+        module = Module()
+        module.held += [density, values, callbacks]
         _log_density(module, density, elsewhere[0])
         _expand(module, values, elsewhere[1], keeps_point)
         self._code = Compiled(module)
@@ -83,12 +83,14 @@ def _called(b: ir.IRBuilder, address: int, *given: ir.Value) -> ir.Value:
 
 
 def _run(b: ir.IRBuilder, runner: NativeRunner, places: list[ir.Value]) -> None:
-    """Run a program once."""
+    """Run a program once. The second place, of its first output, is nan without memory."""
     given, steps = (b.alloca(POINTER, len(places)) for _ in range(2))
     for i, place in enumerate(places):
         for array, x in ((given, place), (steps, POINTER(None))):
             b.store(x, b.gep(array, [INT(i)], source_etype=POINTER))
-    _called(b, runner.address, given, steps, INT(1))
+    status = _called(b, runner.address, given, steps, INT(1))
+    with b.if_then(b.icmp_signed("!=", status, INT(0)), likely=False):
+        b.store(DOUBLE(math.nan), places[1])
 
 
 def _is_finite(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
@@ -111,7 +113,7 @@ def _at(b: ir.IRBuilder, array: ir.Value, i: ir.Value) -> ir.Value:
     return b.gep(array, [i], source_etype=DOUBLE)
 
 
-def _log_density(module: ir.Module, runner: NativeRunner, elsewhere: int) -> None:
+def _log_density(module: Module, runner: NativeRunner, elsewhere: int) -> None:
     kind = ir.FunctionType(INT32, [INT, POINTER, POINTER, POINTER, POINTER])
     f = ir.Function(module, kind, "log_density")
     size, point, gradient, value, user = f.args
@@ -132,9 +134,7 @@ def _log_density(module: ir.Module, runner: NativeRunner, elsewhere: int) -> Non
     b.ret(INT32(0))
 
 
-def _expand(
-    module: ir.Module, runner: NativeRunner | None, elsewhere: int, keeps_point: bool
-) -> None:
+def _expand(module: Module, runner: NativeRunner | None, elsewhere: int, keeps_point: bool) -> None:
     """The values that the program makes, nan for those that come later, and, if it is asked for,
     the point.
     """

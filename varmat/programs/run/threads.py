@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
+
+from varmat.locks import held
 
 __all__ = ["one_blas_thread", "processors"]
 
@@ -16,6 +19,11 @@ __all__ = ["one_blas_thread", "processors"]
 def processors() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# What each limit that is on restores: threads by library.
+_limits: dict[int, dict[str, int]] = {}
+_lock = threading.RLock()
 
 
 @contextmanager
@@ -26,19 +34,37 @@ def one_blas_thread() -> Iterator[None]:
     process of 200 points take ten times as long. Use this both where threads are awaited and in
     each of them, because some libraries have a setting for each thread, and others one for the
     process that belongs to the first thread to change it.
+
+    Limits may end in any order. One that ends before another that has found its single thread
+    leaves the number to that one to restore.
     """
     libraries = _libraries(len(sys.modules))
-    if libraries is None:
+    blas = [each for each in libraries or () if each.user_api == "blas"]
+    saved: dict[str, int] = {}
+    try:
+        with held(_lock):
+            _limits[id(saved)] = saved
+            for each in blas:
+                saved[each.filepath] = each.num_threads
+                each.set_num_threads(1)
         yield
-    else:
-        with libraries.limit(limits=1, user_api="blas"):
-            yield
+    finally:
+        with held(_lock):
+            _limits.pop(id(saved), None)
+            for each in blas:
+                threads = saved.get(each.filepath, 1)
+                others = (other for other in _limits.values() if other.get(each.filepath) == 1)
+                heir = next(others, None)
+                if heir is None:
+                    each.set_num_threads(threads)
+                else:
+                    heir[each.filepath] = threads
 
 
 @lru_cache(maxsize=1)
 def _libraries(modules: int) -> Any:
     """The libraries of the process, looked for again when modules were imported: they load more."""
     try:
-        return import_module("threadpoolctl").ThreadpoolController()
+        return import_module("threadpoolctl").ThreadpoolController().lib_controllers
     except ImportError:
         return None

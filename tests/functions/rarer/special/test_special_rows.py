@@ -178,7 +178,7 @@ def test_the_table_follows_the_list_of_scipy(monkeypatch: pytest.MonkeyPatch) ->
     for name in GONE & answers.keys():
         del answers[name]
     assert [name for name, (_, text) in answers.items() if not text] == []
-    page = (DOCS / "scipy_functions.md").read_text()
+    page = (DOCS / "scipy_functions.md").read_text(encoding="utf-8")
     for name in answers:
         assert re.search(rf"^\| `{re.escape(name)}[(`]", page, flags=re.MULTILINE), (
             f"{name} is missing: python docs/scipy_special.py"

@@ -6,14 +6,13 @@ integrands are positive, so they are computed directly and nothing cancels."""
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS
 from varmat.functions.rarer.special.further_rows import of_scipy, results, row, rows
 from varmat.functions.special.quadrature import on_domain
+from varmat.locks import Once
 from varmat.typing import Plain
 
 # The step of the trapezoidal rule in log t, whose error is exp(-2 pi**2 / step), and how far the
@@ -56,8 +55,8 @@ def _above(halves: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [tuple(k + 2 * (i == j) for j, k in enumerate(halves)) for i in range(len(halves))]
 
 
-@cache
-def carlson_row(*halves: int, power: int = 0) -> str:
+@Once
+def carlson_row(power: int, *halves: int) -> str:
     """The name of the row of an integral. The rows of its derivatives are made when it is first
     evaluated.
     """
@@ -66,7 +65,7 @@ def carlson_row(*halves: int, power: int = 0) -> str:
 
     def value(_: Plain, *operands: Plain) -> Plain:
         for each in above:
-            carlson_row(*each, power=power)
+            carlson_row(power, *each)
         return carlson(halves, power, *operands)
 
     operands = ", ".join(OPERANDS[: len(halves)])
@@ -111,13 +110,13 @@ for _name, _halves, _factor, _about, _points in (
 ):
     _letters = ", ".join(OPERANDS[: len(_halves)])
     row(_name, tuple(
-        f"{-0.5 * _factor * k!r} * g * {carlson_row(*above)}({_letters})"
+        f"{-0.5 * _factor * k!r} * g * {carlson_row(0, *above)}({_letters})"
         for k, above in zip(_halves, _above(_halves), strict=True)
         ), _about, f"{_name}({_letters})", _points,
         domain="positive operands, one of those of a square root may be 0",
         note=_PRINCIPAL if _halves[-1] == 2 else "")
 row("elliprg", tuple(
-    f"0.125 * g * {carlson_row(*(3 if i == j else 1 for j in range(3)), power=1)}(x, y, z)"
+    f"0.125 * g * {carlson_row(1, *(3 if i == j else 1 for j in range(3)))}(x, y, z)"
     for i in range(3)
     ), "Carlson's completely symmetric elliptic integral of the second kind", "elliprg(x, y, z)",
     ((0.5, 1.7, 2.5),), domain="positive operands, one may be 0")
@@ -126,7 +125,7 @@ row("elliprg", tuple(
 _MEAN = "0.3183098861837907 * g * square(r / maximum(x, y)) * ({0} / maximum(x, y)) * "
 row("agm", tuple(
     _MEAN.format(x)
-    + f"{carlson_row(1, *halves)}(0.0, square(x / maximum(x, y)), square(y / maximum(x, y)))"
+    + f"{carlson_row(0, 1, *halves)}(0.0, square(x / maximum(x, y)), square(y / maximum(x, y)))"
     for x, halves in (("x", (3, 1)), ("y", (1, 3)))
     ), "Arithmetic-geometric mean", "agm(x, y)", ((0.5, 1.7), (3.0, 1e-5), (2.0, 2.0)),
     domain="x > 0, y > 0")
