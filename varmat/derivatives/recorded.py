@@ -13,7 +13,7 @@ from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import DomainError
 from varmat.core.tape import Tape, sweep
 from varmat.core.variables import VARIABLES, borrow_leaf
-from varmat.derivatives.inputs_and_outputs import held, leaf_tree, outputs, scalar_result
+from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, scalar_result
 from varmat.derivatives.nested import holds_outer
 from varmat.derivatives.recorded_base import (
     MOST_RECORDINGS,
@@ -45,6 +45,7 @@ from varmat.derivatives.structure import (
     structure_of,
 )
 from varmat.interrupts import from_signal
+from varmat.locks import held
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised
 from varmat.programs.record.conditions import Branches, following
