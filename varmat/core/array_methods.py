@@ -44,11 +44,9 @@ def _comparison(compare: Function, ufunc: np.ufunc) -> Function:
     return method
 
 
-def _number_refusal(x: Operand, frame: FrameType) -> TypeError:
-    return lost_derivative(
-        f"a {type(x).__name__} cannot become a plain number, its derivative would be lost: "
-        f"{dispatch.ADVICE['number'](frame)}"
-    )
+def _refusal(x: Operand, kind: str, frame: FrameType) -> TypeError:
+    text = f"a {type(x).__name__} cannot become a plain {kind}, its derivative would be lost: "
+    return lost_derivative(text + dispatch.ADVICE[kind](frame))
 
 
 class ArrayMethods:
@@ -202,17 +200,14 @@ class ArrayMethods:
         frame = sys._getframe(1)
         if is_sparse_product(frame):
             return np.empty((), object)
-        current_tape().lost = error = lost_derivative(
-            f"a {type(self).__name__} cannot become a plain array, its derivative would be lost: "
-            f"{dispatch.ADVICE['array'](frame)}"
-        )
+        current_tape().lost = error = _refusal(self, "array", frame)
         raise error
 
     def __index__(self) -> int:
-        raise _number_refusal(self, sys._getframe(1))
+        raise _refusal(self, "number", sys._getframe(1))
 
     def _refuse_number(self) -> Operand:
-        error = _number_refusal(self, sys._getframe(1))
+        error = _refusal(self, "number", sys._getframe(1))
         # NumPy refuses arrays of several elements, so code that catches this goes the same way.
         if self.shape in ((), (1,)):
             current_tape().lost = error

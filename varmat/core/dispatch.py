@@ -224,7 +224,10 @@ def array_ufunc(
         return out
     implementation = SUPPORTED.get(ufunc) or _special(ufunc)
     if method != "__call__":
-        return _ufunc_method(self, ufunc, method, implementation, inputs, kwargs)
+        known = UFUNC_METHODS.get((ufunc, method))
+        if known is not None:
+            return _answering(self, getattr(ufunc, method), known)(*inputs, **kwargs)
+        return _ufunc_method(ufunc, method, implementation, inputs, kwargs)
     if implementation is None:
         if ufunc in CONSTANT:
             return constant(ufunc, inputs, kwargs)
@@ -248,16 +251,12 @@ def _special(ufunc: Function) -> Function | None:
 
 
 def _ufunc_method(
-    self: Operand,
     ufunc: Function,
     method: str,
     implementation: Function | None,
     inputs: Sequence[Operand],
     kwargs: Settings,
 ) -> Operand:
-    if (ufunc, method) in UFUNC_METHODS:
-        known = UFUNC_METHODS[ufunc, method]
-        return _answering(self, getattr(ufunc, method), known)(*inputs, **kwargs)
     if method == "outer" and implementation is not None and not kwargs:
         a, b = inputs
         return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b)
