@@ -42,7 +42,7 @@ BELOW = {
     "locks": set(),
     "inspection": {"core"},
     "programs": {"plain_arrays", "core", "html", "interrupts", "locks"},
-    "functions": {"plain_arrays", "core", "programs", "locks"},
+    "functions": {"plain_arrays", "core", "programs", "interrupts", "locks"},
     "complexes": {"plain_arrays", "core", "programs", "functions"},
     "derivatives": {"core", "programs", "interrupts", "locks"},
     "testing": {"core", "programs", "derivatives"},
