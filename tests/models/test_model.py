@@ -15,6 +15,7 @@ import pytest
 from models.schools import PARAMETERS, SCHOOLS, SIGMA, Q, Y, eight_schools, normal
 
 import varmat as vm
+import varmat.distributions as dist
 
 
 def by_hand(q, jacobian):
@@ -542,3 +543,32 @@ def test_a_recorded_model_with_bounds_that_depend_on_parameters():
         expected, true = plain.log_density_gradient(q)
         np.testing.assert_allclose(value, expected, rtol=1e-13)
         np.testing.assert_allclose(gradient, true, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("how", ["data", "observed"])
+def test_data_that_are_refilled_in_place_are_seen_by_recorded_models(how):
+    rng = np.random.default_rng(0)
+    x, y, q = rng.normal(size=(50, 2)), rng.normal(size=50), np.array([0.3, 0.4])
+
+    def log_density(b, x, y):
+        return -np.mean((y - np.mean(y) ** 2 - x @ b) ** 2)
+
+    if how == "data":
+        made = lambda: vm.Model(log_density, b=vm.real(2), data={"x": x, "y": y}, recorded=True)  # noqa: E731
+    else:
+        made = lambda: vm.Model(  # noqa: E731
+            b=vm.real(2), recorded=True, data={"x": x},
+            y=vm.observed(y, lambda b, x: dist.Normal(x @ b, 1.0 + np.mean(x**2))),
+        )  # fmt: skip
+    model = made()
+    for change in range(3):
+        if change:
+            y -= np.mean(y) - change
+            x[:10] *= 1.5
+        fresh, points = made(), np.tile(q, (9, 1))
+        value, gradient, hessian = model.log_density_hessian(q)
+        expected = fresh.log_density_hessian(q)
+        assert value == expected[0] == pytest.approx(model.log_density(q), rel=1e-13)
+        np.testing.assert_array_equal(gradient, expected[1])
+        np.testing.assert_array_equal(hessian, expected[2])
+        assert model.log_density_gradient.map(points)[0][0] == pytest.approx(value, rel=1e-13)

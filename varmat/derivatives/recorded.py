@@ -20,6 +20,7 @@ from varmat.derivatives.recorded_base import (
     Others,
     Recording,
     Recordings,
+    is_same,
     kept,
     recording_to_write,
     watched,
@@ -231,6 +232,42 @@ if TYPE_CHECKING:
         """A function recorded once, to be differentiated with respect to its first argument."""
 
         __call__: ValueAndGrad  # type: ignore[assignment]
+
+
+class RecordedWithData(Recorded):
+    """A function recorded once, and again where arrays that it reads have other values.
+
+    Parameters
+    ----------
+    function : callable
+    argnums : int
+    data : sequence of ndarray
+        The arrays. Those that are read-only are not compared.
+    """
+
+    def __init__(self, function: Function, argnums: Argnums, data: Sequence[np.ndarray]) -> None:
+        super().__init__(function, argnums)
+        self._data = [(x, kept(x)) for x in data if x.flags.writeable]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.function, self.argnums, [x for x, _ in self._data])
+
+    def refresh(self) -> bool:
+        """Forget the recordings if data have changed, and return whether they have."""
+        is_changed = not all(is_same(x, copy) for x, copy in self._data)
+        if is_changed:
+            with held(self._lock):
+                self._data = [(x, kept(x)) for x, _ in self._data]
+                self._keep([])
+        return is_changed
+
+    def __call__(self, *args: object, **named: Any) -> tuple[float, Result]:
+        self.refresh()
+        return super().__call__(*args, **named)
+
+    def known(self, x: np.ndarray, *others: object) -> Recording | None:
+        self.refresh()
+        return super().known(x, *others)
 
 
 class RecordedIfPossible(Recorded):

@@ -39,6 +39,8 @@ MOST_RECORDINGS = 16
 Made: TypeAlias = tuple[Any, ...]  # a program, what runs it, and what else there is to know
 Others: TypeAlias = dict[Any, Any]  # arguments by position or name
 InAxes: TypeAlias = int | tuple[int | None, ...] | None
+# Bytes up to which a copy of them is compared faster than the array.
+_FEW_BYTES = 1 << 12
 _SAME_IF_EQUAL = (int, float, str, bool, type(None))
 
 
@@ -83,7 +85,7 @@ class Recording(NamedTuple):
     def holds_for(self, structures: tuple[object, ...], others: Others) -> bool:
         if self.structures != structures or len(self.others) != len(others):
             return False
-        return all(key in others and _is_same(x, others[key]) for key, x in self.others.items())
+        return all(key in others and is_same(x, others[key]) for key, x in self.others.items())
 
 
 def kept(x: Operand, copies: dict[int, np.ndarray] | None = None) -> Operand:
@@ -100,8 +102,10 @@ def kept(x: Operand, copies: dict[int, np.ndarray] | None = None) -> Operand:
     return {key: kept(each, copies) for key, each in x.items()} if type(x) is dict else x
 
 
-def _is_same(x: Operand, y: Operand) -> bool:
+def is_same(x: Operand, y: Operand) -> bool:
     if type(x) is np.ndarray and type(y) is np.ndarray and not x.dtype.hasobject:
+        if x.nbytes <= _FEW_BYTES:
+            return x.shape == y.shape and x.dtype == y.dtype and x.tobytes() == y.tobytes()
         return x.dtype == y.dtype and np.array_equal(_bits(x), _bits(y))
     if x is y:
         return True
@@ -110,9 +114,9 @@ def _is_same(x: Operand, y: Operand) -> bool:
     if type(x) is not type(y):
         return False
     if type(x) in (tuple, list, Mapped):
-        return len(x) == len(y) and all(map(_is_same, x, y))
+        return len(x) == len(y) and all(map(is_same, x, y))
     if type(x) is dict:
-        return list(x) == list(y) and all(map(_is_same, x.values(), y.values()))
+        return list(x) == list(y) and all(map(is_same, x.values(), y.values()))
     # 0.0 equals -0.0, and a day equals 24 hours: equal values must look the same too.
     comparable = type(x) in _SAME_IF_EQUAL or (isinstance(x, np.generic) and x.dtype == y.dtype)
     return comparable and bool(x == y) and bool(x or repr(x) == repr(y))

@@ -17,8 +17,9 @@ from varmat.core.variables import borrow_leaf, var
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.hessians import hessian, hessian_times_vector
 from varmat.derivatives.inputs_and_outputs import recording, scalar_result
-from varmat.derivatives.recorded import Recorded, RecordedIfPossible, recorded
+from varmat.derivatives.recorded import Recorded, RecordedIfPossible, RecordedWithData, recorded
 from varmat.derivatives.reverse import Terms, value_and_grad
+from varmat.derivatives.structure import leaves_of
 from varmat.interrupts import Attempt
 from varmat.models.functions import Named, of_values
 from varmat.models.gradients import LogDensityGradient
@@ -114,7 +115,11 @@ class DensityModel:
         coordinates(shapes, self.coords, {k: x for k, x in self.dims.items() if k in shapes})
         self._recorded = recorded
         self._value_and_grad = (
-            Recorded(self._target, 0) if recorded else value_and_grad(self._terms)
+            RecordedWithData(
+                self._target, 0, [x for x in leaves_of(given) if isinstance(x, np.ndarray)]
+            )
+            if recorded
+            else value_and_grad(self._terms)
         )
         self._check_indices()
 
@@ -413,6 +418,8 @@ class DensityModel:
         hessian : ndarray, shape (N, N)
         """
         q = self._point("log_density_hessian", q)
+        if isinstance(self._value_and_grad, RecordedWithData) and self._value_and_grad.refresh():
+            vars(self).pop("_hessian", None)
         first = self._value_and_grad(q, propto, jacobian)
         try:
             return *first, self._hessian(q, propto, jacobian)
