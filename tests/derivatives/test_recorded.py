@@ -634,7 +634,7 @@ def test_a_density_of_data_without_constants_keeps_its_terms_dropped():
 
 def test_data_that_cannot_be_arguments_are_not_recorded_for_ever():
     def f(b, y):
-        return np.sum(b * y) if y[0] > 0.0 else np.sum(b)
+        return np.sum(b * y) if float(y[0]) > 0.0 else np.sum(b)
 
     recorded = vm.recorded(f)
     for k in range(12):
@@ -653,3 +653,75 @@ def test_a_program_does_not_hold_the_data_of_its_caller():
     recorded(np.ones(2), y)
     y[:] = 5.0
     assert recorded(np.ones(2), np.array([0.0, 1.0]))[0] == pytest.approx(1.0 + np.e)
+
+
+# --- branches on values ---
+
+
+def _ways(x):
+    if x[0] > 0.0:
+        return np.sum(np.exp(x))
+    if x[1] > 0.0:
+        return np.sum(x**2)
+    return np.sum(np.sin(x)) * x[0]
+
+
+def test_a_function_that_branches_is_recorded_for_each_way(recorded):
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return _ways(x)
+
+    g, rng = recorded(f), np.random.default_rng(0)
+    for x in rng.normal(size=(40, 3)):
+        value, gradient = vm.value_and_grad(_ways)(x)
+        found = g(x)
+        assert found[0] == pytest.approx(value, rel=1e-13)
+        np.testing.assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-15)
+    # The first way once, each of the others once as it is written and once recorded.
+    assert len(calls) == 5
+    assert not g.program.python_steps()
+
+
+def test_many_calls_of_a_function_that_branches(recorded):
+    points = np.random.default_rng(1).normal(size=(60, 3))
+    values, gradients = recorded(_ways).map(points)
+    for x, value, gradient in zip(points, values, gradients, strict=True):
+        expected = vm.value_and_grad(_ways)(x)
+        assert value == pytest.approx(expected[0], rel=1e-13)
+        np.testing.assert_allclose(gradient, expected[1], rtol=1e-12, atol=1e-15)
+
+
+def test_points_that_are_refused_are_no_new_way(recorded):
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return np.log(x) if x < 1.0 else x
+
+    g = recorded(f)
+    assert g(2.0) == (2.0, 1.0)
+    for _ in range(30):
+        with np.errstate(all="ignore"):
+            assert g(0.0)[0] == -np.inf
+    # As it is written each time, and recorded a few times.
+    assert len(calls) <= 1 + 30 + 8
+
+
+def test_functions_with_too_many_ways_stay_right(recorded):
+    """Sixteen ways, of which eight are recorded."""
+
+    def f(x):
+        total = 0.0
+        for y in x:
+            total = total + (y**2 if y > 0.0 else np.sin(y))
+        return total
+
+    g = recorded(f)
+    for x in np.random.default_rng(2).normal(size=(60, 4)):
+        value, gradient = vm.value_and_grad(f)(x)
+        found = g(x)
+        assert found[0] == pytest.approx(value, rel=1e-13)
+        np.testing.assert_allclose(found[1], gradient, rtol=1e-12)
+    assert len(g._recordings[0].more) == 8

@@ -149,7 +149,7 @@ def own_reverse_pass(x):
         value_in_a_nested_scope,
         value_in_a_scope_within,
         own_reverse_pass,
-        lambda x: np.sum(x) if x[0] > 0 else np.sum(x**2),
+        lambda x: sum(y if y > 0 else y**2 for y in np.tile(x, 2)),  # more than four branches
         lambda x: np.sum(x[x > 0]),
         lambda x: np.sum(x) * float(x.val[0]),
         lambda x: np.sum(x) * vm.value(x)[0],
@@ -216,7 +216,7 @@ def test_a_refusal_that_is_caught_is_not_frozen(recorded):
 def test_a_look_whose_refusal_is_caught_is_not_frozen():
     def guarded(x):
         try:
-            return np.sum(x) if x[0] > 0.0 else np.sum(x**2)
+            return np.sum(x[x > 0.0])
         except Exception:
             return -np.inf
 

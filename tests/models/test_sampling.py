@@ -377,7 +377,7 @@ def test_sampling_evaluates_once_what_can_be_recorded(recorded, branches, evalua
 
     def log_density(x):
         count.append(x)
-        if branches and x > 0.0:
+        if branches and vm.value(x) > 0.0:
             return -0.5 * x * x
         return -0.5 * np.square(x)
 
@@ -418,7 +418,9 @@ def test_sampling_what_only_a_recording_refuses():
 @pytest.mark.usefixtures("nutpie")
 def test_sampling_what_was_to_be_recorded_and_cannot_be():
     model = vm.Model(
-        lambda x: -0.5 * x * x if x > 0.0 else -0.5 * np.square(x), x=vm.real(), recorded=True
+        lambda x: -0.5 * x * x if vm.value(x) > 0.0 else -0.5 * np.square(x),
+        x=vm.real(),
+        recorded=True,
     )
     with pytest.raises(vm.TapeError, match="the function looks at the value of a variable here"):
         model.sample()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -49,6 +50,7 @@ from varmat.interrupts import from_signal
 from varmat.locks import held
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.passes import optimised
+from varmat.programs.passes.either import either
 from varmat.programs.record.conditions import Branches, following
 from varmat.programs.record.tape_programs import program_of
 from varmat.programs.run import runner_for
@@ -58,6 +60,8 @@ __all__ = ["recorded"]
 
 # Recordings that differ in data only, at most.
 _MOST_DATA = 3
+# Branches that a function takes in a call, and ways through it that are recorded, at most.
+_MOST_BRANCHES, _MOST_WAYS = 4, 8
 # Elements of data from which comparing them takes longer than what a program saves by holding them.
 _LARGE = 1 << 15
 
@@ -76,6 +80,8 @@ class Recorded(Recordings):
         # The shortcut for the most common calls, which take one array and perhaps truth values:
         # the runner by shape and truth values.
         self._by_shape: dict[tuple[object, ...], Function] = {}
+        # Whether the function branches on values.
+        self.branches = False
 
     def __reduce__(self) -> tuple[object, ...]:
         # Programs are not pickled: the function is recorded anew.
@@ -91,11 +97,12 @@ class Recorded(Recordings):
         ):
             run = self._by_shape.get((x.shape, *others))
             if run is not None:
-                try:
+                with suppress(ElsewhereError):
                     value, gradient = run((x,))
-                except ElsewhereError:
+                    if math.isfinite(value):
+                        return value, gradient
+                if not self.branches:
                     return self._eager(*args)
-                return (value, gradient) if math.isfinite(value) else self._eager(*args)
         positions: Any = self.argnums if type(self.argnums) is tuple else (self.argnums,)
         leaves: list[Operand] = [
             args[i]
@@ -128,8 +135,11 @@ class Recorded(Recordings):
         except (ArithmeticError, ValueError, ElsewhereError) as error:
             if from_signal(error):
                 raise
-            # Floats raised, a refusal, a density of zero, or an overflow: the function decides.
-            return self._eager(*args, **named)
+            # Floats raised, a refusal, a density of zero, an overflow, or another branch: the
+            # function decides.
+            result = self._eager(*args, **named)
+            self._follow(known, positions, args, named)
+            return result
         if not direct:
             following = iter(gradients)
             gradients = [
@@ -169,7 +179,7 @@ class Recorded(Recordings):
         """A recording with data as arguments of the program; None if there is none."""
         given = [Mapped(x) if i in data else x for i, x in enumerate(args)]
         try:
-            program, run = self._made(positions, given, named)
+            program, run, ways = self._made(positions, given, named)
         # Any of the function, which may raise none for plain data.
         except Exception as error:
             if from_signal(error):
@@ -183,7 +193,7 @@ class Recorded(Recordings):
         if not all(np.allclose(x, y, 1e-8, 1e-12) for x, y in zip(found, expected, strict=True)):
             return None
         keys = {i: Mapped.key(given[i]) if i in data else kept(x) for i, x in others.items()}
-        return Recording(structures, keys, program, run)
+        return Recording(structures, keys, program, run, ways)
 
     def _mapped(
         self, rows: ArgumentRows, workers: int | None
@@ -197,7 +207,11 @@ class Recorded(Recordings):
             structures = tuple([structure_of(call[i]) for i in positions])
             others = {i: Mapped.key(x) for i, x in enumerate(call) if i not in positions}
             known = super()._recording(structures, others, positions, call, {})
-            known.run.map([*chain(*arguments), *data], [values, *chain(*results)], workers)
+            while known is not None:
+                known.run.map([*chain(*arguments), *data], [values, *chain(*results)], workers)
+                left = np.flatnonzero(~np.isfinite(values))[:1].tolist()
+                # Recorded again for each way that a call takes.
+                known = self._follow(known, positions, rows.call(left[0]), {}) if left else None
         trees = [rows.mapped.get(i, rows.args[i]) for i in positions]
         gradients = tuple(map(rebuilt, trees, results))
         found = gradients if type(self.argnums) is tuple else gradients[0]
@@ -207,9 +221,35 @@ class Recorded(Recordings):
         """The recording for calls with such an array and these other arguments, if there is one."""
         return self._found((x.shape,), dict(enumerate(others, 1)))
 
-    def _made(self, *call: Operand) -> tuple[Program, Function]:
-        program = record(self.function, *call)
-        return program, runner_for(program, self.runner)
+    def _made(self, *call: Operand) -> tuple[Program, Function, list[tuple[bool, ...]]]:
+        followed = Branches(_MOST_BRANCHES)
+        program = record(self.function, *call, follows=followed)
+        self.branches |= bool(followed.ways)
+        return program, runner_for(program, self.runner), [followed.taken]
+
+    def _follow(
+        self, known: Recording, positions: Sequence[int], args: Sequence[Operand], named: Settings
+    ) -> Recording | None:
+        """Let a recording hold where the function takes another way; None if it takes a known one,
+        or if there are too many.
+        """
+        ways: list[tuple[bool, ...]] = known.more
+        if not any(ways) or len(ways) >= _MOST_WAYS:
+            return None
+        given = [Mapped(x) if i in known.data else x for i, x in enumerate(args)]
+        followed = Branches(_MOST_BRANCHES)
+        with held(self._lock):
+            program = record(self.function, positions, given, named, follows=followed)
+            if known not in self._recordings or followed.taken in ways:
+                # Points that are refused, or are not finite, are not tried again and again.
+                ways.append(followed.taken)
+                return None
+            program = either(known.program, program)
+            made = known._replace(
+                program=program, run=runner_for(program, self.runner), more=[*ways, followed.taken]
+            )
+            self._keep([made if each is known else each for each in self._recordings])
+            return made
 
     def _keep(self, recordings: list[Recording]) -> None:
         super()._keep(recordings)
@@ -295,10 +335,15 @@ class RecordedIfPossible(Recorded):
 
 
 def record(
-    function: Function, positions: Sequence[int], args: Sequence[Operand], named: Settings
+    function: Function,
+    positions: Sequence[int],
+    args: Sequence[Operand],
+    named: Settings,
+    *,
+    follows: Branches | None = None,
 ) -> Program:
     """The program of the value and the gradients with respect to the arguments at some positions.
-    Arguments that are `Mapped` are further arguments of it.
+    Arguments that are `Mapped` are further arguments of it; `follows` is as in `record_values`.
 
     Raises `ElsewhereError` if the function catches the refusal of a value: at points where nothing
     is refused it would take another path."""
@@ -308,9 +353,11 @@ def record(
         for i in dict.fromkeys(positions):
             given[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
         variables = leaves_of([given[i] for i in positions])
-        with watched(tape, function, args, named):
+        with watched(tape, function, args, named), following(follows, tape):
             y = scalar_result("recorded", function(*given, **named), tape)
-        return optimised(program_of(tape, [*variables, *rows], [y], [y], variables))
+        ways = () if follows is None else follows.ways
+        program = program_of(tape, [*variables, *rows], [y], [y], variables, ways=ways)
+        return optimised(program)
 
 
 def record_values(
@@ -345,7 +392,7 @@ def record_values(
 
 def _followed(function: Function, leaf: Operand, tape: Tape, branches: Branches | None) -> Result:
     """What a function that is recorded returns, while its branches are noted, or refused."""
-    with watched(tape, function), following(branches):
+    with watched(tape, function), following(branches, tape):
         results = function(leaf)
         if branches is not None:
             branches.add_jumps(tape)
@@ -410,7 +457,7 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
     ----------
     f : callable
         Returns a scalar. It must compute the same operations at every call, whatever the values of
-        its arguments: see Notes. Or what `value_and_grad`, `grad`, `hessian`,
+        its arguments, or branch in few ways: see Notes. Or what `value_and_grad`, `grad`, `hessian`,
         `hessian_times_vector`, `hessp`, `jacobian`, `jvp` or `vjp` returns for such a function
         alone, without a point; for the last three it need not be scalar.
     argnums : int or tuple of int
@@ -432,9 +479,9 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
     Raises
     ------
     TapeError
-        If `f` looks at the value of a variable: with ``if``, ``.val``, ``.grad()``, a mask as an
-        index, or a function that does so, as `numpy.argsort` and `numpy.median`; comparisons may
-        select, in `numpy.where`. And for `reverse_pass_callback` and `MatVar`, which cannot be
+        If `f` looks at the value of a variable: with more than four ``if``, ``.val``, ``.grad()``,
+        a mask as an index, or a function that does so, as `numpy.argsort`; comparisons may select,
+        in `numpy.where` and `cond`. And for `reverse_pass_callback` and `MatVar`, which cannot be
         written as a program.
     ValueError
         If there is no such runner.
@@ -447,6 +494,11 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
 
     Notes
     -----
+    An ``if`` on a comparison is followed. Where a later call takes another way, `f` is recorded
+    again, and the program holds for both ways, up to eight; calls that take further ways are
+    evaluated as `f` is written. A run computes all recorded ways and selects one, so use `cond`
+    where a way is expensive.
+
     What `f` does apart from operations on its arguments happens at the recording only. Arrays among
     the other arguments are compared at every call, or become arguments of the program where they
     are large or change: then new data of the same shapes, such as minibatches, are not recorded

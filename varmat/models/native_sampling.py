@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # The name of the points among the values; no parameter and no quantity has such a name.
 _POINT = " point"
+# Points at which a log density that branches is recorded before sampling.
+_WAYS = 32
 # The groups of draws, and whether they come after the adaptation. The first is completed first, in
 # case of an interrupt.
 _GROUPS = {"posterior": True, "warmup_posterior": False}
@@ -43,6 +45,10 @@ def prepared(calls: Any) -> NativeModel | None:
     if not (has_native() and isinstance(recorder, Recorded) and size):
         return None
     point = calls.start()
+    if recorder.branches:  # the ways that it takes elsewhere
+        for q in np.random.default_rng(0).uniform(-2.0, 2.0, (_WAYS, size)):
+            with Attempt():
+                recorder(q, True, True)
     known = None if point is None else recorder.known(point, True, True)
     if known is None or known.run.name != "native":
         return None

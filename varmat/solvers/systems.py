@@ -17,10 +17,11 @@ from varmat.derivatives.recorded import record_values
 from varmat.derivatives.structure import split, unit_rows
 from varmat.interrupts import Attempt, from_signal
 from varmat.programs.ir.program import ElsewhereError, Program
+from varmat.programs.passes.either import either
 from varmat.programs.record.conditions import Branches
 from varmat.programs.run import runner_for
-from varmat.solvers.branches import either, jumps
 from varmat.solvers.inner import MANY, Inner, native_pays
+from varmat.solvers.jumps import jumps
 from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []

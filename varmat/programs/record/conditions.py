@@ -22,6 +22,7 @@ from varmat.programs.ir.program import RecordingError
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from varmat.core.tape import Tape
     from varmat.typing import Entry, Function, Index, Operand, Setting, Shape
 
 
@@ -92,6 +93,13 @@ _JUMPS: dict[np.ufunc, Function] = {
 class Branches:
     """The branches that a function takes while it is recorded.
 
+    Branches on variables of nested scopes are refused, because a program does not have them.
+
+    Parameters
+    ----------
+    most : int, optional
+        How many it may take.
+
     Attributes
     ----------
     ways : list of tuple
@@ -101,9 +109,16 @@ class Branches:
         jumps.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: float = np.inf) -> None:
+        self.most = most
+        self.tape: Operand = None
         self.ways: list[tuple[Operand, bool]] = []
         self.margins: list[Operand] = []
+
+    @property
+    def taken(self) -> tuple[bool, ...]:
+        """Which way it took."""
+        return tuple(way for _, way in self.ways)
 
     def add_jumps(self, entries: Sequence[Entry]) -> None:
         """Add the margins of functions that jump."""
@@ -118,8 +133,12 @@ _FOLLOWED = threading.local()
 
 
 @contextmanager
-def following(branches: Branches | None) -> Iterator[None]:
-    """Follow the branches of a function and note them, or refuse them."""
+def following(branches: Branches | None, tape: Tape) -> Iterator[None]:
+    """Follow the branches of a function on the variables of a tape and note them, or refuse
+    them.
+    """
+    if branches is not None:
+        branches.tape = tape
     before, _FOLLOWED.branches = getattr(_FOLLOWED, "branches", None), branches
     try:
         yield
@@ -223,7 +242,12 @@ class Condition:
 
     def __bool__(self) -> bool:
         followed = getattr(_FOLLOWED, "branches", None)
-        if followed is None or self.size != 1:
+        if (
+            followed is None
+            or self.size != 1
+            or self._tape is not followed.tape
+            or len(followed.ways) >= followed.most
+        ):
             refuse_look()
         followed.ways.append((self._variable, bool(np.all(self._variable._val))))
         return followed.ways[-1][1]  # type: ignore[no-any-return]
@@ -261,7 +285,9 @@ def compared(ufunc: np.ufunc, operands: Sequence[Operand]) -> Operand:
         )
     followed = getattr(_FOLLOWED, "branches", None)
     if followed is not None:
-        followed.margins.append(np.subtract(*operands))
+        margin = np.subtract(*operands)
+        if margin._tape is followed.tape:
+            followed.margins.append(margin)
     return Condition(_COMPARISONS[ufunc](*operands))
 
 

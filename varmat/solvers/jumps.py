@@ -1,63 +1,17 @@
-"""Functions that branch: one program of several, each of which holds for some points."""
+"""Jumps of right-hand sides, at times or states that depend on variables."""
 
 from __future__ import annotations
-
-from functools import partial, reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.derivatives.recorded import margins_of
 from varmat.interrupts import Attempt
-from varmat.programs.build.builder import Builder
-from varmat.programs.kernels.guards import GUARD
-from varmat.programs.passes import optimised
+from varmat.typing import Function
 
-if TYPE_CHECKING:
-    from varmat.programs.ir.kernel import Kernel
-    from varmat.programs.ir.program import Program, Step, Value
-    from varmat.typing import Function
-
-__all__ = ["either", "jumps"]
+__all__ = ["jumps"]
 
 # How far from a jump both sides are evaluated, and how much they then differ, both relative.
 _NEAR, _JUMP = 1e-7, 1e-5
-
-
-class _Demands(Builder):
-    """Keeps what guards demand instead of writing them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.demands: list[Value] = []
-
-    def apply(
-        self, kernel: Kernel, *operands: Value, step: Step | None = None
-    ) -> tuple[Value, ...]:
-        if not kernel.is_guard:
-            return super().apply(kernel, *operands, step=step)
-        (x,) = operands
-        self.demands.append(self.reduce(np.logical_and, x, range(len(x.shape))))
-        return ()
-
-
-def either(first: Program, second: Program) -> Program:
-    """The program of two ways through one function.
-
-    All steps of both are computed, and the outputs are those of the first program where it holds,
-    else those of the second, whatever the other makes of that point. The run ends where neither
-    holds. Both have the same arguments, and as many outputs.
-    """
-    builder = _Demands()
-    builder.arguments = first.arguments
-    holds, made = [], []
-    for program in (first, second):
-        builder.demands = [builder.constant(True)]
-        made.append(builder.inlined(program, *builder.arguments))
-        holds.append(reduce(partial(builder.logical, np.logical_and), builder.demands))
-    Builder.apply(builder, GUARD, builder.logical(np.logical_or, *holds))
-    outputs = [builder.where(holds[0], *each) for each in zip(*made, strict=True)]
-    return optimised(builder.program(outputs))
 
 
 def jumps(rates: Function, point: np.ndarray, own: int) -> bool:
