@@ -186,6 +186,11 @@ MISTAKES = {
         ("Model: the distribution of y: poisson_lpmf: Random variable[1] is -1.0, but must be a "
         "nonnegative integer!"),
     ),
+    "parts of observations": (
+        lambda: vm.observed([[1, 2], [3]], STANDARD),
+        vm.ShapeError,
+        "observed: y is a list with parts of different shapes, but must be an array!",
+    ),
     "codes of missing groups": (
         lambda: grouped(np.array([0, -1, 2])),
         vm.DataError,

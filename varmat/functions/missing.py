@@ -9,7 +9,6 @@ import numpy as np
 
 from varmat.core.data import has_masks
 from varmat.core.errors import DataError
-from varmat.interrupts import Attempt
 
 __all__: list[str] = []
 
@@ -67,9 +66,12 @@ def refuse_missing(x: object, name: str) -> None:
         or hasattr(x, "to_numpy")
         or (isinstance(x, np.ndarray) and (x.dtype.kind == "O" or has_masks(x)))
     ):
-        # Variables among the elements, or parts of different shapes, are no such data.
-        with Attempt(lambda error: not isinstance(error, DataError)):
+        try:
             without_missing(x, name)
+        except DataError:
+            raise
+        except (TypeError, ValueError):
+            return  # variables among the elements, or parts of different shapes
 
 
 def _nulls(x: Any, array: np.ndarray) -> np.ndarray:

@@ -58,7 +58,8 @@ class Model(DensityModel):
     parameters : dict of str to Transform, optional
         As keyword arguments, for parameters whose names are taken here.
     data : dict, optional
-        What the functions need besides the parameters; passed on as it is.
+        Passed to the functions unchanged. Masked values, None and `NA` among numbers are refused,
+        as are numbers below 0 that are an index of parameters.
     transformed_parameters : callable, optional
         Called in the same way, before the log density; returns a dict of named values.
     generated_quantities : callable, optional

@@ -101,7 +101,14 @@ class Observed:
     ) -> None:
         names, self.labels = labelled(y)
         self.names = list(dims) or names
-        self.y, self.distribution, self.missing = with_missing(y)[0], distribution, missing
+        self.distribution, self.missing = distribution, missing
+        try:
+            self.y, _ = with_missing(y)
+        except ValueError as error:
+            raise ShapeError(
+                f"observed: y is a {type(y).__name__} with parts of different shapes, but must be "
+                "an array!"
+            ) from error
         if self.y.dtype.kind not in "biuf":
             raise TypeError(
                 f"observed: y is an array of {self.y.dtype}, but must be one of real numbers!"
