@@ -62,8 +62,8 @@ def check_finite(name: str, title: str, x: np.ndarray) -> None:
 
 
 def native_pays(count: int) -> bool:
-    """Whether the native runner is installed, and worth compiling for after `count` runs."""
-    return has_native() and count >= MANY
+    """Whether there is a native runner, and worth compiling for after `count` runs."""
+    return count >= MANY and has_native()  # which imports llvmlite
 
 
 def _ieee(x: Operand) -> Operand:
