@@ -211,7 +211,7 @@ class _IfPossible:
             return self.eager(*args)
         try:
             return self.table[self.name](*args)
-        except DomainError:
+        except (DomainError, MemoryError):
             raise
         # Any of the function, which may raise none when it runs eagerly.
         except Exception as error:
