@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -18,6 +20,7 @@ import varmat.distributions as dist
 from varmat.densities import univariate
 from varmat.functions.elementwise import ROWS
 from varmat.locks import Once
+from varmat.programs.kernels.elementwise import ufunc_kernel
 from varmat.programs.run import has_native
 from varmat.scipy import mirrors
 
@@ -65,6 +68,11 @@ def test_functions_that_are_made_once_call_each_other() -> None:
     second = Once(slow(lambda n: n and first(n - 1)))
     turns = iter([first, second] * 3)
     assert at_once(lambda: next(turns)(4)) == [0] * 6
+
+
+def test_copies_are_the_same_function() -> None:
+    for copied in (pickle.loads(pickle.dumps(ufunc_kernel)), copy.deepcopy(ufunc_kernel)):
+        assert copied is ufunc_kernel
 
 
 def test_an_error_is_no_result() -> None:

@@ -168,7 +168,7 @@ def test_type_checkers_find_every_public_name():
     found = set()
     for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            path = ROOT / (node.module.replace(".", "/") + ".py")
+            path = PACKAGE.parent / (node.module.replace(".", "/") + ".py")
             path = path if path.exists() else path.with_suffix("") / "__init__.py"
             lists = [
                 each.value

@@ -51,6 +51,9 @@ class Once(Generic[T]):
                     self._made[args] = self._function(*args)
         return self._made[args]
 
+    def __reduce__(self) -> str:
+        return self.__qualname__  # type: ignore[no-any-return, attr-defined]  # of the function
+
     def cache_clear(self) -> None:
         """Forget all results."""
         self._made.clear()

@@ -322,7 +322,8 @@ class RecordedIfPossible(Recorded):
         if obstacle is None:
             try:
                 return super().__call__(*args, **named)
-            except DomainError:
+            # Evaluated as it is written, the function needs more memory.
+            except (DomainError, MemoryError):
                 raise
             # Any of the function, which may raise none when it runs eagerly.
             except Exception as error:

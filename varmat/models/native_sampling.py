@@ -42,7 +42,7 @@ _GROUPS = {"posterior": True, "warmup_posterior": False}
 def prepared(calls: Any) -> NativeModel | None:
     """The recorded model for nutpie, started once. None if Python is to call it."""
     recorder, size = calls.model._value_and_grad, calls.model.param_unc_num()
-    if not (has_native() and isinstance(recorder, Recorded) and size):
+    if not (isinstance(recorder, Recorded) and size and has_native()):
         return None
     point = calls.start()
     if recorder.branches:  # the ways that it takes elsewhere

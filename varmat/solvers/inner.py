@@ -63,8 +63,8 @@ def check_finite(name: str, title: str, x: np.ndarray) -> None:
 
 
 def native_pays(count: int) -> bool:
-    """Whether the native runner is installed, and worth compiling for after `count` runs."""
-    return has_native() and count >= MANY
+    """Whether there is a native runner, and worth compiling for after `count` runs."""
+    return count >= MANY and has_native()  # which imports llvmlite
 
 
 def _ieee(x: Operand) -> Operand:
@@ -217,7 +217,7 @@ class _IfPossible:
             return self.eager(*args)
         try:
             return self.table[self.name](*args)
-        except DomainError:
+        except (DomainError, MemoryError):
             raise
         # Any of the function, which may raise none when it runs eagerly.
         except Exception as error:

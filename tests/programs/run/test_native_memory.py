@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -138,18 +139,23 @@ print(ctypes.c_double.from_address(x.ctypes.data + 8 * ({place})).value)
 # --- no memory for intermediate results ---
 
 
+NO_MEMORY = "^a recorded function finds no memory for its intermediate results$"
+
+
 def long(x: Any) -> Any:
     """A function whose intermediate results do not fit on the stack."""
     return np.sum(np.exp(np.cumsum(x)))
 
 
-def without_memory(make: Callable[[], Any]) -> Any:
-    """What is compiled where `malloc` gives nothing."""
+def without_memory(make: Callable[[], Any], after: int = 0) -> Any:
+    """What is made where `malloc` gives nothing after so many calls of compiled code."""
     from guarded import KEPT, MALLOC, replaced
 
-    nothing = MALLOC(lambda size: 0)
-    KEPT.append(nothing)
-    with replaced(malloc=nothing):
+    own = ctypes.CDLL(None).malloc
+    own.argtypes, own.restype, calls = [ctypes.c_size_t], ctypes.c_void_p, count()
+    malloc = MALLOC(lambda size: own(size) if next(calls) < after else 0)
+    KEPT.append(malloc)
+    with replaced(malloc=malloc):
         return make()
 
 
@@ -166,20 +172,16 @@ def recorded() -> Any:
 
 
 def test_a_call_without_memory(recorded: Any) -> None:
-    with pytest.raises(MemoryError):
+    with pytest.raises(MemoryError, match=NO_MEMORY):
         recorded(X)
     two = vm.recorded(lambda x, y: long(x) * y, (0, 1), runner="native")
-    with pytest.raises(
-        MemoryError, match="a recorded function finds no memory for its intermediate results"
-    ):
+    with pytest.raises(MemoryError, match=NO_MEMORY):
         without_memory(lambda: two(X, 2.0))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_map_without_memory(recorded: Any, workers: int) -> None:
-    with pytest.raises(
-        MemoryError, match="a recorded function finds no memory for its intermediate results"
-    ):
+    with pytest.raises(MemoryError, match=NO_MEMORY):
         recorded.map(np.stack([X] * 40), workers=workers)
 
 
@@ -223,6 +225,21 @@ def test_a_sampler_without_memory() -> None:
     assert log_density(X.size, *places) == 1
     assert expand(X.size, X.size, X.ctypes.data, gradient.ctypes.data, places[-1]) == 0
     assert asked == ["density", "values"]
+
+
+@pytest.mark.parametrize("after", [0, 60])
+def test_a_model_without_memory(after: int) -> None:
+    """It fails at the start or among the draws, and Python does not go on in its own way."""
+    pytest.importorskip("nutpie")
+    model = vm.Model(lambda mu: 1e-6 * long(X + 1e-6 * mu) - mu**2, recorded=True, mu=vm.real())
+
+    def sample() -> Any:
+        return model.sample(draws=30, tune=30, chains=1, seed=1)
+
+    with pytest.raises(MemoryError, match=NO_MEMORY):
+        without_memory(sample, after)
+    with pytest.raises(MemoryError, match=NO_MEMORY):
+        without_memory(model.optimize)
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")

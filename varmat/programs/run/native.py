@@ -46,6 +46,7 @@ ON_STACK = 1 << 16
 DATA = object.__basicsize__
 # How Python calls a function: with the addresses of its arguments, and their number.
 METH_FASTCALL = 0x80
+NO_MEMORY = "a recorded function finds no memory for its intermediate results"
 # Points in the first slice of a map, and about how many seconds a later one takes at most: an
 # interrupt waits for one slice.
 FIRST_SLICE = 16
@@ -187,7 +188,7 @@ class NativeRunner:
 
     def _run_many(self, places: np.ndarray, steps: np.ndarray, count: int) -> None:
         if self._many(places.ctypes.data, steps.ctypes.data, count):
-            raise MemoryError("a recorded function finds no memory for its intermediate results")
+            raise MemoryError(NO_MEMORY)
 
     # --- calls ---
 
@@ -325,7 +326,15 @@ def _single(module: Module, code: Code) -> None:
         for place in (f.args[1], b.gep(f.args[1], [INT(1)], source_etype=POINTER))
     )
     value = b.alloca(DOUBLE)
-    scratch, freed = _scratch(b, code, lambda: b.ret(_of_python(b, "PyErr_NoMemory", POINTER)))
+
+    def no_memory() -> None:
+        text = bytearray(f"{NO_MEMORY}\0".encode())
+        place = code.constant(ir.ArrayType(BYTE, len(text)), text)
+        error = INT(id(MemoryError)).inttoptr(POINTER)
+        _of_python(b, "PyErr_SetString", ir.VoidType(), error, place)
+        b.ret(POINTER(None))
+
+    scratch, freed = _scratch(b, code, no_memory)
     thread = _of_python(b, "PyEval_SaveThread", POINTER)
     status = b.call(code.function, [x, value, gradient, scratch])
     _free(b, code, freed)
