@@ -458,9 +458,9 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
     ----------
     f : callable
         Returns a scalar. It must compute the same operations at every call, whatever the values of
-        its arguments, or branch in few ways: see Notes. Or what `value_and_grad`, `grad`, `hessian`,
-        `hessian_times_vector`, `hessp`, `jacobian`, `jvp` or `vjp` returns for such a function
-        alone, without a point; for the last three it need not be scalar.
+        its arguments, or branch in few ways: see Notes. Or what `value_and_grad`, `grad`,
+        `hessian`, `hessian_times_vector`, `hessp`, `jacobian`, `jvp` or `vjp` returns for such a
+        function alone, without a point; for the last three it need not be scalar.
     argnums : int or tuple of int
         The positional arguments to differentiate with respect to, by default the first. A
         functional brings its own.
