@@ -58,7 +58,7 @@ BELOW = {
     "stan": {"core", "typing", "functions", "derivatives", "densities", "transforms", "models"},
 }  # fmt: skip
 # The last limit counts code without blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2455, 10400
+MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2455, 10450
 
 # These modules are tables, whose rows are read one at a time.
 TABLES = ["functions/elementwise.py"]

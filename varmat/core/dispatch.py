@@ -193,7 +193,9 @@ def _answering(self: Operand, function: Function, implementation: Function) -> F
     tape = getattr(self, "_tape", None)
     if tape is not None and tape.watch is None:
         return implementation
-    return getattr(current_tape(), "answering", lambda _, known: known)(function, implementation)
+    answering: Function = getattr(current_tape(), "answering", lambda _, known: known)
+    found: Function = answering(function, implementation)
+    return found
 
 
 def array_ufunc(

@@ -206,7 +206,7 @@ class Recorded(Recordings):
             call, data = rows.first(positions)
             structures = tuple([structure_of(call[i]) for i in positions])
             others = {i: Mapped.key(x) for i, x in enumerate(call) if i not in positions}
-            known = super()._recording(structures, others, positions, call, {})
+            known: Recording | None = super()._recording(structures, others, positions, call, {})
             while known is not None:
                 known.run.map([*chain(*arguments), *data], [values, *chain(*results)], workers)
                 left = np.flatnonzero(~np.isfinite(values))[:1].tolist()

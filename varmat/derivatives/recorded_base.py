@@ -105,12 +105,12 @@ def kept(x: Operand, copies: dict[int, np.ndarray] | None = None) -> Operand:
 def is_same(x: Operand, y: Operand) -> bool:
     if type(x) is np.ndarray and type(y) is np.ndarray and not x.dtype.hasobject:
         if x.nbytes <= _FEW_BYTES:
-            return x.shape == y.shape and x.dtype == y.dtype and x.tobytes() == y.tobytes()
-        return x.dtype == y.dtype and np.array_equal(_bits(x), _bits(y))
+            return (x.shape, x.dtype, x.tobytes()) == (y.shape, y.dtype, y.tobytes())
+        return bool(x.dtype == y.dtype and np.array_equal(_bits(x), _bits(y)))
     if x is y:
         return True
     if type(x) is Mapped and type(y) is np.ndarray:
-        return x.tree == y.shape and y.dtype == np.float64
+        return bool(x.tree == y.shape and y.dtype == np.float64)
     if type(x) is not type(y):
         return False
     if type(x) in (tuple, list, Mapped):

@@ -114,12 +114,9 @@ class DensityModel:
         check_names(shapes, self.coords, self.dims)
         coordinates(shapes, self.coords, {k: x for k, x in self.dims.items() if k in shapes})
         self._recorded = recorded
+        arrays = [x for x in leaves_of(given) if isinstance(x, np.ndarray)]
         self._value_and_grad = (
-            RecordedWithData(
-                self._target, 0, [x for x in leaves_of(given) if isinstance(x, np.ndarray)]
-            )
-            if recorded
-            else value_and_grad(self._terms)
+            RecordedWithData(self._target, 0, arrays) if recorded else value_and_grad(self._terms)
         )
         self._check_indices()
 

@@ -176,7 +176,7 @@ class Assignments:
     def _part_of_one(array: _Array, places: np.ndarray) -> tuple[Operand, Any] | None:
         """The array variable that was written to all of some places, and their index in it."""
         number = np.ravel(array.source[places])[:1]
-        source = array.sources[int(number[0])] if number.size else None
+        source: Operand = array.sources[int(number[0])] if number.size else None
         if type(source) not in VARIABLES or not source.shape:
             return None
         if np.any(array.source[places] != number):

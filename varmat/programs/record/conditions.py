@@ -10,7 +10,7 @@ import operator
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -52,14 +52,14 @@ SYMBOLS = {
     ufunc.__name__: text
     for ufunc, text in zip(dispatch.COMPARISONS, ("<", "<=", "==", "!=", ">=", ">"), strict=True)
 }
-_OPERATORS = dict(
+_OPERATORS: dict[Function, Function] = dict(
     zip(
         dispatch.COMPARISONS,
         (operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt),
         strict=True,
     )
 )
-_COMPARISONS = {
+_COMPARISONS: dict[Function, Elementwise] = {
     ufunc: _row(ufunc.__name__, ufunc, (ZERO, ZERO), f"float(x {SYMBOLS[ufunc.__name__]} y)")
     for ufunc in dispatch.COMPARISONS
 }
@@ -72,7 +72,7 @@ _COMPARISONS |= {
     ufunc: _row(ufunc.__name__, ufunc, (ZERO,), text) for ufunc, text in _KINDS.items()
 }
 # A row -> the ufunc that it stands for.
-COMPARISON_OF = {row: ufunc for ufunc, row in _COMPARISONS.items()}
+COMPARISON_OF: dict[Any, Any] = {row: ufunc for ufunc, row in _COMPARISONS.items()}
 SELECTION = _row(
     "selection", np.where, (ZERO, "where(x, g, 0.0)", "where(x, 0.0, g)"), "y if x else z"
 )
@@ -154,7 +154,7 @@ _REARRANGE = {
 
 
 # Functions of truth values whose result is a number, each with what it is of zeros and ones.
-_COUNT = {np.sum: np.sum, np.count_nonzero: np.sum, np.mean: np.mean}
+_COUNT: dict[Function, Function] = {np.sum: np.sum, np.count_nonzero: np.sum, np.mean: np.mean}
 
 
 class Condition:
