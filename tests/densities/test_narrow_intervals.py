@@ -198,3 +198,23 @@ def test_draws(row: Any) -> None:
     assert np.all((places >= 0.0) & (places <= 1.0))
     assert abs(np.mean(places) - 0.5) < 0.1
     assert abs(np.std(places) - math.sqrt(1.0 / 12.0)) < 0.05
+
+
+def test_many_counts() -> None:
+    """So many that they are summed only if the difference has lost digits."""
+
+    def of(x: Any, last: int) -> Any:
+        return vm.truncated(vm.poisson_lpmf, lower=10**8, upper=last).log_probability(x)
+
+    x, last = 1.00001e8, 10**8 + 70
+    logs = np.array([vm.poisson_lpmf(n, x) for n in range(10**8, last + 1)])
+    slopes = np.arange(10**8, last + 1) / x - 1.0
+    weights = np.exp(logs - vm.logsumexp(logs))
+    assert of(x, last) == pytest.approx(vm.logsumexp(logs), rel=1e-14)
+    assert vm.gradient(lambda x: of(x, last), x) == pytest.approx(weights @ slopes, rel=1e-9)
+    curved = weights @ (slopes**2 - (slopes + 1.0) / x) - (weights @ slopes) ** 2
+    assert vm.hessian(lambda x: of(x, last))(x) == pytest.approx(curved, rel=1e-6)
+    wide = of(1e8, 10**8 + 10**6)
+    assert wide == pytest.approx(math.log(0.5), abs=1e-4)
+    several = vm.truncated(vm.poisson_lpmf, lower=np.array([0, 3]), upper=np.array([0, 80]))
+    assert several.log_probability(np.array([[2.0], [3.0]])).shape == (2, 2)
