@@ -218,3 +218,25 @@ def test_many_counts() -> None:
     assert wide == pytest.approx(math.log(0.5), abs=1e-4)
     several = vm.truncated(vm.poisson_lpmf, lower=np.array([0, 3]), upper=np.array([0, 80]))
     assert several.log_probability(np.array([[2.0], [3.0]])).shape == (2, 2)
+
+
+@pytest.mark.parametrize(("density", "parameters", "ends"), [
+    (vm.gumbel_lpdf, (0.1, 1.5), (-1e6, 0.3)),
+    (vm.weibull_lpdf, (60.0, 1.5), (0.3, 1e6)),
+    (vm.frechet_lpdf, (200.0, 0.5), (1e-3, 0.6)),
+    (vm.yule_simon_lpmf, (700.0,), (1, 10**6)),
+])  # fmt: skip
+def test_an_end_that_no_probability_reaches(density: Any, parameters: Any, ends: Any) -> None:
+    """Its logarithm overflows. The other end has all derivatives."""
+    x = np.array(parameters)
+    lower, upper = ends
+    one_sided = {"upper": upper} if lower < 0.1 else {"lower": lower}
+
+    def of(x: Any, **ends: Any) -> Any:
+        return vm.truncated(density, **ends).log_probability(*x)
+
+    for functional in (vm.gradient, vm.hessian):
+        found = functional(lambda x: of(x, lower=lower, upper=upper), x)
+        expected = functional(lambda x: of(x, **one_sided), x)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
+        assert np.all(np.isfinite(found))
