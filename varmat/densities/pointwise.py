@@ -116,7 +116,7 @@ class Pointwise(Density):
                 self.summed.check_demand(self.name, values)
         if outside is not None:
             value = np.where(outside, -np.inf, value)
-        if not finite and np.any(value == -np.inf):  # impossible, if only because it overflows
+        if not finite and self.summed.vanishes and np.any(value == -np.inf):
             outside = value == -np.inf
         if not shape:
             value = float(value)
