@@ -271,3 +271,26 @@ def test_recorded(f: Any, points: Any, runner: str) -> None:
             expected = hessian(at[1 - here])
             np.testing.assert_allclose(recorded(at[1 - here]), expected, rtol=1e-9, atol=1e-12)
         assert np.all(np.isfinite(expected))
+
+
+@pytest.mark.parametrize(
+    "f", [f for f in FUNCTIONS if getattr(f, "outside", ())], ids=lambda f: f.name
+)
+def test_elements_outside_the_support(f: Any) -> None:
+    """Beside others they have no second derivative, also where the formula is infinite or nan."""
+    places = continuous(f)
+    inside = given(f, f.points[0])
+    for outside in f.outside:
+        arrays = [np.array([float(v), float(w)]) for v, w in zip(inside, outside, strict=True)]
+
+        def of(x: Any, arrays: Any = arrays) -> Any:
+            values = dict(zip(places, x, strict=True))
+            each = f.pointwise(*(values.get(i, v) for i, v in enumerate(arrays)))
+            return np.sum(np.where([True, False], each, 0.0))
+
+        x = np.array([arrays[i] for i in places])
+        with np.errstate(all="ignore"):
+            curved = vm.hessian(of)(x)
+            assert np.all(np.isfinite(vm.gradient(of, x)))
+        assert np.all(np.isfinite(curved[:, 0, :, 0]))
+        assert np.all(curved[:, 1] == 0.0)

@@ -198,3 +198,45 @@ def test_draws(row: Any) -> None:
     assert np.all((places >= 0.0) & (places <= 1.0))
     assert abs(np.mean(places) - 0.5) < 0.1
     assert abs(np.std(places) - math.sqrt(1.0 / 12.0)) < 0.05
+
+
+def test_many_counts() -> None:
+    """So many that they are summed only if the difference has lost digits."""
+
+    def of(x: Any, last: int) -> Any:
+        return vm.truncated(vm.poisson_lpmf, lower=10**8, upper=last).log_probability(x)
+
+    x, last = 1.00001e8, 10**8 + 70
+    logs = np.array([vm.poisson_lpmf(n, x) for n in range(10**8, last + 1)])
+    slopes = np.arange(10**8, last + 1) / x - 1.0
+    weights = np.exp(logs - vm.logsumexp(logs))
+    assert of(x, last) == pytest.approx(vm.logsumexp(logs), rel=1e-14)
+    assert vm.gradient(lambda x: of(x, last), x) == pytest.approx(weights @ slopes, rel=1e-9)
+    curved = weights @ (slopes**2 - (slopes + 1.0) / x) - (weights @ slopes) ** 2
+    assert vm.hessian(lambda x: of(x, last))(x) == pytest.approx(curved, rel=1e-6)
+    wide = of(1e8, 10**8 + 10**6)
+    assert wide == pytest.approx(math.log(0.5), abs=1e-4)
+    several = vm.truncated(vm.poisson_lpmf, lower=np.array([0, 3]), upper=np.array([0, 80]))
+    assert several.log_probability(np.array([[2.0], [3.0]])).shape == (2, 2)
+
+
+@pytest.mark.parametrize(("density", "parameters", "ends"), [
+    (vm.gumbel_lpdf, (0.1, 1.5), (-1e6, 0.3)),
+    (vm.weibull_lpdf, (60.0, 1.5), (0.3, 1e6)),
+    (vm.frechet_lpdf, (200.0, 0.5), (1e-3, 0.6)),
+    (vm.yule_simon_lpmf, (700.0,), (1, 10**6)),
+])  # fmt: skip
+def test_an_end_that_no_probability_reaches(density: Any, parameters: Any, ends: Any) -> None:
+    """Its logarithm overflows. The other end has all derivatives."""
+    x = np.array(parameters)
+    lower, upper = ends
+    one_sided = {"upper": upper} if lower < 0.1 else {"lower": lower}
+
+    def of(x: Any, **ends: Any) -> Any:
+        return vm.truncated(density, **ends).log_probability(*x)
+
+    for functional in (vm.gradient, vm.hessian):
+        found = functional(lambda x: of(x, lower=lower, upper=upper), x)
+        expected = functional(lambda x: of(x, **one_sided), x)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
+        assert np.all(np.isfinite(found))

@@ -116,6 +116,8 @@ class Pointwise(Density):
                 self.summed.check_demand(self.name, values)
         if outside is not None:
             value = np.where(outside, -np.inf, value)
+        if not finite and self.summed.vanishes and np.any(value == -np.inf):
+            outside = value == -np.inf
         if not shape:
             value = float(value)
         elif np.shape(value) != shape or any(value is x for x in (*values, *shared)):

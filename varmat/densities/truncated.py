@@ -74,12 +74,14 @@ class TruncatedDensity:
         """The log probability of the interval, for each element of bounds and parameters."""
         below, above = self.density.lcdf.pointwise, self.density.lccdf.pointwise
         lower, upper = self.lower, self.upper
-        is_discrete = next(iter(self.density.arguments)) in self.density.discrete
+        is_discrete, counts = next(iter(self.density.arguments)) in self.density.discrete, math.inf
         if is_discrete and lower is not None:
             first = np.ceil(lower)  # the lower bound belongs to the interval
-            if upper is not None and np.max(np.subtract(upper, first), initial=-1.0) < _FEW:
-                return self._summed(first, upper, parameters)
             lower = first - 1.0
+            if upper is not None:
+                counts = np.max(np.subtract(upper, lower), initial=0.0)
+                if counts <= _FEW:
+                    return self._summed(first, upper, parameters)
         if lower is None:
             return below(upper, *parameters)
         if upper is None:
@@ -93,9 +95,11 @@ class TruncatedDensity:
         left = pairs[0] < pairs[2]
         more, less = np.where(left, pairs[0], pairs[2]), np.where(left, pairs[1], pairs[3])
         with np.errstate(invalid="ignore"):
-            near = False if is_discrete else check_values(_are_near, more, less)
-        if not np.any(near):
+            near = check_values(_are_near, more, less)
+        if not np.any(near) or (is_discrete and counts > _MANY):
             return log_diff_exp(more, less)
+        if is_discrete:
+            return self._summed(first, upper, parameters)
         values = (lower, upper, *parameters)
         narrow = check_values(self._is_narrow, more, less, *values)
         if np.all(narrow):
@@ -111,13 +115,11 @@ class TruncatedDensity:
 
     def _summed(self, first: Plain, upper: Plain, parameters: Sequence[Operand]) -> Result:
         """The log probability of a few counts."""
-        shape = np.broadcast_shapes(*map(np.shape, (first, upper, *parameters)))
+        axes = len(np.broadcast_shapes(*map(np.shape, (first, upper, *parameters))))
         most = int(np.max(np.subtract(upper, first), initial=0.0))
-        logs = []
-        for n in [first + k for k in range(1 + most)]:
-            log = np.where(n <= upper, self.density.pointwise(n, *parameters), -math.inf)
-            logs.append(np.broadcast_to(log, shape))
-        return logsumexp(np.stack(logs), axis=0)
+        n = first + np.reshape(np.arange(1.0 + most), (-1, *(1,) * axes))
+        logs = np.where(n <= upper, self.density.pointwise(n, *parameters), -math.inf)
+        return logsumexp(logs, axis=0)
 
     def _is_narrow(
         self, more: Plain, less: Plain, lower: Plain, upper: Plain, *parameters: Plain
@@ -151,8 +153,8 @@ def _at(mask: Plain, values: Sequence[Operand]) -> list[Operand]:
     return [np.broadcast_to(x, mask.shape)[mask] for x in values]
 
 
-# The largest number of counts whose probabilities are added.
-_FEW = 64
+# Up to so many counts are added always, and where the difference of tails has lost digits.
+_FEW, _MANY = 64, 4096
 EPSILON = float(np.finfo(float).eps)
 
 

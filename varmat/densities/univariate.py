@@ -149,6 +149,8 @@ class Univariate(Density, Operation):
     tails: tuple[Setting, ...]
     outside: tuple[Setting, ...]
     moderate = MODERATE
+    # Whether an element that is -inf, also because it overflows, is without derivatives.
+    vanishes = False
     cdf: Setting
     lcdf: Setting
     lccdf: Setting

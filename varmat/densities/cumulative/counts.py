@@ -96,7 +96,7 @@ def _yule_simon(x: Operand, alpha: Operand) -> Tails:
     log_above = np.log(n) + lbeta(n, alpha + 1.0)
     slope = zeta_difference(1.0, alpha + 1.0, n)
     return Tails(
-        below=Tail(log1m_exp(log_above), alpha=slope / np.expm1(-log_above)),
+        below=Tail(log1m_exp(log_above), alpha=-slope * np.exp(log_above) / np.expm1(log_above)),
         above=Tail(log_above, alpha=-slope),
     )
 

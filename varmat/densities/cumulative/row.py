@@ -107,6 +107,8 @@ class Tails(NamedTuple):
 class LogCumulative(Univariate):
     """The logarithm of a probability up to, or above, an observation; made by `cumulative`."""
 
+    vanishes = True
+
     def __init__(
         self,
         name: str,

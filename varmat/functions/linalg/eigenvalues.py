@@ -21,7 +21,7 @@ from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_square, check_values, fixed
 from varmat.functions.linalg.symmetric_arguments import check_symmetric, symmetric, to_triangle
-from varmat.programs.build.symbol import holds
+from varmat.programs.build.symbol import holds, is_symbol
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Setting
 
 __all__ = ["eigendecompose_sym", "eigenvalues_sym", "eigenvectors_sym"]
@@ -53,7 +53,11 @@ def check_vectors(function: str, values: str, hint: str, gaps: Operand, *adjoint
     How such a vector turns is not determined. If all values are equal and no vector has an adjoint
     although a function uses them, the parts have cancelled, as those of ``v * f(w) @ inv(v)``
     do."""
-    given = [np.max(np.abs(g), axis=-2) for g in adjoints if g is not None and np.size(g)]
+    size = np.size(gaps)
+    pairs = size - size // max(1, np.shape(gaps)[-1])
+    if not is_symbol(gaps) and np.count_nonzero(gaps) == pairs:  # no values are equal
+        return
+    given = [np.max(np.abs(g), axis=-2) for g in adjoints if g is not None]
     if not given:
         return
     sizes = sum(given[1:], given[0])
