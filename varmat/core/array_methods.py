@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -44,9 +44,13 @@ def _comparison(compare: Function, ufunc: np.ufunc) -> Function:
     return method
 
 
-def _refusal(x: Operand, kind: str, frame: FrameType) -> TypeError:
+def _refuse(x: Operand, kind: str, frame: FrameType, *, is_lost: bool = True) -> NoReturn:
     text = f"a {type(x).__name__} cannot become a plain {kind}, its derivative would be lost: "
-    return lost_derivative(text + dispatch.ADVICE[kind](frame))
+    error = lost_derivative(text + dispatch.ADVICE[kind](frame))
+    # Libraries catch this to try something else, as operators do.
+    if is_lost and "-packages" not in frame.f_code.co_filename:
+        current_tape().lost = error
+    raise error
 
 
 class ArrayMethods:
@@ -200,18 +204,14 @@ class ArrayMethods:
         frame = sys._getframe(1)
         if is_sparse_product(frame):
             return np.empty((), object)
-        current_tape().lost = error = _refusal(self, "array", frame)
-        raise error
+        _refuse(self, "array", frame)
 
     def __index__(self) -> int:
-        raise _refusal(self, "number", sys._getframe(1))
+        _refuse(self, "number", sys._getframe(1), is_lost=False)
 
     def _refuse_number(self) -> Operand:
-        error = _refusal(self, "number", sys._getframe(1))
         # NumPy refuses arrays of several elements, so code that catches this goes the same way.
-        if self.shape in ((), (1,)):
-            current_tape().lost = error
-        raise error
+        _refuse(self, "number", sys._getframe(1), is_lost=self.shape in ((), (1,)))
 
     __float__ = __int__ = __complex__ = __trunc__ = _refuse_number
 

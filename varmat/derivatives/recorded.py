@@ -188,7 +188,12 @@ class Recorded(Recordings):
         value, gradients = self._eager(*args, **named)
         expected = [value, *leaves_of(gradients)]
         leaves = leaves_of([args[i] for i in positions])
-        found = run([*leaves, *(args[i] for i in data)])
+        try:
+            found = run([*leaves, *(args[i] for i in data)])
+        except (ArithmeticError, ValueError, ElsewhereError) as error:
+            if from_signal(error):
+                raise
+            return None
         # Terms of data alone are dropped from densities without constants, those of variables not.
         if not all(np.allclose(x, y, 1e-8, 1e-12) for x, y in zip(found, expected, strict=True)):
             return None

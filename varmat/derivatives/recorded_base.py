@@ -88,18 +88,22 @@ class Recording(NamedTuple):
         return all(key in others and is_same(x, others[key]) for key, x in self.others.items())
 
 
-def kept(x: Operand, copies: dict[int, np.ndarray] | None = None) -> Operand:
+def kept(
+    x: Operand, copies: dict[int, np.ndarray] | None = None, *, is_new: bool = True
+) -> Operand:
     """An argument as it is now: arrays, lists and dicts may be changed later. An array is copied
-    once.
+    once, and unless `is_new` only if it was.
     """
     copies = {} if copies is None else copies
     if type(x) in (tuple, list):
-        return type(x)([kept(each, copies) for each in x])
+        return type(x)([kept(each, copies, is_new=is_new) for each in x])
     if type(x) is np.ndarray and not x.dtype.hasobject:
-        if id(x) not in copies:
+        if is_new and id(x) not in copies:
             copies[id(x)] = x.copy(order="K")
-        return copies[id(x)]
-    return {key: kept(each, copies) for key, each in x.items()} if type(x) is dict else x
+        return copies.get(id(x), x)
+    if type(x) is dict:
+        return {key: kept(each, copies, is_new=is_new) for key, each in x.items()}
+    return x
 
 
 def is_same(x: Operand, y: Operand) -> bool:
@@ -174,9 +178,11 @@ class Recordings:
         with held(self._lock):
             known = self._found(structures, others)
             if known is None:
+                # The program holds the copies, so that arrays of the caller may change.
                 copies: dict[int, np.ndarray] = {}
-                made = self._made(*kept(call, copies))
-                known = Recording(structures, kept(others, copies), *made)
+                others = kept(others, copies)
+                call = kept(call, copies, is_new=False)
+                known = Recording(structures, others, *self._made(*call))
                 # The newest comes first.
                 self._keep([known, *self._recordings[: MOST_RECORDINGS - 1]])
             return known
