@@ -145,3 +145,11 @@ def test_no_observations() -> None:
         made = vm.truncated(vm.normal_lpdf, lower=lower, upper=np.ones(1))
         value, slopes = vm.value_and_grad(made, (0, 1, 2))(none, none, 1.0)
         assert (value, slopes[2]) == (0.0, 0.0)
+
+
+def test_infinite_ends_are_no_ends() -> None:
+    """Also where the distribution function refuses them."""
+    circular = vm.truncated(vm.von_mises_lpdf, lower=0.0, upper=np.inf)
+    assert circular(0.6, 0.3, 2.0) == vm.truncated(vm.von_mises_lpdf, lower=0.0)(0.6, 0.3, 2.0)
+    whole = vm.truncated(vm.normal_lpdf, lower=-np.inf, upper=np.inf)
+    assert whole(0.6, 0.3, 2.0) == pytest.approx(vm.normal_lpdf(0.6, 0.3, 2.0), rel=1e-15)

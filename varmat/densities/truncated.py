@@ -228,4 +228,9 @@ def truncated(
                 f"truncated: lower is {lower!r} and upper is {upper!r}, but lower must be below "
                 "upper!"
             )
+    # Distribution functions on a bounded set, such as a circle, refuse an infinite end.
+    if type(upper) is float and upper == np.inf and lower is not None:
+        upper = None
+    if type(lower) is float and lower == -np.inf and upper is not None:
+        lower = None
     return TruncatedDensity(density, lower, upper)
