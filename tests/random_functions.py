@@ -162,6 +162,60 @@ CHOICES = {
     "largest": lambda x, y, s: np.max(np.stack([x * y, y - 0.1379, x + 1e-3])),
     "nested": lambda x, y, s: np.where(x > 0.0217, np.where(s > 0.4, x, y), np.exp(-x * x)),
 }  # fmt: skip
+
+
+def either(x: Any, y: Any, s: Any) -> Any:
+    """One of two functions, which return a long and a short result."""
+    made = vm.cond(
+        s > 0.0314,
+        lambda x, y: (np.sin(x) * np.sum(y), np.sum(x)),
+        lambda x, y: (x * 0.5, np.sum(np.tanh(y))),
+        x,
+        y,
+    )
+    return made[0] + made[1]
+
+
+def one_of_three(x: Any, y: Any, s: Any) -> Any:
+    functions = [lambda x, y: np.tanh(x), lambda x, y: x * np.mean(y), lambda x, y: x - 0.3]
+    return vm.switch((s > -0.4271) + 1.0 * (np.sum(y) > 0.2913), functions, x, y)
+
+
+def shrunk_until(x: Any, y: Any, s: Any) -> Any:
+    def is_large(c: Any, y: Any) -> Any:
+        return np.sum(c**2) > 0.3171
+
+    def shrink(c: Any, y: Any) -> Any:
+        return 0.6 * c + 0.02 * np.tanh(np.sum(y)) * np.sin(c)
+
+    return vm.while_loop(is_large, shrink, np.tanh(x), y, max_iterations=30)
+
+
+def stepwise(x: Any, y: Any, s: Any) -> Any:
+    """A choice at each step of a loop, whose state it is about."""
+
+    def step(c: Any, r: Any, s: Any) -> Any:
+        c = vm.cond(c > 0.1319, lambda c, r: 0.3 * c + r, lambda c, r: np.sin(c - r), c, r * s)
+        return c, c**2
+
+    return vm.scan(step, s, np.ravel(x * 0.5), np.tanh(s))[1]
+
+
+# Choices by value, of which one side runs; and loops whose number of steps depends on values.
+CONTROL = {"either": either, "one of three": one_of_three, "shrunk until": shrunk_until}
+CONTROL["stepwise"] = stepwise
+TABLE = np.array([-20.0, -1.0, 0.1, 0.7, 3.0, 20.0])
+# Functions that look at values, which programs call; of elements that are not equal.
+LOOKING = {
+    "median": np.median, "quantile": lambda x: np.quantile(x, [0.21, 0.83]),
+    "interp": lambda x: np.interp(x, TABLE, np.cos(TABLE)),
+    "maximum.accumulate": lambda x: np.maximum.accumulate(np.ravel(x)),
+    "nansum": lambda x: np.nansum(np.log(x + 0.0173)), "isnan": lambda x:
+     np.where(np.isnan(np.log(x - 0.0293)), np.sin(x), x * x),
+    "any": lambda x: np.where(np.any(x > 0.6177), x, 2.0 * x), "count": lambda x:
+     np.count_nonzero(x > 0.0519) * x, "isfinite": lambda x:
+     np.where(np.isfinite(np.sqrt(x + 0.0071)), x, x**2),
+}  # fmt: skip
 DENSITIES = {
     "normal": lambda x, y: vm.normal_lpdf(x, y, 0.5 + np.exp(0.1 * np.tanh(y))),
     "student_t": lambda x, y: vm.student_t_lpdf(x, 4.0, y, 1.3),
@@ -461,6 +515,21 @@ class Maker:
         name, f = self.one_of(*CHOICES.items())
         self.make(f"{name} of v{i}, v{j}, v{k}", lambda v: f(v[i], v[j], np.sum(v[k]) - 0.0731))
 
+    def add_control(self) -> None:
+        i, number = self.pick(1), self.pick(0, 0)
+        if i is not None and np.size(self.values[i]):
+            j, k = self.fits(i), i if number is None else number
+            name, f = self.one_of(*CONTROL.items())
+            self.make(f"{name} of v{i}, v{j}, v{k}", lambda v: f(v[i], v[j], np.sum(v[k]) - 0.0731))
+
+    def add_looking(self) -> None:
+        i = self.pick(1)
+        if i is not None and np.size(self.values[i]):
+            name, f = self.one_of(*LOOKING.items())
+            ramp = np.linspace(0.0, 0.0271, np.size(self.values[i]))
+            apart = ramp.reshape(np.shape(self.values[i]))
+            self.make(f"{name} of v{i}", lambda v: f(v[i] + apart))
+
     def add_density(self) -> None:
         i = self.pick()
         j = self.fits(i)
@@ -590,8 +659,8 @@ def check(seed: int, second: bool = True, **settings: Any) -> None:
     points = f.points(2)
     try:
         for point in points:
-            value = vm.value_and_grad(f, tuple(range(len(point))))(*point)[0]
             with np.errstate(all="ignore"):
+                value = vm.value_and_grad(f, tuple(range(len(point))))(*point)[0]
                 expected = f(*map(np.copy, point))
             np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-10)
         agree_everywhere(f, points, tolerance=1e-11, second=second)
