@@ -29,7 +29,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "sin": ("sin({})", np.sin), "tanh": ("tanh({})", np.tanh), "atan": ("atan({})", np.arctan),
     "inv_logit": ("inv_logit({})", vm.inv_logit), "root": ("sqrt(1 + square({}))", lambda x:
      np.sqrt(1 + x * x)), "bell": ("exp(-square({}))", lambda x: np.exp(-x * x)),
-    "log1p": ("log1p({}^2)", lambda x: np.log1p(x * x)), "minus": ("-({})", lambda x: -x),
+    "log1p": ("log1p(({})^2)", lambda x: np.log1p(x * x)), "minus": ("-({})", lambda x: -x),
     "lgamma": ("lgamma(1 + inv_logit({}))", lambda x: vm.lgamma(1 + vm.inv_logit(x))),
     "abs": ("abs({} + 0.037)", lambda x: np.abs(x + 0.037)), "phi": ("Phi({})", vm.Phi),
 }  # fmt: skip

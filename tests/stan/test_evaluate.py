@@ -156,6 +156,26 @@ def test_what_has_no_form_for_all_passes_is_run_pass_by_pass(body: str) -> None:
     assert_allclose(*both_ways(5, body), rtol=1e-12)
 
 
+LOOP = """
+functions {{
+  real counted_lp(real a) {{ target += a; return a * a; }}
+  real bent(real x, real c, real a) {{
+    if (x > c) return a * x;
+    real y = a;
+    if (x > a) {{ y += c; return y * 2; }}
+    return y - x;
+  }}
+}}
+data {{ int N; vector[N] y; array[N] int g; matrix[N, 2] X; }}
+parameters {{ vector[3] b; vector[2] beta; real<lower=0> s; }}
+model {{
+  vector[N] mu = rep_vector(0, N); array[2] real scratch = {{0, 0}};
+  for (n in 1:N) {{ {condition} {body} }}
+  target += sum(mu) + scratch[2];
+}}
+"""
+
+
 def both_ways(size: int, body: str) -> list[Any]:
     """Value and gradient of a loop, and of one that cannot be evaluated at once."""
     rng = np.random.default_rng(1)
@@ -163,16 +183,7 @@ def both_ways(size: int, body: str) -> list[Any]:
              "X": rng.normal(size=(size, 2))}  # fmt: skip
     results = []
     for condition in ("", "if (n < 1) continue;"):
-        program = vm.stan.Program(f"""
-            functions {{ real counted_lp(real a) {{ target += a; return a * a; }} }}
-            data {{ int N; vector[N] y; array[N] int g; matrix[N, 2] X; }}
-            parameters {{ vector[3] b; vector[2] beta; real<lower=0> s; }}
-            model {{
-              vector[N] mu; array[2] real scratch;
-              for (n in 1:N) {{ {condition} {body} }}
-              target += sum(mu) + scratch[2];
-            }}
-        """)
+        program = vm.stan.Program(LOOP.format(condition=condition, body=body))
         model = program.model(given)
         gradient = vm.value_and_grad(model._target)
         value, slope = gradient(np.linspace(-0.5, 0.6, 6), False, True)
@@ -420,6 +431,59 @@ def test_transforms_that_a_program_calls() -> None:
     assert found["a"] == 2.0
     assert_allclose(found["b"], [1 / 3] * 3)
     assert_allclose(found["c"], [0.0, 0.0], atol=1e-15)
+
+
+ON_PARAMETERS = [
+    """real m = b[1]; if (y[n] > b[2]) m += s * (y[n] - b[2]); else m -= 0.1 * y[n];
+    y[n] ~ normal(m, s);""",
+    """real m = b[1] + b[2] * y[n];
+    if (y[n] < b[3] && m > 0) target += normal_lcdf(b[3] | m, s);
+    else { y[n] ~ student_t(4, m, s); target += -square(b[1]); }""",
+    "y[n] ~ normal(y[n] > b[1] ? b[2] * y[n] : (y[n] < b[3] ? sqrt(1 + square(b[2])) : -b[2]), s);",
+    """vector[3] w = b; if (b[g[n]] * y[n] > 0.1) { w[2] = y[n]; if (w[1] > y[n]) w[1] = -s; }
+    target += log_sum_exp(w);""",
+    "if (!(y[n] > b[1]) || g[n] > 2) X[n] ~ normal(b[g[n]], s); else target += s;",
+    "target += bent(y[n], b[1], b[2]) * y[n];",
+]
+
+
+@pytest.mark.parametrize("body", ON_PARAMETERS)
+def test_branches_on_parameters_are_masks_of_a_recording(body: str) -> None:
+    """All passes are recorded at once; they give what they give one by one."""
+    assert_allclose(*both_ways(30, body), rtol=1e-12)
+    rng = np.random.default_rng(1)
+    size, points = 30, rng.normal(size=(8, 6)) * 0.7
+    given = {"N": size, "y": rng.normal(size=size), "g": rng.integers(1, 4, size),
+             "X": rng.normal(size=(size, 2))}  # fmt: skip
+    together, by_pass = (
+        vm.stan.Program(LOOP.format(condition=condition, body=body)).model(given)
+        for condition in ("", "if (n < 1) continue;")
+    )
+    for q in points:
+        value, gradient = vm.value_and_grad(by_pass._target)(q, False, True)
+        found = together.log_density_gradient(q, propto=False)
+        assert np.isfinite(value)
+        assert_allclose(found[0], value, rtol=1e-12)
+        assert_allclose(found[1], gradient, rtol=1e-11, atol=1e-12)
+    recorder = together._value_and_grad
+    assert recorder.obstacle is None
+    assert not recorder.program.python_steps()
+    assert len(recorder.program) < 8 * size
+
+
+def test_a_value_that_a_branch_on_parameters_does_not_choose_may_be_refused() -> None:
+    """The logarithm of a negative number: then nothing is recorded."""
+    body = "real m = b[1]; if (y[n] > b[2]) m = log(y[n] - b[2]); y[n] ~ normal(m, s);"
+    assert_allclose(*both_ways(30, body), rtol=1e-12)
+    rng = np.random.default_rng(1)
+    given = {"N": 30, "y": rng.normal(size=30), "g": np.ones(30, int), "X": np.zeros((30, 2))}
+    model = vm.stan.Program(LOOP.format(condition="", body=body)).model(given)
+    q = np.linspace(-0.5, 0.6, 6)
+    expected = vm.value_and_grad(model._target)(q, True, True)
+    found = model.log_density_gradient(q)
+    assert found[0] == expected[0]
+    np.testing.assert_array_equal(found[1], expected[1])
+    assert "does not choose is not finite" in str(model._value_and_grad.obstacle)
 
 
 def test_print(capsys: Any) -> None:

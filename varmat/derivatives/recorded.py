@@ -48,7 +48,7 @@ from varmat.derivatives.structure import (
 )
 from varmat.interrupts import from_signal
 from varmat.locks import held
-from varmat.programs.ir.program import ElsewhereError, Program
+from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
 from varmat.programs.passes import optimised
 from varmat.programs.passes.either import either
 from varmat.programs.record.conditions import Branches, following
@@ -244,8 +244,10 @@ class Recorded(Recordings):
         given = [Mapped(x) if i in known.data else x for i, x in enumerate(args)]
         followed = Branches(_MOST_BRANCHES)
         with held(self._lock):
-            program = record(self.function, positions, given, named, follows=followed)
-            if known not in self._recordings or followed.taken in ways:
+            program = None
+            with suppress(RecordingError):
+                program = record(self.function, positions, given, named, follows=followed)
+            if program is None or known not in self._recordings or followed.taken in ways:
                 # Points that are refused, or are not finite, are not tried again and again.
                 ways.append(followed.taken)
                 return None
@@ -361,7 +363,7 @@ def record(
         variables = leaves_of([given[i] for i in positions])
         with watched(tape, function, args, named), following(follows, tape):
             y = scalar_result("recorded", function(*given, **named), tape)
-        ways = () if follows is None else follows.ways
+        ways = () if follows is None else follows.conditions
         program = program_of(tape, [*variables, *rows], [y], [y], variables, ways=ways)
         return optimised(program)
 
@@ -391,7 +393,7 @@ def record_values(
     with recording_to_write() as tape:
         leaf = borrow_leaf(point, tape)
         results = outputs("recorded", _followed(function, leaf, tape, follows), tape)
-        ways = () if follows is None else follows.ways
+        ways = () if follows is None else follows.conditions
         program = program_of(tape, [leaf], [0.0, *results], ways=ways)
         return optimised(program), [type(y) in VARIABLES for y in results]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import varmat as vm
+from varmat.core.array_methods import ArrayMethods
 from varmat.densities.univariate import Univariate
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
@@ -25,10 +26,10 @@ from varmat.stan.values import (
     VECTORS,
     StanValue,
     innermost,
+    owned,
     place,
     promotion,
 )
-from varmat.typing import Plain
 
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Translator
@@ -68,6 +69,8 @@ class LaneExpressions(ABC):
 
     def __init__(self, translator: Translator, count: int, varying: set[str]) -> None:
         self._translator, self._count, self._varying = translator, count, varying
+        # The place of the passes that count, where all passes are computed; None if all count.
+        self._mask = translator.declare(" mask", types.INT)
         # The places of what has lanes.
         self._slots = {translator.place(name)[0] for name in varying}
 
@@ -75,16 +78,27 @@ class LaneExpressions(ABC):
         """Whether an expression differs between passes."""
         return any(name in self._varying for name in s.names_in(e))
 
-    def branches(self, e: s.Expression) -> Callable[[Frame], Iterator[tuple[Plain, Frame]]]:
+    def branches(self, e: s.Expression) -> Callable[[Frame], Iterator[tuple[StanValue, Frame]]]:
         """The places and the frame of the passes in which a condition holds, then of the others;
-        the frame is empty if there are none.
+        the frame is empty if there are none. In a recording, where the condition depends on
+        parameters, it is masks and frames of all passes.
         """
-        if not e.data:
-            raise BoundError("a condition differs between passes, and depends on parameters", e.at)
         condition, slots, count = self.expression(e), {*self._slots}, self._count
 
-        def branches(f: Frame) -> Iterator[tuple[Plain, Frame]]:
-            holds = np.asarray(condition(f), bool)
+        def branches(f: Frame) -> Iterator[tuple[StanValue, Frame]]:
+            found = condition(f)
+            if isinstance(found, ArrayMethods):
+                holds = found != 0
+                for mask in (holds, ~holds):
+                    # Elements may be assigned to vectors; numbers are assigned as a whole.
+                    inner = f.copy()
+                    for slot in slots:
+                        if np.ndim(f[slot]) > 1:
+                            inner[slot] = owned(f[slot])
+                    inner[self._mask] = mask if f[self._mask] is None else mask & f[self._mask]
+                    yield mask, inner
+                return
+            holds = np.asarray(found, bool)
             for places in map(np.flatnonzero, (holds, ~holds)):
                 inner = f.copy() if len(places) else []
                 if inner:
@@ -285,12 +299,28 @@ def repeated(x: StanValue, count: int) -> StanValue:
     return x + np.zeros((count, *np.shape(x)), int)
 
 
-def merged(found: Sequence[tuple[Plain, StanValue]]) -> StanValue:
+def merged(found: Sequence[tuple[StanValue, StanValue]]) -> StanValue:
     """Values with lanes, out of those of some passes and those of the others."""
     if len(found) == 1:
         return found[0][1]
+    (mask, yes), (_, no) = found
+    if not isinstance(mask, np.ndarray):
+        return selected(mask, yes, no)
     order = np.argsort(np.concatenate([places for places, _ in found]))
     return np.concatenate([x for _, x in found])[order]
+
+
+def selected(mask: StanValue, yes: StanValue, no: StanValue) -> StanValue:
+    """Values of the passes in which a condition holds, and of the others, while all are recorded.
+
+    Refused if one that is not chosen is not finite: its derivative may be zero times infinity."""
+    mask = mask[:, None] if np.ndim(yes) > 1 or np.ndim(no) > 1 else mask
+    are_finite = np.all(np.isfinite(yes)) & np.all(np.isfinite(no))
+    if not (are_finite if isinstance(are_finite, np.bool_) else are_finite.assumed()):
+        raise vm.TapeError(
+            "recorded: a value that a branch on parameters does not choose is not finite"
+        )
+    return np.where(mask, yes, no)
 
 
 def _lacking(form: str, e: s.Expression) -> BoundError:

@@ -26,6 +26,7 @@ from varmat.stan.lane_expressions import (
     own_places,
     places_of,
     repeated,
+    selected,
 )
 from varmat.stan.running import in_sequence
 from varmat.stan.values import SCALARS, StanValue, owned, put, receiving
@@ -279,12 +280,30 @@ class Lanes(LaneExpressions):
             density, arguments = getattr(vm, name), [*map(self.expression, whole)]
         else:
             density, arguments = elementwise_density(name, at), self.alike(whole)
-        return lambda f: density(*[x(f) for x in arguments], propto=drops and f[0].propto)
+
+        def summed(f: Frame) -> StanValue:
+            given, propto = [x(f) for x in arguments], drops and f[0].propto
+            if f[self._mask] is None:
+                return density(*given, propto=propto)
+            terms = density.pointwise(*given, propto=propto)
+            return self._counted(f, np.sum(terms, -1) if np.ndim(terms) > 1 else terms)
+
+        return summed
+
+    def _counted(self, f: Frame, terms: StanValue) -> StanValue:
+        """The sum of terms over the passes that count."""
+        mask = f[self._mask]
+        return np.sum(terms if mask is None else selected(mask, terms, 0.0))
 
     def _added(self, whole: object, term: StanEvaluated) -> Executed:
         """The function that adds a term to the target; in each pass, if it is the same in all."""
         differs, count = self.varies(whole), self._count
-        return lambda f: f[0].terms.append(term(f) if differs else f[count] * term(f))
+
+        def run(f: Frame) -> None:
+            is_sum = differs or f[self._mask] is not None
+            f[0].terms.append(term(f) if is_sum else f[count] * term(f))
+
+        return run
 
     def increment(self, t: s.TargetIncrement) -> Executed:
         if t.value.type not in SCALARS:
@@ -295,7 +314,7 @@ class Lanes(LaneExpressions):
                 whole = t.value.arguments
                 return self._added(whole, self._density(name, whole, name != t.value.name, t.at))
         value = self.expression(t.value)
-        return self._added(t.value, lambda f: np.sum(value(f)))
+        return self._added(t.value, lambda f: self._counted(f, value(f)))
 
     def block(self, b: s.Braces | s.For) -> Executed:
         with self._translator.scope():
@@ -325,7 +344,9 @@ class Lanes(LaneExpressions):
         return lambda f: body(f) if condition(f) else otherwise(f)
 
     def _by_mask(self, i: s.If) -> Executed:
-        """Branches on data that differ between passes: each is run for its lanes."""
+        """Branches that differ between passes: each is run for its lanes."""
+        if not i.condition.data:
+            self._check_maskable(i)
         assigned = (_assigned_in([i.body, i.otherwise]) & self._own) - _declared_in(i)
         slots = [self._translator.place(name)[0] for name in assigned]
         branches = self.branches(i.condition)
@@ -343,6 +364,19 @@ class Lanes(LaneExpressions):
                 f[slot] = merged([(places, inner[slot]) for places, inner in ran])
 
         return run
+
+    def _check_maskable(self, i: s.If) -> None:
+        """Raise unless all passes can be computed in branches on parameters, and some counted."""
+        for each in s.walk([i.body, i.otherwise]):
+            if isinstance(each, s.Assignment) and s.root(each.target) not in self._own:
+                text = f"a pass assigns to `{s.root(each.target)}` in a branch on parameters"
+                raise BoundError(text, each.at)
+            is_whole = isinstance(each, s.Tilde) and (
+                each.name in STACKED or each.lower is not None or each.upper is not None
+                or each.definition is not None
+            )  # fmt: skip
+            if is_whole or (isinstance(each, s.Call) and each.name in STACKED):
+                raise BoundError("a density in a branch on parameters has no terms", each.at)
 
     def routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
         """The function of a call of a function of the program, whose body is translated too."""

@@ -104,6 +104,8 @@ class Branches:
     ----------
     ways : list of tuple
         Variables of zeros and ones on which it branches, and whether they were one.
+    assumed : list
+        Variables of zeros and ones that must be one.
     margins : list
         Of all that was compared the difference of both sides, and what else is zero where a value
         jumps.
@@ -113,7 +115,13 @@ class Branches:
         self.most = most
         self.tape: Operand = None
         self.ways: list[tuple[Operand, bool]] = []
+        self.assumed: list[Operand] = []
         self.margins: list[Operand] = []
+
+    @property
+    def conditions(self) -> list[tuple[Operand, bool]]:
+        """Under which a program holds."""
+        return [*self.ways, *((x, True) for x in self.assumed)]
 
     @property
     def taken(self) -> tuple[bool, ...]:
@@ -240,17 +248,26 @@ class Condition:
     def __invert__(self) -> Operand:
         return combined(np.invert, self)
 
-    def __bool__(self) -> bool:
+    def _followed(self) -> Branches:
+        """The branches that are noted; refuses a condition on which none may depend."""
         followed = getattr(_FOLLOWED, "branches", None)
-        if (
-            followed is None
-            or self.size != 1
-            or self._tape is not followed.tape
-            or len(followed.ways) >= followed.most
-        ):
+        if followed is None or self.size != 1 or self._tape is not followed.tape:
+            refuse_look()
+        return followed  # type: ignore[no-any-return]
+
+    def assumed(self) -> bool:
+        """Whether this holds now; if so, a run ends where it does not."""
+        followed, holds = self._followed(), bool(np.all(self._variable._val))
+        if holds:
+            followed.assumed.append(self._variable)
+        return holds
+
+    def __bool__(self) -> bool:
+        followed = self._followed()
+        if len(followed.ways) >= followed.most:
             refuse_look()
         followed.ways.append((self._variable, bool(np.all(self._variable._val))))
-        return followed.ways[-1][1]  # type: ignore[no-any-return]
+        return followed.ways[-1][1]
 
     __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
     __eq__ = __ne__ = __lt__ = __le__ = __ge__ = __gt__ = __hash__ = refuse_look
