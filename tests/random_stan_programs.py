@@ -91,9 +91,12 @@ class Generator:
         self.numbers = ["a", "s"]
         self.vectors = {"u": "N", "v": "K", "y": "N"}
         self.filled: dict[str, str] = {}
+        # Numbers that may be assigned again.
+        self.reals: list[str] = []
         self._loops: list[tuple[str, str]] = []
         transformed = [self.declaration() for _ in range(2)]
         self.filled.clear()  # these stay as they are
+        self.reals.clear()
         model = [self.statement(2) for _ in range(5)]
         self._run = [*transformed, *model]
         inside = ["\n".join(each.text for each in part) for part in (transformed, model)]
@@ -241,9 +244,9 @@ model {{
 
     def block(self, depth: int, count: int) -> Piece:
         """Statements in a scope of their own."""
-        before = self.numbers.copy(), self.vectors.copy(), self.filled.copy()
+        before = self.numbers.copy(), self.vectors.copy(), self.filled.copy(), self.reals.copy()
         parts = [self.statement(depth) for _ in range(count)]
-        self.numbers, self.vectors, self.filled = before
+        self.numbers, self.vectors, self.filled, self.reals = before
 
         def run(e: Env) -> None:
             for part in parts:
@@ -255,6 +258,7 @@ model {{
         kinds = ["declare", "target", "density", "masses", "truncated"]
         kinds += ["loop", "loop", "if", "while", "foreach"] if depth else []
         kinds += ["assign"] * 2 if self.filled else []
+        kinds += ["reassign"] * 2 if self.reals else []
         return getattr(self, f"_{self._one_of(kinds)}")(depth)
 
     def _declare(self, depth: int) -> Piece:
@@ -265,6 +269,7 @@ model {{
         if kind == "number":
             name, x = self._new("t"), self.number(2)
             self.numbers.append(name)
+            self.reals.append(name)
             return Piece(f"real {name} = {x.text};", lambda e: e.update({name: x.run(e)}))
         name, size = self._new("z"), self._one_of(["N", "K"])
         if kind == "vector":
@@ -292,6 +297,11 @@ model {{
             e[name] = z
 
         return Piece(f"{head}\nfor ({loop} in 1:{size}) {tail};", run)
+
+    def _reassign(self, depth: int) -> Piece:
+        name, x, factor = self._one_of(self.reals), self.number(2), self._one_of([0.3, -0.5])
+        text = f"{name} = {factor} * {name} + sin({x.text});"
+        return Piece(text, lambda e: e.update({name: factor * e[name] + np.sin(x.run(e))}))
 
     def _assign(self, depth: int) -> Piece:
         name, size = self._one_of(self.filled.items())

@@ -55,7 +55,8 @@ BELOW = {
     "numpy": {"plain_arrays", "core", "complexes", "functions", "derivatives", "scipy"},
     "models": {"core", "html", "interrupts", "programs", "functions", "derivatives", "densities",
         "distributions", "transforms", "parallel"},
-    "stan": {"core", "typing", "functions", "derivatives", "densities", "transforms", "models"},
+    "stan": {"core", "typing", "interrupts", "functions", "derivatives", "densities", "transforms",
+             "models"},
 }  # fmt: skip
 # The last limit counts code without blank lines, comments and docstrings.
 MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2455, 10450

@@ -18,6 +18,7 @@ from varmat.derivatives.recorded_rows import Mapped
 from varmat.derivatives.structure import Arguments, ArgumentTree, leaves_of, rebuilt
 from varmat.programs.ir.program import Program
 from varmat.programs.passes import optimised
+from varmat.programs.record.conditions import Branches, following
 from varmat.programs.record.tape_programs import TapeProgram, program_of
 from varmat.typing import Entry, Function, Operand, Settings
 
@@ -102,12 +103,15 @@ def weighted_program(
     with recording_to_write() as tape:
         variables = _variables(points, tape)
         args, rows = with_leaves(args, tape)
-        with watched(tape, f, args, named):
+        followed = Branches(0)
+        with watched(tape, f, args, named), following(followed, tape):
             y = f(*rebuilt(points, variables), *args, **(named or {}))
             values = outputs(name, leaves_of(y), tape)
         only_reverse = any(map(has_no_tangent, tape))
-        leaves = [*variables, *rows]
-        program = program_of(tape, leaves, [0.0, *values], values, variables, weighted=True)
+        leaves, ways = [*variables, *rows], followed.conditions
+        program = program_of(
+            tape, leaves, [0.0, *values], values, variables, weighted=True, ways=ways
+        )
         return Written(program, template_of(y, values), only_reverse)
 
 

@@ -6,6 +6,7 @@ See `varmat.stan.translate` for how names are resolved.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from varmat.stan import functions, types
 from varmat.stan import syntax as s
 from varmat.stan.lane_expressions import BoundError
 from varmat.stan.lanes import Lanes, are_apart
+from varmat.stan.recurrences import Recurrence, attempted
 from varmat.stan.running import (
     BREAK,
     CONTINUE,
@@ -103,6 +105,8 @@ class Translator(Expressions):
     ----------
     loops : list of tuple of For and BoundError or None
         The loops that were translated, also in functions, and why they are run pass by pass.
+    scanned : list of For
+        Those that recordings make one scan of.
     """
 
     def __init__(
@@ -116,13 +120,14 @@ class Translator(Expressions):
         own = self._matvars_by_function.get(function, set())
         super().__init__(routines, written, function.result if function else None, own)
         self.loops: list[tuple[s.For, BoundError | None]] = []
+        self.scanned: list[s.For] = []
 
     def for_function(self, definition: s.FunctionDefinition) -> Translator:
         """A translator for the body of a function."""
         assert definition.body is not None
         written = written_in(definition.body)
         inner = Translator(self._routines, written, self._matvars_by_function, definition)
-        inner.loops = self.loops
+        inner.loops, inner.scanned = self.loops, self.scanned
         return inner
 
     def routine(self, definition: s.FunctionDefinition) -> Routine:
@@ -403,6 +408,11 @@ class Translator(Expressions):
             except BoundError as error:
                 together = None
                 self.loops.append((w, error))
+            scanned: Executed | None = None
+            if together is None:
+                with suppress(BoundError):
+                    scanned = Recurrence.of_loop(self, w, count).scanned(w)
+                    self.scanned.append(w)
 
         is_apart = are_apart(w)
 
@@ -418,10 +428,17 @@ class Translator(Expressions):
         unwatched = self.loop(body, passes)
 
         def by_pass(f: Frame) -> Any:
+            nonlocal scanned
+            first, last = lower(f), upper(f)
+            if scanned is not None and last - first >= FEW and current_tape().watch is not None:
+                f[place], f[count] = np.arange(first, last + 1), last - first + 1
+                if attempted(scanned, f):
+                    return None
+                scanned = None
             watch = f[0].watch
             if watch is None:
                 return unwatched(f)
-            return watch(w, max(upper(f) - lower(f) + 1, 0), lambda: unwatched(f))
+            return watch(w, max(last - first + 1, 0), lambda: unwatched(f))
 
         if together is None:
             return by_pass

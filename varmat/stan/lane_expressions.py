@@ -247,7 +247,7 @@ class LaneExpressions(ABC):
         if e.definition is not None:
             return self.routine(e, e.definition)
         function = self._function(e)
-        if e.name.endswith(_DENSITIES):
+        if e.name.endswith(DENSITIES):
             arguments = self.alike(e.arguments)
         else:
             arguments = [*map(self.expression, e.arguments)]
@@ -263,7 +263,7 @@ class LaneExpressions(ABC):
 
     def _function(self, e: s.Call) -> Callable[..., StanValue]:
         kinds = tuple(each.type for each in e.arguments)
-        if e.name.endswith(_DENSITIES):
+        if e.name.endswith(DENSITIES):
             density = elementwise_density(e.name.replace("_lup", "_lp"), e.at).pointwise
             drops, rows = "_lup" in e.name, any(kind not in SCALARS for kind in kinds)
 
@@ -359,7 +359,7 @@ def _log_mix(run: Any, theta: StanValue, first: StanValue, second: StanValue) ->
     return np.logaddexp(np.log(theta) + first, np.log1p(-theta) + second)
 
 
-_DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf")
+DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf")
 # Densities with vectors, which take a stack of them in front of that axis: what each argument of a
 # pass must be.
 STACKED: dict[str, tuple[Collection[types.Type], ...]] = {

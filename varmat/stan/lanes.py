@@ -43,7 +43,7 @@ def check_independent(loop: s.For, own: Collection[str]) -> None:
     nodes = [*s.walk(loop.body)]
     targets: dict[str, str] = {}
     for each in nodes:
-        if isinstance(each, s.Call) and (each.name == "target" or each.name.endswith(_WITH_STATE)):
+        if isinstance(each, s.Call) and (each.name == "target" or each.name.endswith(WITH_STATE)):
             raise BoundError(f"`{each.name}` does more than to return a value", each.at)
         if not isinstance(each, s.Assignment):
             continue
@@ -64,7 +64,7 @@ def are_apart(loop: s.For) -> bool:
     """Whether the passes of a loop only add to the target, and read nothing of each other but that:
     passes that read it are not alike, because the terms become more.
     """
-    return _assigned_in(loop.body) <= _declared_in(loop.body)
+    return assigned_in(loop.body) <= declared_in(loop.body)
 
 
 def scratch_in(loop: s.For) -> dict[str, s.For]:
@@ -128,7 +128,7 @@ class Lanes(LaneExpressions):
     ) -> None:
         super().__init__(translator, count, {*varying, *scratch})
         self._calls: tuple[s.FunctionDefinition, ...] = ()
-        self._own = _declared_in(node.body) | {*scratch}
+        self._own = declared_in(node.body) | {*scratch}
         # The places of variables whose elements belong to single passes.
         self._outer, before = set[int](), 0
         self._scratch = {translator.place(name)[0]: each for name, each in scratch.items()}
@@ -138,7 +138,7 @@ class Lanes(LaneExpressions):
 
     @classmethod
     def of_loop(cls, translator: Translator, loop: s.For, count: int) -> Self:
-        own = _declared_in(loop.body)
+        own = declared_in(loop.body)
         scratch = {
             name: each
             for name, each in scratch_in(loop).items()
@@ -153,7 +153,7 @@ class Lanes(LaneExpressions):
             if isinstance(each, s.Declaration) and self.varies(each.value):
                 yield each.name
             elif isinstance(each, s.If) and self.varies(each.condition):
-                yield from _assigned_in([each.body, each.otherwise]) & self._own
+                yield from assigned_in([each.body, each.otherwise]) & self._own
             elif (
                 isinstance(each, s.Assignment)
                 and s.root(each.target) in self._own
@@ -347,7 +347,7 @@ class Lanes(LaneExpressions):
         """Branches that differ between passes: each is run for its lanes."""
         if not i.condition.data:
             self._check_maskable(i)
-        assigned = (_assigned_in([i.body, i.otherwise]) & self._own) - _declared_in(i)
+        assigned = (assigned_in([i.body, i.otherwise]) & self._own) - declared_in(i)
         slots = [self._translator.place(name)[0] for name in assigned]
         branches = self.branches(i.condition)
         bodies = [self.block(s.Braces(i.at, each)) for each in (i.body, i.otherwise)]
@@ -429,12 +429,12 @@ class Lanes(LaneExpressions):
         return run
 
 
-def _declared_in(statements: object) -> set[str]:
+def declared_in(statements: object) -> set[str]:
     """The variables that statements declare."""
     return {each.name for each in s.walk(statements) if isinstance(each, s.Declaration)}
 
 
-def _assigned_in(statements: object) -> set[str]:
+def assigned_in(statements: object) -> set[str]:
     """The variables to which, or to parts of which, statements assign."""
     return {s.root(each.target) for each in s.walk(statements) if isinstance(each, s.Assignment)}
 
@@ -444,7 +444,7 @@ def _sizes(d: s.Declaration) -> list[s.Expression]:
 
 
 # How the names of functions end that do more than to return a value.
-_WITH_STATE = ("_lp", "_rng", "_jacobian")
+WITH_STATE = ("_lp", "_rng", "_jacobian")
 _STATEMENTS: dict[type, Callable[[Lanes, Any], Executed]] = {
     s.Declaration: Lanes.declaration,
     s.Assignment: Lanes.assignment,
