@@ -342,6 +342,133 @@ model {{
         return Piece(f"  target += {form.format(whole, mean, scale)};", run)
 
 
+class ScalarGenerator(Generator):
+    """Writes a loop that hands numbers on, in which iterations branch on parameters and on data."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = rng = np.random.default_rng(seed)
+        self.n, self.lags = int(rng.integers(6, 40)), int(rng.integers(1, 4))
+        n = self.n
+        self.data: Env = {
+            "n": n, "m": self.lags, "y": rng.normal(size=n), "x": rng.normal(size=(n, 2)),
+            "w": np.exp(rng.normal(size=n)), "g": rng.integers(0, 2, n),
+        }  # fmt: skip
+        self._has_states, self._arrays, self._written = rng.random() < 0.3, [], []
+        self._states = ["h0", "h1", "h2"][: self._one_of([1, 2, 2, 3])]
+        self._numbers, self._carried = [*self._states], []
+        inside = [self._update(name) for name in self._states]
+        inside += [self._scalar_statement(2) for _ in range(rng.integers(1, 5))]
+        start = Piece("", lambda e: e.update(dict.fromkeys(self._states, 0.3)))
+        last = Piece(
+            f"  target += -square({self._states[0]});",
+            lambda e: e.update(target=e["target"] - e[self._states[0]] ** 2),
+        )
+        self._run = [start], inside, [last]
+        states = " vector[n] z;" if self._has_states else ""
+        lines = "\n".join
+        self.text = f"""
+functions {{
+  real bent(real u, real v) {{ if (u > v) return tanh(u) * v; return u - 0.5 * v; }}
+}}
+data {{ int n; int m; vector[n] y; matrix[n, 2] x; vector[n] w; array[n] int g; }}
+parameters {{ real<lower=0> s; real mu0; vector[2] b; vector[m] c;{states} }}
+model {{
+  {" ".join(f"real {name} = 0.3;" for name in self._states)}
+  for (i in 1:n) {{
+{lines(each.text for each in inside)}
+  }}
+{last.text}
+  target += normal_lpdf(c | 0, 1);
+  target += 0.1 * s;
+}}
+"""
+
+    def _expression(self, depth: int = 2) -> Piece:
+        if depth and self._rng.random() < 0.2:
+            x, y = super()._expression(1), super()._expression(1)
+            if self._rng.random() < 0.5:
+                return Piece(f"bent({x.text}, {y.text})", lambda e: bent(x.run(e), y.run(e)))
+            text = f"({x.text} > {y.text} ? {x.text} : {y.text})"
+            return Piece(text, lambda e: larger(x.run(e), y.run(e)))
+        return super()._expression(depth)
+
+    def _update(self, name: str) -> Piece:
+        factor, x = self._coefficient(), self._expression()
+        text = f"    {name} = 0.6 * {factor.text} * {name} + 0.3 * tanh({x.text});"
+
+        def run(e: Env) -> None:
+            e[name] = 0.6 * factor.run(e) * e[name] + 0.3 * np.tanh(x.run(e))
+
+        return Piece(text, run)
+
+    def _scalar_statement(self, depth: int) -> Piece:
+        match self._one_of(["update", "target", "tilde", "number"] + ["if"] * 3 * (depth > 0)):
+            case "tilde":
+                return self._tilde()
+            case "update":
+                return self._update(self._one_of(self._states))
+            case "number":
+                x, name = self._expression(), f"t{len(self._numbers)}{depth}"
+                self._numbers.append(name)
+                return Piece(f"    real {name} = {x.text};", lambda e: e.update({name: x.run(e)}))
+            case "if":
+                return self._branch(depth)
+        form, f = self._one_of(DENSITIES.values())
+        mean, scale = self._expression(1), self._one_of(["s", "w[i]"])
+        value = (lambda e: e["s"]) if scale == "s" else (lambda e: e["w"][e["i"]])
+
+        def run(e: Env) -> None:
+            e["target"] = e["target"] + f(e["y"][e["i"]], mean.run(e), value(e))
+
+        return Piece(f"    target += {form.format('y[i]', mean.text, scale)};", run)
+
+    def _tilde(self) -> Piece:
+        """A statement of a density, which may drop the terms of data alone."""
+        mean, name = self._expression(1), self._one_of(["normal", "lognormal", "student_t"])
+        value = "w[i]" if name == "lognormal" else "y[i]"
+        degrees = "4, " if name == "student_t" else ""
+
+        def run(e: Env) -> None:
+            x, mu, s = e[value[0]][e["i"]], mean.run(e), e["s"]
+            term = student_t(x, mu, s) if name == "student_t" else 0.0
+            if not degrees:
+                log = np.log(x) if value == "w[i]" else 0.0
+                term = normal(log or x, mu, s) - log
+            e["target"] = e["target"] + term
+
+        return Piece(f"    {value} ~ {name}({degrees}{mean.text}, s);", run)
+
+    def _branch(self, depth: int) -> Piece:
+        before = self._numbers.copy()
+        x, y = self._expression(1), self._expression(1)
+        sides = []
+        for _ in range(2):
+            sides.append(self._all([self._scalar_statement(depth - 1)
+                                    for _ in range(self._rng.integers(1, 3))]))  # fmt: skip
+            self._numbers = before.copy()
+        by_data = self._rng.random() < 0.4
+        condition = "g[i] == 1" if by_data else f"{x.text} > {y.text} + 0.0123"
+
+        def run(e: Env) -> None:
+            is_met = e["g"][e["i"]] == 1 if by_data else plain(x.run(e)) > plain(y.run(e)) + 0.0123
+            sides[not is_met].run(e)
+
+        text = f"    if ({condition}) {{\n{sides[0].text}\n    }} else {{\n{sides[1].text}\n    }}"
+        return Piece(text, run)
+
+
+def plain(x: Any) -> float:
+    return float(np.real(vm.value(x)))
+
+
+def larger(x: Any, y: Any) -> Any:
+    return x if plain(x) > plain(y) else y
+
+
+def bent(x: Any, y: Any) -> Any:
+    return np.tanh(x) * y if plain(x) > plain(y) else x - 0.5 * y
+
+
 def complex_steps(f: Callable[[np.ndarray], Any], q: np.ndarray) -> tuple[float, np.ndarray]:
     """A value and its gradient, exact to rounding (Squire and Trapp, SIAM Review 40, 1998)."""
     with np.errstate(all="ignore"):
@@ -382,21 +509,47 @@ def disagreement(seed: int) -> tuple[str, int]:
     return wrong, sum(p is not None and has_loops(p, made.n) for p in programs)
 
 
+def scalar_disagreement(seed: int) -> tuple[str, bool]:
+    """What differs between a Stan loop that hands numbers on and its derivative by complex steps,
+    or between its recording and its evaluation; and whether it is recorded as a scan.
+    """
+    made, wrong = ScalarGenerator(seed), ""
+    model = vm.stan.Program(made.text).model(made.data)
+    for k in range(3):
+        q = np.random.default_rng([seed, k]).uniform(-1, 1, made.size)
+        value, gradient = complex_steps(made.at, q)
+        found = {
+            "eager": vm.value_and_grad(model._target)(q, False, True),
+            "recorded": model.log_density_gradient(q, propto=False),
+        }
+        for name, (v, g) in found.items():
+            error = abs(v - value) / (1 + abs(value))
+            error = max(error, np.max(np.abs(g - gradient)) / (1 + np.max(np.abs(gradient))))
+            if not error <= 1e-10:
+                wrong += f"seed {seed}, {name}: {error:.1e} in\n{made.text}"
+        dropped = vm.value_and_grad(model._target)(q, True, True)[0]
+        if not abs(dropped - model.log_density_gradient(q)[0]) <= 1e-10 * (1 + abs(dropped)):
+            wrong += f"seed {seed}, dropped terms in\n{made.text}"
+    program = model._value_and_grad.program
+    return wrong, program is not None and len(program.steps) < 10 * made.n + 100
+
+
 def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--scalars", action="store_true", help="loops that hand numbers on")
     options = parser.parse_args()
-    loops = 0
+    loops, check = 0, scalar_disagreement if options.scalars else disagreement
     for seed in range(options.seed, options.seed + options.count):
         try:
-            text, has = disagreement(seed)
+            text, has = check(seed)
             loops += has
         except Exception as error:
-            text = f"seed {seed}: {type(error).__name__}: {error}\n{Generator(seed).text}"
+            text = f"seed {seed}: {type(error).__name__}: {error}"
         if text:
             print(text, flush=True)
-    print(f"{loops} of {2 * options.count} recordings have loops")
+    print(f"{loops} of {(2 - options.scalars) * options.count} recordings have loops")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from random_recurrences import complex_steps, disagreement
+from random_recurrences import complex_steps, disagreement, scalar_disagreement
 
 import varmat as vm
 
@@ -51,3 +51,9 @@ def test_random_models() -> None:
     assert not "".join(text for text, _ in found)
     # Else it would be step by step evaluation that is tested.
     assert sum(count for _, count in found) > len(found)
+
+
+def test_random_loops_that_hand_numbers_on() -> None:
+    found = [scalar_disagreement(seed) for seed in range(8)]
+    assert not "".join(text for text, _ in found)
+    assert sum(is_scan for _, is_scan in found) > len(found) // 2

@@ -7,7 +7,7 @@ is written once, whatever the number of iterations, and may branch on parameters
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -102,7 +102,7 @@ class Recurrence(Lanes):
         return super().distribution(d)
 
     def _density(
-        self, name: str, whole: list[s.Expression], drops: bool, at: s.Position
+        self, name: str, whole: Sequence[s.Expression], drops: bool, at: s.Position
     ) -> StanEvaluated:
         if name in STACKED:
             raise BoundError("an iteration has a density of several observations", at)
