@@ -85,6 +85,9 @@ class Shaping(Protocol):
     def __call__(self, *args: Any, **settings: Any) -> VarMat: ...
 
 
+# Whether densities drop terms; or arguments whose terms are kept though they are no variables.
+Propto = bool | frozenset[str]
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike as ArrayLike
     from numpy.typing import DTypeLike as DTypeLike
@@ -103,36 +106,36 @@ class DensityCall(Protocol):
     """A log density or log mass of observations and parameters."""
 
     @overload
-    def __call__(self, first: _Variable, /, *args: Any, propto: bool = False) -> Var: ...
+    def __call__(self, first: _Variable, /, *args: Any, propto: Propto = False) -> Var: ...
     @overload
     def __call__(
-        self, first: Any, second: _Variable, /, *args: Any, propto: bool = False
+        self, first: Any, second: _Variable, /, *args: Any, propto: Propto = False
     ) -> Var: ...
     @overload
     def __call__(
-        self, first: Any, second: Any, third: _Variable, /, *args: Any, propto: bool = False
+        self, first: Any, second: Any, third: _Variable, /, *args: Any, propto: Propto = False
     ) -> Var: ...
     @overload
-    def __call__(self, *args: float, propto: bool = False) -> float: ...
+    def __call__(self, *args: float, propto: Propto = False) -> float: ...
     @overload
-    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Scalar: ...
+    def __call__(self, *args: Any, propto: Propto = False, **named: Any) -> Scalar: ...
 
 
 class PointwiseCall(Protocol):
     """A log density or log mass of each observation."""
 
     @overload
-    def __call__(self, first: VarMat, /, *args: Any, propto: bool = False) -> VarMat: ...
+    def __call__(self, first: VarMat, /, *args: Any, propto: Propto = False) -> VarMat: ...
     @overload
     def __call__(
-        self, first: Any, second: VarMat, /, *args: Any, propto: bool = False
+        self, first: Any, second: VarMat, /, *args: Any, propto: Propto = False
     ) -> VarMat: ...
     @overload
     def __call__(
-        self, first: Any, second: Any, third: VarMat, /, *args: Any, propto: bool = False
+        self, first: Any, second: Any, third: VarMat, /, *args: Any, propto: Propto = False
     ) -> VarMat: ...
     @overload
-    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any: ...
+    def __call__(self, *args: Any, propto: Propto = False, **named: Any) -> Any: ...
 
 
 class ElementwiseCall(Protocol):

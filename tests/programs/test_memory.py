@@ -127,7 +127,9 @@ def test_runners_give_what_the_interpreter_gives() -> None:
 def test_plans_of_recordings() -> None:
     for seed in range(20):
         f = random_function(seed, 20)
-        check_plan(record(f, tuple(range(len(f.shapes))), f.points(1)[0], {}))
+        with np.errstate(invalid="ignore"):  # of values that are not chosen
+            program = record(f, tuple(range(len(f.shapes))), f.points(1)[0], {})
+        check_plan(program)
 
 
 def test_a_chain_of_steps_needs_one_array() -> None:

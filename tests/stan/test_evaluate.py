@@ -572,3 +572,35 @@ def test_loops_with_functions_choices_and_truncation_run_all_passes_at_once(
                 assert ("pass by pass" not in model.representation().loops[-1]) is at_once, loop
         assert_allclose(found[0][0], found[1][0], rtol=1e-13, err_msg=loop)
         assert_allclose(found[0][1], found[1][1], rtol=1e-12, atol=1e-13, err_msg=loop)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "real mu = c > 0 ? 1 : 2; y ~ normal(mu, 1);",
+        "real mu; real s; if (c > 0) { mu = c; s = 2; } else { mu = 2; s = 1; } y ~ normal(mu, s);",
+        "real mu = 1; if (c > 0) mu = 3; target += student_t_lupdf(y | 5, mu, 1);",
+        "vector[30] mu; for (t in 1:30) mu[t] = y[t] > c ? 1 : 2; y ~ normal(mu, 1);",
+        "for (t in 1:30) { real mu = y[t] > c ? 1 : 2; y[t] ~ normal(mu, 1); }",
+        "for (t in 1:30) { real mu = y[t] > c ? 1 : 2; target += normal_lupdf(y[t] | mu, 1); }",
+        "real s = 1; for (t in 1:30) { if (s > 3 * c) s = 0.5; else s += 1; y[t] ~ normal(0, s); }",
+        "vector[2] b = rep_vector(c > 0 ? 1 : 2, 2); k ~ bernoulli_logit_glm(x, 0.0, b);",
+        "vector[2] m = rep_vector(c > 0 ? 1 : 2, 2); x[1] ~ multi_normal(m, identity_matrix(2));",
+    ],
+)
+def test_terms_that_branches_on_parameters_choose_are_not_dropped(statements: str) -> None:
+    """What a branch gives may be a number in a run; for Stan it is a variable."""
+    rng = np.random.default_rng(3)
+    x, k = rng.normal(size=(30, 2)), rng.integers(0, 2, 30).tolist()
+    model: Any = vm.stan.Program(
+        "data { vector[30] y; matrix[30, 2] x; array[30] int k; } parameters { real c; }"
+        f"model {{ {statements} c ~ normal(0, 1); }}"
+    ).model({"y": rng.normal(size=30), "x": x, "k": k})
+    dropped = []
+    for c in (-1.5, -0.2, 0.3, 1.1):
+        q = np.array([c])
+        whole = model._target(q, False, True)
+        eager = vm.value_and_grad(model._target)(q, True, True)[0]
+        assert_allclose(model.log_density_gradient(q)[0], eager, rtol=1e-13)
+        dropped.append(whole - eager)
+    assert_allclose(dropped, dropped[0], rtol=1e-12)

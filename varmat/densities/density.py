@@ -47,7 +47,7 @@ from varmat.core.variables import Var
 from varmat.densities.sources import references
 from varmat.functions.checks import check_values, misfit
 from varmat.functions.docstrings import indented
-from varmat.typing import Adjoint, DensityCall, Function, Operand, Plain, Result, Setting
+from varmat.typing import Adjoint, DensityCall, Function, Operand, Plain, Propto, Result, Setting
 
 # The phrases are Stan's. The tests take floats and arrays alike.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
@@ -214,16 +214,23 @@ class Density:
         return shape
 
     @typed
-    def __call__(self, *args: Operand, propto: bool = False, **named: Operand) -> Result:
+    def __call__(self, *args: Operand, propto: Propto = False, **named: Operand) -> Result:
         if self.discrete:
             for name, x in (*zip(self.arguments, args, strict=False), *named.items()):
                 if name in self.discrete and is_differentiable(x):
                     self.refuse_variable(name)
         if named or len(args) != len(self.arguments):
             args, _ = self.operation._bind(args, named)
-        active = zip(self.arguments, args, strict=True)
-        keep = frozenset(name for name, x in active if is_differentiable(x)) if propto else None
+        keep = self.kept_terms(zip(self.arguments, args, strict=True), propto)
         return self.unless_impossible(args, self.operation(*args, keep=keep))
+
+    @staticmethod
+    def kept_terms(operands: Iterable[tuple[str, Operand]], propto: Propto) -> KeptTerms | None:
+        """The arguments whose terms are kept, of names and operands."""
+        if not propto:
+            return None
+        active = frozenset(name for name, x in operands if is_differentiable(x))
+        return active if propto is True else active | propto
 
     def unless_impossible(self, args: Sequence[Operand], result: Result) -> Result:
         """The result for these arguments, unless they are refused by `refuse_data`: then the entry

@@ -40,7 +40,7 @@ from varmat.functions.special.logistic_functions import expit
 from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.build.symbol import is_symbol, refuse
 from varmat.programs.kernels.counts import log_factorials
-from varmat.typing import Adjoint, Function, Operand, Plain, Result, Settings
+from varmat.typing import Adjoint, Function, Operand, Plain, Propto, Result, Settings
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 
@@ -79,7 +79,7 @@ class Glm(Density):
         self.with_sparse = SparseGlm(self, value, early)
 
     @typed
-    def __call__(self, *args: Operand, propto: bool = False, **named: Operand) -> Result:
+    def __call__(self, *args: Operand, propto: Propto = False, **named: Operand) -> Result:
         """The operation does the same for all kinds of arguments; floats, arrays and variables have
         a shorter way.
         """
@@ -114,7 +114,7 @@ class Glm(Density):
         top.append((self.operation.rule, result, operands, {"keep": None, "sums": sums}))
         return result
 
-    def _with_other_kinds(self, args: Sequence[Operand], propto: bool, named: Operand) -> Result:
+    def _with_other_kinds(self, args: Sequence[Operand], propto: Propto, named: Operand) -> Result:
         if any(map(is_scipy_sparse, (*args[1:2], *named.values()))):
             return call_with_sparse(self, args, propto, named)
         return super().__call__(*args, propto=propto, **named)

@@ -30,7 +30,7 @@ from varmat.programs.kernels.counts import (
     log_rising_factorials,
     tally,
 )
-from varmat.typing import Operand, Plain, Result, Setting
+from varmat.typing import Operand, Plain, Propto, Result, Setting
 
 __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
 
@@ -120,7 +120,7 @@ class Trials(Glm):
         )
 
     @typed
-    def __call__(self, *args: Operand, propto: bool = False, **named: Operand) -> Result:
+    def __call__(self, *args: Operand, propto: Propto = False, **named: Operand) -> Result:
         if named and len(args) + len(named) == 5:
             args, named = self.__signature__.bind(*args, **named).args, {}
         if len(args) != 5:

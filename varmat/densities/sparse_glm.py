@@ -17,7 +17,7 @@ from varmat.core.domains import Domain
 from varmat.core.operation import Operation, is_differentiable
 from varmat.functions.sparse.products import checked_matrix
 from varmat.functions.sparse.variable import as_sparse
-from varmat.typing import Adjoint, Function, Operand, Result
+from varmat.typing import Adjoint, Function, Operand, Propto, Result
 
 if TYPE_CHECKING:
     from varmat.densities.density import KeptTerms
@@ -78,7 +78,7 @@ class SparseGlm(Operation):
         return of_y, *others
 
 
-def call_with_sparse(model: Glm, args: Sequence[Operand], propto: bool, named: Operand) -> Result:
+def call_with_sparse(model: Glm, args: Sequence[Operand], propto: Propto, named: Operand) -> Result:
     """Call a model whose second argument is sparse."""
     y, x, *others = model.__signature__.bind(*args, **named).args
     x = checked_matrix(model.name, "X", x)
@@ -90,7 +90,7 @@ def call_with_sparse(model: Glm, args: Sequence[Operand], propto: bool, named: O
     for name in model.discrete:
         if is_differentiable(values[name]):
             model.refuse_variable(name)
-    keep = frozenset(name for name, v in values.items() if is_differentiable(v)) if propto else None
+    keep = model.kept_terms(values.items(), propto)
     return model.with_sparse(*values.values(), matrix=x, keep=keep)
 
 

@@ -39,7 +39,7 @@ import numpy as np
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import plain
 from varmat.core.domains import Domain
-from varmat.core.operation import OPERATIONS, Operation, is_differentiable
+from varmat.core.operation import OPERATIONS, Operation
 from varmat.core.tape import join
 from varmat.core.variables import Var, VarMat, new
 from varmat.densities.density import (
@@ -60,7 +60,7 @@ from varmat.densities.traced import Outline, traced
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.ir.program import ElsewhereError, Value
 from varmat.programs.run.emit import function_of_program
-from varmat.typing import Function, Operand, Result, Setting, Shape
+from varmat.typing import Function, Operand, Propto, Result, Setting, Shape
 
 Use = int | tuple[int, KeptTerms]
 # A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
@@ -239,14 +239,16 @@ class Univariate(Density, Operation):
 
     @typed
     def __call__(
-        self, *args: Operand, propto: bool = False, keep: KeptTerms | None = None, **named: Operand
+        self,
+        *args: Operand,
+        propto: Propto = False,
+        keep: KeptTerms | None = None,
+        **named: Operand,
     ) -> Result:
         if named or len(args) != self.arity:
             args, _ = self._bind(args, named)
         if propto:
-            keep = frozenset(
-                name for name, x in zip(self.operands, args, strict=True) if is_differentiable(x)
-            )
+            keep = self.kept_terms(zip(self.operands, args, strict=True), propto)
         tape = shape = None
         values, active = [], []
         use = 1

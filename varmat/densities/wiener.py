@@ -20,7 +20,7 @@ from varmat.densities.univariate import LogDensity, Univariate
 from varmat.functions.arrays.exponentials import logsumexp
 from varmat.functions.checks import check_values, outside
 from varmat.functions.special.quadrature import gauss
-from varmat.typing import Operand, Result
+from varmat.typing import Operand, Propto, Result
 
 __all__ = ["wiener_lpdf"]
 
@@ -278,14 +278,14 @@ class Wiener(Density):
         self.takes(with_variabilities(ARGUMENTS))
 
     @typed
-    def __call__(self, *args: Any, propto: bool = False, **named: Any) -> Any:
+    def __call__(self, *args: Any, propto: Propto = False, **named: Any) -> Any:
         values = bound(_NAME, self.__signature__, args, named)[: len(self.arguments)]
         if values[6] is None and values[7] is None:
             row = wiener if values[5] is None else wiener_of_drifts
             return row(*values[: len(row.arguments)], propto=propto)
         values[5:] = [0.0 if x is None else x for x in values[5:]]
         result = _averaged(*values)
-        return 0.0 if propto and not any(map(is_differentiable, values)) else result
+        return 0.0 if propto is True and not any(map(is_differentiable, values)) else result
 
 
 wiener_lpdf = Wiener()

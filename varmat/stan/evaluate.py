@@ -6,7 +6,6 @@ See `varmat.stan.translate` for how names are resolved.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from varmat.stan.running import (
     StanEvaluated,
     group_alike,
     in_sequence,
+    proportional,
 )
 from varmat.stan.translate import Expressions
 from varmat.stan.types import ArrayType, Tuple, Type
@@ -119,6 +119,7 @@ class Translator(Expressions):
         self._matvars_by_function = matvars or {}
         own = self._matvars_by_function.get(function, set())
         super().__init__(routines, written, function.result if function else None, own)
+        self.in_block = function is None
         self.loops: list[tuple[s.For, BoundError | None]] = []
         self.scanned: list[s.For] = []
 
@@ -304,7 +305,8 @@ class Translator(Expressions):
             density = _applied(lambda run, *values: routine(run, values), arguments)
         else:
             arguments = [*map(self.expression, whole)]
-            function = functions.proportional(d.function, tuple(e.type for e in whole))
+            function = functions.implementation(d.function, tuple(e.type for e in whole))
+            function = proportional(function, self.of_variables(whole))
             density = _applied(function, arguments)
         if d.lower is not None or d.upper is not None:
             density = self._truncated(d, arguments)
@@ -408,37 +410,26 @@ class Translator(Expressions):
             except BoundError as error:
                 together = None
                 self.loops.append((w, error))
-            scanned: Executed | None = None
-            if together is None:
-                with suppress(BoundError):
-                    scanned = Recurrence.of_loop(self, w, count).scanned(w)
-                    self.scanned.append(w)
+            as_scan = None if together else self._as_scan(w, body, place, count)
 
         is_apart = are_apart(w)
 
-        def passes(f: Frame) -> Iterator[None]:
+        def passes(f: Frame, first: int, last: int) -> Iterator[None]:
             tape, starts = current_tape(), list[int]()
-            for i in range(lower(f), upper(f) + 1):
+            for f[place] in range(first, last + 1):
                 starts.append(len(tape))
-                f[place] = i
                 yield
             if is_apart and len(starts) > FEW:
                 group_alike(tape, starts)
 
-        unwatched = self.loop(body, passes)
-
         def by_pass(f: Frame) -> Any:
-            nonlocal scanned
             first, last = lower(f), upper(f)
-            if scanned is not None and last - first >= FEW and current_tape().watch is not None:
-                f[place], f[count] = np.arange(first, last + 1), last - first + 1
-                if attempted(scanned, f):
-                    return None
-                scanned = None
+            start = as_scan(f, first, last) if as_scan else first
+            if start is None:
+                return None
+            run = self.loop(body, lambda f: passes(f, start, last))
             watch = f[0].watch
-            if watch is None:
-                return unwatched(f)
-            return watch(w, max(last - first + 1, 0), lambda: unwatched(f))
+            return watch(w, max(last - first + 1, 0), lambda: run(f)) if watch else run(f)
 
         if together is None:
             return by_pass
@@ -449,6 +440,34 @@ class Translator(Expressions):
                 return by_pass(f)
             f[place], f[count] = np.arange(first, last + 1), last - first + 1
             return None if together(f) else by_pass(f)
+
+        return run
+
+    def _as_scan(
+        self, w: s.For, body: Executed, place: int, count: int
+    ) -> Callable[[Frame, int, int], int | None] | None:
+        """The function that records a loop as one scan, where it can be.
+
+        It returns the first value of the loop's variable for which the body has not been run.
+        """
+        try:
+            recurrence = Recurrence.of_loop(self, w, count)
+            scanned = recurrence.scanned(w)
+        except BoundError:
+            return None
+        self.scanned.append(w)
+        is_scan, lags = True, recurrence.most_lags
+
+        def run(f: Frame, first: int, last: int) -> int | None:
+            nonlocal is_scan
+            start = first + lags
+            if not is_scan or last - start < FEW or current_tape().watch is None:
+                return first
+            for f[place] in range(first, start):
+                body(f)
+            f[place], f[count] = np.arange(start, last + 1), last - start + 1
+            is_scan = attempted(scanned, f)
+            return None if is_scan else start
 
         return run
 

@@ -8,7 +8,7 @@ those that take functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import probability
 from varmat.stan import operators, transforms, types
+from varmat.stan.running import proportional
 from varmat.stan.types import ArrayType, Tuple, Type
 from varmat.stan.values import (
     MATRICES,
@@ -67,12 +68,14 @@ class Passed:
         return self._call(self._run, arguments)
 
 
-def library(name: str, kinds: Kinds, result: Type | None) -> Callable[..., StanValue]:
+def library(
+    name: str, kinds: Kinds, result: Type | None, kept: Sequence[bool] = ()
+) -> Callable[..., StanValue]:
     """The library function of a name for arguments of these types: it takes the run and them."""
     if name.endswith("_rng"):
         function = _generator(implementation(name, kinds))
     elif name.endswith(("_lupdf", "_lupmf")):
-        return proportional(name.replace("_lup", "_lp"), kinds)
+        return proportional(implementation(name.replace("_lup", "_lp"), kinds), kept)
     elif name.endswith("_jacobian"):
         return _with_jacobian(name)
     else:
@@ -137,16 +140,6 @@ def acts_by_element(name: str) -> bool:
         or name in ("log_sum_exp", "pow")
         or isinstance(getattr(vm, name, None), Elementwise)
     )
-
-
-def proportional(name: str, kinds: Kinds) -> Callable[..., StanValue]:
-    """A density that drops constants if the run does."""
-    density = implementation(name, kinds)
-
-    def call(run: Evaluation, *arguments: StanValue) -> StanValue:
-        return density(*arguments, propto=run.propto)
-
-    return call
 
 
 def truncated(name: str) -> Callable[..., StanValue]:

@@ -18,6 +18,7 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.densities.univariate import Univariate
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
+from varmat.stan.running import dropping
 from varmat.stan.types import ArrayType
 from varmat.stan.values import (
     MATRICES,
@@ -34,6 +35,7 @@ from varmat.stan.values import (
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Translator
     from varmat.stan.running import Evaluation, Frame, StanEvaluated
+    from varmat.typing import Propto
 
 __all__: list[str] = []
 
@@ -146,10 +148,11 @@ class LaneExpressions(ABC):
         """The function of an expression: an array with the lanes in front if it varies."""
         if not self.varies(e):
             return self._translator.expression(e)
-        make = _EXPRESSIONS.get(type(e))
-        if make is None or (e.type not in SCALARS and e.type not in _ROWS_OF_DATA):
+        name = _EXPRESSIONS.get(type(e))
+        if name is None or (e.type not in SCALARS and e.type not in _ROWS_OF_DATA):
             raise BoundError(f"a {e.type} differs between passes", e.at)
-        return make(self, e)
+        made: StanEvaluated = getattr(self, name)(e)
+        return made
 
     def promoted(self, e: s.Expression, kind: types.Type) -> StanEvaluated:
         evaluate, promote = self.expression(e), promotion(e.type, kind)
@@ -265,10 +268,13 @@ class LaneExpressions(ABC):
         kinds = tuple(each.type for each in e.arguments)
         if e.name.endswith(DENSITIES):
             density = elementwise_density(e.name.replace("_lup", "_lp"), e.at).pointwise
-            drops, rows = "_lup" in e.name, any(kind not in SCALARS for kind in kinds)
+            rows = any(kind not in SCALARS for kind in kinds)
+            propto: Propto = False
+            if "_lup" in e.name:
+                propto = dropping(density, self._translator.of_variables(e.arguments))
 
             def terms(run: Evaluation, *xs: StanValue) -> StanValue:
-                found = density(*xs, propto=drops and run.propto)
+                found = density(*xs, propto=run.propto and propto)
                 return np.sum(found, -1) if rows else found
 
             return terms
@@ -391,11 +397,12 @@ _ARITHMETIC: dict[str, Callable[[StanValue, StanValue], StanValue]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, ".*": np.multiply, "/": np.divide,
     "./": np.divide, "^": operators.powers, ".^": operators.powers,
 }  # fmt: skip
-_EXPRESSIONS: dict[type, Callable[[LaneExpressions, Any], StanEvaluated]] = {
-    s.VariableName: LaneExpressions.variable,
-    s.Unary: LaneExpressions.unary,
-    s.Binary: LaneExpressions.binary,
-    s.Indexed: LaneExpressions.index,
-    s.Call: LaneExpressions.call,
-    s.Conditional: LaneExpressions.choice,
+# The names of methods.
+_EXPRESSIONS = {
+    s.VariableName: "variable",
+    s.Unary: "unary",
+    s.Binary: "binary",
+    s.Indexed: "index",
+    s.Call: "call",
+    s.Conditional: "choice",
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from varmat.stan.lane_expressions import (
     repeated,
     selected,
 )
-from varmat.stan.running import in_sequence
+from varmat.stan.running import dropping, in_sequence
 from varmat.stan.values import SCALARS, StanValue, owned, put, receiving
 
 if TYPE_CHECKING:
@@ -186,11 +186,12 @@ class Lanes(LaneExpressions):
         return run
 
     def statement(self, statement: s.Statement) -> Executed:
-        make = _STATEMENTS.get(type(statement))
-        if make is None:
+        name = _STATEMENTS.get(type(statement))
+        if name is None:
             kind = type(statement).__name__.lower()
             raise BoundError(f"a statement of the kind {kind!r} is run pass by pass", statement.at)
-        return make(self, statement)
+        made: Executed = getattr(self, name)(statement)
+        return made
 
     def declaration(self, d: s.Declaration) -> Executed:
         kind = d.declared.unsized
@@ -280,9 +281,10 @@ class Lanes(LaneExpressions):
             density, arguments = getattr(vm, name), [*map(self.expression, whole)]
         else:
             density, arguments = elementwise_density(name, at), self.alike(whole)
+        dropped = drops and dropping(density, self._translator.of_variables(whole))
 
         def summed(f: Frame) -> StanValue:
-            given, propto = [x(f) for x in arguments], drops and f[0].propto
+            given, propto = [x(f) for x in arguments], f[0].propto and dropped
             if f[self._mask] is None:
                 return density(*given, propto=propto)
             terms = density.pointwise(*given, propto=propto)
@@ -343,12 +345,16 @@ class Lanes(LaneExpressions):
         body, otherwise = (self.block(s.Braces(i.at, each)) for each in (i.body, i.otherwise))
         return lambda f: body(f) if condition(f) else otherwise(f)
 
+    def slot(self, name: str) -> int:
+        """Where what a pass assigns to a variable lies."""
+        return self._translator.place(name)[0]
+
     def _by_mask(self, i: s.If) -> Executed:
         """Branches that differ between passes: each is run for its lanes."""
         if not i.condition.data:
             self._check_maskable(i)
         assigned = (assigned_in([i.body, i.otherwise]) & self._own) - declared_in(i)
-        slots = [self._translator.place(name)[0] for name in assigned]
+        slots = [self.slot(name) for name in assigned]
         branches = self.branches(i.condition)
         bodies = [self.block(s.Braces(i.at, each)) for each in (i.body, i.otherwise)]
 
@@ -445,12 +451,13 @@ def _sizes(d: s.Declaration) -> list[s.Expression]:
 
 # How the names of functions end that do more than to return a value.
 WITH_STATE = ("_lp", "_rng", "_jacobian")
-_STATEMENTS: dict[type, Callable[[Lanes, Any], Executed]] = {
-    s.Declaration: Lanes.declaration,
-    s.Assignment: Lanes.assignment,
-    s.Tilde: Lanes.distribution,
-    s.TargetIncrement: Lanes.increment,
-    s.Braces: Lanes.block,
-    s.For: Lanes.loop,
-    s.If: Lanes.conditional,
+# The names of methods.
+_STATEMENTS = {
+    s.Declaration: "declaration",
+    s.Assignment: "assignment",
+    s.Tilde: "distribution",
+    s.TargetIncrement: "increment",
+    s.Braces: "block",
+    s.For: "loop",
+    s.If: "conditional",
 }

@@ -136,8 +136,7 @@ class Program:
         Returns
         -------
         Representation
-            Prints as a table. The dict ``variables`` has `form` and `reason` for each name, the
-            list ``loops`` a line for each loop.
+            Prints as a table; `variables` has `form` and `reason` of each, `loops` a line each.
 
         Raises
         ------
@@ -163,6 +162,7 @@ class Program:
         x  matvar  the loop of line 7 takes its elements; 1 conversions outside of loops
         line 7: for (t in 2:T) x[t] = a * x[t - 1] + e[t];
           pass by pass: a pass reads `x`, to which others assign (line 7)
+          recorded: one loop, whose body is written once
         """
         return forms.representation(self.tree, forced)
 

@@ -15,13 +15,22 @@ import numpy as np
 
 import varmat as vm
 from varmat.core.errors import DomainError, refusals
+from varmat.core.matvar import to_varmat
 from varmat.core.operation import is_differentiable
 from varmat.core.tape import current_tape
 from varmat.interrupts import from_signal
 from varmat.stan import syntax as s
 from varmat.stan import types
-from varmat.stan.lane_expressions import DENSITIES, STACKED, BoundError, elementwise_density
-from varmat.stan.lanes import WITH_STATE, Lanes, assigned_in, declared_in
+from varmat.stan.lane_expressions import (
+    DENSITIES,
+    OF_ONE_AXIS,
+    STACKED,
+    BoundError,
+    elementwise_density,
+)
+from varmat.stan.lanes import WITH_STATE, Lanes, declared_in
+from varmat.stan.running import dropping
+from varmat.stan.values import put, receiving
 
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Translator
@@ -35,34 +44,52 @@ class Recurrence(Lanes):
     """Translates the body of a loop for one iteration, with one lane."""
 
     def __init__(
-        self, translator: Translator, loop: s.For, count: int, carried: Collection[str]
+        self,
+        translator: Translator,
+        loop: s.For,
+        count: int,
+        carried: Collection[str],
+        filled: Collection[str],
     ) -> None:
-        super().__init__(translator, loop, count, {loop.name, *carried})
-        self._carried = sorted(carried)
+        super().__init__(translator, loop, count, {loop.name, *carried, *filled})
+        self._carried, self._index = sorted(carried), loop.name
+        # Arrays whose elements are filled, one in each iteration: the places of the element, and of
+        # the elements before it that are read.
+        self._filled = {
+            name: (
+                translator.declare(f" element {name}", types.REAL),
+                translator.declare(f" before {name}", types.VECTOR),
+            )
+            for name in sorted(filled)
+        }
+        self._slots |= {place for places in self._filled.values() for place in places}
+        self.most_lags = 0
         inner = {each.name for each in s.walk(loop.body) if isinstance(each, s.For)}
-        self._inside = declared_in(loop.body) | {*carried} | inner
-        self._own |= {*carried}
+        self._inside = declared_in(loop.body) | {*carried, *filled} | inner
+        self._own |= {*carried, *filled}
         self._of_all = Lanes(translator, loop, count, {loop.name})
         # By the text of an expression: the place of its row, and its values in all iterations.
         self._rows: dict[str, tuple[int, StanEvaluated]] = {}
         # Whether a condition is translated, in which integers may be those of rows.
         self._is_condition = False
-        # The variables that depend on parameters in a run.
-        self._active: set[str] = set()
 
     @classmethod
     def of_loop(cls, translator: Translator, loop: s.For, count: int) -> Self:
-        own, carried = declared_in(loop.body), set[str]()
+        own, carried, filled = declared_in(loop.body), set[str](), set[str]()
         for each in s.walk(loop.body):
             if isinstance(each, s.Call) and (
                 each.name == "target" or each.name.endswith(WITH_STATE)
             ):
                 raise BoundError(f"`{each.name}` does more than to return a value", each.at)
-            if isinstance(each, s.Assignment) and s.root(each.target) not in own:
-                if not isinstance(each.target, s.VariableName) or each.target.type != types.REAL:
-                    raise BoundError(f"an iteration hands on `{s.root(each.target)}`", each.at)
-                carried.add(each.target.name)
-        return cls(translator, loop, count, carried)
+            if isinstance(each, s.Assignment) and (name := s.root(each.target)) not in own:
+                is_number = each.target.type == types.REAL
+                if is_number and isinstance(each.target, s.VariableName):
+                    carried.add(name)
+                elif is_number and translator.place(name)[1] in OF_ONE_AXIS:
+                    filled.add(name)
+                else:
+                    raise BoundError(f"an iteration hands on `{name}`", each.at)
+        return cls(translator, loop, count, carried, filled)
 
     # --- expressions ---
 
@@ -76,6 +103,32 @@ class Recurrence(Lanes):
             self._rows[repr(e)] = place, self._of_all.expression(e)
         place, _ = self._rows[repr(e)]
         return lambda f: f[place]
+
+    def _lag(self, e: s.Expression | s.Range) -> int:
+        """How many elements before that of the iteration an index is."""
+        if isinstance(e, s.VariableName) and e.name == self._index:
+            return 0
+        if isinstance(e, s.Binary) and e.operator == "-" and isinstance(e.right, s.Number):
+            steps = e.right.value
+            if isinstance(steps, int):
+                return self._lag(e.left) + steps
+        raise BoundError("an iteration reads an element that is not so many before its own", e.at)
+
+    def variable(self, e: s.VariableName) -> StanEvaluated:
+        if e.name in self._filled:
+            raise BoundError(f"an iteration reads `{e.name}` as a whole", e.at)
+        return super().variable(e)
+
+    def index(self, e: s.Indexed) -> StanEvaluated:
+        if not isinstance(e.base, s.VariableName) or e.base.name not in self._filled:
+            return super().index(e)
+        element, before = self._filled[e.base.name]
+        lag = self._lag(e.indices[0])
+        self.most_lags = max(self.most_lags, lag)
+        return (lambda f: f[before][:, -lag]) if lag else lambda f: f[element]
+
+    def slot(self, name: str) -> int:
+        return self._filled[name][0] if name in self._filled else super().slot(name)
 
     def branches(self, e: s.Expression) -> Callable[[Frame], Iterator[tuple[StanValue, Frame]]]:
         before, self._is_condition = self._is_condition, True
@@ -96,6 +149,21 @@ class Recurrence(Lanes):
             raise BoundError(f"each iteration has an integer `{d.name}`", d.at)
         return super().declaration(d)
 
+    def assignment(self, a: s.Assignment) -> Executed:
+        name = s.root(a.target)
+        if name not in self._filled:
+            return super().assignment(a)
+        if not isinstance(a.target, s.Indexed) or self._lag(a.target.indices[0]):
+            raise BoundError(f"an iteration assigns to another element of `{name}`", a.at)
+        combined = s.Binary(a.at, a.operator, a.target, a.value) if a.operator else a.value
+        combined.type = types.REAL
+        value, place = self.full(combined, types.REAL), self.slot(name)
+
+        def run(f: Frame) -> None:
+            f[place] = value(f)
+
+        return run
+
     def distribution(self, d: s.Tilde) -> Executed:
         if d.definition is not None or d.lower is not None or d.upper is not None:
             raise BoundError("which terms of a density are dropped depends on the call", d.at)
@@ -110,12 +178,15 @@ class Recurrence(Lanes):
         pairs = [*zip(density.operands, whole, strict=True)]
         if any(each in density.discrete and self.varies(e) for each, e in pairs):
             raise BoundError("a count of a row is a real number in the recording", at)
+        if drops and not self._translator.in_block:
+            raise BoundError("which terms of a density are dropped depends on the call", at)
+        kept = dropping(density, self._translator.of_variables(whole))
+        keep = frozenset[str]() if kept is True else kept
 
         def summed(f: Frame) -> StanValue:
-            # Rows are variables of the body, also those of data.
-            names = {each for each, e in pairs if self._active & {*s.names_in(e)}}
-            keep = frozenset(names) if drops and f[0].propto else None
-            terms = density.pointwise.operation(*[x(f) for x in arguments], keep=keep)
+            terms = density.pointwise.operation(
+                *[x(f) for x in arguments], keep=keep if drops and f[0].propto else None
+            )
             return self._counted(f, np.sum(terms, -1) if np.ndim(terms) > 1 else terms)
 
         return summed
@@ -123,45 +194,70 @@ class Recurrence(Lanes):
     # --- the loop ---
 
     def scanned(self, loop: s.For) -> Executed:
-        """The function of the loop, for recordings."""
+        """The function of the loop, for recordings, from the iteration on from which all elements
+        are there that are read.
+        """
         body, count = self.block(loop), self._count
         carried = [self._translator.place(name)[0] for name in self._carried]
+        arrays = [self._translator.place(name)[0] for name in self._filled]
+        index, _ = self._translator.place(loop.name)
         outside = dict[str, int]()
         for name in {*s.names_in(loop.body)} - self._inside - {loop.name}:
             with suppress(KeyError):  # a function
                 outside[name] = self._translator.place(name)[0]
 
         def run(f: Frame) -> None:
-            rows = [place for place, _ in self._rows.values()]
+            lags, start = self.most_lags, int(f[index][0]) - 1
+            own = slice(start, start + f[count])
             columns = [value(f) for _, value in self._rows.values()]
-            columns = [x if is_differentiable(x) else np.asarray(x, float) for x in columns]
+            columns += [f[array][own] for array in arrays]
+            columns = [
+                to_varmat(x) if is_differentiable(x) else np.asarray(x, float) for x in columns
+            ]
             shared = {name: at for name, at in outside.items() if is_differentiable(f[at])}
-            first = dict(zip(self._carried, (f[place] for place in carried), strict=True))
-            self._active = _depending(
-                loop, {*shared, *(name for name, x in first.items() if is_differentiable(x))}
-            )
-
-            def step(carry: Any, row: Any, *given: Any) -> tuple[Any, StanValue]:
-                inner = f.copy()
-                inner[count] = 1
-                for place, x in zip((*carried, *rows), (*carry, *row), strict=True):
-                    inner[place] = np.reshape(x, (1, *np.shape(x)))
-                for place, x in zip(shared.values(), given, strict=True):
-                    inner[place] = x
-                before, f[0].terms = f[0].terms, [0.0]
-                try:
-                    body(inner)
-                    return tuple(np.reshape(inner[place], ()) for place in carried), f[0].target()
-                finally:
-                    f[0].terms = before
-
-            given = [f[at] for at in shared.values()]
-            last, terms = vm.scan(step, tuple(first.values()), tuple(columns), *given)
-            for place, x in zip(carried, last, strict=True):
+            first = [f[place] for place in carried]
+            if lags:
+                first += [to_varmat(f[array])[start - lags : start] for array in arrays]
+            step = self._step(f, body, carried, [*shared.values()])
+            others = [f[at] for at in shared.values()]
+            last, (totals, *made) = vm.scan(step, tuple(first), tuple(columns), *others)
+            for place, x in zip(carried, last, strict=False):
                 f[place] = x
-            f[0].terms.append(np.sum(terms))
+            for array, x in zip(arrays, made, strict=True):
+                f[array] = receiving(f[array], x, False)
+                put(f[array], own, x)
+            f[0].terms.append(np.sum(totals))
 
         return run
+
+    def _step(
+        self, f: Frame, body: Executed, carried: list[int], shared: list[int]
+    ) -> Callable[..., tuple[tuple[StanValue, ...], tuple[StanValue, ...]]]:
+        """The function of one iteration: what it hands on; its term of the target, and elements."""
+        elements = [element for element, _ in self._filled.values()]
+        windows = [before for _, before in self._filled.values()] if self.most_lags else []
+        given = [*carried, *windows, *(place for place, _ in self._rows.values()), *elements]
+
+        def step(carry: Any, row: Any, *others: Any) -> Any:
+            inner = f.copy()
+            inner[self._count] = 1
+            for place, x in zip(given, (*carry, *row), strict=True):
+                inner[place] = np.reshape(x, (1, *np.shape(x)))
+            for place, x in zip(shared, others, strict=True):
+                inner[place] = x
+            terms, f[0].terms = f[0].terms, [0.0]
+            try:
+                body(inner)
+                total = f[0].target()
+            finally:
+                f[0].terms = terms
+            after = [np.reshape(inner[place], ()) for place in carried]
+            made = [np.reshape(inner[element], ()) for element in elements]
+            for before, x in zip(windows, made, strict=False):
+                after.append(np.concatenate([inner[before][0], np.reshape(x, (1,))])[1:])
+            return tuple(after), (total, *made)
+
+        return step
 
 
 def attempted(scanned: Executed, f: Frame) -> bool:
@@ -180,20 +276,3 @@ def attempted(scanned: Executed, f: Frame) -> bool:
         refusals.of_looks = looks
         return False
     return True
-
-
-def _depending(loop: s.For, active: set[str]) -> set[str]:
-    """Variables that depend on some others, by what the body of a loop assigns."""
-    before = -1
-    while before != len(active):
-        before = len(active)
-        for each in s.walk(loop.body):
-            if isinstance(each, s.Declaration) and active & {*s.names_in(each.value)}:
-                active.add(each.name)
-            elif isinstance(each, s.Assignment) and active & {
-                *s.names_in([each.target, each.value])
-            }:
-                active.add(s.root(each.target))
-            elif isinstance(each, s.If) and active & {*s.names_in(each.condition)}:
-                active |= assigned_in([each.body, each.otherwise])
-    return active

@@ -177,11 +177,10 @@ def _loops(
             inside.update(map(id, s.walk(loop.body)))
             yield f"line {loop.at.line}: {line}\n  all passes at once"
         else:
-            if any(each is loop for each in translator.scanned):
+            more = f"\n  {recorded[id(loop)]}" if id(loop) in recorded else ""
+            if not more and loop in translator.scanned:
                 inside.update(map(id, s.walk(loop.body)))
                 more = "\n  recorded: one loop, whose body is written once"
-            else:
-                more = f"\n  {recorded[id(loop)]}" if id(loop) in recorded else ""
             at = error.at.line
             yield f"line {loop.at.line}: {line}\n  pass by pass: {error} (line {at}){more}"
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Sequence
-from itertools import chain, pairwise
+from itertools import chain, compress, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.stan.syntax import For, Position
 from varmat.stan.values import StanValue
-from varmat.typing import Entry
+from varmat.typing import Entry, Propto
 
 if TYPE_CHECKING:
     from varmat.core.tape import Tape
@@ -58,6 +59,23 @@ class Evaluation:
 
 class FatalError(RuntimeError):
     """Raised by `fatal_error`: the program ends, also while sampling."""
+
+
+def dropping(density: Callable[..., StanValue], kept: Sequence[bool]) -> Propto:
+    """What `propto` is where terms are dropped, but not those of some of the arguments."""
+    return frozenset(compress(inspect.signature(density).parameters, kept)) or True
+
+
+def proportional(
+    density: Callable[..., StanValue], kept: Sequence[bool]
+) -> Callable[..., StanValue]:
+    """A density that drops constants if the run does."""
+    propto = dropping(density, kept)
+
+    def call(run: Evaluation, *arguments: StanValue) -> StanValue:
+        return density(*arguments, propto=run.propto and propto)
+
+    return call
 
 
 def in_sequence(steps: Sequence[tuple[Executed, Position]]) -> Executed:

@@ -56,9 +56,17 @@ class Expressions(ABC):
         matvars: Collection[str] = (),
     ) -> None:
         self._routines, self._written, self._result = routines, written, result
-        self.matvars = matvars
+        self.matvars, self.in_block = matvars, True
         self._scopes: list[dict[str, tuple[int, Type]]] = [{}]
         self.size = 1
+
+    def of_variables(self, arguments: Sequence[s.Expression]) -> list[bool]:
+        """Which arguments of a density are variables for Stan, whatever their values are in a run:
+        else its terms would differ between branches. Calls of a function may differ in that.
+        """
+        return [
+            self.in_block and not e.data and types.innermost(e.type) != types.INT for e in arguments
+        ]
 
     # --- names ---
 
@@ -230,7 +238,9 @@ class Expressions(ABC):
         if e.definition is not None:
             return self._call_of_routine(e, e.definition)
         arguments = [self.expression(each) for each in e.arguments]
-        function = functions.library(e.name, tuple(each.type for each in e.arguments), e.type)
+        function = functions.library(
+            e.name, tuple(each.type for each in e.arguments), e.type, self.of_variables(e.arguments)
+        )
         if len(arguments) == 1:
             (only,) = arguments
             return lambda f: function(f[0], only(f))
