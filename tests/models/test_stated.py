@@ -205,6 +205,23 @@ def test_priors_are_restricted_to_the_set():
     assert found["p"].shape == (1, 50, 5, 2)
 
 
+@pytest.mark.parametrize(
+    "observed",
+    [
+        lambda c: dist.Normal(1.0 if c > 0 else 2.0, 1.0),
+        lambda c: dist.Normal(0.0, 1.0) if c > 0 else dist.Cauchy(0.0, 1.0),
+        lambda c: dist.Normal(c, 1.0) if c > 0 else dist.StudentT(3.0, c, 2.0),
+    ],
+)
+def test_statements_that_branch_on_parameters_keep_all_terms(observed):
+    y = np.random.default_rng(0).normal(size=20)
+    model = vm.Model(c=vm.real(prior=dist.Normal(0, 1)), y=vm.observed(y, observed))
+    for c in (-1.0, -0.2, 0.3, 1.2):
+        expected = observed(c).lpdf(y) - 0.5 * c**2
+        np.testing.assert_allclose(model.log_density([c]), expected, rtol=1e-14)
+        np.testing.assert_allclose(model.log_density_gradient([c])[0], expected, rtol=1e-13)
+
+
 def test_functions_terms_and_named_values_mix():
     model = vm.Model(
         lambda mu, size: -0.5 * mu**2 * size,

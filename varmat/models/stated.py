@@ -182,10 +182,13 @@ class Stated:
         return (type(made), *[getattr(x, "shape", type(x)) for x in made.parameters.values()])
 
     def log_density(self, values: dict[str, Operand], y: Operand, propto: bool) -> Result:
-        """The log density of observations or of a parameter."""
+        """The log density of observations or of a parameter.
+
+        A function may choose by parameters what it makes, so all terms count.
+        """
         distribution = self.at(values)
         try:
-            return distribution.lpdf(y, propto=propto)
+            return distribution.lpdf(y, propto=propto and self.function is None)
         except DataError as error:
             raise DataError(f"Model: {self.title}: {error}") from None
 
