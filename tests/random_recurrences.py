@@ -67,13 +67,7 @@ class Generator:
     """Writes one model: `text`, `data`, and `log_density` of the parameters by name."""
 
     def __init__(self, seed: int) -> None:
-        self._rng = rng = np.random.default_rng(seed)
-        self.n, self.lags = int(rng.integers(48, 72)), int(rng.integers(1, 4))
-        n = self.n
-        self.data: Env = {
-            "n": n, "m": self.lags, "y": rng.normal(size=n), "x": rng.normal(size=(n, 2)),
-            "w": np.exp(rng.normal(size=n)), "g": rng.integers(0, 2, n),
-        }  # fmt: skip
+        rng = self._begin(seed, 48, 72)
         self._has_states = rng.random() < 0.3
         self._arrays = ["e", "mu", "h"][: self._one_of([1, 1, 2, 2, 3])]
         # Arrays whose element of this iteration has its value; numbers of this iteration.
@@ -104,6 +98,17 @@ model {{
 """
 
     # --- the model of numbers and variables ---
+
+    def _begin(self, seed: int, least: int, most: int) -> np.random.Generator:
+        """Draw the number of iterations, the lags and the data."""
+        self._rng = rng = np.random.default_rng(seed)
+        self.n, self.lags = int(rng.integers(least, most)), int(rng.integers(1, 4))
+        n = self.n
+        self.data: Env = {
+            "n": n, "m": self.lags, "y": rng.normal(size=n), "x": rng.normal(size=(n, 2)),
+            "w": np.exp(rng.normal(size=n)), "g": rng.integers(0, 2, n),
+        }  # fmt: skip
+        return rng
 
     def sizes(self) -> dict[str, tuple[int, ...]]:
         sizes: dict[str, tuple[int, ...]] = {"s": (), "mu0": (), "b": (2,), "c": (self.lags,)}
@@ -346,13 +351,7 @@ class ScalarGenerator(Generator):
     """Writes a loop that hands numbers on, in which iterations branch on parameters and on data."""
 
     def __init__(self, seed: int) -> None:
-        self._rng = rng = np.random.default_rng(seed)
-        self.n, self.lags = int(rng.integers(6, 40)), int(rng.integers(1, 4))
-        n = self.n
-        self.data: Env = {
-            "n": n, "m": self.lags, "y": rng.normal(size=n), "x": rng.normal(size=(n, 2)),
-            "w": np.exp(rng.normal(size=n)), "g": rng.integers(0, 2, n),
-        }  # fmt: skip
+        rng = self._begin(seed, 6, 40)
         self._has_states, self._arrays, self._written = rng.random() < 0.3, [], []
         self._states = ["h0", "h1", "h2"][: self._one_of([1, 2, 2, 3])]
         self._numbers, self._carried = [*self._states], []
