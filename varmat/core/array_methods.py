@@ -37,7 +37,7 @@ def _forward_to_numpy(name: str) -> Operand:
 
 def _comparison(compare: Function, ufunc: np.ufunc) -> Function:
     def method(self: Operand, other: Operand) -> Operand:
-        if hasattr(self, "_tape") and self._tape.watch is not None:
+        if getattr(getattr(self, "_tape", None), "watch", None) is not None:
             return dispatch.constant(ufunc, (self, other), {})
         return compare(self._plain, dispatch.plain(other))
 
@@ -267,13 +267,13 @@ for _name in [
 
 def is_foreign(x: Operand) -> bool:
     """Whether `x` is of another library that may know what to do with a variable. Objects of pandas
-    are data.
+    are data, and symbols may be the values of duals.
     """
     own = (ArrayMethods, np.ndarray, np.generic, dispatch.Standing)
     return (
         hasattr(x, "__array_ufunc__")
         and not isinstance(x, own)
-        and not hasattr(x, "__pandas_priority__")
+        and not (hasattr(x, "__pandas_priority__") or hasattr(x, "apply_row"))
     )
 
 

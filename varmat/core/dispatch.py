@@ -150,7 +150,7 @@ def complex_answer(
 
 def constant(ufunc: Function, inputs: Sequence[Operand], kwargs: Settings) -> Operand:
     """A ufunc without a derivative, of plain values, unless a recording answers for it."""
-    watched = [x for x in inputs if hasattr(x, "_tape") and x._tape.watch is not None]
+    watched = [x for x in inputs if getattr(getattr(x, "_tape", None), "watch", None) is not None]
     outcome = watched[0]._tape.watch(watched[0], ufunc, inputs) if watched and not kwargs else None
     return ufunc(*plain(inputs), **kwargs) if outcome is None else outcome
 

@@ -273,7 +273,8 @@ class Elementwise:
 
     def _other(self, args: Sequence[Operand]) -> Operand:
         """Call with duals, matvars, and data of any kind."""
-        if any(map(is_foreign, args)):
+        has_dual = any(isinstance(x, Dual) for x in args)
+        if any(is_foreign(x) or (hasattr(x, "apply_row") and not has_dual) for x in args):
             return NotImplemented
         titles = (f"operand {i}" for i in range(1, 1 + len(args)))
         return call_of_kinds(self, self.ufunc, args, titles, {})

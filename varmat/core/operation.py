@@ -98,7 +98,7 @@ def is_differentiable(x: Operand) -> bool:
 
 def as_operand(x: Operand, name: str) -> Operand:
     """An argument as the rules expect it: a variable, dual, `MatVar`, float or float64 array."""
-    if isinstance(x, (ArrayMethods, MatVar)):
+    if isinstance(x, (ArrayMethods, MatVar)) or hasattr(x, "apply_row"):
         return x
     if isinstance(x, (list, tuple)) and is_differentiable(x):
         return np.stack([as_operand(item, name) for item in x])
@@ -313,7 +313,8 @@ class Operation:
         """Operands of other kinds: array-likes, matvars, duals, and symbols, of which the value is
         traced.
         """
-        if any(hasattr(x, "apply_row") for x in args):
+        has_dual = any(isinstance(x, Dual) for x in args)
+        if not has_dual and any(hasattr(x, "apply_row") for x in args):
             value = self.function(*args, **settings)
             return value.value if type(value) is Saved else value
         titles = (

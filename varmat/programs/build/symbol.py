@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import COMPARISONS
 from varmat.plain_arrays import is_basic
 from varmat.programs.build.builder import Builder
@@ -213,6 +214,8 @@ class Symbol(NDArrayOperatorsMixin):
         out: Operand = None,
         **settings: Setting,
     ) -> Operand:
+        if any(isinstance(x, ArrayMethods) for x in inputs):  # duals over symbols answer
+            return NotImplemented
         if method == "reduce" and not settings.keys() - {"axis", "keepdims", "dtype"} and not out:
             axis = inputs[1] if len(inputs) > 1 else settings.get("axis", 0)
             return reduced(inputs[0], ufunc, axis, settings.get("keepdims", False))
@@ -233,8 +236,10 @@ class Symbol(NDArrayOperatorsMixin):
         return target.become(result.value) if isinstance(target, Symbol) else refuse()
 
     def __array_function__(
-        self, function: Function, types: object, args: Sequence[Operand], kwargs: Settings
+        self, function: Function, types: Sequence[type], args: Sequence[Operand], kwargs: Settings
     ) -> Operand:
+        if any(issubclass(kind, ArrayMethods) for kind in types):  # as above
+            return NotImplemented
         from varmat.programs.build.numpy_functions import ANSWERS
 
         answer = ANSWERS.get(function)
