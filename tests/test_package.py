@@ -55,11 +55,11 @@ BELOW = {
     "numpy": {"plain_arrays", "core", "complexes", "functions", "derivatives", "scipy"},
     "models": {"core", "html", "interrupts", "programs", "functions", "derivatives", "densities",
         "distributions", "transforms", "parallel"},
-    "stan": {"core", "typing", "interrupts", "functions", "derivatives", "densities", "transforms",
-             "models"},
+    "stan": {"core", "typing", "interrupts", "programs", "functions", "derivatives", "densities",
+        "transforms", "solvers", "models"},
 }  # fmt: skip
 # The last limit counts code without blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2455, 10450
+MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2455, 11750
 
 # These modules are tables, whose rows are read one at a time.
 TABLES = ["functions/elementwise.py"]

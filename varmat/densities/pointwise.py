@@ -124,11 +124,13 @@ class Pointwise(Density):
             value = np.array(np.broadcast_to(value, shape))
         return Saved(value, outside=outside, shared=shared, short=short)
 
-    def _straight(self, *values: Operand, keep: KeptTerms | None) -> Result:
-        """Write the density into a program, whose run ends at an element that is not finite."""
+    def _straight(self, *values: Operand, keep: KeptTerms | None, moderate: bool = False) -> Result:
+        """Write the density into a program, whose run ends at an element that is not finite.
+
+        `moderate` says that all counts are, though they are no constants."""
         row, builder = self.summed, builder_of(*values)
         arguments = {name: lift(builder, x) for name, x in zip(self.arguments, values, strict=True)}
-        outline = row.outline(self._short and row.quick.fits_in(arguments))
+        outline = row.outline(self._short and (moderate or row.quick.fits_in(arguments)))
         write = Replay(outline, builder, arguments, apply_row)
 
         def symbol(result: Operand) -> Symbol:

@@ -20,6 +20,8 @@ DOUBLE, INT, INT32, BIT, BYTE = (
     ir.IntType(8),
 )
 POINTER = ir.PointerType()
+# Attributes of functions of numbers, whose calls may be moved in front of a loop.
+PURE = ("nounwind", "readnone", "speculatable", "willreturn")
 # Lines of instructions from which code is made with less care, and from which it is made in a
 # hurry: that alone takes as long as a recording.
 LARGE, HUGE = 4_000, 20_000
@@ -57,19 +59,28 @@ class Module(ir.Module):  # type: ignore[misc]  # llvmlite has no types
     ----------
     held : list
         The owners of all memory whose addresses are among the instructions.
+    has_statements : bool
+        Whether there are loops over statements, for which LLVM has all of its passes.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.held: list[object] = []
+        self.has_statements = False
 
 
-def _object_code(text: str, level: int) -> bytes:
+def _object_code(text: str, level: int, has_statements: bool) -> bytes:
     # A context of its own, because constants stay in it.
     parsed = llvm.parse_assembly(text, llvm.create_context())
     if level:
         manager, builder = _passes(level)
-        manager.run(parsed, builder)
+        if has_statements:
+            options = llvm.create_pipeline_tuning_options(speed_level=2)
+            options.loop_vectorization = options.loop_unrolling = True
+            builder = llvm.create_pass_builder(_target(level), options)
+            builder.getModulePassManager().run(parsed, builder)
+        else:
+            manager.run(parsed, builder)
     return bytes(_target(level).emit_object(parsed))
 
 
@@ -88,17 +99,18 @@ class Compiled:
         # A signal must not come between LLVM and the objects that own its memory: they would free
         # it twice, or a context before its module.
         with uninterrupted():
-            missing = self._load(text, 2 if lines < LARGE else 1 if lines < HUGE else 0)
+            level = 2 if lines < LARGE else 1 if lines < HUGE else 0
+            missing = self._load(text, level, module.has_statements)
         if missing:
             raise UnresolvedError(
                 f"the machine code calls {', '.join(missing)}, which this process does not have"
             )
 
-    def _load(self, text: str, level: int) -> list[str]:
+    def _load(self, text: str, level: int, has_statements: bool) -> list[str]:
         """Load code, unless it calls functions that are missing; return their names."""
         # No error is raised here, because its traceback would keep LLVM's objects, and the
         # collector would free them in any order.
-        code = _object_code(text, level)
+        code = _object_code(text, level, has_statements)
         # An engine that only loads code takes a tenth of the memory of one that makes it.
         target = llvm.Target.from_default_triple().create_target_machine()
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)

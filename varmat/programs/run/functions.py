@@ -19,7 +19,7 @@ from typing import Any
 from llvmlite import binding, ir
 
 from varmat.locks import Once
-from varmat.programs.run.compiler import Compiled, Module
+from varmat.programs.run.compiler import PURE, Compiled, Module
 
 __all__ = ["LANES", "PARTS", "SUPPORTED", "Functions"]
 
@@ -309,7 +309,7 @@ class Functions:
         if full not in self.module.globals and (self.width == 1 or is_far):
             self.module.held.append(_compiled(name, self.width))
             f = ir.Function(self.module, ir.FunctionType(self.kind, [self.kind] * len(x)), full)
-            f.attributes.update({"nounwind", "readnone", *(["cold"] * is_far)})
+            f.attributes.update({*PURE, *(["cold"] * is_far)})
         elif full not in self.module.globals:
             written = _written(name, self.width)
             self.module.held += written.held

@@ -1,0 +1,94 @@
+"""From statements to procedures: functions and sums that follow each other become programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from varmat.programs.build.builder import Builder
+from varmat.programs.build.symbol import Symbol, lift
+from varmat.programs.ir import statements as s
+from varmat.programs.ir.program import Value
+from varmat.programs.kernels.procedure import Line, Procedure
+
+
+def procedure(
+    inputs: Sequence[s.Storage], outputs: Sequence[s.Storage], body: Sequence[s.Statement]
+) -> Procedure:
+    """The procedure of statements; see `Procedure`."""
+    return Procedure(inputs, outputs, in_lines(body))
+
+
+def in_lines(statements: Sequence[s.Statement]) -> list[s.Statement]:
+    """Statements with functions and sums that follow each other as programs."""
+    made: list[s.Statement] = []
+    line = _Line()
+    for each in statements:
+        if not isinstance(each, (s.Compute, s.Add)):
+            made += line.ended()
+            made.append(_with_bodies(each))
+            line = _Line()
+            continue
+        if not line.takes(each):
+            made += line.ended()
+            line = _Line()
+        line.add(each)
+    return [*made, *line.ended()]
+
+
+def _with_bodies(statement: s.Statement) -> s.Statement:
+    if isinstance(statement, s.For):
+        body = in_lines(statement.body)
+        return replace(statement, body=body)
+    if isinstance(statement, s.If):
+        yes, no = in_lines(statement.yes), in_lines(statement.no)
+        return replace(statement, yes=yes, no=no)
+    if isinstance(statement, s.While):
+        condition, body = in_lines(statement.condition), in_lines(statement.body)
+        return replace(statement, condition=condition, body=body)
+    return statement
+
+
+class _Line:
+    """Functions and sums one after the other."""
+
+    def __init__(self) -> None:
+        self._builder, self._values = Builder(), dict[s.Cell, Value]()
+        self._inputs: list[s.Cell] = []
+        self._outputs: dict[s.Cell, None] = {}
+        self._sums: dict[s.Cell, list[Value]] = {}
+
+    def takes(self, x: s.Compute | s.Add) -> bool:
+        """Whether it may come after what is there: a sum is not read, and not written either."""
+        if isinstance(x, s.Add):
+            return x.out not in self._outputs and x.value not in self._sums
+        return self._sums.keys().isdisjoint((x.out, *x.arguments))
+
+    def add(self, x: s.Compute | s.Add) -> None:
+        with np.errstate(all="ignore"):
+            if isinstance(x, s.Add):
+                self._sums.setdefault(x.out, []).append(lift(self._builder, self._symbol(x.value)))
+                return
+            value = lift(self._builder, x.function.function(*map(self._symbol, x.arguments)))
+        self._values[x.out] = self._builder.number(value)
+        self._outputs[x.out] = None
+
+    def _symbol(self, x: s.Number) -> Any:
+        if not isinstance(x, s.Cell):
+            return float(x)
+        if x not in self._values:
+            self._values[x] = self._builder.argument(())
+            self._inputs.append(x)
+        value = self._values[x]
+        return float(value.data) if value.is_constant else Symbol(self._builder, value)
+
+    def ended(self) -> list[s.Statement]:
+        """The statement, if there is any."""
+        if not self._outputs and not self._sums:
+            return []
+        sums = [self._builder.add_all(terms) for terms in self._sums.values()]
+        program = self._builder.program([*(self._values[x] for x in self._outputs), *sums])
+        return [Line(program, self._inputs, [*self._outputs], [*self._sums])]

@@ -1,0 +1,345 @@
+"""Statements over numbers and arrays that are overwritten: loops and branches as they are written.
+
+A variable is a `Cell`, which holds a number, or a `Storage`, which holds an array; truth values and
+integers are numbers too. A block is a list of statements; loops and branches hold blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from varmat.programs.build.scalar_functions import ScalarFunction
+    from varmat.programs.ir.program import Shape
+
+
+class Cell:
+    """A variable that holds a number.
+
+    Attributes
+    ----------
+    is_temporary : bool
+        Whether it is assigned once in each pass, before it is read.
+    is_integer : bool
+        Whether it only holds integers, so that it is one in native code.
+    """
+
+    __slots__ = ("is_integer", "is_temporary", "name")
+
+    def __init__(self, name: str = "", is_temporary: bool = True, is_integer: bool = False) -> None:
+        self.name, self.is_temporary, self.is_integer = name, is_temporary, is_integer
+
+    def like(self, name: str, is_temporary: bool) -> Cell:
+        """Another one, for real numbers."""
+        return Cell(name, is_temporary)
+
+    def __repr__(self) -> str:
+        return self.name or f"t{id(self) % 10007}"
+
+
+class Storage:
+    """A variable that holds an array of floats.
+
+    Attributes
+    ----------
+    is_temporary : bool
+        Whether each element is assigned once after it is declared, before it is read.
+    """
+
+    __slots__ = ("is_temporary", "name", "shape")
+
+    def __init__(self, shape: Shape, name: str = "", is_temporary: bool = False) -> None:
+        self.shape, self.name, self.is_temporary = shape, name, is_temporary
+
+    def like(self, name: str, is_temporary: bool) -> Storage:
+        """Another one of the same shape."""
+        return Storage(self.shape, name, is_temporary)
+
+    def __repr__(self) -> str:
+        return f"{self.name}{list(self.shape)}"
+
+
+class Stack:
+    """Numbers that are read in the opposite order in which they were kept.
+
+    Attributes
+    ----------
+    capacity : int
+        A run ends that keeps more.
+    """
+
+    __slots__ = ("capacity",)
+
+    def __init__(self) -> None:
+        self.capacity = 0
+
+
+# Passes of a loop for which there is room on stacks, if nobody knows how many there are.
+MANY = 1 << 17
+Variable = Cell | Storage
+Number = Cell | float
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """A sum of cells, which hold integers, each times a number, and of a constant."""
+
+    terms: tuple[tuple[Cell, int], ...]
+    constant: int = 0
+
+    def plus(self, other: Affine, factor: int = 1) -> Affine:
+        """The sum with another one times a number."""
+        found = dict(self.terms)
+        for cell, n in other.terms:
+            found[cell] = found.get(cell, 0) + factor * n
+        terms = tuple((cell, n) for cell, n in found.items() if n)
+        return Affine(terms, self.constant + factor * other.constant)
+
+    @classmethod
+    def of(cls, x: Number) -> Affine:
+        return cls(((x, 1),)) if isinstance(x, Cell) else cls((), int(x))
+
+
+Index = Cell | float | Affine
+Indices = tuple[Index, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Statement:
+    """Statement; abstract."""
+
+
+@dataclass(slots=True, eq=False)
+class Compute(Statement):
+    """``out = function(*arguments)``."""
+
+    out: Cell
+    function: ScalarFunction
+    arguments: tuple[Number, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Add(Statement):
+    """``out = out + value``; several may be added in another order."""
+
+    out: Cell
+    value: Number
+
+
+@dataclass(slots=True, eq=False)
+class Load(Statement):
+    """``out = array[indices]``; indices begin with 0, and are those of an element."""
+
+    out: Cell
+    array: Storage
+    indices: Indices
+
+
+@dataclass(slots=True, eq=False)
+class Store(Statement):
+    """``array[indices] = value``; with a `log` the index and what was there are kept."""
+
+    array: Storage
+    indices: Indices
+    value: Number
+    log: Stack | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Fill(Statement):
+    """``array[...] = value``, of a number or of another array of the shape."""
+
+    array: Storage
+    value: Storage | float
+
+
+@dataclass(slots=True, eq=False)
+class Declare(Statement):
+    """A variable begins anew, with elements that are nan if it is not temporary."""
+
+    variable: Variable
+
+
+@dataclass(slots=True, eq=False)
+class Increment(Statement):
+    """``total += term``: the total of a procedure, which no other statement reads."""
+
+    term: Number
+
+
+@dataclass(slots=True, eq=False)
+class End(Statement):
+    """The run ends."""
+
+
+@dataclass(slots=True, eq=False)
+class For(Statement):
+    """``for index in lower, ..., upper``, or from `upper` down to `lower`; `most` times at most."""
+
+    index: Cell
+    lower: Number
+    upper: Number
+    body: list[Statement]
+    backwards: bool = False
+    most: int = MANY
+
+
+@dataclass(slots=True, eq=False)
+class While(Statement):
+    """As long as `holds` is not 0 after `condition`: `body`."""
+
+    condition: list[Statement]
+    holds: Number
+    body: list[Statement]
+
+
+@dataclass(slots=True, eq=False)
+class If(Statement):
+    """`yes` if `holds` is not 0, else `no`."""
+
+    holds: Number
+    yes: list[Statement]
+    no: list[Statement] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Push(Statement):
+    """Keep the values of cells."""
+
+    stack: Stack
+    cells: Sequence[Cell]
+
+
+@dataclass(slots=True, eq=False)
+class Pop(Statement):
+    """Give cells the values that were kept last."""
+
+    stack: Stack
+    cells: Sequence[Cell]
+
+
+@dataclass(slots=True, eq=False)
+class Recall(Statement):
+    """Give cells values of a stack, in the order in which they were kept, from a cursor on."""
+
+    stack: Stack
+    cursor: Cell
+    cells: Sequence[Cell]
+
+
+@dataclass(slots=True, eq=False)
+class Release(Statement):
+    """Forget what a stack has beyond a mark."""
+
+    stack: Stack
+    mark: Cell
+
+
+@dataclass(slots=True, eq=False)
+class Mark(Statement):
+    """``out`` becomes the number of values on a stack."""
+
+    out: Cell
+    stack: Stack
+
+
+@dataclass(slots=True, eq=False)
+class Undo(Statement):
+    """Take back the assignments to an array that its log has beyond a mark; without one, the
+    last.
+    """
+
+    array: Storage
+    log: Stack
+    mark: Cell | None = None
+
+
+# How methods for statements are called.
+_NAMES = {"For": "loop", "While": "while_loop", "If": "branch"}
+
+
+def name_of(statement: Statement) -> str:
+    """The name of a method for a statement."""
+    kind = type(statement).__name__
+    return _NAMES.get(kind, kind.lower())
+
+
+def bodies(statement: Statement) -> Iterator[list[Statement]]:
+    """The lists of statements in a statement."""
+    for name in ("condition", "body", "yes", "no"):
+        found = getattr(statement, name, None)
+        if found is not None:
+            yield found
+
+
+def walk(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements, also those in bodies."""
+    for each in statements:
+        yield each
+        for body in bodies(each):
+            yield from walk(body)
+
+
+def variables(statements: Iterable[Statement]) -> Iterator[Variable | Stack]:
+    """All variables and stacks, some of them several times."""
+    for each in walk(statements):
+        for part in fields(each):
+            found = getattr(each, part.name)
+            for x in found if isinstance(found, (list, tuple)) else (found,):
+                if isinstance(x, Affine):
+                    yield from (cell for cell, _ in x.terms)
+                elif isinstance(x, (Cell, Storage, Stack)):
+                    yield x
+
+
+def assigned(statements: Iterable[Statement]) -> set[Variable]:
+    """The variables to which statements assign."""
+    found: set[Variable] = set()
+    for each in walk(statements):
+        if isinstance(each, (Compute, Load, Add)):
+            found.add(each.out)
+        elif isinstance(each, (Store, Fill)):
+            found.add(each.array)
+        elif isinstance(each, Declare):
+            found.add(each.variable)
+        elif isinstance(each, For):
+            found.add(each.index)
+        elif isinstance(each, (Pop, Recall)):
+            found.update(each.cells)
+    return found
+
+
+def declared(statements: Iterable[Statement]) -> set[Variable]:
+    """The variables that begin anew in statements."""
+    return {each.variable for each in walk(statements) if isinstance(each, Declare)}
+
+
+def _cells(indices: Indices) -> Iterator[Number]:
+    for i in indices:
+        if isinstance(i, Affine):
+            yield from (cell for cell, _ in i.terms)
+        else:
+            yield i
+
+
+def reads(statements: Iterable[Statement]) -> set[Variable]:
+    """The variables that statements read."""
+    found: set[object] = set()
+    for each in walk(statements):
+        if isinstance(each, Compute):
+            found.update(each.arguments)
+        elif isinstance(each, Load):
+            found.update((each.array, *_cells(each.indices)))
+        elif isinstance(each, Store):
+            found.update((*_cells(each.indices), each.value))
+        elif isinstance(each, (Add, Fill)):
+            found.add(each.value)
+        elif isinstance(each, Increment):
+            found.add(each.term)
+        elif isinstance(each, For):
+            found.update((each.lower, each.upper))
+        elif isinstance(each, (While, If)):
+            found.add(each.holds)
+    return {x for x in found if isinstance(x, (Cell, Storage))}

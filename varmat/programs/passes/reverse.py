@@ -1,0 +1,585 @@
+"""The derivatives of procedures: their statements backwards, and along a direction.
+
+A block is reversed by its *forward* statements, which also keep partial derivatives in cells, and
+its *backward* ones, which add to adjoints and put back what was overwritten. Loops are of two
+kinds. One whose passes hand on nothing that has an adjoint runs each pass forward and then
+backward, and keeps nothing. Any other keeps the cells that its passes hand on, a log of elements
+that are overwritten, and values that are expensive; backwards it puts the first two back, pass by
+pass, and runs each pass again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from varmat.programs.build.procedures import procedure
+from varmat.programs.build.scalar_functions import ADD, FMA, MULTIPLY, SAME
+from varmat.programs.ir import statements as s
+from varmat.programs.ir.statements import Cell, Compute, Statement, Storage, Variable
+
+if TYPE_CHECKING:
+    from varmat.programs.kernels.procedure import Procedure
+
+V = TypeVar("V", Cell, Storage)
+# Forward and backward statements.
+Pair = tuple[list[Statement], list[Statement]]
+# Numbers for which all stacks together have room at most: a quarter of a gigabyte of addresses.
+ROOM = 1 << 25
+
+
+@dataclass(eq=False)
+class Source:
+    """Statements from which procedures are made.
+
+    Attributes
+    ----------
+    leaves, data : list of Storage
+        What has derivatives, and what has none.
+    outputs : list of Storage
+        The results beside the total.
+    body : list of Statement
+    """
+
+    leaves: list[Storage]
+    data: list[Storage]
+    outputs: list[Storage]
+    body: list[Statement]
+
+    def depends(self, x: Storage) -> bool:
+        """Whether an output depends on leaves, also by which statements run."""
+        return self.branches() or x in self.active(self.leaves, with_discrete=True)
+
+    def branches(self) -> bool:
+        """Whether which statements run depends on leaves."""
+        found = self.active(self.leaves, with_discrete=True)
+        for each in s.walk(self.body):
+            if isinstance(each, s.If) and all(
+                isinstance(x, s.End) for body in s.bodies(each) for x in body
+            ):
+                continue  # a check
+            ends = [getattr(each, name, 0.0) for name in ("holds", "lower", "upper")]
+            if not found.isdisjoint(ends):
+                return True
+        return False
+
+    def active(self, leaves: Sequence[Storage], *, with_discrete: bool = False) -> set[Variable]:
+        """The variables that have derivatives with respect to some leaves; or that depend on them,
+        `with_discrete` functions too.
+        """
+        found: set[object] = {*leaves}
+        before = 0
+        every = [*s.walk(self.body)]
+        while before != len(found):
+            before = len(found)
+            for each in every:
+                if isinstance(each, Compute):
+                    passes_on = with_discrete or not each.function.is_discrete
+                    if passes_on and not found.isdisjoint(each.arguments):
+                        found.add(each.out)
+                elif (isinstance(each, s.Load) and each.array in found) or (
+                    isinstance(each, s.Add) and each.value in found
+                ):
+                    found.add(each.out)
+                elif (isinstance(each, s.Store) and each.value in found) or (
+                    isinstance(each, s.Fill) and each.value in found
+                ):
+                    found.add(each.array)
+        return found  # type: ignore[return-value]
+
+    def forward(self) -> Procedure:
+        """The total, and the other results."""
+        total = _Total()
+        body = [*total.begin, *total.counted(self.body), *total.end]
+        return procedure([*self.leaves, *self.data], [total.buffer, *self.outputs], body)
+
+    def backward(self) -> Procedure:
+        """The adjoints of the leaves. Behind its operands are the adjoints of the results."""
+        seeds = [Storage(()), *(Storage(x.shape) for x in self.outputs)]
+        reverse = Reverse(self)
+        first = [
+            s.Load(reverse.seed, seeds[0], ()),
+            *(
+                s.Fill(reverse.adjoint(x), seed)
+                for x, seed in zip(self.outputs, seeds[1:], strict=True)
+            ),
+        ]
+        forward, backward = reverse.block(self.body, set(), False)
+        adjoints = [reverse.adjoint(x) for x in self.leaves]
+        reverse.set_capacities([*forward, *backward])
+        return procedure(
+            [*self.leaves, *self.data, *seeds], adjoints, [*first, *forward, *backward]
+        )
+
+    def with_gradient(self) -> Procedure:
+        """The total and its gradient with respect to the leaves, where nothing else is wanted."""
+        total, reverse = _Total(), Reverse(self)
+        first = Compute(reverse.seed, SAME, (1.0,))
+        forward, backward = reverse.block(self.body, set(), True)
+        reverse.set_capacities([*forward, *backward])
+        body = [first, *total.begin, *total.counted([*forward, *backward]), *total.end]
+        adjoints = [reverse.adjoint(x) for x in self.leaves]
+        return procedure([*self.leaves, *self.data], [total.buffer, *adjoints], body)
+
+    def along(self, which: int) -> Source:
+        """The derivative along a leaf, as a function of leaves and a tangent."""
+        return Tangents(self, which).source
+
+
+class _Total:
+    """The total of a procedure."""
+
+    def __init__(self) -> None:
+        self.cell, self.buffer = Cell("target", is_temporary=False), Storage((), "target")
+        self.begin: list[Statement] = [Compute(self.cell, SAME, (0.0,))]
+        self.end: list[Statement] = [s.Store(self.buffer, (), self.cell)]
+
+    def counted(self, statements: Sequence[Statement]) -> list[Statement]:
+        """Statements that add to the total."""
+        return [
+            s.Add(self.cell, each.term)
+            if isinstance(each, s.Increment)
+            else mapped(each, self.counted)
+            for each in statements
+        ]
+
+
+def mapped(statement: Statement, function: Callable[[Any], list[Statement]]) -> Statement:
+    """A statement with a function of its bodies in their place."""
+    names = [name for name in ("condition", "body", "yes", "no") if hasattr(statement, name)]
+    return (
+        replace(statement, **{name: function(getattr(statement, name)) for name in names})
+        if names
+        else statement
+    )
+
+
+class Reverse:
+    """Reverses the statements of a source.
+
+    Attributes
+    ----------
+    seed : Cell
+        The adjoint of the total.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.active = source.active(source.leaves)
+        self.seed = Cell("seed")
+        self._adjoints: dict[Variable, Variable] = {}
+        # Arrays that are read and overwritten, with what the assignments have kept.
+        read = s.reads(source.body)
+        self._logs = {
+            each.array: s.Stack()
+            for each in s.walk(source.body)
+            if isinstance(each, s.Store) and each.array in read and not each.array.is_temporary
+        }
+        # The adjoints of what is not made by a pass of the innermost loop.
+        self._outer: set[Variable] = set()
+        # Whether statements run again, and where what is expensive has been kept for that.
+        self._again = False
+        self._tape: tuple[s.Stack, Cell] | None = None
+        # Sums that a loop adds to: what they hold does not matter backwards.
+        self._sums: set[Variable] = set()
+
+    def adjoint(self, x: V) -> V:
+        """The variable of the adjoint."""
+        if x not in self._adjoints:
+            self._adjoints[x] = x.like(f"{x.name}'", is_temporary=False)
+        return self._adjoints[x]  # type: ignore[return-value]
+
+    def block(self, statements: Sequence[Statement], later: set[Variable], counted: bool) -> Pair:
+        """The forward and the backward statements.
+
+        Parameters
+        ----------
+        statements : sequence of Statement
+        later : set of Variable
+            What is assigned behind them, before they run backwards.
+        counted : bool
+            Whether the forward statements add to the total.
+        """
+        forward, backward, later = list[Statement](), list[Statement](), {*later}
+        for line in reversed(_lines(statements)):
+            first = list[Statement]()
+            for each in reversed(line):
+                name = "add_statement" if isinstance(each, s.Add) else type(each).__name__.lower()
+                f, b = getattr(self, f"_{name}")(each, later, counted)
+                first, backward = [*f, *first], [*backward, *b]
+                later |= s.assigned([each])
+            forward = [*self._recalled(line), *first, *forward]
+        return forward, backward
+
+    def _recalled(self, line: Sequence[Statement]) -> list[Statement]:
+        """The statement that recalls what is expensive in a line, where that was kept."""
+        cells = _expensive(line)
+        return [s.Recall(*self._tape, cells)] if self._tape and cells else []
+
+    def _add(self, x: s.Number, part: s.Number, factor: s.Number = 1.0) -> Iterator[Statement]:
+        """Add to the adjoint of a number."""
+        if x in self.active and factor != 0.0:
+            bar = self.adjoint(x)
+            if bar in self._outer:
+                product = Cell()
+                if factor != 1.0:
+                    yield Compute(product, MULTIPLY, (part, factor))
+                yield s.Add(bar, part if factor == 1.0 else product)
+            elif factor == 1.0:
+                yield Compute(bar, ADD, (bar, part))
+            else:
+                yield Compute(bar, FMA, (bar, part, factor))
+
+    def _taken(self, x: Cell) -> tuple[Cell, list[Statement]]:
+        """The adjoint of a cell in another one, and zero in its place."""
+        bar, taken = self.adjoint(x), Cell()
+        return taken, [Compute(taken, SAME, (bar,)), Compute(bar, SAME, (0.0,))]
+
+    def _kept(self, x: Cell) -> Pair:
+        """Statements that keep what a cell holds, and that put it back."""
+        return _copies([] if x.is_temporary else [x])
+
+    # --- statements ---
+
+    def _compute(self, x: Compute, later: object, counted: object) -> Pair:
+        forward, backward = self._kept(x.out)
+        after = list[Statement]()
+        if x.out in self.active:
+            bar, taken = self._taken(x.out)
+            backward = [*taken, *backward]
+            arguments, slopes = x.arguments, x.function.slopes
+            if slopes and x.out not in arguments:
+                arguments = (*arguments, x.out)
+            for i, each in enumerate(x.arguments):
+                if each in self.active:
+                    by_value = len(arguments) > len(x.arguments)
+                    slope = slopes[i] if by_value else x.function.partial(i)
+                    cell = Cell()
+                    if not isinstance(slope, float):
+                        made = Compute(cell, slope, arguments)
+                        (after if by_value else forward).append(made)
+                    factor = slope if isinstance(slope, float) else cell
+                    backward += self._add(each, bar, factor)
+        is_kept = self._tape is not None and _is_expensive(x)
+        return [*forward, *([] if is_kept else [x]), *after], backward
+
+    def _add_statement(self, x: s.Add, later: object, counted: object) -> Pair:
+        backward = [*self._add(x.value, self.adjoint(x.out))] if x.out in self.active else []
+        if x.out in self._sums:
+            return [], backward
+        forward, restore = self._kept(x.out)
+        return [*forward, x], [*backward, *restore]
+
+    def _load(self, x: s.Load, later: object, counted: object) -> Pair:
+        forward, backward = self._kept(x.out)
+        if x.out in self.active:
+            bar, taken = self._taken(x.out)
+            backward = [*taken, *backward]
+            if x.array in self.active:
+                backward += self._add_to_element(x.array, x.indices, bar)
+        return [*forward, x], backward
+
+    def _add_to_element(self, array: Storage, indices: s.Indices, bar: s.Number) -> list[Statement]:
+        adjoint, before, after = self.adjoint(array), Cell(), Cell()
+        return [
+            s.Load(before, adjoint, indices),
+            Compute(after, ADD, (before, bar)),
+            s.Store(adjoint, indices, after),
+        ]
+
+    def _store(self, x: s.Store, later: object, counted: object) -> Pair:
+        log, backward = self._logs.get(x.array), list[Statement]()
+        if x.array in self.active:
+            adjoint, bar = self.adjoint(x.array), Cell()
+            if x.value in self.active:
+                backward.append(s.Load(bar, adjoint, x.indices))
+            backward.append(s.Store(adjoint, x.indices, 0.0))
+            backward += self._add(x.value, bar)
+        if log is not None:
+            backward.append(s.Undo(x.array, log))
+        return [replace(x, log=log)], backward
+
+    def _fill(self, x: s.Fill, later: object, counted: object) -> Pair:
+        if x.array not in self.active:
+            return [x], []
+        backward: list[Statement] = [s.Fill(self.adjoint(x.array), 0.0)]
+        value = x.value
+        if isinstance(value, Storage) and value in self.active:
+            bar = Cell()
+            backward = [
+                *self._each(
+                    x.array.shape,
+                    lambda *i: [
+                        s.Load(bar, self.adjoint(x.array), i),
+                        *self._add_to_element(value, i, bar),
+                    ],
+                ),
+                *backward,
+            ]
+        return [x], backward
+
+    def _declare(self, x: s.Declare, later: object, counted: object) -> Pair:
+        if x.variable not in self.active or x.variable.is_temporary:
+            return [x], []
+        if isinstance(x.variable, Cell):
+            return [x], [Compute(self.adjoint(x.variable), SAME, (0.0,))]
+        return [x], [s.Fill(self.adjoint(x.variable), 0.0)]
+
+    def _increment(self, x: s.Increment, later: object, counted: bool) -> Pair:
+        return [x] if counted else [], [*self._add(x.term, self.seed)]
+
+    def _end(self, x: s.End, later: object, counted: bool) -> Pair:
+        # What runs again has come through.
+        return [] if self._again else [x], []
+
+    def _if(self, x: s.If, later: set[Variable], counted: bool) -> Pair:
+        yes, no = (self.block(each, later, counted) for each in (x.yes, x.no))
+        holds = Cell()  # what it was before the bodies
+        backward: list[Statement] = [s.If(holds, yes[1], no[1])] if yes[1] or no[1] else []
+        return [Compute(holds, SAME, (x.holds,)), s.If(holds, yes[0], no[0])], backward
+
+    def _for(self, x: s.For, later: set[Variable], counted: bool) -> Pair:
+        inside = s.assigned(x.body)
+        own = _own(x.body) | {x.index}
+        handed_on = inside - own
+        cells = [v for v in handed_on if isinstance(v, Cell)]
+        read = s.reads(x.body) & self.active - own
+        if len(cells) == len(handed_on) and not handed_on & self.active and not read & later:
+            return self._at_once(x, cells, counted)
+        lower, upper = Cell(is_integer=True), Cell(is_integer=True)
+        sums = [v for v in cells if v not in self._sums and _is_sum(x.body, v)]
+        keep, restore = _copies(sums)
+        bounds = [Compute(lower, SAME, (x.lower,)), Compute(upper, SAME, (x.upper,))]
+        self._sums.update(sums)
+        kept, backward = self._passes(x.body, own | self._sums, counted)
+        self._sums.difference_update(sums)
+        loop = replace(x, lower=lower, upper=upper)
+        again = replace(loop, body=backward, backwards=True)
+        return [*bounds, *keep, replace(loop, body=kept)], [again, *restore]
+
+    def _at_once(self, x: s.For, cells: Sequence[Cell], counted: bool) -> Pair:
+        """A loop each pass of which runs forward, and then backward."""
+        with self._pass_of(x.body):
+            forward, backward = self.block(x.body, set(), counted)
+        (keep, restore), (before, after) = _copies(cells), _copies(cells)
+        body = [*forward, *keep, *backward, *restore]
+        return [*before, replace(x, body=body)], after
+
+    def _while(self, x: s.While, later: object, counted: bool) -> Pair:
+        count, turn = Cell("count", False, True), Cell("", is_integer=True)
+        own = _own(x.body)
+        kept, backward = self._passes(x.body, own, counted)
+        condition = self._silent(x.condition, {}, True, None)
+        loop = replace(x, condition=condition, body=[s.Add(count, 1.0), *kept])
+        # The condition is no part of what runs backwards, but its variables are put back.
+        return ([Compute(count, SAME, (0.0,)), loop], [s.For(turn, 1.0, count, backward, True)])
+
+    @contextmanager
+    def _pass_of(self, body: list[Statement]) -> Iterator[None]:
+        before = self._outer
+        outer = (s.reads(body) - s.assigned(body)) & self.active
+        self._outer = {self.adjoint(x) for x in outer if isinstance(x, Cell)}
+        yield
+        self._outer = before
+
+    def _passes(self, body: list[Statement], own: set[Variable], counted: bool) -> Pair:
+        """A pass that keeps what it may overwrite, and one that puts it back, runs again, and then
+        backward.
+        """
+        handed_on = s.assigned(body) - own
+        cells = sorted((v for v in handed_on if isinstance(v, Cell)), key=lambda v: v.name)
+        logged = {v: log for v, log in self._logs.items() if v in handed_on}
+        tape, cursor = s.Stack(), Cell("cursor", is_integer=True)
+        stacks = [*logged.values(), *([tape] if any(map(_is_expensive, s.walk(body))) else [])]
+        marks = [Cell(is_integer=True) for _ in stacks]
+        stack, every = s.Stack(), [*cells, *marks]
+        kept = [
+            *(s.Mark(mark, each) for mark, each in zip(marks, stacks, strict=True)),
+            *([s.Push(stack, every)] if every else []),
+            *self._silent(body, logged, counted, tape),
+        ]
+        before = self._again, self._tape
+        self._again, self._tape = True, (tape, cursor)
+        with self._pass_of(body):
+            forward, backward = self.block(body, set(), False)
+        self._again, self._tape = before
+        if tape in stacks:
+            forward = [Compute(cursor, SAME, (marks[-1],)), *forward, s.Release(tape, marks[-1])]
+        return kept, [
+            *([s.Pop(stack, every)] if every else []),
+            *(s.Undo(v, log, mark) for (v, log), mark in zip(logged.items(), marks, strict=False)),
+            *forward,
+            *backward,
+        ]
+
+    def _silent(
+        self,
+        statements: Sequence[Statement],
+        logs: Mapping[Storage, s.Stack],
+        counted: bool,
+        tape: s.Stack | None,
+    ) -> list[Statement]:
+        """Statements that only log what they overwrite, and keep what is expensive on a tape."""
+        made = list[Statement]()
+        for line in _lines(statements):
+            made += self._recalled(line)
+            for each in line:
+                if isinstance(each, s.Store):
+                    made.append(replace(each, log=logs.get(each.array)))
+                elif isinstance(each, s.Increment):
+                    made += [each] if counted else []
+                elif not (self._tape and _is_expensive(each)):
+                    made.append(mapped(each, lambda x: self._silent(x, logs, counted, tape)))
+            cells = _expensive(line)
+            made += [s.Push(tape, cells)] if cells and tape else []
+        return made
+
+    def _each(
+        self, shape: tuple[int, ...], body: Callable[..., list[Statement]]
+    ) -> list[Statement]:
+        """Statements for each element of a shape."""
+        indices = [Cell("", is_integer=True) for _ in shape]
+        made = body(*indices)
+        for i, n in zip(reversed(indices), reversed(shape), strict=True):
+            made = [s.For(i, 0.0, n - 1.0, made, most=n)]
+        return made
+
+    def set_capacities(self, statements: Sequence[Statement]) -> None:
+        """Give stacks room for what comes on them at most."""
+        found: dict[s.Stack, int] = {}
+        _count(statements, 1, found)
+        for stack, size in found.items():
+            stack.capacity = min(size, ROOM // len(found))
+
+
+def _count(statements: Sequence[Statement], times: int, found: dict[s.Stack, int]) -> None:
+    """Count what comes on stacks at most."""
+    for each in statements:
+        if isinstance(each, s.Push):
+            found[each.stack] = found.get(each.stack, 0) + times * len(each.cells)
+        elif isinstance(each, s.Store) and each.log is not None:
+            found[each.log] = found.get(each.log, 0) + times * 2
+        inner = times * each.most if isinstance(each, s.For) else times
+        inner = times * s.MANY if isinstance(each, s.While) else inner
+        for body in s.bodies(each):
+            _count(body, inner, found)
+
+
+def _copies(cells: Sequence[Cell]) -> Pair:
+    """Statements that copy cells, and that put back what they held."""
+    pairs = [(v, Cell(is_integer=v.is_integer)) for v in cells]
+    return [Compute(y, SAME, (v,)) for v, y in pairs], [Compute(v, SAME, (y,)) for v, y in pairs]
+
+
+def _own(body: Sequence[Statement]) -> set[Variable]:
+    """The variables that are a pass's own."""
+    cells = {v for v in s.assigned(body) if isinstance(v, Cell) and v.is_temporary}
+    return cells | s.declared(body)
+
+
+def _is_sum(body: Sequence[Statement], x: Variable) -> bool:
+    """Whether statements only add to a cell."""
+    added = [each for each in s.walk(body) if isinstance(each, s.Add) and each.out is x]
+    mentions = sum((x in s.assigned([each])) + (x in s.reads([each])) for each in _leaves(body))
+    return isinstance(x, Cell) and mentions == len(added) > 0
+
+
+def _leaves(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Statements without their bodies."""
+    for each in s.walk(statements):
+        yield mapped(each, lambda _: [])
+
+
+def _is_expensive(x: Statement) -> bool:
+    """Whether the value of a statement is kept for when it runs again."""
+    return isinstance(x, Compute) and x.function.is_expensive and x.out.is_temporary
+
+
+def _expensive(line: Sequence[Statement]) -> list[Cell]:
+    """The cells whose values are kept."""
+    return [each.out for each in line if isinstance(each, Compute) and _is_expensive(each)]
+
+
+def _lines(statements: Sequence[Statement]) -> list[list[Statement]]:
+    """Statements without bodies that follow each other, and each other one by itself."""
+    lines: list[list[Statement]] = []
+    was_simple = False
+    for each in statements:
+        is_simple = not [*s.bodies(each)]
+        if is_simple and was_simple:
+            lines[-1].append(each)
+        else:
+            lines.append([each])
+        was_simple = is_simple
+    return lines
+
+
+class Tangents:
+    """The derivative of a source along one of its leaves.
+
+    Attributes
+    ----------
+    source : Source
+        Its total and its results are the tangents.
+    """
+
+    def __init__(self, source: Source, which: int) -> None:
+        leaf = source.leaves[which]
+        self.active = source.active([leaf])
+        self._tangents: dict[Variable, Variable] = {}
+        tangent: Storage = self.tangent(leaf)
+        outputs = [self.tangent(x) for x in source.outputs]
+        body = self.block(source.body)
+        self.source = Source([*source.leaves, tangent], source.data, outputs, body)
+
+    def tangent(self, x: V) -> V:
+        """The variable of the tangent."""
+        if x not in self._tangents:
+            self._tangents[x] = x.like(f"{x.name}~", x.is_temporary)
+        return self._tangents[x]  # type: ignore[return-value]
+
+    def block(self, statements: Sequence[Statement]) -> list[Statement]:
+        return [x for each in statements for x in self._statement(each)]
+
+    def _of_number(self, x: s.Number) -> s.Number:
+        return self.tangent(x) if x in self.active else 0.0
+
+    def _statement(self, x: Statement) -> Iterator[Statement]:
+        if isinstance(x, Compute) and x.out in self.active:
+            which = tuple(i for i, each in enumerate(x.arguments) if each in self.active)
+            tangents = [self._of_number(x.arguments[i]) for i in which]
+            out: Cell = self.tangent(x.out)
+            if which and not x.function.is_discrete:
+                yield Compute(out, x.function.tangent(which), (*x.arguments, *tangents))
+            else:
+                yield Compute(out, SAME, (0.0,))
+            yield x
+        elif isinstance(x, s.Add) and x.out in self.active:
+            if x.value in self.active:
+                yield s.Add(self.tangent(x.out), self._of_number(x.value))
+            yield x
+        elif isinstance(x, s.Load) and x.out in self.active:
+            out = self.tangent(x.out)
+            if x.array in self.active:
+                yield replace(x, out=out, array=self.tangent(x.array))
+            else:
+                yield Compute(out, SAME, (0.0,))
+            yield x
+        elif isinstance(x, s.Store) and x.array in self.active:
+            tangent: Storage = self.tangent(x.array)
+            yield replace(x, array=tangent, value=self._of_number(x.value))
+            yield x
+        elif isinstance(x, s.Fill) and x.array in self.active:
+            is_active = isinstance(x.value, Storage) and x.value in self.active
+            value = self.tangent(x.value) if is_active else 0.0  # type: ignore[type-var]
+            yield s.Fill(self.tangent(x.array), value)
+            yield x
+        elif isinstance(x, s.Declare) and x.variable in self.active:
+            yield s.Declare(self.tangent(x.variable))  # type: ignore[type-var]
+            yield x
+        elif isinstance(x, s.Increment):
+            if x.term in self.active:
+                yield s.Increment(self._of_number(x.term))
+        else:
+            yield mapped(x, self.block)

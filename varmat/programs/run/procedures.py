@@ -1,0 +1,287 @@
+"""Procedures as instructions: cells are registers, arrays and stacks are memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from varmat.programs.ir import statements as s
+from varmat.programs.ir.program import Value
+from varmat.programs.kernels.procedure import Line
+from varmat.programs.run.code import Code
+from varmat.programs.run.compiler import BIT, DOUBLE, INT, POINTER, declared
+from varmat.programs.run.graph import Graph
+from varmat.programs.run.nodes import Memory
+from varmat.programs.run.repeat import in_registers
+
+if TYPE_CHECKING:
+    from varmat.programs.kernels.procedure import Procedure
+
+
+class Emitted:
+    """A procedure in the graph around it.
+
+    Parameters
+    ----------
+    graph : Graph
+    kernel : Procedure
+    operands, results : sequences of Value
+    """
+
+    def __init__(
+        self, graph: Graph, kernel: Procedure, operands: Sequence[Value], results: Sequence[Value]
+    ) -> None:
+        self.kernel = kernel
+        self.memory: dict[s.Storage | s.Stack, tuple[Memory, int]] = {}
+        for buffer, v in zip(kernel.inputs, operands, strict=True):
+            self.memory[buffer] = graph.place(graph.spread(v, v.shape))
+        stage = graph.impure(max([m.stage for m, _ in self.memory.values()], default=0))
+        self.zeros: list[s.Storage] = []
+        for buffer, v in zip(kernel.outputs, results, strict=True):
+            memory = graph.fresh(v)
+            memory.stage = stage
+            self.memory[buffer] = memory, 0
+            self.zeros.append(buffer)
+        for x in s.variables(kernel.body):
+            if x in self.memory or isinstance(x, s.Cell):
+                continue
+            if isinstance(x, s.Stack):
+                self.memory[x] = graph.scratch(max(x.capacity, 1)), 0
+            else:
+                self.memory[x] = graph.scratch(max(_size(x), 1)), 0
+                self.zeros.append(x)
+        graph.act(stage, self.emit)
+
+    def emit(self, code: Code) -> None:
+        self.code, self.b = code, code.b
+        code.module.has_statements = True
+        self.slots: dict[Any, ir.Value] = {}
+        outer = code.memo
+        with code.repeated():
+            self.addresses = {x: code.address(*place) for x, place in self.memory.items()}
+            for x in self.zeros:
+                self.fill(s.Fill(x, 0.0))
+            self.block(self.kernel.body)
+        code.memo = outer
+
+    # --- numbers ---
+
+    def slot(self, x: s.Cell | s.Stack) -> ir.Value:
+        """Where a number lies: a register, once LLVM has seen all of it."""
+        if x not in self.slots:
+            kind = DOUBLE if isinstance(x, s.Cell) and not x.is_integer else INT
+            entry = self.code.entry
+            self.slots[x] = place = entry.alloca(kind)
+            entry.store(kind(0), place)
+        return self.slots[x]
+
+    def number(self, x: s.Number) -> ir.Value:
+        if not isinstance(x, s.Cell):
+            return DOUBLE(float(x))
+        if x.is_integer:
+            return self.b.sitofp(self.integer(x), DOUBLE)
+        return self.b.load(self.slot(x), typ=DOUBLE)
+
+    def integer(self, x: s.Number) -> ir.Value:
+        if not isinstance(x, s.Cell):
+            return INT(int(x))
+        if x.is_integer:
+            return self.b.load(self.slot(x), typ=INT)
+        return self.b.fptosi(self.number(x), INT)
+
+    def holds(self, x: s.Number) -> ir.Value:
+        if isinstance(x, s.Cell) and x.is_integer:
+            return self.b.icmp_signed("!=", self.integer(x), INT(0))
+        return self.b.fcmp_unordered("!=", self.number(x), DOUBLE(0.0))
+
+    def set(self, x: s.Cell, value: ir.Value) -> None:
+        if x.is_integer:
+            value = self.b.fptosi(value, INT)
+        self.b.store(value, self.slot(x))
+
+    # --- memory ---
+
+    def index(self, i: s.Index) -> ir.Value:
+        if not isinstance(i, s.Affine):
+            return self.integer(i)
+        b, total = self.b, INT(i.constant)
+        for cell, n in i.terms:
+            x = self.integer(cell)
+            total = b.add(x if n == 1 else b.mul(x, INT(n)), total)
+        return total
+
+    def place(self, x: s.Load | s.Store) -> ir.Value:
+        """The number of an element."""
+        b, at = self.b, None
+        for i, n in zip(x.indices, x.array.shape, strict=True):
+            index = self.index(i)
+            at = index if at is None else b.add(b.mul(at, INT(n)), index)
+        return INT(0) if at is None else at
+
+    def element(self, x: s.Storage | s.Stack, at: ir.Value) -> ir.Value:
+        return self.b.gep(self.addresses[x], [at], source_etype=DOUBLE)
+
+    def _pushed(self, stack: s.Stack, values: Sequence[ir.Value]) -> None:
+        b, top = self.b, self.b.load(self.slot(stack), typ=INT)
+        after = b.add(top, INT(len(values)))
+        self.code.unless(b.icmp_signed("<=", after, INT(stack.capacity)), self.code.ended)
+        for i, x in enumerate(values):
+            b.store(x, self.element(stack, b.add(top, INT(i))))
+        b.store(after, self.slot(stack))
+
+    def _popped(self, stack: s.Stack, count: int) -> list[ir.Value]:
+        b = self.b
+        top = b.sub(b.load(self.slot(stack), typ=INT), INT(count))
+        b.store(top, self.slot(stack))
+        return [b.load(self.element(stack, b.add(top, INT(i))), typ=DOUBLE) for i in range(count)]
+
+    # --- statements ---
+
+    def block(self, statements: Sequence[s.Statement]) -> None:
+        for each in statements:
+            getattr(self, s.name_of(each))(each)
+
+    def line(self, x: Line) -> None:
+        code = self.code
+        code.memo = {}
+        given: dict[int, Any] = {
+            id(v): in_registers(v, [self.number(cell)])
+            for v, cell in zip(x.program.arguments, x.inputs, strict=True)
+        }
+        count = len(x.program.outputs)
+        graph = Graph(x.program, given, [None] * count)
+        code.emit(graph)
+        made = [code.number(graph.made_of(i).array.item()) for i in range(count)]
+        for cell, value in zip(x.outputs, made, strict=False):
+            self.set(cell, value)
+        for cell, value in zip(x.sums, made[len(x.outputs) :], strict=True):
+            if cell.is_integer:
+                b = self.b
+                b.store(b.add(self.integer(cell), b.fptosi(value, INT)), self.slot(cell))
+            else:
+                self.set(cell, self.b.fadd(self.number(cell), value, flags=("reassoc",)))
+
+    def load(self, x: s.Load) -> None:
+        place = self.element(x.array, self.place(x))
+        self.set(x.out, self.b.load(place, typ=DOUBLE))
+
+    def store(self, x: s.Store) -> None:
+        at = self.place(x)
+        place = self.element(x.array, at)
+        if x.log is not None:
+            self._pushed(x.log, [self.b.sitofp(at, DOUBLE), self.b.load(place, typ=DOUBLE)])
+        self.b.store(self.number(x.value), place)
+
+    def fill(self, x: s.Fill) -> None:
+        b, size = self.b, INT(8 * _size(x.array))
+        if isinstance(x.value, s.Storage):
+            kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INT, BIT])
+            f = declared(self.code.module, "llvm.memcpy.p0.p0.i64", kind)
+            b.call(f, [self.addresses[x.array], self.addresses[x.value], size, BIT(0)])
+        elif x.value == 0.0:
+            place = self.memory[x.array]
+            self.code.fill_zeros([place], 8 * _size(x.array))
+        elif _size(x.array):
+            value = DOUBLE(x.value)
+
+            def element(i: ir.Value, _: object) -> Sequence[ir.Value]:
+                b.store(value, self.element(x.array, i))
+                return ()
+
+            self.code.over(_size(x.array), [], element)
+
+    def declare(self, x: s.Declare) -> None:
+        if isinstance(x.variable, s.Cell):
+            self.set(x.variable, DOUBLE(-(2.0**31) if x.variable.is_integer else math.nan))
+        elif not x.variable.is_temporary:
+            self.fill(s.Fill(x.variable, math.nan))
+
+    def _while(self, begin: Callable[[], ir.Value], body: Callable[[], None]) -> None:
+        """As long as a truth value holds."""
+        b = self.b
+        head, inside, after = (b.append_basic_block() for _ in range(3))
+        b.branch(head)
+        b.position_at_end(head)
+        b.cbranch(begin(), inside, after)
+        b.position_at_end(inside)
+        body()
+        b.branch(head)
+        b.position_at_end(after)
+
+    def loop(self, x: s.For) -> None:
+        b = self.b
+        lower, upper = self.integer(x.lower), self.integer(x.upper)
+        start, stop, step = (upper, lower, -1) if x.backwards else (lower, upper, 1)
+        before = b.block
+        head, inside, after = (b.append_basic_block() for _ in range(3))
+        b.branch(head)
+        b.position_at_end(head)
+        i = b.phi(INT)
+        i.add_incoming(start, before)
+        goes_on = b.icmp_signed(">=" if x.backwards else "<=", i, stop)
+        b.cbranch(goes_on, inside, after)
+        b.position_at_end(inside)
+        b.store(i, self.slot(x.index))
+        self.block(x.body)
+        i.add_incoming(b.add(i, INT(step)), b.block)
+        b.branch(head)
+        b.position_at_end(after)
+
+    def while_loop(self, x: s.While) -> None:
+        def begin() -> ir.Value:
+            self.block(x.condition)
+            return self.holds(x.holds)
+
+        self._while(begin, lambda: self.block(x.body))
+
+    def branch(self, x: s.If) -> None:
+        b = self.b
+        yes, no, after = (b.append_basic_block() for _ in range(3))
+        b.cbranch(self.holds(x.holds), yes, no)
+        for block, body in ((yes, x.yes), (no, x.no)):
+            b.position_at_end(block)
+            self.block(body)
+            b.branch(after)
+        b.position_at_end(after)
+
+    def end(self, x: s.End) -> None:
+        self.code.unless(BIT(0), self.code.ended)
+
+    def push(self, x: s.Push) -> None:
+        self._pushed(x.stack, [self.number(cell) for cell in x.cells])
+
+    def pop(self, x: s.Pop) -> None:
+        for cell, value in zip(x.cells, self._popped(x.stack, len(x.cells)), strict=True):
+            self.set(cell, value)
+
+    def recall(self, x: s.Recall) -> None:
+        b, at = self.b, self.integer(x.cursor)
+        for i, cell in enumerate(x.cells):
+            self.set(cell, b.load(self.element(x.stack, b.add(at, INT(i))), typ=DOUBLE))
+        b.store(b.add(at, INT(len(x.cells))), self.slot(x.cursor))
+
+    def release(self, x: s.Release) -> None:
+        self.b.store(self.integer(x.mark), self.slot(x.stack))
+
+    def mark(self, x: s.Mark) -> None:
+        self.b.store(self.b.load(self.slot(x.stack), typ=INT), self.slot(x.out))
+
+    def undo(self, x: s.Undo) -> None:
+        def take_back() -> None:
+            at, value = self._popped(x.log, 2)
+            self.b.store(value, self.element(x.array, self.b.fptosi(at, INT)))
+
+        if x.mark is None:
+            take_back()
+            return
+        mark = self.integer(x.mark)
+        self._while(
+            lambda: self.b.icmp_signed(">", self.b.load(self.slot(x.log), typ=INT), mark), take_back
+        )
+
+
+def _size(x: s.Storage) -> int:
+    return math.prod(x.shape)
