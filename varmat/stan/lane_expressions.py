@@ -105,7 +105,7 @@ class LaneExpressions(ABC):
                 inner = f.copy() if len(places) else []
                 if inner:
                     inner[count] = len(places)
-                    for slot in slots:
+                    for slot in (*slots, self._mask):
                         inner[slot] = None if f[slot] is None else f[slot][places]
                 yield places, inner
 

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
+# Loops of fewer passes are run pass by pass.
+FEW = 4
+
+
 def check_independent(loop: s.For, own: Collection[str]) -> None:
     """Raise unless every pass assigns only to elements of its own, and to variables of its own."""
     nodes = [*s.walk(loop.body)]
@@ -150,7 +154,9 @@ class Lanes(LaneExpressions):
     def _assigned(self, node: s.For | s.FunctionDefinition) -> Iterator[str]:
         """The variables of a pass that are given something that varies."""
         for each in s.walk(node.body):
-            if isinstance(each, s.Declaration) and self.varies(each.value):
+            if (isinstance(each, s.Declaration) and self.varies(each.value)) or (
+                isinstance(each, s.For) and self.varies([each.lower, each.upper])
+            ):
                 yield each.name
             elif isinstance(each, s.If) and self.varies(each.condition):
                 yield from assigned_in([each.body, each.otherwise]) & self._own
@@ -320,12 +326,13 @@ class Lanes(LaneExpressions):
 
     def block(self, b: s.Braces | s.For) -> Executed:
         with self._translator.scope():
-            return in_sequence([(self.statement(each), each.at) for each in b.body])
+            body = without_continue(b.body)
+            return in_sequence([(self.statement(each), each.at) for each in body])
 
     def loop(self, w: s.For) -> Executed:
         """A loop inside, whose bounds are the same in all passes, is run pass by pass."""
         if self.varies([w.lower, w.upper]):
-            raise BoundError("the bounds of a loop inside differ between passes", w.at)
+            return self._ragged(w)
         lower, upper = map(self._translator.expression, (w.lower, w.upper))
         with self._translator.scope():
             slot = self._translator.declare(w.name, types.INT)
@@ -335,6 +342,34 @@ class Lanes(LaneExpressions):
             for i in range(lower(f), upper(f) + 1):
                 f[slot] = i
                 body(f)
+
+        return run
+
+    def _ragged(self, w: s.For) -> Executed:
+        """A loop inside, whose bounds differ: a lane for each of the passes in all passes."""
+        if assigned_in(w.body) - declared_in(w.body):
+            raise BoundError("a loop inside whose bounds differ hands values on", w.at)
+        lower, upper = self.full(w.lower, types.INT), self.full(w.upper, types.INT)
+        slots, count = {*self._slots}, self._count
+        with self._translator.scope():
+            index = self._translator.declare(w.name, types.INT)
+            self._slots.add(index)
+            body = self.block(s.Braces(w.at, w.body))
+
+        def run(f: Frame) -> None:
+            first = lower(f)
+            times = np.maximum(upper(f) - first + 1, 0)
+            of = np.repeat(np.arange(f[count]), times)
+            if not len(of):
+                return
+            inner = f.copy()
+            inner[count] = len(of)
+            for slot in (*slots, *([] if f[self._mask] is None else [self._mask])):
+                inner[slot] = None if f[slot] is None else f[slot][of]
+            inner[index] = np.arange(len(of)) - (np.cumsum(times) - times - first)[of]
+            body(inner)
+            for slot in self._outer:
+                f[slot] = inner[slot]
 
         return run
 
@@ -433,6 +468,24 @@ class Lanes(LaneExpressions):
             return value(f)
 
         return run
+
+
+def without_continue(body: Sequence[s.Statement]) -> list[s.Statement]:
+    """Statements in which what follows a `continue` at the end of a branch is the other branch."""
+    for k, each in enumerate(body):
+        if isinstance(each, s.If) and (each.body or each.otherwise):
+            rest = [*body[k + 1 :]]
+            if each.body and isinstance(each.body[-1], s.Continue):
+                yes, no = each.body[:-1], [*each.otherwise, *rest]
+            elif each.otherwise and isinstance(each.otherwise[-1], s.Continue):
+                yes, no = [*each.body, *rest], each.otherwise[:-1]
+            else:
+                continue
+            return [
+                *body[:k],
+                s.If(each.at, each.condition, without_continue(yes), without_continue(no)),
+            ]
+    return [*body]
 
 
 def declared_in(statements: object) -> set[str]:
