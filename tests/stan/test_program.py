@@ -311,7 +311,7 @@ def test_a_model_says_what_its_recording_makes_of_loops() -> None:
         parameters { real a; }
         model {
           real s = 0;
-          for (i in 1:20) { s = s + a; if (s > 3) break; }
+          for (i in 1:20) { s += determinant([[a]]); if (s > 3) break; }
           target += s;
         }
     """)

@@ -10,16 +10,16 @@ from numpy.testing import assert_allclose
 
 import varmat as vm
 
-ONE_SCAN = "recorded: one loop, whose body is written once"
+ONE_LOOP = "recorded: one loop, whose body is written once"
 PASSES = "operations are in loops"
 LOOPS = {
     "assigned twice": (
         "vector[T] x = e; for (t in 2:T) { x[t] = a * x[t - 1]; x[t] += e[t] * x[t - 1]; }",
-        ONE_SCAN,
+        ONE_LOOP,
     ),
     "initial element": (
         "vector[T] x = e; for (t in 4:T) x[t] = x[t] * a + x[t - 3] - x[t - 1] * b;",
-        ONE_SCAN,
+        ONE_LOOP,
     ),
     "two arrays": (
         (
@@ -27,27 +27,27 @@ LOOPS = {
             "for (t in 3:T)"
             "{ x[t] = a * z[t - 1] + e[t]; z[t] = tanh(x[t] + z[t - 2] * x[t - 1]); }"
         ),
-        ONE_SCAN,
+        ONE_LOOP,
     ),
     "branch": (
         "vector[T] x = e; for (t in 2:T) if (x[t - 1] > 0) x[t] = a * x[t - 1]; else x[t] += b;",
-        ONE_SCAN,
+        ONE_LOOP,
     ),
     "undefined elements": (
         (
             "vector[T] x = e; vector[T] z;"
             "for (t in 2:T) { z[t] = a * e[t]; if (t > 2) z[t] += b * z[t - 1]; x[t] = z[t]; }"
         ),
-        ONE_SCAN,
+        ONE_LOOP,
     ),
     "number and array": (
         (
             "vector[T] x = e; real s = a;"
             "for (t in 2:T) { s = 0.5 * s + x[t - 1]; x[t] = b * s + e[t]; target += sin(x[t]); }"
         ),
-        ONE_SCAN,
+        ONE_LOOP,
     ),
-    "data": ("vector[T] x = y; for (t in 2:T) { x[t] += x[t - 1]; target += b * x[t]; }", ONE_SCAN),
+    "data": ("vector[T] x = y; for (t in 2:T) { x[t] += x[t - 1]; target += b * x[t]; }", ONE_LOOP),
     "other element": ("vector[T] x = e; for (t in 1:T - 1) x[t + 1] = a * x[t] + e[t];", PASSES),
     "several elements": (
         "vector[T] x = e; for (t in 5:T) x[t] = a * sum(x[t - 3:t - 1]) + e[t];",

@@ -15,8 +15,9 @@ from varmat.core.tape import current_tape
 from varmat.stan import functions, types
 from varmat.stan import syntax as s
 from varmat.stan.lane_expressions import BoundError
-from varmat.stan.lanes import Lanes, are_apart
-from varmat.stan.recurrences import Recurrence, attempted
+from varmat.stan.lanes import FEW, Lanes, are_apart, declared_in
+from varmat.stan.loops import Tracing, lowered_loop
+from varmat.stan.recurrences import scanned
 from varmat.stan.running import (
     BREAK,
     CONTINUE,
@@ -46,9 +47,6 @@ from varmat.stan.values import (
 )
 
 __all__: list[str] = []
-
-# Loops of fewer passes are run pass by pass.
-FEW = 4
 
 
 class Routine:
@@ -107,6 +105,11 @@ class Translator(Expressions):
         The loops that were translated, also in functions, and why they are run pass by pass.
     scanned : list of For
         Those that recordings make one scan of.
+    tracing : Tracing
+    following : list of sequences of Statement
+        What comes after the statement that is translated.
+    lasting : set of str
+        Variables that are read when all statements have run.
     """
 
     def __init__(
@@ -122,13 +125,16 @@ class Translator(Expressions):
         self.in_block = function is None
         self.loops: list[tuple[s.For, BoundError | None]] = []
         self.scanned: list[s.For] = []
+        self.tracing = Tracing()
+        self.following: list[Sequence[s.Statement]] = []
+        self.lasting: set[str] = set()
 
     def for_function(self, definition: s.FunctionDefinition) -> Translator:
         """A translator for the body of a function."""
         assert definition.body is not None
         written = written_in(definition.body)
         inner = Translator(self._routines, written, self._matvars_by_function, definition)
-        inner.loops, inner.scanned = self.loops, self.scanned
+        inner.loops, inner.scanned, inner.tracing = self.loops, self.scanned, self.tracing
         return inner
 
     def routine(self, definition: s.FunctionDefinition) -> Routine:
@@ -150,7 +156,17 @@ class Translator(Expressions):
 
     def sequence(self, statements: Sequence[s.Statement]) -> Executed:
         """The function of statements in sequence."""
-        return in_sequence([(self.statement(each), each.at) for each in statements])
+        steps = []
+        for k, each in enumerate(statements):
+            self.following.append(statements[k + 1 :])
+            steps.append((self.statement(each), each.at))
+            self.following.pop()
+        return in_sequence(steps)
+
+    def lasting_sequence(self, statements: Sequence[s.Statement]) -> Executed:
+        """The function of statements in sequence, whose variables are read later."""
+        self.lasting |= declared_in(statements)
+        return self.sequence(statements)
 
     def declaration(self, d: s.Declaration) -> Executed:
         kind = d.declared.unsized
@@ -390,29 +406,41 @@ class Translator(Expressions):
 
         return run
 
+    def repeated(self, loop: s.For | s.ForEach | s.While) -> Executed:
+        """The function of a pass of a loop, behind which another one may come."""
+        self.following.append([loop])
+        body = self.body(loop.body)
+        self.following.pop()
+        return body
+
     def while_loop(self, w: s.While) -> Executed:
-        condition, body = self.expression(w.condition), self.body(w.body)
+        condition, body = self.expression(w.condition), self.repeated(w)
+        lowered = lowered_loop(self, w)
 
         def passes(f: Frame) -> Iterator[None]:
             while condition(f):
                 yield
 
-        return self.loop(body, passes)
+        run = self.loop(body, passes)
+        return lambda f: None if lowered(f) else run(f)
 
     def for_loop(self, w: s.For) -> Executed:
         lower, upper = self.expression(w.lower), self.expression(w.upper)
         with self.scope():
             place, count = self.declare(w.name, types.INT), self.declare("", types.INT)
-            body = self.body(w.body)
+            body = self.repeated(w)
             try:
                 together = Lanes.of_loop(self, w, count).whole(w)
                 self.loops.append((w, None))
             except BoundError as error:
                 together = None
                 self.loops.append((w, error))
-            as_scan = None if together else self._as_scan(w, body, place, count)
+            as_scan = None if together else scanned(self, w, body, place, count)
+            lowered = lowered_loop(self, w)
 
         is_apart = are_apart(w)
+        is_nested = any(isinstance(each, (s.For, s.While)) for each in s.walk(w.body))
+        least = 1 if is_nested else FEW
 
         def passes(f: Frame, first: int, last: int) -> Iterator[None]:
             tape, starts = current_tape(), list[int]()
@@ -427,9 +455,13 @@ class Translator(Expressions):
             start = as_scan(f, first, last) if as_scan else first
             if start is None:
                 return None
-            run = self.loop(body, lambda f: passes(f, start, last))
+            by_one = self.loop(body, lambda f: passes(f, start, last))
+
+            def run() -> Any:
+                return None if last - start >= least and lowered(f, start) else by_one(f)
+
             watch = f[0].watch
-            return watch(w, max(last - first + 1, 0), lambda: run(f)) if watch else run(f)
+            return watch(w, max(last - first + 1, 0), run) if watch else run()
 
         if together is None:
             return by_pass
@@ -443,34 +475,6 @@ class Translator(Expressions):
 
         return run
 
-    def _as_scan(
-        self, w: s.For, body: Executed, place: int, count: int
-    ) -> Callable[[Frame, int, int], int | None] | None:
-        """The function that records a loop as one scan, where it can be.
-
-        It returns the first value of the loop's variable for which the body has not been run.
-        """
-        try:
-            recurrence = Recurrence.of_loop(self, w, count)
-            scanned = recurrence.scanned(w)
-        except BoundError:
-            return None
-        self.scanned.append(w)
-        is_scan, lags = True, recurrence.most_lags
-
-        def run(f: Frame, first: int, last: int) -> int | None:
-            nonlocal is_scan
-            start = first + lags
-            if not is_scan or last - start < FEW or current_tape().watch is None:
-                return first
-            for f[place] in range(first, start):
-                body(f)
-            f[place], f[count] = np.arange(start, last + 1), last - start + 1
-            is_scan = attempted(scanned, f)
-            return None if is_scan else start
-
-        return run
-
     def foreach_loop(self, w: s.ForEach) -> Executed:
         values, kind = self.expression(w.values), w.values.type
         # A variable is read in each pass, as in compiled programs, because passes may assign to it.
@@ -478,7 +482,8 @@ class Translator(Expressions):
         element = kind.element if isinstance(kind, ArrayType) else types.REAL
         with self.scope():
             place = self.declare(w.name, element)
-            body = self.body(w.body)
+            body = self.repeated(w)
+            lowered = lowered_loop(self, w)
 
         def passes(f: Frame) -> Iterator[None]:
             whole = values(f)
@@ -488,7 +493,8 @@ class Translator(Expressions):
                 f[place] = scalar((again(f) if again else whole)[i])
                 yield
 
-        return self.loop(body, passes)
+        run = self.loop(body, passes)
+        return lambda f: None if lowered(f) else run(f)
 
     def block(self, b: s.Braces | s.Profiled) -> Executed:
         return self.body(b.body)

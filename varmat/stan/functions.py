@@ -180,6 +180,14 @@ _ELEMENTWISE = frozenset({
 })  # fmt: skip
 
 
+def row_of(name: str) -> Elementwise | None:
+    """The row of the elementwise table behind a function; None if there is none of that kind."""
+    if name in _NUMPY or name in _ELEMENTWISE:
+        return ELEMENTWISE[_NUMPY.get(name, name)]
+    found = ELEMENTWISE["logaddexp"] if name == "log_sum_exp" else getattr(vm, name, None)
+    return found if isinstance(found, Elementwise) else None
+
+
 def _elementwise(name: str, kinds: Kinds) -> StanFunction:
     if not kinds:  # log2() is a constant
         constant = getattr(np, name.rstrip("0123456789"))(float(name.lstrip("log")))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.matvar import to_varmat
-from varmat.derivatives.recorded import RecordedIfPossible
-from varmat.derivatives.reverse import Terms
 from varmat.models.model import Model
 from varmat.stan import data as given_data
 from varmat.stan import representation as forms
@@ -20,10 +18,10 @@ from varmat.stan.checks import check
 from varmat.stan.evaluate import Translator, written_in
 from varmat.stan.parser import parse
 from varmat.stan.running import Evaluation, Frame, located
+from varmat.stan.stan_model import StanModel
 from varmat.stan.to_python import to_python
 from varmat.stan.types import Tuple
 from varmat.stan.values import StanValue, by_element, from_python, innermost, leaves
-from varmat.typing import Operand, Result
 
 if TYPE_CHECKING:
     from varmat.transforms import Transform
@@ -198,7 +196,7 @@ class UserFunctions:
     """The functions of a program, by name; arguments may be variables."""
 
     def __init__(self, tree: s.ProgramTree) -> None:
-        self._translator = Translator({}, set())
+        self.translator = Translator({}, set())
         self._definitions: dict[str, list[s.FunctionDefinition]] = {}
         for each in tree.functions:
             if each.body is not None:
@@ -218,7 +216,7 @@ class UserFunctions:
             definition, values = _chosen(name, definitions, arguments)
             run = Evaluation(rng=np.random.default_rng(rng))
             with np.errstate(all="ignore"):
-                found = self._translator.routine(definition)(run, values)
+                found = self.translator.routine(definition)(run, values)
             if definition.result is None:  # a function that adds to the target
                 return run.target()
             return found
@@ -286,7 +284,7 @@ class Blocks:
             tree.generated_quantities,
         )
         written = set().union(*map(written_in, statements))
-        self.tree, self._translator = tree, Translator({}, written, matvars)
+        self.tree, self.translator = tree, Translator({}, written, matvars)
         run = Evaluation(rng=np.random.default_rng(seed))
         self._frame: Frame = [run]
         self.data: dict[str, StanValue] = {}
@@ -299,8 +297,8 @@ class Blocks:
             bool(block) for block in (tree.transformed_parameters, tree.generated_quantities)
         )
         self._transformed = self._block(tree.transformed_parameters)
-        with self._translator.scope():
-            self._model = self._translator.sequence(tree.model)
+        with self.translator.scope():
+            self._model = self.translator.sequence(tree.model)
         self._generated = self._block(tree.generated_quantities)
 
     # --- data ---
@@ -315,7 +313,7 @@ class Blocks:
             given = {name: empty}
         value = self._value(name, given[name], declared, text)
         self.data[name] = value
-        self._translator.declare(name, declared.unsized)
+        self.translator.declare(name, declared.unsized)
         self._frame.append(value)
         constraints = self._constraints(declaration.declared)
         if constraints is not None:
@@ -329,7 +327,7 @@ class Blocks:
         return None if np.prod(shape) else np.zeros(shape)
 
     def _shape(self, declared: s.SizedType) -> tuple[int, ...]:
-        shape = self._translator.shape(declared)
+        shape = self.translator.shape(declared)
         assert shape is not None
         return shape(self._frame)
 
@@ -341,7 +339,7 @@ class Blocks:
         kind = innermost(declared.unsized)
         if not isinstance(kind, Tuple):
             return given_data.value_of(name, raw, declared.unsized, self._shape(declared), text)
-        sizes = [self._translator.expression(each)(self._frame) for each in declared.dimensions]
+        sizes = [self.translator.expression(each)(self._frame) for each in declared.dimensions]
 
         def nested(raw: Any, sizes: Sequence[int]) -> StanValue:
             if sizes:
@@ -359,9 +357,9 @@ class Blocks:
         return nested(raw, sizes)
 
     def _run_transformed_data(self, run: Evaluation) -> None:
-        first = self._translator.size
+        first = self.translator.size
         block = self._block(self.tree.transformed_data)
-        self._frame += [None] * (self._translator.size - first)
+        self._frame += [None] * (self.translator.size - first)
         block(self._frame)
         for each in self._frame:  # so that an element-wise assignment makes a copy
             if isinstance(each, np.ndarray):
@@ -371,13 +369,13 @@ class Blocks:
 
     def _block(self, statements: Sequence[s.Statement]) -> Callable[[Frame], None]:
         """The function of a block whose variables must satisfy their constraints at its end."""
-        execute = self._translator.sequence(statements)
+        execute = self.translator.lasting_sequence(statements)
         checks = []
         for each in statements:
             if isinstance(each, s.Declaration):
                 constraints = self._constraints(each.declared)
                 if constraints is not None:
-                    place, _ = self._translator.place(each.name)
+                    place, _ = self.translator.place(each.name)
                     checks.append((each, place, constraints))
 
         def run(f: Frame) -> None:
@@ -397,7 +395,7 @@ class Blocks:
             return self._of_elements(declared)
         parts = transforms.CONSTRAINTS.get(declared.name)
         bounds = [
-            (self._translator.expression(each), each is declared.lower)
+            (self.translator.expression(each), each is declared.lower)
             for each in (declared.lower, declared.upper)
             if each is not None
         ]
@@ -434,12 +432,12 @@ class Blocks:
         self._places: dict[str, int] = {}
         for each in self.tree.parameters:
             yield from self._transforms(each.name, each.declared)
-            self._places[each.name] = self._translator.declare(each.name, each.declared.unsized)
+            self._places[each.name] = self.translator.declare(each.name, each.declared.unsized)
             self._frame.append(None)
 
     def _transforms(self, name: str, declared: s.SizedType) -> Iterator[tuple[str, Transform]]:
         if declared.name == "tuple":
-            sizes = [self._translator.expression(each)(self._frame) for each in declared.dimensions]
+            sizes = [self.translator.expression(each)(self._frame) for each in declared.dimensions]
             for place in transforms.places(tuple(sizes)):
                 label = ".".join([name, *(str(i + 1) for i in place)])
                 for i, element in enumerate(declared.elements, 1):
@@ -447,7 +445,7 @@ class Blocks:
             return
         count = len(declared.dimensions)
         sizes = [
-            self._translator.expression(each)(self._frame)
+            self.translator.expression(each)(self._frame)
             for each in (*declared.dimensions, *declared.sizes)
         ]
         bounds = {
@@ -462,7 +460,7 @@ class Blocks:
 
     def _bound(self, bound: s.Expression) -> StanValue:
         """A bound as a value, or as a function of parameters."""
-        evaluate = self._translator.expression(bound)
+        evaluate = self.translator.expression(bound)
         names = [name for name in dict.fromkeys(s.names_in(bound)) if name in self._places]
         if not names:
             return evaluate(self._frame)
@@ -479,10 +477,10 @@ class Blocks:
 
     def frame(self, run: Evaluation, values: Mapping[str, StanValue]) -> Frame:
         """A frame with data and the values of the parameters."""
-        f = [run, *self._frame[1:], *[None] * (self._translator.size - len(self._frame))]
+        f = [run, *self._frame[1:], *[None] * (self.translator.size - len(self._frame))]
         for each in self.tree.parameters:
             value = _assembled(each.name, each.declared, values)
-            matvar = each.name in self._translator.matvars
+            matvar = each.name in self.translator.matvars
             f[self._places[each.name]] = by_element(value) if matvar else value
         return f
 
@@ -512,7 +510,7 @@ class Blocks:
         found: dict[str, StanValue] = {}
         for each in statements:
             if isinstance(each, s.Declaration):
-                found.update(leaves(each.name, f[self._translator.place(each.name)[0]]))
+                found.update(leaves(each.name, f[self.translator.place(each.name)[0]]))
         return found
 
 
@@ -535,66 +533,3 @@ def _assembled(name: str, declared: s.SizedType, values: Mapping[str, StanValue]
         )
 
     return element(name, len(declared.dimensions))
-
-
-class StanModel(Model):
-    """A Stan program with data, as `Program.model` makes it."""
-
-    def __init__(self, blocks: Blocks, forced: forms.Forced) -> None:
-        self._blocks, self._forced = blocks, forced
-
-        # The values by name are `_`, because no name of a program is like it.
-        def log_density(_: Mapping[str, StanValue], propto: bool) -> list[StanValue]:
-            return blocks.terms(Evaluation(propto), _)
-
-        def transformed_parameters(_: Mapping[str, StanValue]) -> dict[str, StanValue]:
-            return blocks.transformed(_)
-
-        def generated_quantities(
-            _: Mapping[str, StanValue], rng: np.random.Generator
-        ) -> dict[str, StanValue]:
-            return blocks.generated(_, rng)
-
-        super().__init__(
-            log_density,
-            blocks.parameters,
-            data=blocks.data,
-            transformed_parameters=transformed_parameters if blocks.transforms else None,
-            generated_quantities=generated_quantities if blocks.generates else None,
-        )
-        # The evaluation is recorded once, because nothing that it reads can change.
-        self._recorded, self._value_and_grad = True, RecordedIfPossible(self._target, 0)
-
-    def with_data(self, /, **_: Operand) -> NoReturn:
-        """Refused: call ``program.model(data)`` with all data, because they decide the sizes."""
-        raise TypeError(
-            "with_data: data decide the sizes of a Stan program: call program.model(data) again!"
-        )
-
-    def representation(self) -> forms.Representation:
-        """As `Program.representation`, and what the recording makes of each loop that is run pass
-        by pass: loops again, or operations one by one.
-        """
-        recorded = forms.recorded_loops(self.param_unc_num(), self._evaluated)
-        return forms.representation(self._blocks.tree, self._forced, recorded)
-
-    def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
-        return self._evaluated(q, Evaluation(propto, jacobian))
-
-    def _evaluated(self, q: Operand, run: Evaluation) -> Result:
-        values, log_jacobians = self._layout.unpack(q, run.jacobian)
-        run.terms.extend(log_jacobians)  # in front, because `target()` counts them
-        with np.errstate(all="ignore"):
-            return Terms(self._blocks.terms(run, values))
-
-    def constrain(
-        self,
-        q: Operand,
-        include_tp: bool = False,
-        include_gq: bool = False,
-        rng: np.random.Generator | None = None,
-    ) -> dict[str, Operand]:
-        with np.errstate(all="ignore"):
-            return super().constrain(q, include_tp, include_gq, rng)
-
-    constrain.__doc__ = Model.constrain.__doc__

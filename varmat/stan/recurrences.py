@@ -28,7 +28,7 @@ from varmat.stan.lane_expressions import (
     BoundError,
     elementwise_density,
 )
-from varmat.stan.lanes import WITH_STATE, Lanes, declared_in
+from varmat.stan.lanes import FEW, WITH_STATE, Lanes, declared_in
 from varmat.stan.running import dropping
 from varmat.stan.values import put, receiving
 
@@ -260,10 +260,40 @@ class Recurrence(Lanes):
         return step
 
 
+def scanned(
+    translator: Translator, w: s.For, body: Executed, place: int, count: int
+) -> Callable[[Frame, int, int], int | None] | None:
+    """The function that records a loop as one scan, where it can be.
+
+    It returns the first value of the loop's variable for which the body has not been run.
+    """
+    try:
+        recurrence = Recurrence.of_loop(translator, w, count)
+        as_scan = recurrence.scanned(w)
+    except BoundError:
+        return None
+    translator.scanned.append(w)
+    is_scan, lags = True, recurrence.most_lags
+
+    def run(f: Frame, first: int, last: int) -> int | None:
+        nonlocal is_scan
+        start = first + lags
+        if not is_scan or last - start < FEW or current_tape().watch is None:
+            return first
+        for f[place] in range(first, start):
+            body(f)
+        f[place], f[count] = np.arange(start, last + 1), last - start + 1
+        is_scan = attempted(as_scan, f)
+        return None if is_scan else start
+
+    return run
+
+
 def attempted(scanned: Executed, f: Frame) -> bool:
-    """Whether a loop could be recorded as a scan; if not, nothing of it is left."""
+    """Whether a loop could be recorded in one piece; if not, nothing of it is left."""
     tape, terms = current_tape(), len(f[0].terms)
     entries, assignments, looks = len(tape), len(tape.assignments), refusals.of_looks
+    lost = tape.lost
     try:
         scanned(f)
     except DomainError:
@@ -273,6 +303,6 @@ def attempted(scanned: Executed, f: Frame) -> bool:
         if from_signal(error):
             raise
         del tape[entries:], tape.assignments[assignments:], f[0].terms[terms:]
-        refusals.of_looks = looks
+        refusals.of_looks, tape.lost = looks, lost
         return False
     return True

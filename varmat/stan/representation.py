@@ -14,6 +14,7 @@ import numpy as np
 
 from varmat.core.errors import TapeError
 from varmat.derivatives.recorded_programs import rolled_entries
+from varmat.solvers.procedures import procedure_results
 from varmat.stan import syntax as s
 from varmat.stan import types
 from varmat.stan.evaluate import Translator, written_in
@@ -24,6 +25,7 @@ from varmat.typing import Entry, Operand
 __all__ = ["Representation"]
 
 FORMS = ("varmat", "matvar")
+WRITTEN_ONCE = "recorded: one loop, whose body is written once"
 Forced = str | Mapping[str, str] | None
 
 
@@ -152,6 +154,9 @@ def recorded_loops(
     kept, rolled = ({id(result) for _, result, _, _ in each} for each in entries)
     found = {}
     for loop, operations in made.items():
+        if any(rule.op is procedure_results for rule, *_ in operations):
+            found[loop] = WRITTEN_ONCE
+            continue
         results = {id(result) for _, result, _, _ in operations} & kept
         inside = len(results & rolled)
         text = (
@@ -180,7 +185,7 @@ def _loops(
             more = f"\n  {recorded[id(loop)]}" if id(loop) in recorded else ""
             if not more and loop in translator.scanned:
                 inside.update(map(id, s.walk(loop.body)))
-                more = "\n  recorded: one loop, whose body is written once"
+                more = f"\n  {WRITTEN_ONCE}"
             at = error.at.line
             yield f"line {loop.at.line}: {line}\n  pass by pass: {error} (line {at}){more}"
 

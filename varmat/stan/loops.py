@@ -1,0 +1,156 @@
+"""Loops of Stan programs as procedures: their statements are written once, whatever their number.
+
+What a loop reads and assigns to from outside are the operands and results of one operation. Data
+decide sizes. A loop that has what no statement of numbers says (a factorisation, complex numbers,
+`print`, ...) is run pass by pass, and so is a short one, whose passes recordings compute side by
+side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.core.dual import value_now
+from varmat.core.tape import current_tape
+from varmat.programs.run import has_native
+from varmat.solvers.procedures import procedure
+from varmat.stan import syntax as s
+from varmat.stan import types
+from varmat.stan.lane_expressions import BoundError
+from varmat.stan.lanes import assigned_in, declared_in
+from varmat.stan.lowering import Lowering
+from varmat.stan.recurrences import attempted
+from varmat.stan.values import innermost
+
+if TYPE_CHECKING:
+    from varmat.stan.evaluate import Translator
+    from varmat.stan.running import Frame
+
+__all__: list[str] = []
+
+# Expressions that a loop may evaluate and be traced, which takes 5 to 20 us for each of them.
+TRACED = 80_000
+
+
+class LoopCode:
+    """A loop whose statements are lowered when it is first recorded.
+
+    Parameters
+    ----------
+    translator : Translator
+    loop : For, ForEach or While
+    """
+
+    def __init__(self, translator: Translator, loop: s.For | s.ForEach | s.While) -> None:
+        self.translator, self.loop = translator, loop
+        # How many expressions it evaluates if it may be traced, once that is known.
+        self.traced: int | None = None
+        for each in s.walk(loop):
+            if isinstance(each, s.Call) and (
+                each.name == "target" or each.name.endswith(("_rng", "_jacobian"))
+            ):
+                raise BoundError(f"`{each.name}` does more than to return a value", each.at)
+            if type(each) in _REFUSED:
+                kind = type(each).__name__.lower()
+                raise BoundError(f"a loop has a statement of the kind {kind!r}", each.at)
+        loops = (s.For, s.ForEach)
+        inner = {each.name for each in s.walk(loop.body) if isinstance(each, loops)}
+        inside = declared_in([loop]) | inner
+        self.assigned = sorted(assigned_in([loop]) - inside)
+        read = {*s.names_in(translator.following)} | translator.lasting
+        self.results = [name for name in self.assigned if name in read]
+        # Where variables from outside lie, and their types.
+        self.outside: dict[str, tuple[int, types.Type]] = {}
+        for name in {*s.names_in(loop), *self.assigned} - {getattr(loop, "name", None)}:
+            with suppress(KeyError):  # a function, or a variable inside
+                self.outside[name] = translator.place(name)
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the loop is traced, because it is short enough and does not branch on
+        parameters.
+        """
+        return self.traced is not None and self.traced <= self.translator.tracing.most
+
+    def run(self, f: Frame, first: int | None) -> None:
+        """Record the loop as one operation; a loop over integers from `first` on."""
+        lowered = Lowering(self.translator, f[0].propto)
+        lowered.first = first
+        values = {name: f[place] for name, (place, _) in self.outside.items()}
+        code, leaves = lowered.loop(self.loop, values, self.outside, self.assigned, self.results)
+        if not leaves:
+            raise BoundError("a loop depends on data alone", self.loop.at)
+        outputs = zip(self.results, code.source.outputs, strict=True)
+        for name, x in outputs:
+            if innermost(self.outside[name][1]) == types.INT and code.source.depends(x):
+                raise BoundError(f"parameters decide the integer `{name}`", self.loop.at)
+        self.traced = None if code.source.branches() else lowered.operations
+        if self.is_traced:
+            raise BoundError("a loop is traced", self.loop.at)
+        if not code.is_native:
+            raise BoundError("a loop has functions that are no machine code", self.loop.at)
+        total, *outs = procedure(code, leaves)
+        self.translator.tracing.left_out[self.loop] = self.traced or 0
+        for name, x in zip(self.results, outs, strict=True):
+            place, kind = self.outside[name]
+            if innermost(kind) == types.INT:
+                plain = np.rint(np.asarray(value_now(x)))
+                f[place] = plain.astype(np.int64) if plain.ndim else int(plain)
+            else:
+                f[place] = x
+        f[0].terms.append(total)
+
+
+class Tracing:
+    """Which loops are traced pass by pass, though they could be procedures: their iterations are
+    then found to be alike, and computed side by side.
+
+    Attributes
+    ----------
+    most : int
+        Loops that evaluate more expressions become procedures.
+    left_out : dict of int
+        How many expressions the loops evaluate that became procedures for that reason.
+    """
+
+    def __init__(self) -> None:
+        self.most = TRACED
+        self.left_out: dict[s.Statement, int] = {}
+
+    @contextmanager
+    def up_to(self, most: int) -> Iterator[None]:
+        """Trace loops of more expressions."""
+        before, self.most = self.most, most
+        yield
+        self.most = before
+
+
+def lowered_loop(translator: Translator, loop: s.For | s.ForEach | s.While) -> Callable[..., bool]:
+    """The function that records a loop as one procedure, where it can be; a loop over integers from
+    a given one on.
+    """
+    try:
+        code: LoopCode | None = LoopCode(translator, loop)
+    except BoundError:
+        code = None
+
+    def run(f: Frame, first: int | None = None) -> bool:
+        nonlocal code
+        now = code
+        if now is None or current_tape().watch is None or not has_native():
+            return False
+        if now.is_traced:
+            return False
+        done = attempted(lambda f: now.run(f, first), f)
+        if not done and not now.is_traced:
+            code = None
+        return done
+
+    return run
+
+
+_REFUSED = frozenset({s.JacobianIncrement, s.TupleExpression, s.Projection, s.Return})
