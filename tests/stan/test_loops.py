@@ -128,6 +128,9 @@ else m -= 0.1; target += (m > 0 ? m * b : -m) * (i == 3 || a < b); }
 array[5] int c = rep_array(0, 5); real m = 0; for (i in 1:N) { int j = 1 + c[1 + i % 5] % 5; c[j]
 += i %/% 2; if (c[j] % 3 == 0 && i > 2) m = 0.3 * m + v[1 + c[j] % 4] * b; else m += v[1 + c[2] %
 4]; target += normal_lpdf(m | max(j, 2), 3) + min({j, 3}) * a + size(c) * b + abs(j - 3); }
+# elements until one is large
+real m = a; for (w in v) { if (w > 0.4) break; for (j in k) { m = tanh(m + 0.1 * j * w);
+if (j == 3) continue; target += m; } } target += m;
 # each element
 real m = a; for (w in v) { m = tanh(m + w); target += m; } for (j in k) target += j * m;
 """)
@@ -302,6 +305,29 @@ def test_short_loops_are_traced_and_longer_ones_for_many_calls(
     assert_allclose(after[0], before[0], rtol=1e-13)
     assert_allclose(after[1], before[1], rtol=1e-11)
     assert not tracing.left_out
+
+
+def test_variables_inside_are_none_from_outside(lowered: list[Any]) -> None:
+    """Also where an attempt to run all passes at once has declared them."""
+    program = vm.stan.Program("""
+        functions { vector f(real x, vector z) {
+          int L = rows(z);
+          for (i in 1:L) {
+            array[L] int k;
+            for (j in 1:L) k[j] = min(4, j);
+            int w = 0; real y = tanh(x);
+            while (w != 3 && y < 0.9) { w += 1; y += inv_logit(mean(z) * k[2]); }
+          }
+          return tanh(z);
+        } }
+        parameters { real a; vector[6] u; }
+        model { target += f(a, u); }
+    """)
+    model = program.model()
+    value, _ = model.log_density_gradient(np.linspace(-1.0, 1.0, 7))
+    assert model._value_and_grad.obstacle is None
+    assert lowered
+    assert_allclose(value, np.sum(np.tanh(np.linspace(-1.0, 1.0, 7)[1:])), rtol=1e-13)
 
 
 def test_loops_of_transformed_parameters_return_what_they_assign(lowered: list[Any]) -> None:

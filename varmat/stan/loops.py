@@ -65,7 +65,7 @@ class LoopCode:
         self.results = [name for name in self.assigned if name in read]
         # Where variables from outside lie, and their types.
         self.outside: dict[str, tuple[int, types.Type]] = {}
-        for name in {*s.names_in(loop), *self.assigned} - {getattr(loop, "name", None)}:
+        for name in {*s.names_in(loop), *self.assigned} - inside - {getattr(loop, "name", None)}:
             with suppress(KeyError):  # a function, or a variable inside
                 self.outside[name] = translator.place(name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -281,32 +281,35 @@ class Lowering(LoweredFunctions):
         lower, upper = self.number(w.lower), self.number(w.upper)
         if self.first is not None:
             lower, self.first = self.first, None
-        before = self._flags
-        early = any(map(_leaves, w.body))
+        self._loop(w, lower, upper, lambda i: i)
+
+    def _loop(
+        self, w: s.For | s.ForEach, lower: Number, upper: Number, value: Callable[[Number], Lowered]
+    ) -> None:
+        """A loop over integers, whose variable has a value for each of them."""
         ends = self.bounds(lower), self.bounds(upper)
         limits = None
         if ends[0] is not None and ends[1] is not None:
             limits = ends[0][0], max(ends[1][1], ends[0][0])
         most = ir.MANY if limits is None else limits[1] - limits[0] + 1
-        if not early:
-            index = Cell(w.name, is_integer=True)
-            if limits is not None:
-                self._bounds[index] = limits
-            with self._passes(most) as inner:
-                self.env[w.name] = index
-                self.statements(w.body)
-            self.write(ir.For(index, lower, upper, inner, most=most))
-            return
+        early, before = any(map(_leaves, w.body)), self._flags
         # The bounds are those before the first pass.
-        index, last = self.variable_cell(w.name, lower, True), self.apply(SAME, upper)
+        last = self.apply(SAME, upper) if early else upper
+        index = self.variable_cell(w.name, lower, True) if early else Cell(w.name, is_integer=True)
         if limits is not None:
             self._bounds[index] = limits
+        if not early:
+            with self._passes(most) as inner:
+                self.env[w.name] = value(index)
+                self.statements(w.body)
+            self.write(ir.For(index, lower, last, inner, most=most))
+            return
         stopped = self.variable_cell("break", 0.0, True)
         condition = list[Statement]()
         with self.inside(condition):
             go = self._goes_on(self.compare("<=", index, last), stopped, before)
         with self._passes(most) as inner:
-            self.env[w.name] = index
+            self.env[w.name] = value(index)
             self._flags = {**before, "break": stopped}
             self._pass(w.body)
             self._flags = before
@@ -372,19 +375,13 @@ class Lowering(LoweredFunctions):
         ):
             raise BoundError("a loop over the elements of a matrix", w.at)
         x = self.stored(self.elements(values))
-        size, bound = x.shape[0], x.most[0]
-        if any(map(_leaves, w.body)):
-            raise BoundError("a loop over elements that ends early", w.at)
-        i, last = Cell("i", is_integer=True), self.integer(SUBTRACT, size, 1)
-        self._bounds[i] = 0, bound
-        with self.inside([]) as inner:
+
+        def element(i: Number) -> Lowered:
             if len(x.shape) == 1:
-                element: Lowered = x.at(i)
-            else:
-                element = Elements(x.shape[1:], x.most[1:], lambda *j: x.at(i, *j), is_view=True)
-            self.env[w.name] = element
-            self.statements(w.body)
-        self.write(ir.For(i, 0, last, inner, most=bound))
+                return x.at(i)
+            return Elements(x.shape[1:], x.most[1:], lambda *j: x.at(i, *j), is_view=True)
+
+        self._loop(w, 0, self.integer(SUBTRACT, x.shape[0], 1), element)
 
     # --- functions of the program ---
 
