@@ -74,7 +74,10 @@ class LoopCode:
         """Whether the loop is traced, because it is short enough and does not branch on
         parameters.
         """
-        return self.traced is not None and self.traced <= self.translator.tracing.most
+        tracing = self.translator.tracing
+        # Behind a procedure, whose results are arrays, passes have little in common.
+        is_short = self.traced is not None and self.traced <= tracing.most
+        return is_short and not tracing.left_out
 
     def run(self, f: Frame, first: int | None) -> None:
         """Record the loop as one operation; a loop over integers from `first` on."""
@@ -124,9 +127,12 @@ class Tracing:
     @contextmanager
     def up_to(self, most: int) -> Iterator[None]:
         """Trace loops of more expressions."""
-        before, self.most = self.most, most
-        yield
-        self.most = before
+        before = self.most, self.left_out
+        self.most, self.left_out = most, {}
+        try:
+            yield
+        finally:
+            self.most, self.left_out = before
 
 
 def lowered_loop(translator: Translator, loop: s.For | s.ForEach | s.While) -> Callable[..., bool]:
