@@ -267,7 +267,7 @@ def test_an_operation_that_ends_is_refused() -> None:
 
     w = Writer()
     w.write(s.If(w.apply(BELOW, w.load(w.x, 0), 0.0), [s.End()]), s.Increment(w.load(w.x, 1)))
-    code = StatementCode(Source([w.x], [w.n], [], w.block), [N], [])
+    code = StatementCode(Source([w.x], [w.n], [], w.block), [N])
     assert vm.gradient(lambda x: procedure(code, [x])[0], POINTS[0])[1] == 1.0
     with pytest.raises(vm.TapeError, match="a loop ends here, and is run as it is written"):
         procedure(code, [POINTS[1]])

@@ -26,7 +26,7 @@ from varmat.programs.ir.program import Program, Value
 from varmat.programs.kernels.branch import Branch
 from varmat.programs.kernels.guards import GUARD
 from varmat.programs.record.conditions import Condition
-from varmat.solvers.inner import Inner
+from varmat.solvers.inner import Inner, filled, zeros_like
 from varmat.solvers.scan import scan
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
@@ -114,7 +114,7 @@ def _ended(like: Program) -> Program:
 
 def _tangent(x: Operand, level: Level) -> Operand:
     t = taken_apart(x, level)[1]
-    return np.zeros(np.shape(x))[()] if t is None else t
+    return zeros_like(x) if t is None else t
 
 
 @operation(variadic=True)
@@ -132,7 +132,7 @@ def chosen_reverse(
     g: Adjoint, r: Plain, index: Plain, *leaves: Plain, choices: Choices
 ) -> tuple[Operand, ...]:
     function = choices.functions[_number(index, len(choices.functions))]
-    return 0.0, *vjp(function, *leaves)[1](_filled(g, r))
+    return 0.0, *vjp(function, *leaves)[1](filled(g, r))
 
 
 @chosen.straight
@@ -140,7 +140,7 @@ def chosen_straight(index: Operand, *leaves: Operand, choices: Choices) -> Resul
     found = tuple(called(choices.forward, index, *leaves))
 
     def pull(g: Sequence[Operand]) -> tuple[Operand, ...]:
-        return 0.0, *called(choices.backward, index, *leaves, *_filled(g, found))
+        return 0.0, *called(choices.backward, index, *leaves, *filled(g, found))
 
     return found, pull
 
@@ -149,17 +149,12 @@ def chosen_straight(index: Operand, *leaves: Operand, choices: Choices) -> Resul
 def chosen_tangent(
     r: Operand, index: Operand, *leaves: Operand, choices: Choices
 ) -> tuple[Linear, ...]:
-    zeros = tuple(np.zeros(np.shape(x))[()] for x in r)
+    zeros = tuple(map(zeros_like, r))
 
     def along(i: int, t: Operand) -> Result:
         return chosen(index, *leaves, t, choices=choices.along(i))
 
     return lambda t: zeros, *(partial(along, i) for i in range(len(leaves)))
-
-
-def _filled(g: Sequence[Operand], like: Sequence[Operand]) -> list[Operand]:
-    """Adjoints, where None is zero."""
-    return [np.zeros(np.shape(x))[()] if c is None else c for c, x in zip(g, like, strict=True)]
 
 
 def _choose(

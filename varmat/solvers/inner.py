@@ -23,8 +23,12 @@ from varmat.derivatives.recorded import recorded
 from varmat.derivatives.structure import map_leaves
 from varmat.functions.checks import misfit, outside
 from varmat.interrupts import from_signal
+from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import is_symbol, refuse
-from varmat.programs.run import has_native
+from varmat.programs.ir.kernel import Kernel
+from varmat.programs.ir.program import ElsewhereError
+from varmat.programs.passes import optimised
+from varmat.programs.run import has_native, runner_for
 from varmat.typing import Function, Operand, Result
 
 __all__: list[str] = []
@@ -34,6 +38,39 @@ OFTEN = 10
 # The native runner takes over after so many evaluations by NumPy, because compiling a program takes
 # as long as them.
 MANY = 2000
+
+
+def zeros_like(x: Operand) -> Result:
+    """A zero of the shape of an operand: a float or an array."""
+    return np.zeros(np.shape(x)) if np.shape(x) else 0.0
+
+
+def filled(g: Sequence[Operand], like: Sequence[Operand]) -> list[Operand]:
+    """Adjoints, where None is zero."""
+    return [zeros_like(x) if each is None else each for each, x in zip(g, like, strict=True)]
+
+
+class KernelRunners:
+    """Runs kernels on plain arrays, by a runner for each that is made once."""
+
+    def __init__(self) -> None:
+        self._runners: dict[Kernel, Function] = {}
+
+    def run(self, kernel: Kernel, count: int, *operands: Operand) -> list[Operand] | None:
+        """The results of a kernel, whose steps run `count` times; None where its run ends."""
+        if kernel not in self._runners:
+            builder = Builder()
+            zero, given = builder.constant(0.0), [builder.argument(np.shape(x)) for x in operands]
+            program = builder.program([zero, *builder.apply(kernel, *given)])
+            runner = "auto" if native_pays(count) else "numpy"
+            self._runners[kernel] = runner_for(optimised(program), runner)
+        try:
+            ended, *found = self._runners[kernel]([*operands])
+        except (ArithmeticError, ValueError, ElsewhereError) as error:
+            if from_signal(error):
+                raise
+            return None
+        return found if ended == 0.0 else None
 
 
 class _Place:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import TapeError
 from varmat.core.operation import operation
-from varmat.interrupts import from_signal
-from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import called
-from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.kernels.procedure import Procedure
-from varmat.programs.run import runner_for
-from varmat.solvers.inner import native_pays
+from varmat.solvers.inner import KernelRunners, filled
 
 if TYPE_CHECKING:
     from varmat.programs.passes.reverse import Source
@@ -32,16 +28,12 @@ class StatementCode:
     ----------
     source : Source
     data : list of ndarray
-    integers : list of bool
-        Which of the results beside the total are integers, which data decide.
     """
 
-    def __init__(
-        self, source: Source, data: Sequence[np.ndarray], integers: Sequence[bool]
-    ) -> None:
-        self.source, self.data, self.integers = source, [*data], [*integers]
+    def __init__(self, source: Source, data: Sequence[np.ndarray]) -> None:
+        self.source, self.data = source, [*data]
         self._along: dict[int, StatementCode] = {}
-        self._runners: dict[Procedure, Any] = {}
+        self._runners = KernelRunners()
 
     @cached_property
     def forward(self) -> Procedure:
@@ -64,32 +56,17 @@ class StatementCode:
     def along(self, which: int) -> StatementCode:
         """The derivative along a leaf."""
         if which not in self._along:
-            self._along[which] = StatementCode(self.source.along(which), self.data, self.integers)
+            self._along[which] = StatementCode(self.source.along(which), self.data)
         return self._along[which]
 
     def run(self, kernel: Procedure, *operands: Plain) -> list[np.ndarray]:
         """The results of a procedure for plain operands, before the data."""
         n = len(self.source.leaves)
         given = [*operands[:n], *self.data, *operands[n:]]
-        if kernel not in self._runners:
-            builder = Builder()
-            zero, values = builder.constant(0.0), [builder.argument(np.shape(x)) for x in given]
-            program = builder.program([zero, *builder.apply(kernel, *values)])
-            runner = "auto" if native_pays(kernel.cost) else "numpy"
-            self._runners[kernel] = runner_for(program, runner)
-        try:
-            ended, *found = self._runners[kernel]([*given])
-        except (ArithmeticError, ValueError, ElsewhereError) as error:
-            if from_signal(error):
-                raise
-            raise _ended() from error
-        if ended != 0.0:
-            raise _ended()
-        return [*found]
-
-
-def _ended() -> TapeError:
-    return TapeError("a loop ends here, and is run as it is written")
+        found = self._runners.run(kernel, kernel.cost, *given)
+        if found is None:
+            raise TapeError("a loop ends here, and is run as it is written")
+        return found
 
 
 @operation(variadic=True)
@@ -100,7 +77,7 @@ def procedure_results(*leaves: Plain, code: StatementCode) -> tuple[Plain, ...]:
 
 @procedure_results.reverse
 def _(g: Adjoint, r: Plain, *leaves: Plain, code: StatementCode) -> tuple[Operand, ...]:
-    return tuple(code.run(code.backward, *leaves, *_filled(g, r)))
+    return tuple(code.run(code.backward, *leaves, *filled(g, r)))
 
 
 @procedure_results.straight
@@ -111,7 +88,7 @@ def _(*leaves: Operand, code: StatementCode) -> Result:
     found = tuple(called(code.forward, *leaves, *code.data))
 
     def pull(g: Sequence[Operand]) -> tuple[Operand, ...]:
-        return tuple(called(code.backward, *leaves, *code.data, *_filled(g, found)))
+        return tuple(called(code.backward, *leaves, *code.data, *filled(g, found)))
 
     return found, pull
 
@@ -122,11 +99,6 @@ def _(r: Operand, *leaves: Operand, code: StatementCode) -> tuple[Linear, ...]:
         return procedure_results(*leaves, t, code=code.along(which))
 
     return tuple(partial(along, which) for which in range(len(leaves)))
-
-
-def _filled(g: Sequence[Operand], like: Sequence[Operand]) -> list[Operand]:
-    """Adjoints, where None is zero."""
-    return [np.zeros(np.shape(x))[()] if c is None else c for c, x in zip(g, like, strict=True)]
 
 
 def procedure(code: StatementCode, leaves: Sequence[Operand]) -> Sequence[Operand]:

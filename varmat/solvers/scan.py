@@ -19,14 +19,13 @@ from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.functions.checks import misfit, outside
-from varmat.interrupts import Noted, from_signal
+from varmat.interrupts import Noted
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import called
-from varmat.programs.ir.program import ElsewhereError, Program
+from varmat.programs.ir.program import Program
 from varmat.programs.kernels.loop import Loop
-from varmat.programs.passes import optimised, without_dead_steps
-from varmat.programs.run import runner_for
-from varmat.solvers.inner import Inner, native_pays
+from varmat.programs.passes import without_dead_steps
+from varmat.solvers.inner import Inner, KernelRunners, filled, zeros_like
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["scan"]
@@ -62,7 +61,7 @@ class Body:
         self.carried, self.rows, self.shared = map(len, self._points)
         self.made = len(self._written.template) - self.carried
         self._loops: dict[Any, Loop] = {}
-        self._runners: dict[Loop, Any] = {}
+        self._runners = KernelRunners()
         self._along: dict[int, Body] = {}
 
     def _of_leaves(
@@ -145,7 +144,7 @@ class Body:
         None is zero; `run` runs a loop.
         """
         n, (_, rows, shared) = self.carried, self.parts(operands)
-        weights, in_history = _filled(g, results), any(x is not None for x in g[n : 2 * n])
+        weights, in_history = filled(g, results), any(x is not None for x in g[n : 2 * n])
         more = weights[n : 2 * n] if in_history else []
         given = [*weights[:n], *results[n : 2 * n], *rows, *weights[2 * n :], *more, *shared]
         found: list[Operand] | None = run(self.backward(count, in_rows, in_history), *given)
@@ -157,19 +156,7 @@ class Body:
 
     def run(self, loop: Loop, *operands: Operand) -> list[Operand] | None:
         """The results of a loop; None where its program does not hold."""
-        if loop not in self._runners:
-            builder = Builder()
-            zero, given = builder.constant(0.0), [builder.argument(np.shape(x)) for x in operands]
-            program = builder.program([zero, *builder.apply(loop, *given)])
-            runner = "auto" if native_pays(loop.trips) else "numpy"
-            self._runners[loop] = runner_for(optimised(program), runner)
-        try:
-            ended, *found = self._runners[loop]([*operands])
-        except (ArithmeticError, ValueError, ElsewhereError) as error:
-            if from_signal(error):
-                raise
-            return None
-        return found if ended == 0.0 else None
+        return self._runners.run(loop, loop.trips, *operands)
 
     def forward_as_written(self, operands: LeafSequence, count: int) -> list[Operand]:
         """The results of the loop of the values."""
@@ -188,8 +175,12 @@ class Body:
     ) -> list[Operand]:
         """The contributions to the adjoints of the operands."""
         n, (_, rows, shared) = self.carried, self.parts(operands)
-        weights = _filled(g, results)
-        now, of_rows, total = weights[:n], _filled([None] * self.rows, rows), [*map(_zeros, shared)]
+        weights = filled(g, results)
+        now, of_rows, total = (
+            weights[:n],
+            filled([None] * self.rows, rows),
+            [*map(zeros_like, shared)],
+        )
         for t in reversed(range(count)):
             given = [*now, *_row(weights[2 * n :], t)]
             found = self._step(
@@ -234,7 +225,7 @@ class Body:
                 for t in (*row[n + q :], *shared[m:]):
                     values[which] = dual(values[which], t)
                 return tuple(  # type: ignore[return-value]
-                    [_zeros(x) if (t := taken_apart(x, level)[1]) is None else t for x in each]
+                    [zeros_like(x) if (t := taken_apart(x, level)[1]) is None else t for x in each]
                     for each in self.function(*self.parts(values))
                 )
 
@@ -273,15 +264,6 @@ def _row(columns: LeafSequence, t: int) -> list[Operand]:
     return [_number(x[t]) for x in columns]
 
 
-def _zeros(x: Operand) -> Result:
-    return np.zeros(np.shape(x)) if np.shape(x) else 0.0
-
-
-def _filled(g: LeafSequence, like: LeafSequence) -> list[Operand]:
-    """Adjoints, where None is zero."""
-    return [_zeros(x) if each is None else each for each, x in zip(g, like, strict=True)]
-
-
 @operation(variadic=True)
 def scan_history(*operands: Plain, body: Body, count: int, in_rows: bool) -> Saved:
     """What is carried last, and in rows what was carried into each step and what it made.
@@ -316,7 +298,7 @@ def _(r: Operand, *operands: Operand, body: Body, count: int, in_rows: bool) -> 
     n, m = len(start), len(start) + len(rows)
 
     def along(which: int, t: Operand) -> Result:
-        first = [t if i == which else _zeros(x) for i, x in enumerate(start)]
+        first = [t if i == which else zeros_like(x) for i, x in enumerate(start)]
         of_row, of_shared = [t] if n <= which < m else [], [t] if which >= m else []
         given = [*first, *r[n : 2 * n], *rows, *of_row, *shared, *of_shared]
         return scan_history(*given, body=body.along(which), count=count, in_rows=True)

@@ -134,12 +134,7 @@ def _of_varmat(name: str) -> StanFunction:
 
 def acts_by_element(name: str) -> bool:
     """Whether a function of numbers takes arrays of them element by element."""
-    return (
-        name in _NUMPY
-        or name in _ELEMENTWISE
-        or name in ("log_sum_exp", "pow")
-        or isinstance(getattr(vm, name, None), Elementwise)
-    )
+    return name == "pow" or row_of(name) is not None
 
 
 def truncated(name: str) -> Callable[..., StanValue]:

@@ -42,13 +42,20 @@ __all__: list[str] = []
 FEW = 4
 
 
+def check_state(node: s.SyntaxNode, endings: tuple[str, ...]) -> None:
+    """Raise if this is a call of `target`, or of a function with such an end of its name, which
+    does more than to return a value.
+    """
+    if isinstance(node, s.Call) and (node.name == "target" or node.name.endswith(endings)):
+        raise BoundError(f"`{node.name}` does more than to return a value", node.at)
+
+
 def check_independent(loop: s.For, own: Collection[str]) -> None:
     """Raise unless every pass assigns only to elements of its own, and to variables of its own."""
     nodes = [*s.walk(loop.body)]
     targets: dict[str, str] = {}
     for each in nodes:
-        if isinstance(each, s.Call) and (each.name == "target" or each.name.endswith(WITH_STATE)):
-            raise BoundError(f"`{each.name}` does more than to return a value", each.at)
+        check_state(each, WITH_STATE)
         if not isinstance(each, s.Assignment):
             continue
         if s.root(each.target) in own:

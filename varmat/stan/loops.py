@@ -21,7 +21,7 @@ from varmat.solvers.procedures import procedure
 from varmat.stan import syntax as s
 from varmat.stan import types
 from varmat.stan.lane_expressions import BoundError
-from varmat.stan.lanes import assigned_in, declared_in
+from varmat.stan.lanes import assigned_in, check_state, declared_in
 from varmat.stan.lowering import Lowering
 from varmat.stan.recurrences import attempted
 from varmat.stan.values import innermost
@@ -50,10 +50,7 @@ class LoopCode:
         # How many expressions it evaluates if it may be traced, once that is known.
         self.traced: int | None = None
         for each in s.walk(loop):
-            if isinstance(each, s.Call) and (
-                each.name == "target" or each.name.endswith(("_rng", "_jacobian"))
-            ):
-                raise BoundError(f"`{each.name}` does more than to return a value", each.at)
+            check_state(each, ("_rng", "_jacobian"))
             if type(each) in _REFUSED:
                 kind = type(each).__name__.lower()
                 raise BoundError(f"a loop has a statement of the kind {kind!r}", each.at)

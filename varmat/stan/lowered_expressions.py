@@ -8,6 +8,7 @@ constants of Python as far as data decide, and cells with bounds otherwise.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,8 +104,8 @@ _ARITHMETIC = {
 }  # fmt: skip
 
 
-class LoweredExpressions:
-    """Writes the statements of expressions.
+class LoweredExpressions(ABC):
+    """Writes the statements of expressions; abstract.
 
     Attributes
     ----------
@@ -178,6 +179,13 @@ class LoweredExpressions:
         if isinstance(x, Cell):
             return self._bounds.get(x)
         return int(x), int(x)
+
+    def limit(self, size: Number, what: str, at: s.Position) -> int:
+        """What a size is at most."""
+        ends = self.bounds(size)
+        if ends is None:
+            raise BoundError(f"nobody knows how large {what} becomes", at)
+        return max(ends[1], 0)
 
     def end_unless(self, holds: Number) -> None:
         """End the run where a condition does not hold."""
@@ -363,7 +371,7 @@ class LoweredExpressions:
         left, right = self.expression(e.left), self.expression(e.right)
         kinds = e.left.type, e.right.type
         if e.operator in _COMPARISONS:
-            return self._whole_number(self.compare(e.operator, left, right))  # type: ignore
+            return self._whole_number(self.compare(e.operator, left, right))  # type: ignore[arg-type]
         if kinds == (types.INT, types.INT) and e.type == types.INT:
             return self._integers(e.operator, left, right)  # type: ignore[arg-type]
         if e.operator == "*" and all(isinstance(x, Elements) for x in (left, right)):
@@ -492,6 +500,7 @@ class LoweredExpressions:
                 maps.append(lambda j, of=of, n=n: self._within(of.at(j), n))
                 shape.append(of.shape[0])
                 most.append(of.most[0])
+        outer = base.places
         shape += base.shape[len(indices) :]
         most += base.most[len(indices) :]
 
@@ -506,7 +515,7 @@ class LoweredExpressions:
             lambda *i: base.at(*places(*i)),
             is_view=base.is_view,
             bounds=base.bounds,
-            places=places,
+            places=places if outer is None else lambda *i: outer(*places(*i)),
         )
 
     def _within(self, index: Number, n: Number) -> Number:
@@ -534,9 +543,9 @@ class LoweredExpressions:
         limit = bound if ends is None else max(0, min(bound, ends[1]))
         return size, limit
 
+    @abstractmethod
     def call(self, e: s.Call) -> Lowered:
         """A call of a function."""
-        raise NotImplementedError
 
 
 # The largest number as one that does not depend on any.

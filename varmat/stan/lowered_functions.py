@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from varmat.stan.lowered_expressions import (
     LoweredExpressions,
     of_row,
 )
-from varmat.stan.running import dropping
+from varmat.stan.running import kept_arguments
 from varmat.stan.values import MATRICES, ROWS, VECTORS
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def density_function(density: Univariate, keep: KeptTerms | None, moderate: bool
 
 
 class LoweredFunctions(LoweredExpressions):
-    """Writes the statements of calls: those of functions that are none of numbers are methods."""
+    """Writes the statements of calls: functions that take or make arrays are methods; abstract."""
 
     # --- calls ---
 
@@ -132,10 +133,7 @@ class LoweredFunctions(LoweredExpressions):
             found: Number = 0.0 if drops and not any(variable) else special(*whole)
             return found
         density = elementwise_density(name, at)
-        kept = drops and dropping(density, variable)
-        keep: KeptTerms | None = None
-        if kept:
-            keep = kept if isinstance(kept, frozenset) else frozenset()
+        keep: KeptTerms | None = kept_arguments(density, variable) if drops else None
         x = [self.expression(each) for each in whole]
         ends = {
             name: each.bounds if isinstance(each, Elements) else self.bounds(each)
@@ -150,9 +148,9 @@ class LoweredFunctions(LoweredExpressions):
         terms = self.mapped(function, *x)
         return self.total(terms) if isinstance(terms, Elements) else terms
 
+    @abstractmethod
     def routine(self, e: s.Call, definition: s.FunctionDefinition) -> Lowered:
         """A call of a function of the program."""
-        raise NotImplementedError
 
     # --- functions that are none of numbers alone ---
 
@@ -313,27 +311,29 @@ class LoweredFunctions(LoweredExpressions):
         """An index among the arguments, from 0."""
         return self._within(self.number(e.arguments[place]), n)
 
+    def _row_of(self, x: Elements, i: Number) -> Elements:
+        return Elements(x.shape[1:], x.most[1:], lambda j: x.at(i, j), is_view=x.is_view)
+
+    def _column_of(self, x: Elements, j: Number) -> Elements:
+        return Elements(x.shape[:1], x.most[:1], lambda i: x.at(i, j), is_view=x.is_view)
+
     def _f_row(self, e: s.Call) -> Elements:
         x = self.elements(e.arguments[0])
-        i = self._fixed(e, 1, x.shape[0])
-        return Elements(x.shape[1:], x.most[1:], lambda j: x.at(i, j), is_view=x.is_view)
+        return self._row_of(x, self._fixed(e, 1, x.shape[0]))
 
     def _f_col(self, e: s.Call) -> Elements:
         x = self.elements(e.arguments[0])
-        j = self._fixed(e, 1, x.shape[1])
-        return Elements(x.shape[:1], x.most[:1], lambda i: x.at(i, j), is_view=x.is_view)
+        return self._column_of(x, self._fixed(e, 1, x.shape[1]))
 
     def _f_sub_col(self, e: s.Call) -> Elements:
         x = self.elements(e.arguments[0])
         i, j = self._fixed(e, 1, x.shape[0]), self._fixed(e, 2, x.shape[1])
-        column = Elements(x.shape[:1], x.most[:1], lambda k: x.at(k, j), is_view=x.is_view)
-        return self._sliced(column, i, self.number(e.arguments[3]))
+        return self._sliced(self._column_of(x, j), i, self.number(e.arguments[3]))
 
     def _f_sub_row(self, e: s.Call) -> Elements:
         x = self.elements(e.arguments[0])
         i, j = self._fixed(e, 1, x.shape[0]), self._fixed(e, 2, x.shape[1])
-        row = Elements(x.shape[1:], x.most[1:], lambda k: x.at(i, k), is_view=x.is_view)
-        return self._sliced(row, j, self.number(e.arguments[3]))
+        return self._sliced(self._row_of(x, i), j, self.number(e.arguments[3]))
 
     def _f_diagonal(self, e: s.Call) -> Elements:
         x = self.elements(e.arguments[0])
@@ -357,12 +357,7 @@ class LoweredFunctions(LoweredExpressions):
 
     def _repeated(self, e: s.Call) -> Elements:
         x, sizes = self.expression(e.arguments[0]), [self.number(n) for n in e.arguments[1:]]
-        most = []
-        for n in sizes:
-            ends = self.bounds(n)
-            if ends is None:
-                raise BoundError("nobody knows how large an array becomes", e.at)
-            most.append(max(ends[1], 0))
+        most = [self.limit(n, "an array", e.at) for n in sizes]
         if isinstance(x, Elements) and e.name == "rep_matrix":
             is_row = e.arguments[0].type in ROWS
             shape, limit = (sizes, most)
@@ -381,10 +376,7 @@ class LoweredFunctions(LoweredExpressions):
 
     def _filled(self, n: s.Expression, x: float) -> Elements:
         size = self.number(n)
-        ends = self.bounds(size)
-        if ends is None:
-            raise BoundError("nobody knows how large an array becomes", n.at)
-        return Elements((size,), (max(ends[1], 0),), lambda i: x)
+        return Elements((size,), (self.limit(size, "an array", n.at),), lambda i: x)
 
     def _f_zeros_vector(self, e: s.Call) -> Elements:
         return self._filled(e.arguments[0], 0.0)

@@ -91,10 +91,7 @@ class Lowering(LoweredFunctions):
             [outputs[name] for name in results],
             [*self.block, *ends],
         )
-        integers = [innermost(kinds[name][1]) == types.INT for name in results]
-        return StatementCode(source, [x for _, x in self._data], integers), [
-            x for _, x in self._leaves
-        ]
+        return StatementCode(source, [x for _, x in self._data]), [x for _, x in self._leaves]
 
     def _given(self, name: str, x: StanValue, kind: types.Type) -> Lowered:
         """A variable from outside: a constant, or an operand."""
@@ -160,12 +157,7 @@ class Lowering(LoweredFunctions):
         sizes = [self.number(e) for e in (*d.declared.dimensions, *d.declared.sizes)]
         if innermost(kind) in MATRICES and len(d.declared.sizes) == 1:
             sizes.append(sizes[-1])
-        most = []
-        for n in sizes:
-            ends = self.bounds(n)
-            if ends is None:
-                raise BoundError(f"nobody knows how large `{d.name}` becomes", d.at)
-            most.append(max(ends[1], 0))
+        most = [self.limit(n, f"`{d.name}`", d.at) for n in sizes]
         if np.prod(most, dtype=float) > LARGEST:
             raise BoundError(f"`{d.name}` may become large", d.at)
         value = None if d.value is None else self.elements(d.value)
@@ -229,14 +221,7 @@ class Lowering(LoweredFunctions):
         if isinstance(e, s.VariableName):
             return variable
         assert isinstance(e, s.Indexed)
-        return self._composed(self._target(e.base, variable), e.indices)
-
-    def _composed(self, base: Elements, indices: Sequence[s.Expression | s.Range]) -> Elements:
-        part = self.part(base, indices)
-        outer, inner = base.places, part.places
-        if outer is not None and inner is not None:
-            part.places = lambda *i: outer(*inner(*i))
-        return part
+        return self.part(self._target(e.base, variable), e.indices)
 
     def _indices(self, x: Elements, *i: Number) -> ir.Indices:
         return self.places(x.places(*i) if x.places is not None else i)
@@ -248,14 +233,11 @@ class Lowering(LoweredFunctions):
         if d.definition is not None:
             call = s.Call(d.at, d.function, whole, True)
             call.type, call.data, call.definition = types.REAL, False, d.definition
-            self.write(ir.Increment(self._proportional(call)))
+            found = self.routine(call, d.definition, drops=True)
+            assert not isinstance(found, Elements)
+            self.write(ir.Increment(found))
             return
         self.write(ir.Increment(self.density(d.function, whole, True, d.at)))
-
-    def _proportional(self, call: s.Call) -> Number:
-        found = self.routine(call, call.definition, drops=True)  # type: ignore[arg-type]
-        assert not isinstance(found, Elements)
-        return found
 
     def _increment(self, t: s.TargetIncrement) -> None:
         x = self.expression(t.value)

@@ -28,8 +28,8 @@ from varmat.stan.lane_expressions import (
     BoundError,
     elementwise_density,
 )
-from varmat.stan.lanes import FEW, WITH_STATE, Lanes, declared_in
-from varmat.stan.running import dropping
+from varmat.stan.lanes import FEW, WITH_STATE, Lanes, check_state, declared_in
+from varmat.stan.running import kept_arguments
 from varmat.stan.values import put, receiving
 
 if TYPE_CHECKING:
@@ -77,10 +77,7 @@ class Recurrence(Lanes):
     def of_loop(cls, translator: Translator, loop: s.For, count: int) -> Self:
         own, carried, filled = declared_in(loop.body), set[str](), set[str]()
         for each in s.walk(loop.body):
-            if isinstance(each, s.Call) and (
-                each.name == "target" or each.name.endswith(WITH_STATE)
-            ):
-                raise BoundError(f"`{each.name}` does more than to return a value", each.at)
+            check_state(each, WITH_STATE)
             if isinstance(each, s.Assignment) and (name := s.root(each.target)) not in own:
                 is_number = each.target.type == types.REAL
                 if is_number and isinstance(each.target, s.VariableName):
@@ -180,8 +177,7 @@ class Recurrence(Lanes):
             raise BoundError("a count of a row is a real number in the recording", at)
         if drops and not self._translator.in_block:
             raise BoundError("which terms of a density are dropped depends on the call", at)
-        kept = dropping(density, self._translator.of_variables(whole))
-        keep = frozenset[str]() if kept is True else kept
+        keep = kept_arguments(density, self._translator.of_variables(whole))
 
         def summed(f: Frame) -> StanValue:
             terms = density.pointwise.operation(

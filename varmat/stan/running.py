@@ -61,9 +61,14 @@ class FatalError(RuntimeError):
     """Raised by `fatal_error`: the program ends, also while sampling."""
 
 
+def kept_arguments(density: Callable[..., StanValue], kept: Sequence[bool]) -> frozenset[str]:
+    """The names of the arguments of a density whose terms are kept."""
+    return frozenset(compress(inspect.signature(density).parameters, kept))
+
+
 def dropping(density: Callable[..., StanValue], kept: Sequence[bool]) -> Propto:
     """What `propto` is where terms are dropped, but not those of some of the arguments."""
-    return frozenset(compress(inspect.signature(density).parameters, kept)) or True
+    return kept_arguments(density, kept) or True
 
 
 def proportional(

@@ -65,10 +65,10 @@ class StanModel(Model):
         """This model, recorded with longer loops traced if its gradient is faster then."""
         tracing, q = self._blocks.translator.tracing, np.zeros(self.param_unc_num())
         now: Any = self._value_and_grad
-        other = RecordedIfPossible(self._target, 0)
         with suppress(DomainError):
             now(q, True, True)
             if now.obstacle is None and 0 < sum(tracing.left_out.values()) <= LONGEST:
+                other = RecordedIfPossible(self._target, 0)
                 with tracing.up_to(LONGEST):
                     other(q, True, True)
                 if other.obstacle is None and _seconds(other, q) < _seconds(now, q):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ def in_lines(statements: Sequence[s.Statement]) -> list[s.Statement]:
     for each in statements:
         if not isinstance(each, (s.Compute, s.Add)):
             made += line.ended()
-            made.append(_with_bodies(each))
+            made.append(s.mapped(each, in_lines))
             line = _Line()
             continue
         if not line.takes(each):
@@ -37,19 +36,6 @@ def in_lines(statements: Sequence[s.Statement]) -> list[s.Statement]:
             line = _Line()
         line.add(each)
     return [*made, *line.ended()]
-
-
-def _with_bodies(statement: s.Statement) -> s.Statement:
-    if isinstance(statement, s.For):
-        body = in_lines(statement.body)
-        return replace(statement, body=body)
-    if isinstance(statement, s.If):
-        yes, no = in_lines(statement.yes), in_lines(statement.no)
-        return replace(statement, yes=yes, no=no)
-    if isinstance(statement, s.While):
-        condition, body = in_lines(statement.condition), in_lines(statement.body)
-        return replace(statement, condition=condition, body=body)
-    return statement
 
 
 class _Line:

@@ -6,8 +6,9 @@ integers are numbers too. A block is a list of statements; loops and branches ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ class Cell:
 
     def __init__(self, name: str = "", is_temporary: bool = True, is_integer: bool = False) -> None:
         self.name, self.is_temporary, self.is_integer = name, is_temporary, is_integer
+
+    @property
+    def unset(self) -> float:
+        """What it holds after it is declared."""
+        return -(2.0**31) if self.is_integer else math.nan
 
     def like(self, name: str, is_temporary: bool) -> Cell:
         """Another one, for real numbers."""
@@ -157,7 +163,7 @@ class Fill(Statement):
 
 @dataclass(slots=True, eq=False)
 class Declare(Statement):
-    """A variable begins anew, with elements that are nan if it is not temporary."""
+    """A variable begins anew: a cell is unset; elements are nan if the array is not temporary."""
 
     variable: Variable
 
@@ -256,6 +262,8 @@ class Undo(Statement):
     mark: Cell | None = None
 
 
+# The fields of statements that are lists of statements.
+_BODIES = ("condition", "body", "yes", "no")
 # How methods for statements are called.
 _NAMES = {"For": "loop", "While": "while_loop", "If": "branch"}
 
@@ -268,10 +276,20 @@ def name_of(statement: Statement) -> str:
 
 def bodies(statement: Statement) -> Iterator[list[Statement]]:
     """The lists of statements in a statement."""
-    for name in ("condition", "body", "yes", "no"):
+    for name in _BODIES:
         found = getattr(statement, name, None)
         if found is not None:
             yield found
+
+
+def mapped(
+    statement: Statement, function: Callable[[list[Statement]], list[Statement]]
+) -> Statement:
+    """A statement with a function of its bodies in their place."""
+    names = [name for name in _BODIES if hasattr(statement, name)]
+    if not names:
+        return statement
+    return replace(statement, **{name: function(getattr(statement, name)) for name in names})
 
 
 def walk(statements: Iterable[Statement]) -> Iterator[Statement]:

@@ -204,7 +204,7 @@ class Run:
 
     def declare(self, x: s.Declare) -> None:
         if isinstance(x.variable, s.Cell):
-            self.cells[x.variable] = np.nan
+            self.cells[x.variable] = x.variable.unset
         elif not x.variable.is_temporary:
             self.array(x.variable)[...] = np.nan
 

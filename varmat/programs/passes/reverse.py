@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
 
 from varmat.programs.build.procedures import procedure
 from varmat.programs.build.scalar_functions import ADD, FMA, MULTIPLY, SAME
@@ -50,20 +51,24 @@ class Source:
 
     def depends(self, x: Storage) -> bool:
         """Whether an output depends on leaves, also by which statements run."""
-        return self.branches() or x in self.active(self.leaves, with_discrete=True)
+        return self.branches() or x in self._dependent
 
     def branches(self) -> bool:
         """Whether which statements run depends on leaves."""
-        found = self.active(self.leaves, with_discrete=True)
         for each in s.walk(self.body):
             if isinstance(each, s.If) and all(
                 isinstance(x, s.End) for body in s.bodies(each) for x in body
             ):
                 continue  # a check
             ends = [getattr(each, name, 0.0) for name in ("holds", "lower", "upper")]
-            if not found.isdisjoint(ends):
+            if not self._dependent.isdisjoint(ends):
                 return True
         return False
+
+    @cached_property
+    def _dependent(self) -> set[Variable]:
+        """The variables that depend on leaves."""
+        return self.active(self.leaves, with_discrete=True)
 
     def active(self, leaves: Sequence[Storage], *, with_discrete: bool = False) -> set[Variable]:
         """The variables that have derivatives with respect to some leaves; or that depend on them,
@@ -141,19 +146,9 @@ class _Total:
         return [
             s.Add(self.cell, each.term)
             if isinstance(each, s.Increment)
-            else mapped(each, self.counted)
+            else s.mapped(each, self.counted)
             for each in statements
         ]
-
-
-def mapped(statement: Statement, function: Callable[[Any], list[Statement]]) -> Statement:
-    """A statement with a function of its bodies in their place."""
-    names = [name for name in ("condition", "body", "yes", "no") if hasattr(statement, name)]
-    return (
-        replace(statement, **{name: function(getattr(statement, name)) for name in names})
-        if names
-        else statement
-    )
 
 
 class Reverse:
@@ -201,23 +196,24 @@ class Reverse:
         counted : bool
             Whether the forward statements add to the total.
         """
-        forward, backward, later = list[Statement](), list[Statement](), {*later}
+        parts, backward, later = list[list[Statement]](), list[Statement](), {*later}
         for line in reversed(_lines(statements)):
-            first = list[Statement]()
             for each in reversed(line):
-                name = "add_statement" if isinstance(each, s.Add) else type(each).__name__.lower()
-                f, b = getattr(self, f"_{name}")(each, later, counted)
-                first, backward = [*f, *first], [*backward, *b]
+                forward, behind = getattr(self, f"_{s.name_of(each)}")(each, later, counted)
+                parts.append(forward)
+                backward += behind
                 later |= s.assigned([each])
-            forward = [*self._recalled(line), *first, *forward]
-        return forward, backward
+            parts.append(self._recalled(line))
+        return [x for part in reversed(parts) for x in part], backward
 
     def _recalled(self, line: Sequence[Statement]) -> list[Statement]:
         """The statement that recalls what is expensive in a line, where that was kept."""
         cells = _expensive(line)
         return [s.Recall(*self._tape, cells)] if self._tape and cells else []
 
-    def _add(self, x: s.Number, part: s.Number, factor: s.Number = 1.0) -> Iterator[Statement]:
+    def _contribute(
+        self, x: s.Number, part: s.Number, factor: s.Number = 1.0
+    ) -> Iterator[Statement]:
         """Add to the adjoint of a number."""
         if x in self.active and factor != 0.0:
             bar = self.adjoint(x)
@@ -260,12 +256,12 @@ class Reverse:
                         made = Compute(cell, slope, arguments)
                         (after if by_value else forward).append(made)
                     factor = slope if isinstance(slope, float) else cell
-                    backward += self._add(each, bar, factor)
+                    backward += self._contribute(each, bar, factor)
         is_kept = self._tape is not None and _is_expensive(x)
         return [*forward, *([] if is_kept else [x]), *after], backward
 
-    def _add_statement(self, x: s.Add, later: object, counted: object) -> Pair:
-        backward = [*self._add(x.value, self.adjoint(x.out))] if x.out in self.active else []
+    def _add(self, x: s.Add, later: object, counted: object) -> Pair:
+        backward = [*self._contribute(x.value, self.adjoint(x.out))] if x.out in self.active else []
         if x.out in self._sums:
             return [], backward
         forward, restore = self._kept(x.out)
@@ -295,7 +291,7 @@ class Reverse:
             if x.value in self.active:
                 backward.append(s.Load(bar, adjoint, x.indices))
             backward.append(s.Store(adjoint, x.indices, 0.0))
-            backward += self._add(x.value, bar)
+            backward += self._contribute(x.value, bar)
         if log is not None:
             backward.append(s.Undo(x.array, log))
         return [replace(x, log=log)], backward
@@ -327,19 +323,19 @@ class Reverse:
         return [x], [s.Fill(self.adjoint(x.variable), 0.0)]
 
     def _increment(self, x: s.Increment, later: object, counted: bool) -> Pair:
-        return [x] if counted else [], [*self._add(x.term, self.seed)]
+        return [x] if counted else [], [*self._contribute(x.term, self.seed)]
 
     def _end(self, x: s.End, later: object, counted: bool) -> Pair:
         # What runs again has come through.
         return [] if self._again else [x], []
 
-    def _if(self, x: s.If, later: set[Variable], counted: bool) -> Pair:
+    def _branch(self, x: s.If, later: set[Variable], counted: bool) -> Pair:
         yes, no = (self.block(each, later, counted) for each in (x.yes, x.no))
         holds = Cell()  # what it was before the bodies
         backward: list[Statement] = [s.If(holds, yes[1], no[1])] if yes[1] or no[1] else []
         return [Compute(holds, SAME, (x.holds,)), s.If(holds, yes[0], no[0])], backward
 
-    def _for(self, x: s.For, later: set[Variable], counted: bool) -> Pair:
+    def _loop(self, x: s.For, later: set[Variable], counted: bool) -> Pair:
         inside = s.assigned(x.body)
         own = _own(x.body) | {x.index}
         handed_on = inside - own
@@ -366,7 +362,7 @@ class Reverse:
         body = [*forward, *keep, *backward, *restore]
         return [*before, replace(x, body=body)], after
 
-    def _while(self, x: s.While, later: object, counted: bool) -> Pair:
+    def _while_loop(self, x: s.While, later: object, counted: bool) -> Pair:
         count, turn = Cell("count", False, True), Cell("", is_integer=True)
         own = _own(x.body)
         kept, backward = self._passes(x.body, own, counted)
@@ -430,7 +426,7 @@ class Reverse:
                 elif isinstance(each, s.Increment):
                     made += [each] if counted else []
                 elif not (self._tape and _is_expensive(each)):
-                    made.append(mapped(each, lambda x: self._silent(x, logs, counted, tape)))
+                    made.append(s.mapped(each, lambda x: self._silent(x, logs, counted, tape)))
             cells = _expensive(line)
             made += [s.Push(tape, cells)] if cells and tape else []
         return made
@@ -488,7 +484,7 @@ def _is_sum(body: Sequence[Statement], x: Variable) -> bool:
 def _leaves(statements: Sequence[Statement]) -> Iterator[Statement]:
     """Statements without their bodies."""
     for each in s.walk(statements):
-        yield mapped(each, lambda _: [])
+        yield s.mapped(each, lambda _: [])
 
 
 def _is_expensive(x: Statement) -> bool:
@@ -582,4 +578,4 @@ class Tangents:
             if x.term in self.active:
                 yield s.Increment(self._of_number(x.term))
         else:
-            yield mapped(x, self.block)
+            yield s.mapped(x, self.block)

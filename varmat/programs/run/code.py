@@ -323,6 +323,12 @@ class Code:
         """What a function of `small_matrices` writes."""
         getattr(small_matrices, name)(self, places, *more)
 
+    def copy(self, to: ir.Value, source: ir.Value, count: int) -> None:
+        """Copy bytes."""
+        kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INT, BIT])
+        f = declared(self.module, "llvm.memcpy.p0.p0.i64", kind)
+        self.b.call(f, [to, source, INT(count), BIT(0)])
+
     def fill_zeros(self, places: Sequence[MemoryPlace], count: int) -> None:
         kind = ir.FunctionType(ir.VoidType(), [POINTER, BYTE, INT, BIT])
         f = declared(self.module, "llvm.memset.p0.i64", kind)

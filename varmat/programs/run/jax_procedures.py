@@ -98,8 +98,7 @@ class Traced:
         if x.variable.is_temporary:
             return {}
         before = state[self.number(x.variable)]
-        unset = -(2.0**31) if isinstance(x.variable, s.Cell) and x.variable.is_integer else None
-        value = self.jax.numpy.nan if unset is None else unset
+        value = x.variable.unset if isinstance(x.variable, s.Cell) else self.jax.numpy.nan
         return {self.number(x.variable): self.jax.numpy.full(before.shape, value, float)}
 
     def end(self, x: s.End, state: State) -> State:

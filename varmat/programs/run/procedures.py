@@ -12,7 +12,7 @@ from varmat.programs.ir import statements as s
 from varmat.programs.ir.program import Value
 from varmat.programs.kernels.procedure import Line
 from varmat.programs.run.code import Code
-from varmat.programs.run.compiler import BIT, DOUBLE, INT, POINTER, declared
+from varmat.programs.run.compiler import BIT, DOUBLE, INT, counted
 from varmat.programs.run.graph import Graph
 from varmat.programs.run.nodes import Memory
 from varmat.programs.run.repeat import in_registers
@@ -176,26 +176,23 @@ class Emitted:
         self.b.store(self.number(x.value), place)
 
     def fill(self, x: s.Fill) -> None:
-        b, size = self.b, INT(8 * _size(x.array))
+        size = 8 * _size(x.array)
         if isinstance(x.value, s.Storage):
-            kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INT, BIT])
-            f = declared(self.code.module, "llvm.memcpy.p0.p0.i64", kind)
-            b.call(f, [self.addresses[x.array], self.addresses[x.value], size, BIT(0)])
+            self.code.copy(self.addresses[x.array], self.addresses[x.value], size)
         elif x.value == 0.0:
-            place = self.memory[x.array]
-            self.code.fill_zeros([place], 8 * _size(x.array))
-        elif _size(x.array):
+            self.code.fill_zeros([self.memory[x.array]], size)
+        elif size:
             value = DOUBLE(x.value)
 
             def element(i: ir.Value, _: object) -> Sequence[ir.Value]:
-                b.store(value, self.element(x.array, i))
+                self.b.store(value, self.element(x.array, i))
                 return ()
 
             self.code.over(_size(x.array), [], element)
 
     def declare(self, x: s.Declare) -> None:
         if isinstance(x.variable, s.Cell):
-            self.set(x.variable, DOUBLE(-(2.0**31) if x.variable.is_integer else math.nan))
+            self.set(x.variable, DOUBLE(x.variable.unset))
         elif not x.variable.is_temporary:
             self.fill(s.Fill(x.variable, math.nan))
 
@@ -212,23 +209,15 @@ class Emitted:
         b.position_at_end(after)
 
     def loop(self, x: s.For) -> None:
-        b = self.b
-        lower, upper = self.integer(x.lower), self.integer(x.upper)
-        start, stop, step = (upper, lower, -1) if x.backwards else (lower, upper, 1)
-        before = b.block
-        head, inside, after = (b.append_basic_block() for _ in range(3))
-        b.branch(head)
-        b.position_at_end(head)
-        i = b.phi(INT)
-        i.add_incoming(start, before)
-        goes_on = b.icmp_signed(">=" if x.backwards else "<=", i, stop)
-        b.cbranch(goes_on, inside, after)
-        b.position_at_end(inside)
-        b.store(i, self.slot(x.index))
-        self.block(x.body)
-        i.add_incoming(b.add(i, INT(step)), b.block)
-        b.branch(head)
-        b.position_at_end(after)
+        b, lower, upper = self.b, self.integer(x.lower), self.integer(x.upper)
+
+        def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
+            index = b.sub(b.add(lower, upper), i) if x.backwards else i
+            b.store(index, self.slot(x.index))
+            self.block(x.body)
+            return ()
+
+        counted(b, lower, b.add(upper, INT(1)), 1, (), turn)
 
     def while_loop(self, x: s.While) -> None:
         def begin() -> ir.Value:

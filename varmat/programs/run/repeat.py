@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from varmat.programs.ir.program import BOOL, Value, contiguous_strides
 from varmat.programs.run.code import Code
-from varmat.programs.run.compiler import BIT, INT, POINTER, declared
+from varmat.programs.run.compiler import INT
 from varmat.programs.run.graph import Graph
 from varmat.programs.run.loops import NoLoopError
 from varmat.programs.run.nodes import Memory, Nodes, by_places, loop_axes
@@ -94,7 +94,7 @@ class Repeat:
                 first += [code.one.constant(0.0)] * kernel.outputs[i].size
             elif i < n:
                 here, there = (code.address(x) for x in self.memory[i].behind)
-                self._copy(code, here, i)
+                code.copy(here, code.address(*self.places[i]), self.memory[i].size)
                 first += [here, there]
             else:
                 code.fill_zeros([(self.memory[i], 0)], self.memory[i].size)
@@ -112,13 +112,6 @@ class Repeat:
             elif i < n:
                 self.memory[i].base = next(last)
                 next(last)
-
-    def _copy(self, code: Code, to: ir.Value, i: int) -> None:
-        """What is carried at first, to where the first trip finds it."""
-        kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INT, BIT])
-        f = declared(code.module, "llvm.memcpy.p0.p0.i64", kind)
-        size = INT(self.memory[i].size)
-        code.b.call(f, [to, code.address(*self.places[i]), size, BIT(0)])
 
     def _trips(
         self, code: Code, first: list[ir.Value], shared: dict[int, list[ir.Value]], after: ir.Block
