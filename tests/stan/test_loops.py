@@ -307,6 +307,13 @@ def test_short_loops_are_traced_and_longer_ones_for_many_calls(
     assert not tracing.left_out
 
 
+def test_loops_with_arrays_of_other_sizes_are_not_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "TRACED", 5000)
+    found = loop_of(compiled(BODIES["windows"]))
+    assert found.endswith("recorded: one loop, whose body is written once")
+    assert "recorded: 23 passes" in loop_of(compiled(BODIES["array of vectors"]))
+
+
 def test_variables_inside_are_none_from_outside(lowered: list[Any]) -> None:
     """Also where an attempt to run all passes at once has declared them."""
     program = vm.stan.Program("""

@@ -86,6 +86,8 @@ def of_row(row: Elementwise) -> ScalarFunction:
     return ScalarFunction(row, row.arity, is_expensive=True, slopes=slopes)
 
 
+# As how many expressions one counts that gives an array of another size.
+OF_OTHER_SIZE = 200
 EXP, LOG, POWER = (of_row(ELEMENTWISE[name]) for name in ("exp", "log", "power"))
 # Whole numbers, whose quotients of less than 2**53 are exact.
 QUOTIENT = ScalarFunction(lambda x, y: np.trunc(x / y), 2, is_discrete=True)
@@ -308,6 +310,9 @@ class LoweredExpressions(ABC):
         self.at = e.at
         self.operations += self.times
         found: Lowered = getattr(self, name)(e)
+        if isinstance(found, Elements) and any(isinstance(n, Cell) for n in found.shape):
+            # Passes with arrays of other sizes are not alike.
+            self.operations += OF_OTHER_SIZE * min(self.times, max(found.most) + 1)
         return found
 
     def _literal(self, e: s.Number) -> Number:
