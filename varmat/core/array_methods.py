@@ -37,7 +37,7 @@ def _forward_to_numpy(name: str) -> Operand:
 
 def _comparison(compare: Function, ufunc: np.ufunc) -> Function:
     def method(self: Operand, other: Operand) -> Operand:
-        if getattr(getattr(self, "_tape", None), "watch", None) is not None:
+        if dispatch.is_watched(self):
             return dispatch.constant(ufunc, (self, other), {})
         return compare(self._plain, dispatch.plain(other))
 
@@ -158,10 +158,9 @@ class ArrayMethods:
         kind = np.dtype(dtype).kind
         if kind == "b":
             return dispatch.constant(np.not_equal, (self, 0.0), {})
-        if kind == "i" and hasattr(self, "_tape") and self._tape.watch is not None:
-            return np.trunc(self)
         if kind in "iu":  # a step function: its derivative is zero, so the result is a constant
-            return np.asarray(self._plain).astype(dtype)[()]
+            is_recorded = kind == "i" and dispatch.is_watched(self)
+            return np.trunc(self) if is_recorded else np.asarray(self._plain).astype(dtype)[()]
         if kind == "c":
             return self + 0j
         if np.dtype(dtype) != FLOAT64:

@@ -148,10 +148,15 @@ def complex_answer(
     return implementation(*operands, **settings)
 
 
+def is_watched(x: Operand) -> bool:
+    """Whether a recording is told what is asked of `x`."""
+    return getattr(getattr(x, "_tape", None), "watch", None) is not None
+
+
 def constant(ufunc: Function, inputs: Sequence[Operand], kwargs: Settings) -> Operand:
     """A ufunc without a derivative, of plain values, unless a recording answers for it."""
-    watched = [x for x in inputs if getattr(getattr(x, "_tape", None), "watch", None) is not None]
-    outcome = watched[0]._tape.watch(watched[0], ufunc, inputs) if watched and not kwargs else None
+    watched = next(filter(is_watched, inputs), None)
+    outcome = None if watched is None or kwargs else watched._tape.watch(watched, ufunc, inputs)
     return ufunc(*plain(inputs), **kwargs) if outcome is None else outcome
 
 

@@ -80,12 +80,20 @@ class LaneExpressions(ABC):
         """Whether an expression differs between passes."""
         return any(name in self._varying for name in s.names_in(e))
 
+    def of_passes(self, f: Frame, slots: Collection[int], places: np.ndarray) -> Frame:
+        """A frame of some passes, of which any may be there several times."""
+        inner = f.copy()
+        inner[self._count] = len(places)
+        for slot in (*slots, self._mask):
+            inner[slot] = None if f[slot] is None else f[slot][places]
+        return inner
+
     def branches(self, e: s.Expression) -> Callable[[Frame], Iterator[tuple[StanValue, Frame]]]:
         """The places and the frame of the passes in which a condition holds, then of the others;
         the frame is empty if there are none. In a recording, where the condition depends on
         parameters, it is masks and frames of all passes.
         """
-        condition, slots, count = self.expression(e), {*self._slots}, self._count
+        condition, slots = self.expression(e), {*self._slots}
 
         def branches(f: Frame) -> Iterator[tuple[StanValue, Frame]]:
             found = condition(f)
@@ -102,12 +110,7 @@ class LaneExpressions(ABC):
                 return
             holds = np.asarray(found, bool)
             for places in map(np.flatnonzero, (holds, ~holds)):
-                inner = f.copy() if len(places) else []
-                if inner:
-                    inner[count] = len(places)
-                    for slot in (*slots, self._mask):
-                        inner[slot] = None if f[slot] is None else f[slot][places]
-                yield places, inner
+                yield places, self.of_passes(f, slots, places) if len(places) else []
 
         return branches
 

@@ -369,10 +369,7 @@ class Lanes(LaneExpressions):
             of = np.repeat(np.arange(f[count]), times)
             if not len(of):
                 return
-            inner = f.copy()
-            inner[count] = len(of)
-            for slot in (*slots, *([] if f[self._mask] is None else [self._mask])):
-                inner[slot] = None if f[slot] is None else f[slot][of]
+            inner = self.of_passes(f, slots, of)
             inner[index] = np.arange(len(of)) - (np.cumsum(times) - times - first)[of]
             body(inner)
             for slot in self._outer:

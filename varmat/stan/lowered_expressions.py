@@ -29,7 +29,6 @@ from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, innermost
 if TYPE_CHECKING:
     from varmat.stan.evaluate import Translator
     from varmat.stan.types import Type
-    from varmat.typing import Operand
 
 __all__: list[str] = []
 
@@ -72,11 +71,8 @@ Lowered = Number | Elements
 # --- functions of numbers ---
 
 
-def _select(condition: Operand, x: Operand, y: Operand) -> Operand:
-    return np.where(condition != 0.0, x, y)
-
-
 SUBTRACT, DIVIDE = (ScalarFunction(f, 2) for f in (np.subtract, np.divide))
+MAXIMUM, MINIMUM = (ScalarFunction(f, 2) for f in (np.maximum, np.minimum))
 NEGATIVE, SQUARE = (ScalarFunction(f, 1) for f in (np.negative, np.square))
 
 
@@ -98,6 +94,10 @@ _COMPARISONS = {
         "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
         "==": np.equal, "!=": np.not_equal,
     }.items()
+}  # fmt: skip
+# Functions of integers that are extreme where the arguments are.
+_OF_INTEGERS: dict[ScalarFunction, Callable[[int, int], int]] = {
+    ADD: int.__add__, SUBTRACT: int.__sub__, MULTIPLY: int.__mul__, MAXIMUM: max, MINIMUM: min,
 }  # fmt: skip
 _NOT = ScalarFunction(lambda x: np.equal(x, 0.0) * 1.0, 1, is_discrete=True)
 _ARITHMETIC = {
@@ -137,12 +137,18 @@ class LoweredExpressions(ABC):
         self.block.append(statement)
 
     @contextmanager
+    def having(self, **attributes: Any) -> Iterator[None]:
+        """Give attributes other values for a while."""
+        before = {name: getattr(self, name) for name in attributes}
+        self.__dict__.update(attributes)
+        yield
+        self.__dict__.update(before)
+
+    @contextmanager
     def inside(self, block: list[Statement]) -> Iterator[list[Statement]]:
         """Write into another block, with names of its own."""
-        outer, self.block = self.block, block
-        env, self.env = self.env, {**self.env}
-        yield block
-        self.block, self.env = outer, env
+        with self.having(block=block, env={**self.env}):
+            yield block
 
     def apply(self, function: ScalarFunction, *x: Number) -> Number:
         """A function of numbers, which is computed now if these are known."""
@@ -165,10 +171,9 @@ class LoweredExpressions(ABC):
             )
             self._affine[found] = left.plus(right, 1 if function is ADD else -1)
         ends = [self.bounds(each) for each in x]
-        if None not in ends and function in (ADD, SUBTRACT, MULTIPLY):
+        if None not in ends and function in _OF_INTEGERS:
             (a, b), (c, d) = ends  # type: ignore[misc]
-            f = {ADD: int.__add__, SUBTRACT: int.__sub__, MULTIPLY: int.__mul__}[function]
-            every = [f(p, q) for p in (a, b) for q in (c, d)]
+            every = [_OF_INTEGERS[function](p, q) for p in (a, b) for q in (c, d)]
             self._bounds[found] = min(every), max(every)
         return found
 
@@ -237,9 +242,27 @@ class LoweredExpressions(ABC):
         """Elements that lie in an array."""
         if x.is_view:
             return x
-        buffer = self.temporary(x.most, "v")
-        self.each(x, lambda *i: self.write(ir.Store(buffer, self.places(i), x.at(*i))))
+        return self.copied(x)
+
+    def copied(self, x: Elements) -> Elements:
+        """A copy of elements, in an array of its own."""
+        buffer = self.temporary(x.most, "copy")
+        self.copy(buffer, x)
         return self.array(buffer, x.shape, x.bounds)
+
+    def copy(
+        self, to: Storage, x: Lowered, places: Callable[..., Sequence[Number]] | None = None
+    ) -> None:
+        """Write the elements of a value into an array; at other places, given by their indices."""
+
+        def put(*i: Number) -> None:
+            value = x.at(*i) if isinstance(x, Elements) else x
+            self.write(ir.Store(to, self.places(places(*i) if places else i), value))
+
+        if isinstance(x, Elements):
+            self.each(x, put)
+        else:
+            put()
 
     def array(
         self, buffer: Storage, shape: tuple[Number, ...], bounds: Bounds | None = None
@@ -305,7 +328,7 @@ class LoweredExpressions(ABC):
     def expression(self, e: s.Expression) -> Lowered:
         name = _EXPRESSIONS.get(type(e))
         kind = innermost(e.type)
-        if name is None or kind not in _KINDS:
+        if name is None or kind not in NUMBERS:
             raise BoundError(f"a loop has a {e.type} in it", e.at)
         self.at = e.at
         self.operations += self.times
@@ -466,15 +489,7 @@ class LoweredExpressions(ABC):
             inner = first.shape, first.most
         buffer = self.temporary((len(found), *inner[1]), "row")
         for k, x in enumerate(found):
-            if isinstance(x, Elements):
-                self.each(
-                    x,
-                    lambda *i, k=k, x=x: self.write(
-                        ir.Store(buffer, self.places((k, *i)), x.at(*i))
-                    ),
-                )
-            else:
-                self.write(ir.Store(buffer, self.places((k,)), x))
+            self.copy(buffer, x, lambda *i, k=k: (k, *i))
         return self.array(buffer, (len(found), *inner[0]))
 
     # --- indices ---
@@ -534,18 +549,13 @@ class LoweredExpressions(ABC):
     def _between(self, low: Number, high: Number, n: Number, bound: int) -> tuple[Number, int]:
         """The size of a range, and what it is at most."""
         size = self.integer(ADD, self.integer(SUBTRACT, high, low), 1)
-        ends = self.bounds(size)
+        size, ends = self.integer(MAXIMUM, size, 0), self.bounds(size)
+        limit = bound if ends is None else max(0, min(bound, ends[1]))
         if isinstance(size, Cell):
-            empty = self.compare("<", size, 0)
-            out = self.apply(ScalarFunction(_select, 3, is_discrete=True), empty, 0, size)
-            self._bounds[out] = (0, bound)  # type: ignore[index]
-            size = out
-        else:
-            size = max(int(size), 0)
+            self._bounds[size] = 0, limit
         if size != 0 and (low != 1 or high is not n):
             fits = self.apply(_FITS, low, high, n)
             self.end_unless(fits)
-        limit = bound if ends is None else max(0, min(bound, ends[1]))
         return size, limit
 
     @abstractmethod
@@ -571,7 +581,7 @@ _WITHIN = ScalarFunction(
     2,
     is_discrete=True,
 )
-_KINDS = frozenset({types.INT, types.REAL, types.VECTOR, types.ROW_VECTOR, types.MATRIX})
+NUMBERS = frozenset({types.INT, types.REAL, types.VECTOR, types.ROW_VECTOR, types.MATRIX})
 # The names of methods.
 _EXPRESSIONS: dict[type, str] = {
     s.Number: "_literal",

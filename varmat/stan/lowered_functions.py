@@ -24,6 +24,8 @@ from varmat.stan.lowered_expressions import (
     DIVIDE,
     EXP,
     LOG,
+    MAXIMUM,
+    MINIMUM,
     QUOTIENT,
     SQUARE,
     SUBTRACT,
@@ -237,37 +239,29 @@ class LoweredFunctions(LoweredExpressions):
     def _f_log_softmax(self, e: s.Call) -> Elements:
         return self._softmax(e, SAME)
 
-    def _extreme(self, e: s.Call, best: Any, function: ScalarFunction, first: float) -> Number:
+    def _extreme(self, e: s.Call, function: ScalarFunction, first: float) -> Number:
         x = [self.expression(each) for each in e.arguments]
         if len(x) == 1:
             return self.extreme(x[0], function, first) if isinstance(x[0], Elements) else x[0]
-        found = self.apply(function, *x)  # type: ignore[arg-type]
-        if isinstance(found, Cell):
-            ends = [self.bounds(each) for each in x]  # type: ignore[arg-type]
-            if e.type == types.INT and None not in ends:
-                (a, b), (c, d) = ends  # type: ignore[misc]
-                self._bounds[found] = best(a, c), best(b, d)
-            return found
-        return int(found) if e.type == types.INT else found
+        make = self.integer if e.type == types.INT else self.apply
+        return make(function, *x)  # type: ignore[arg-type]
 
     def _f_max(self, e: s.Call) -> Number:
-        return self._extreme(e, max, _MAXIMUM, -math.inf)
+        return self._extreme(e, MAXIMUM, -math.inf)
 
     def _f_min(self, e: s.Call) -> Number:
-        return self._extreme(e, min, _MINIMUM, math.inf)
+        return self._extreme(e, MINIMUM, math.inf)
 
     def _f_int_step(self, e: s.Call) -> Number:
         return self._whole_number(self.compare(">", self.number(e.arguments[0]), 0.0))
 
     def _f_to_int(self, e: s.Call) -> Number:
-        x = self.number(e.arguments[0])
-        return self.apply(_TRUNCATED, x) if isinstance(x, Cell) else math.trunc(x)
+        return self.integer(_TRUNCATED, self.number(e.arguments[0]))
 
     def _f_abs(self, e: s.Call) -> Lowered:
         x = self.expression(e.arguments[0])
         if e.type == types.INT:
-            found = self.apply(_ABSOLUTE, x)  # type: ignore[arg-type]
-            return found if isinstance(found, Cell) else int(found)
+            return self.integer(_ABSOLUTE, x)  # type: ignore[arg-type]
         return self.mapped(self._library(e.name, 1, e.at), x)
 
     def _sliced(self, x: Elements, start: Number, size: Number) -> Elements:
@@ -399,14 +393,8 @@ class LoweredFunctions(LoweredExpressions):
             raise BoundError(f"`{e.name}` of matrices", e.at)
         n = self.integer(ADD, x.shape[0], y.shape[0])
         buffer = self.temporary((x.most[0] + y.most[0],), "joined")
-        self.each(x, lambda i: self.write(ir.Store(buffer, self.places((i,)), x.at(i))))
-        first = x.shape[0]
-        self.each(
-            y,
-            lambda i: self.write(
-                ir.Store(buffer, self.places((self.integer(ADD, i, first),)), y.at(i))
-            ),
-        )
+        self.copy(buffer, x)
+        self.copy(buffer, y, lambda i: (self.integer(ADD, i, x.shape[0]),))
         return self.array(buffer, (n,))
 
     def _f_append_row(self, e: s.Call) -> Elements:
@@ -456,7 +444,6 @@ class LoweredFunctions(LoweredExpressions):
         return term(self._within(n, size))
 
 
-_MAXIMUM, _MINIMUM = ScalarFunction(np.maximum, 2), ScalarFunction(np.minimum, 2)
 _TRUNCATED = ScalarFunction(np.trunc, 1, is_discrete=True)
 _ABSOLUTE = ScalarFunction(np.absolute, 1, is_discrete=True)
 _IS_ONE = ScalarFunction(

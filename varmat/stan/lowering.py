@@ -19,7 +19,7 @@ from varmat.stan import syntax as s
 from varmat.stan import types
 from varmat.stan.lane_expressions import BoundError
 from varmat.stan.lanes import assigned_in
-from varmat.stan.lowered_expressions import SUBTRACT, Elements, Lowered
+from varmat.stan.lowered_expressions import NUMBERS, SUBTRACT, Elements, Lowered
 from varmat.stan.lowered_functions import LoweredFunctions
 from varmat.stan.values import MATRICES, SCALARS, innermost
 
@@ -62,7 +62,7 @@ class Lowering(LoweredFunctions):
         outputs, ends = dict[str, Storage](), list[Statement]()
         for name, x in values.items():
             kind = kinds[name][1]
-            if innermost(kind) not in _NUMBERS:
+            if innermost(kind) not in NUMBERS:
                 continue
             known = self._given(name, x, kind)
             if name in assigned:
@@ -141,7 +141,7 @@ class Lowering(LoweredFunctions):
 
     def _declaration(self, d: s.Declaration) -> None:
         kind = d.declared.unsized
-        if innermost(kind) not in _NUMBERS:
+        if innermost(kind) not in NUMBERS:
             raise BoundError(f"a loop declares a {kind}", d.at)
         if kind in SCALARS:
             cell = Cell(d.name, False, kind == types.INT)
@@ -166,11 +166,8 @@ class Lowering(LoweredFunctions):
         variable = self.array(buffer, tuple(sizes))
         if value is not None:
             self.same_shape(variable, value)
-            self._copy(buffer, value)
+            self.copy(buffer, value)
         self.env[d.name] = variable
-
-    def _copy(self, buffer: Storage, x: Elements) -> None:
-        self.each(x, lambda *i: self.write(ir.Store(buffer, self.places(i), x.at(*i))))
 
     def _assignment(self, a: s.Assignment) -> None:
         name, value = s.root(a.target), a.value
@@ -197,34 +194,21 @@ class Lowering(LoweredFunctions):
             raise BoundError(f"a loop assigns to `{name}`", a.at)
         buffer = variable.buffer
         target = self._target(a.target, variable)
+        whole: Lowered
         if a.target.type in SCALARS:
-            x = self.number(value)
-            self.write(ir.Store(buffer, self._indices(target), x))
-            return
-        whole = self.elements(value)
-        self.same_shape(target, whole)
-        if name in s.names_in(value):
-            whole = self._apart(whole)
-
-        def put(*i: Number) -> None:
-            self.write(ir.Store(buffer, self._indices(target, *i), whole.at(*i)))
-
-        self.each(whole, put)
-
-    def _apart(self, x: Elements) -> Elements:
-        """A copy of elements, in an array of its own."""
-        buffer = self.temporary(x.most, "copy")
-        self._copy(buffer, x)
-        return self.array(buffer, x.shape)
+            whole = self.number(value)
+        else:
+            whole = self.elements(value)
+            self.same_shape(target, whole)
+            if name in s.names_in(value):
+                whole = self.copied(whole)
+        self.copy(buffer, whole, target.places)
 
     def _target(self, e: s.Expression, variable: Elements) -> Elements:
         if isinstance(e, s.VariableName):
             return variable
         assert isinstance(e, s.Indexed)
         return self.part(self._target(e.base, variable), e.indices)
-
-    def _indices(self, x: Elements, *i: Number) -> ir.Indices:
-        return self.places(x.places(*i) if x.places is not None else i)
 
     def _tilde(self, d: s.Tilde) -> None:
         if d.lower is not None or d.upper is not None:
@@ -274,7 +258,7 @@ class Lowering(LoweredFunctions):
         if ends[0] is not None and ends[1] is not None:
             limits = ends[0][0], max(ends[1][1], ends[0][0])
         most = ir.MANY if limits is None else limits[1] - limits[0] + 1
-        early, before = any(map(_leaves, w.body)), self._flags
+        early = any(map(_leaves, w.body))
         # The bounds are those before the first pass.
         last = self.apply(SAME, upper) if early else upper
         index = self.variable_cell(w.name, lower, True) if early else Cell(w.name, is_integer=True)
@@ -289,50 +273,40 @@ class Lowering(LoweredFunctions):
         stopped = self.variable_cell("break", 0.0, True)
         condition = list[Statement]()
         with self.inside(condition):
-            go = self._goes_on(self.compare("<=", index, last), stopped, before)
+            go = self._goes_on(self.compare("<=", index, last), stopped)
         with self._passes(most) as inner:
             self.env[w.name] = value(index)
-            self._flags = {**before, "break": stopped}
-            self._pass(w.body)
-            self._flags = before
+            self._pass(w.body, {**self._flags, "break": stopped})
             self.write(ir.Add(index, 1.0))
         self.write(ir.While(condition, go, inner))
 
     @contextmanager
     def _passes(self, most: int) -> Iterator[list[Statement]]:
         """Write the body of a loop of so many passes."""
-        before, self.times = self.times, self.times * max(most, 0)
-        with self.inside([]) as inner:
+        with self.having(times=self.times * max(most, 0)), self.inside([]) as inner:
             yield inner
-        self.times = before
 
-    def _goes_on(self, holds: Number, stopped: Cell, flags: dict[str, Cell]) -> Number:
+    def _goes_on(self, holds: Number, stopped: Cell) -> Number:
         """Whether a loop goes on: if a condition holds, and nothing has ended it."""
+        flags = self._flags
         for flag in (stopped, *([flags["return"]] if "return" in flags else [])):
             holds = self.apply(_AND_NOT, holds, flag)
         return holds
 
-    def _pass(self, body: Sequence[s.Statement]) -> None:
+    def _pass(self, body: Sequence[s.Statement], flags: dict[str, Cell]) -> None:
         """A pass, which `continue` may end."""
         if any(isinstance(each, s.Continue) for each in s.walk(body)):
-            flags = self._flags
-            self._flags = {**flags, "continue": self.variable_cell("continue", 0.0, True)}
-            self.statements(body)
-            self._flags = flags
-        else:
+            flags = {**flags, "continue": self.variable_cell("continue", 0.0, True)}
+        with self.having(_flags=flags):
             self.statements(body)
 
     def _while(self, w: s.While) -> None:
-        before = self._flags
         stopped = self.variable_cell("break", 0.0, True)
         condition = list[Statement]()
         with self.inside(condition):
-            holds = self.compare("!=", self.number(w.condition), 0.0)
-            go = self._goes_on(holds, stopped, before)
+            go = self._goes_on(self.compare("!=", self.number(w.condition), 0.0), stopped)
         with self._passes(OFTEN) as inner:
-            self._flags = {**before, "break": stopped}
-            self._pass(w.body)
-            self._flags = before
+            self._pass(w.body, {**self._flags, "break": stopped})
         self.write(ir.While(condition, go, inner))
 
     def _break(self, b: s.Break) -> None:
@@ -376,42 +350,30 @@ class Lowering(LoweredFunctions):
             raise BoundError(f"`{e.name}` calls itself", e.at)
         env: dict[str, Lowered] = {}
         for each, given in zip(definition.arguments, e.arguments, strict=True):
-            if innermost(each.type) not in _NUMBERS:
+            if innermost(each.type) not in NUMBERS:
                 raise BoundError(f"`{e.name}` takes a {each.type}", e.at)
             x = self.expression(given)
             env[each.name] = self.stored(x) if isinstance(x, Elements) else x
         drops = drops or "_lup" in e.name
         keeps = definition.name.endswith(("_lpdf", "_lpmf")) and not drops
-        before = (
-            self.env, self._flags, self._result, self._result_type, self.propto, self.in_block,
-            self._reassigned,
-        )  # fmt: skip
-        outer, self.env = self.env, env
-        self._flags, self._result, self._result_type = {}, None, definition.result
-        self._reassigned = assigned_in(definition.body)
-        self.propto, self.in_block = self.propto and not keeps, False
-        self._calls.append(definition)
-        body = definition.body
-        try:
-            if any(isinstance(x, s.Return) for each in body[:-1] for x in s.walk(each)) or (
-                not isinstance(body[-1], s.Return) and definition.result is not None
-            ):
-                self._flags = {"return": self.variable_cell("return", 0.0, True)}
-            if definition.result in SCALARS:
-                self._result = Cell("result", False, definition.result == types.INT)
-                self.write(ir.Declare(self._result))
+        body, flags, result = definition.body, dict[str, Cell](), None
+        if any(isinstance(x, s.Return) for each in body[:-1] for x in s.walk(each)) or (
+            not isinstance(body[-1], s.Return) and definition.result is not None
+        ):
+            flags["return"] = self.variable_cell("return", 0.0, True)
+        if definition.result in SCALARS:
+            result = Cell("result", False, definition.result == types.INT)
+            self.write(ir.Declare(result))
+        with self.having(
+            env=env, propto=self.propto and not keeps, in_block=False, _flags=flags,
+            _result=result, _result_type=definition.result, _reassigned=assigned_in(body),
+            _calls=[*self._calls, definition],
+        ):  # fmt: skip
             self.statements(body)
             found = self._result
-            if isinstance(found, Cell):
-                return self.apply(SAME, found)
-            return found if definition.result is not None else 0.0
-        finally:
-            self._calls.pop()
-            (
-                self.env, self._flags, self._result, self._result_type, self.propto, self.in_block,
-                self._reassigned,
-            ) = before  # fmt: skip
-            assert self.env is outer
+        if isinstance(found, Cell):
+            return self.apply(SAME, found)
+        return found if definition.result is not None else 0.0
 
     def _return(self, r: s.Return) -> None:
         if r.value is not None:
@@ -421,7 +383,7 @@ class Lowering(LoweredFunctions):
             elif "return" in self._flags:
                 raise BoundError("a function returns arrays here and there", r.at)
             else:
-                self._result = self._apart(self.elements(r.value))
+                self._result = self.copied(self.elements(r.value))
         if "return" in self._flags:
             self.write(ir.Compute(self._flags["return"], SAME, (1.0,)))
 
@@ -440,7 +402,6 @@ _AND_NOT = ScalarFunction(
     lambda x, y: np.logical_and(np.not_equal(x, 0.0), np.equal(y, 0.0)) * 1.0, 2, is_discrete=True
 )
 _FLAGS = ("break", "continue", "return")
-_NUMBERS = frozenset({types.INT, types.REAL, types.VECTOR, types.ROW_VECTOR, types.MATRIX})
 # The names of methods.
 _STATEMENTS: dict[type, str] = {
     s.Declaration: "_declaration",

@@ -196,7 +196,7 @@ class UserFunctions:
     """The functions of a program, by name; arguments may be variables."""
 
     def __init__(self, tree: s.ProgramTree) -> None:
-        self.translator = Translator({}, set())
+        self._translator = Translator({}, set())
         self._definitions: dict[str, list[s.FunctionDefinition]] = {}
         for each in tree.functions:
             if each.body is not None:
@@ -216,7 +216,7 @@ class UserFunctions:
             definition, values = _chosen(name, definitions, arguments)
             run = Evaluation(rng=np.random.default_rng(rng))
             with np.errstate(all="ignore"):
-                found = self.translator.routine(definition)(run, values)
+                found = self._translator.routine(definition)(run, values)
             if definition.result is None:  # a function that adds to the target
                 return run.target()
             return found

@@ -92,17 +92,7 @@ class StanModel(Model):
         with np.errstate(all="ignore"):
             return Terms(self._blocks.terms(run, values))
 
-    def constrain(
-        self,
-        q: Operand,
-        include_tp: bool = False,
-        include_gq: bool = False,
-        rng: np.random.Generator | None = None,
-    ) -> dict[str, Operand]:
-        with np.errstate(all="ignore"):
-            return super().constrain(q, include_tp, include_gq, rng)
-
-    constrain.__doc__ = Model.constrain.__doc__
+    constrain = np.errstate(all="ignore")(Model.constrain)
 
 
 def _seconds(recorded: Function, q: np.ndarray) -> float:

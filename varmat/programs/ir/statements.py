@@ -300,15 +300,22 @@ def walk(statements: Iterable[Statement]) -> Iterator[Statement]:
             yield from walk(body)
 
 
+def _parts(values: Iterable[object]) -> Iterator[object]:
+    """The cells of indices, and all else."""
+    for x in values:
+        if isinstance(x, Affine):
+            yield from (cell for cell, _ in x.terms)
+        else:
+            yield x
+
+
 def variables(statements: Iterable[Statement]) -> Iterator[Variable | Stack]:
     """All variables and stacks, some of them several times."""
     for each in walk(statements):
         for part in fields(each):
             found = getattr(each, part.name)
-            for x in found if isinstance(found, (list, tuple)) else (found,):
-                if isinstance(x, Affine):
-                    yield from (cell for cell, _ in x.terms)
-                elif isinstance(x, (Cell, Storage, Stack)):
+            for x in _parts(found if isinstance(found, (list, tuple)) else (found,)):
+                if isinstance(x, (Cell, Storage, Stack)):
                     yield x
 
 
@@ -334,14 +341,6 @@ def declared(statements: Iterable[Statement]) -> set[Variable]:
     return {each.variable for each in walk(statements) if isinstance(each, Declare)}
 
 
-def _cells(indices: Indices) -> Iterator[Number]:
-    for i in indices:
-        if isinstance(i, Affine):
-            yield from (cell for cell, _ in i.terms)
-        else:
-            yield i
-
-
 def reads(statements: Iterable[Statement]) -> set[Variable]:
     """The variables that statements read."""
     found: set[object] = set()
@@ -349,9 +348,9 @@ def reads(statements: Iterable[Statement]) -> set[Variable]:
         if isinstance(each, Compute):
             found.update(each.arguments)
         elif isinstance(each, Load):
-            found.update((each.array, *_cells(each.indices)))
+            found.update((each.array, *_parts(each.indices)))
         elif isinstance(each, Store):
-            found.update((*_cells(each.indices), each.value))
+            found.update((*_parts(each.indices), each.value))
         elif isinstance(each, (Add, Fill)):
             found.add(each.value)
         elif isinstance(each, Increment):
