@@ -125,10 +125,10 @@ def guarded(at_end: bool) -> Iterator[Guards]:
     """Compile and run native programs between guards."""
     from varmat.programs.run import native
     from varmat.programs.run.code import Code
-    from varmat.programs.run.graph import Graph
+    from varmat.programs.run.constants import Constants
 
     guards, runner = Guards(at_end), native.NativeRunner
-    call, map_, constant = runner.__call__, runner.map, Graph.constant
+    call, map_, bound = runner.__call__, runner.map, Constants.bound
 
     def guarded_call(self: Any, arguments: Sequence[np.ndarray]) -> list[Any]:
         values = self.program.arguments
@@ -143,8 +143,9 @@ def guarded(at_end: bool) -> Iterator[Guards]:
         for x, y in zip(outputs, made, strict=True):
             x[...] = y
 
-    def guarded_constant(self: Any, x: np.ndarray) -> Any:
-        return constant(self, guards.copy(x) if x.flags.c_contiguous else x)
+    def guarded_constants(self: Any, blocks: Any) -> Any:
+        arrays = bound(self, blocks)
+        return arrays and [guards.copy(x) if x.flags.c_contiguous else x for x in arrays]
 
     functions: dict[str, Callable[..., Any]] = {
         "malloc": MALLOC(guards.malloc),
@@ -156,7 +157,9 @@ def guarded(at_end: bool) -> Iterator[Guards]:
         patch.setattr(native, "np", GuardedNumpy(guards))
         patch.setattr(runner, "__call__", guarded_call)
         patch.setattr(runner, "map", guarded_map)
-        patch.setattr(Graph, "constant", guarded_constant)
+        patch.setattr(Constants, "bound", guarded_constants)
+        patch.setattr(native, "CODES", native.CODES.copy())
+        native.CODES.clear()
         patch.setattr(Code, "finish", lambda self: guards.place(self))
         yield guards
 

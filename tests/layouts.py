@@ -157,16 +157,8 @@ def check_traced(f: Any) -> Program:
 
 def native_code(program: Program) -> Any:
     """Make the instructions of the native runner for a program, before they are compiled."""
-    from varmat.programs.run.code import Code
-    from varmat.programs.run.compiler import Module
-    from varmat.programs.run.graph import Graph
-    from varmat.programs.run.nodes import Memory
+    from varmat.programs.run.constants import Constants
+    from varmat.programs.run.native import instructions
 
-    values, count = [*program.arguments, *program.outputs], len(program.arguments)
-    places = [Memory(i, 8 * v.size) for i, v in enumerate(values)]
-    code = Code(Module(), "run", len(values), count)
-    code.emit(
-        Graph(program, {id(v): places[i] for i, v in enumerate(values[:count])}, places[count:])
-    )
-    code.finish()
+    code, _ = instructions(program, Constants([]))
     return code

@@ -307,6 +307,24 @@ def test_short_loops_are_traced_and_longer_ones_for_many_calls(
     assert not tracing.left_out
 
 
+def test_gradients_at_many_points_pay_for_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as calls have taken as long as it will, whatever they were for."""
+    monkeypatch.setattr(loops, "TRACED", 100)
+    model = compiled(BODIES["array of vectors"])
+    points = 0.3 * np.random.default_rng(1).normal(size=(9, model.param_unc_num()))
+    before = model.log_density_gradient.map(points)
+    lowered = model._value_and_grad
+    times = iter((1.0, 2.0))
+    monkeypatch.setattr("varmat.stan.stan_model._seconds", lambda *_: next(times))
+    model.log_density_gradient._seconds = 1e-6
+    model.log_density_gradient.map(points)
+    assert model._value_and_grad is lowered
+    model.log_density_gradient._seconds = 1e6
+    for found, expected in zip(model.log_density_gradient.map(points), before, strict=True):
+        assert_allclose(found, expected, rtol=1e-11)
+    assert model._value_and_grad is not lowered
+
+
 def test_loops_with_arrays_of_other_sizes_are_not_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "TRACED", 5000)
     found = loop_of(compiled(BODIES["windows"]))

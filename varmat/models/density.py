@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
@@ -389,8 +390,10 @@ class DensityModel:
         made = ("log_density_gradient", "_hessian")
         return {name: each for name, each in vars(self).items() if name not in made}
 
-    def _for_many_calls(self) -> Self:
-        """The model, recorded if it can be and wants to; only for the time of one call."""
+    def _for_many_calls(self, spent: float = math.inf) -> Self:
+        """The model, recorded if it can be and wants to; only for the time of one call. Gradients
+        have taken so many seconds, or will take many.
+        """
         if self._recorded is not None:
             return self
         model = copy.copy(self)

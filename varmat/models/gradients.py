@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ class LogDensityGradient:
 
     def __init__(self, model: DensityModel) -> None:
         self._model, self._shape = model, model._shape
+        self._seconds = 0.0  # that calls of `map` have taken
 
     def __repr__(self) -> str:
         return f"{self._model!r}.log_density_gradient"
@@ -103,6 +105,10 @@ class LogDensityGradient:
         ``recorded=False``: what its functions read must not change meanwhile. A worker of another
         process is sent the model once in each call, and with each block its points.
 
+        A Stan program with long loops is recorded again, in up to 10 s, once calls have taken as
+        long as that will: its loops are then traced iteration by iteration, and if that makes
+        gradients faster they are computed so from then on.
+
         Examples
         --------
         >>> import numpy as np, varmat as vm
@@ -120,9 +126,12 @@ class LogDensityGradient:
             raise ShapeError(
                 f"{name}: points has shape {np.shape(points)}, but must have shape (m, {size})!"
             )
-        points = np.ascontiguousarray(points, float)
+        points, start = np.ascontiguousarray(points, float), time.perf_counter()
+        if self._model._recorded:
+            self._model._for_many_calls(self._seconds)
         block = _Block(self._model, propto, jacobian, len(points), executor is None)
         found = of_blocks(name, block, points, executor)
+        self._seconds += time.perf_counter() - start
         values = np.concatenate([np.empty(0), *(each[0] for each in found)])
         return values, np.concatenate([np.empty((0, size)), *(each[1] for each in found)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import timeit
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,6 +26,8 @@ __all__: list[str] = []
 
 # Expressions that loops may evaluate to be traced for sampling, which takes up to 10 s.
 LONGEST = 400_000
+# What tracing one of them takes.
+TRACE_SECONDS = 2e-5
 
 
 class StanModel(Model):
@@ -61,13 +64,17 @@ class StanModel(Model):
             "with_data: data decide the sizes of a Stan program: call program.model(data) again!"
         )
 
-    def _for_many_calls(self) -> Self:
-        """This model, recorded with longer loops traced if its gradient is faster then."""
+    def _for_many_calls(self, spent: float = math.inf) -> Self:
+        """This model, recorded with longer loops traced if its gradient is faster then, once
+        gradients have taken as long as that takes.
+        """
         tracing, q = self._blocks.translator.tracing, np.zeros(self.param_unc_num())
         now: Any = self._value_and_grad
         with suppress(DomainError):
-            now(q, True, True)
-            if now.obstacle is None and 0 < sum(tracing.left_out.values()) <= LONGEST:
+            if spent == math.inf:  # there may be no recording yet
+                now(q, True, True)
+            longer = sum(tracing.left_out.values())
+            if now.obstacle is None and 0 < longer <= min(LONGEST, spent / TRACE_SECONDS):
                 other = RecordedIfPossible(self._target, 0)
                 with tracing.up_to(LONGEST):
                     other(q, True, True)

@@ -16,13 +16,14 @@ from varmat.programs.kernels.elementwise import PythonFunction
 pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
 
 from varmat.programs.run import compiler, runner_for
-from varmat.programs.run.native import NativeRunner
+from varmat.programs.run.native import CODES, NativeRunner
 
 
 def test_the_code_of_a_program_is_freed_with_its_runner() -> None:
     """No cycle keeps a runner, so its code is freed without the collector."""
-    run = NativeRunner(of_one_step(PythonFunction("cubed", lambda x: x**3), (3,)))
-    code = weakref.ref(run._code)
+    power = 3  # a function with a value of its own, whose code is not kept for other programs
+    run = NativeRunner(of_one_step(PythonFunction("cubed", lambda x: x**power), (3,)))
+    code = weakref.ref(run._table.held[0])
     assert run([np.full(3, 2.0)])[0] == 24.0
     gc.disable()
     try:
@@ -44,6 +45,7 @@ def test_memory_is_flat_where_recordings_are_made_and_dropped() -> None:
     recorded(np.ones(30))
     before = 0
     for i in range(90):
+        CODES.clear()
         runner_for(recorded.program, "native")
         before = pages() if i == 40 else before
     assert (pages() - before) * 4096 < 2.5e6
@@ -54,9 +56,11 @@ def test_a_live_recording_is_small() -> None:
     """An engine that made its code would keep 0.8 MB for it."""
     recorded = vm.recorded(lambda x: np.sum(np.exp(x)), runner="numpy")
     recorded(np.ones(30))
-    alive = [runner_for(recorded.program, "native") for _ in range(5)]
-    before = pages()
-    alive += [runner_for(recorded.program, "native") for _ in range(40)]
+    alive, before = [], 0
+    for i in range(45):
+        CODES.clear()
+        alive.append(runner_for(recorded.program, "native"))
+        before = pages() if i == 4 else before
     assert (pages() - before) * 4096 < 40 * 0.3e6
 
 
@@ -81,6 +85,7 @@ def test_code_that_is_made_in_a_hurry_gives_the_same(monkeypatch: pytest.MonkeyP
     for large, huge in ((1 << 30, 1 << 30), (0, 1 << 30), (0, 0)):
         monkeypatch.setattr(compiler, "LARGE", large)
         monkeypatch.setattr(compiler, "HUGE", huge)
+        CODES.clear()
         found = NativeRunner(recorded.program)([x])
         assert found[0] == pytest.approx(value, rel=1e-14)
         np.testing.assert_allclose(found[1], gradient, rtol=1e-13)

@@ -16,7 +16,7 @@ pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
 
 from varmat.programs.run import loops, runner_for
 from varmat.programs.run.loops import NoLoopError, loop_of
-from varmat.programs.run.native import NativeRunner
+from varmat.programs.run.native import CODES, NativeRunner
 
 
 def test_loops_of_ufuncs_are_found() -> None:
@@ -77,11 +77,13 @@ def test_a_step_without_a_loop_calls_python(monkeypatch: pytest.MonkeyPatch) -> 
         raise NoLoopError
 
     loop_of.cache_clear()
+    CODES.clear()
     monkeypatch.setattr(loops, "_verify", refuse)
     try:
         run = NativeRunner(program)
     finally:
         loop_of.cache_clear()
+        CODES.clear()
     assert run.calls_python
     value, made = run([x])
     np.testing.assert_array_equal(made, scipy.special.gammaln(x))

@@ -22,6 +22,7 @@ from llvmlite import ir
 import varmat as vm
 from varmat.programs.kernels.elementwise import ufunc_kernel
 from varmat.programs.run import LEAST, compiler, runner_for, symbols
+from varmat.programs.run.native import CODES
 
 ROOT = Path(vm.__file__).parents[1]
 USES = """
@@ -130,6 +131,7 @@ def test_a_function_that_does_not_exist() -> None:
 def test_programs_that_call_it_run_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     program = of_one_step(ufunc_kernel(np.exp), (2,))
     assert runner_for(program).name == "native"
+    CODES.clear()
     monkeypatch.setattr(compiler, "undefined", lambda code: {"__chkstk_of_none"})
     with pytest.warns(RuntimeWarning, match="the machine code calls __chkstk_of_none, which"):
         run = runner_for(program)

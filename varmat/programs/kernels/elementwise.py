@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,17 +33,10 @@ class Ufunc(Kernel):
     def __init__(self, ufunc: np.ufunc) -> None:
         self.ufunc = self.elementwise = ufunc
         self.name = ufunc.__name__
-        self._dtypes: dict[tuple[str, ...], np.dtype] = {}
 
     def dtype(self, operands: Sequence[Value]) -> np.dtype:
         """The type of the result."""
-        key = tuple(v.dtype.char for v in operands)
-        if key not in self._dtypes:
-            made = self.ufunc.resolve_dtypes(
-                (*(v.dtype for v in operands), *(None,) * self.ufunc.nout)
-            )[-1]
-            self._dtypes[key] = BOOL if made == BOOL else FLOAT
-        return self._dtypes[key]
+        return _result_dtype(self.ufunc, *[v.dtype for v in operands])
 
     def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(shape_of(operands), self.dtype(operands))]
@@ -81,6 +74,12 @@ class Ufunc(Kernel):
         if all(v.dtype == FLOAT for v in (*operands, *batch.step.results)):  # in its simplest form
             return batch.builder.ufunc(self.ufunc, *operands)
         return batch.builder.call(self, *operands)
+
+
+@cache
+def _result_dtype(ufunc: np.ufunc, *dtypes: np.dtype) -> np.dtype:
+    made = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout))[-1]
+    return BOOL if made == BOOL else FLOAT
 
 
 # Python's arithmetic instead of NumPy's, which takes twice as long a step.

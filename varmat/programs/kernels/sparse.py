@@ -77,7 +77,7 @@ class SparseProduct(Kernel):
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         data, indices, indptr, b = operands
-        counts = np.diff(assembling.plain(indptr))
+        counts = np.diff(graph.constants.seen(assembling.plain(indptr)))
         rows = graph.literal(np.repeat(np.arange(len(counts)), counts))
         source, target = (rows, indices) if self.transposed else (indices, rows)
         if len(b.shape) > 1:

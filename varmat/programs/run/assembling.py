@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
     """Elements of an array that lies in one piece, by their places in it."""
     axes, places = loop_axes(index.shape), plain(index)
     if not axes:
+        places = graph.constants.seen(places)
         whole = graph.nodes(x)
         if not whole.axes:
             return Nodes(picked(whole.array, places), ())
@@ -38,10 +40,10 @@ def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
     size, truth, lengths = int(x.dtype.itemsize), x.dtype == BOOL, lengths_of(index.shape, axes)
 
     def node(place: Shape) -> Node:
-        line = np.ascontiguousarray(lines_of(places, place, axes), np.int64)
+        line = _places(lines_of(places, place, axes))
         if not axes:
             return graph.load(memory, at + size * int(line.item()), (), (), truth)
-        indices = graph.constant(line)
+        indices = graph.constants.memory(lines_of(places, place, axes), _places)
         data = (memory, at, line.strides, size, indices, 0)
         made = graph.make(
             "gather", data=data, loops=lengths, stage=max(memory.stage, indices.stage)
@@ -123,12 +125,9 @@ def _scattered(
 ) -> Nodes:
     """Sums of the elements that go to each place."""
     made = graph.temporary(shape)
-    size, places = made.size, plain(index).reshape(-1)
-    counts = np.bincount(places, minlength=size)
-    starts = graph.constant(np.concatenate([[0], np.cumsum(counts)]))
-    order = np.argsort(places, kind="stable")
-    is_sorted = bool(np.all(order == np.arange(len(places))))
-    listed = None if is_sorted else graph.constant(order)
+    size, places, constants = made.size, plain(index), graph.constants
+    starts = constants.memory(places, partial(_starts, size))
+    listed = None if constants.seen(places, _are_sorted) else constants.memory(places, _order)
     zero = 0.0 if is_alone else -0.0
     graph.call("segments_to", [graph.spread(part, extent)], [made], starts, listed, size, zero)
     return graph.loaded(made, loop_axes(shape))
@@ -162,6 +161,22 @@ def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
     graph.loops[stage, (n,)].append(RowSum(total, weights, memory, at, matrix.strides[rows], k))
     total.stage = stage + 1
     return True
+
+
+_places = partial(np.ascontiguousarray, dtype=np.int64)
+
+
+def _starts(count: int, places: np.ndarray) -> np.ndarray:
+    """Where the elements of each place begin when they are sorted."""
+    return np.concatenate([[0], np.cumsum(np.bincount(np.ravel(places), minlength=count))])
+
+
+def _order(places: np.ndarray) -> np.ndarray:
+    return np.argsort(places, axis=None, kind="stable")
+
+
+def _are_sorted(places: np.ndarray) -> np.ndarray:
+    return np.all(np.diff(np.ravel(places)) >= 0)  # type: ignore[return-value]
 
 
 def plain(v: Value) -> np.ndarray:

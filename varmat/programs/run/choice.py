@@ -31,7 +31,7 @@ class Choice:
     def __init__(
         self, graph: Graph, kernel: Branch, operands: Sequence[Value], results: Sequence[Value]
     ) -> None:
-        self.kernel = kernel
+        self.kernel, self.constants = kernel, graph.constants
         number, *given = operands
         self.number = graph.nodes(number, ()).array.item()
         # What the programs are given, by the number of the argument: nodes, or where they lie.
@@ -101,7 +101,7 @@ class Choice:
             else None
             for i, v in enumerate(body.outputs)
         ]
-        graph = Graph(body, given, outputs)
+        graph = Graph(body, given, outputs, self.constants)
         short = [graph.nodes(v, ()) for i, v in enumerate(body.outputs) if i in self.made]
         code.emit(graph)
         return [code.number(x) for found in short for x in found.array.flat]

@@ -41,19 +41,20 @@ MemoryPlace = tuple[Memory, int]
 
 
 class Code:
-    """The function of a program: its arguments are the addresses of arguments and outputs, the
-    scratch memory, and the function that calls Python. It returns 0, or why the run ended.
+    """The function of a program: its arguments are the addresses of arguments and outputs, of the
+    table of constants, in front of which is the function that calls Python, and of scratch memory.
+    It returns 0, or why the run ended.
     """
 
     def __init__(self, module: Module, name: str, places: int, first_output: int) -> None:
         self.module, self.first_output = module, first_output
-        kind = ir.FunctionType(INT, [POINTER] * (places + 1))
+        kind = ir.FunctionType(INT, [POINTER] * (places + 2))
         self.function = ir.Function(module, kind, name)
         self.function.linkage = "internal"
         self.function.attributes.add("noinline")
         for argument in self.function.args:
             argument.add_attribute("noalias")
-        *self.places, self.scratch = self.function.args
+        *self.places, self.table, self.scratch = self.function.args
         entry = self.function.append_basic_block("entry")
         begin = self.function.append_basic_block("begin")
         self.entry = ir.IRBuilder(entry)
@@ -63,11 +64,12 @@ class Code:
         self.one, self.many = Functions(module, 1), Functions(module, WIDTH)
         self.ended = self._exit(1)
         self.failed = self._exit(2)
-        self.callback = 0
+        self.held: list[object] = []
         self._clock = 0
         self._log: list[Memory] = []
         self._scratch: dict[int, tuple[Memory, list[ir.Constant]]] = {}
         self._constants: dict[Any, ir.GlobalVariable] = {}
+        self._entries: dict[int, ir.Value] = {}
         self.memo: dict[int, ir.Value] = {}
         self.scratch_bytes = 0
 
@@ -80,7 +82,7 @@ class Code:
 
     def emit(self, graph: Graph) -> None:
         """All stages of a graph, at the place where the builder is."""
-        self.module.held += graph.held
+        self.held += graph.held
         again = plan(graph)
         last = max([*(stage for stage, _ in graph.loops), *graph.actions, 0])
         for stage in range(last + 1):
@@ -120,7 +122,7 @@ class Code:
         """A pointer to a place in memory."""
         self.touch(memory)
         if memory.is_constant:
-            base = INT(memory.base).inttoptr(POINTER)
+            base = self.entry_of_table(memory.base)
         elif memory.base is None:
             at = ir.Constant(INT, 0)
             self._scratch.setdefault(id(memory), (memory, []))[1].append(at)
@@ -132,6 +134,13 @@ class Code:
                 self.touch(each)
             base = memory.base
         return self.beyond(base, offset)
+
+    def entry_of_table(self, number: int) -> ir.Value:
+        """Return an address from the table of constants."""
+        if number not in self._entries:
+            place = self.entry.gep(self.table, [INT(number)], source_etype=POINTER)
+            self._entries[number] = self.entry.load(place, typ=POINTER)
+        return self._entries[number]
 
     def beyond(self, place: ir.Value, offset: ir.Value | int) -> ir.Value:
         """A pointer to what lies a number of bytes behind another one."""
@@ -263,7 +272,8 @@ class Code:
             address = POINTER(None) if place is None else self.address(*place)
             self.b.store(address, self.b.gep(given, [INT(i)], source_etype=POINTER))
         kind = ir.FunctionType(INT, [INT, POINTER])
-        function = self.b.inttoptr(INT(self.callback), kind.as_pointer())
+        address = self.b.ptrtoint(self.entry_of_table(0), INT)
+        function = self.b.inttoptr(address, kind.as_pointer())
         status = self.b.call(function, [INT(number), given])
         self.unless(self.b.icmp_unsigned("==", status, INT(0)), self.failed)
 

@@ -34,6 +34,7 @@ from varmat.programs.ir.program import (
     contiguous_strides,
 )
 from varmat.programs.run import nests
+from varmat.programs.run.constants import of_few_digits
 from varmat.programs.run.functions import PARTS, SUPPORTED
 from varmat.programs.run.loops import NoLoopError
 from varmat.programs.run.nodes import (
@@ -60,8 +61,10 @@ from varmat.programs.run.nodes import (
 
 if TYPE_CHECKING:
     from varmat.programs.run.code import Code
+    from varmat.programs.run.constants import Constants
 
 Action = Callable[["Code"], None]
+_floats, _truths = (partial(np.ascontiguousarray, dtype=dtype) for dtype in (FLOAT, BOOL))
 # Terms that are added one after the other.
 FEW = 8
 
@@ -76,6 +79,7 @@ class Graph:
         For each argument, by its id, its memory, or what makes its nodes.
     outputs : sequence of Memory
         Where the outputs go. Those without shape and memory are nodes, in `results`.
+    constants : Constants
     """
 
     def __init__(
@@ -83,7 +87,9 @@ class Graph:
         program: Program,
         given: dict[int, Memory | Callable[[Graph], Nodes]],
         outputs: Sequence[Memory | None],
+        constants: Constants,
     ) -> None:
+        self.constants = constants
         self.made: dict[Any, Node] = {}
         self.columns: dict[Any, Node] = {}
         self.held: list[object] = [program]
@@ -255,26 +261,37 @@ class Graph:
     def _constant(self, value: Value, axes: tuple[int, ...]) -> Nodes:
         x = value.array_in(value.base.data)
         if not axes:
-            return Nodes(each_place(self.number, [x]), axes)
+            return Nodes(self._elements(x), axes)
         return by_places(value.shape, axes, lambda place: self._line(lines_of(x, place, axes)))
+
+    def _elements(self, x: np.ndarray) -> np.ndarray:
+        """Return the nodes of the elements; those with few digits are literals in the code."""
+        if x.dtype == BOOL:
+            return each_place(self.number, [self.constants.seen(x)])
+        known = self.constants.seen(x, of_few_digits)
+        made = each_place(self.number, [known])
+        places = np.flatnonzero(np.isnan(known))
+        if places.size:
+            memory = self.constants.memory(x, _floats)
+            for i in places:
+                made.reshape(-1)[i] = self.load(memory, 8 * int(i), (), ())
+        return made
 
     def _line(self, x: np.ndarray) -> Node:
         """Part of a constant, in one piece."""
         if not any(x.strides):
-            return self.number(x[(0,) * x.ndim])
+            first: Node = self._elements(x[(slice(1),) * x.ndim]).item()
+            return first
         key = x.ctypes.data, x.strides, x.shape
         if key not in self.columns:
             self.held.append(x)  # or another array could come to lie there
             is_truth = x.dtype == bool
             once = x[tuple(slice(None) if stride else slice(1) for stride in x.strides)]
-            once = np.ascontiguousarray(once, bool if is_truth else float)
-            strides = broadcast_strides(once.shape, once.strides, x.shape)
-            self.columns[key] = self.load(self.constant(once), 0, strides, x.shape, is_truth)
+            memory = self.constants.memory(once, _truths if is_truth else _floats)
+            strides = contiguous_strides(once.shape, memory.itemsize)
+            strides = broadcast_strides(once.shape, strides, x.shape)
+            self.columns[key] = self.load(memory, 0, strides, x.shape, is_truth)
         return self.columns[key]
-
-    def constant(self, x: np.ndarray) -> Memory:
-        self.held.append(x)
-        return Memory(x.ctypes.data, x.nbytes, x.itemsize, is_constant=True)
 
     def literal(self, x: np.ndarray) -> Value:
         made = Value(x.shape, x.dtype, data=x)
@@ -297,7 +314,7 @@ class Graph:
     def stored(self, base: Value) -> Memory:
         """The memory of a value, which is stored if it is not yet."""
         if base.data is not None and id(base) not in self.memory:
-            self.memory[id(base)] = self.constant(np.atleast_1d(base.data))
+            self.memory[id(base)] = self.constants.memory(base.data, np.atleast_1d)
         elif id(base) not in self.memory:
             found = self.arrays[id(base)]
             self.store(self.fresh(base), base.shape, 0, base.strides, found)
@@ -545,7 +562,9 @@ class Graph:
         if v.shape == shape and v.is_contiguous:
             return v
         if v.base.data is not None:
-            return self.literal(np.array(np.broadcast_to(v.array_in(v.base.data), shape)))
+            return self.literal(
+                self.constants.copied(np.broadcast_to(v.array_in(v.base.data), shape))
+            )
         whole = self.temporary(shape, v.dtype)
         self.put(whole, *self.copied(v, shape))
         return whole

@@ -6,8 +6,8 @@ import ctypes
 import math
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ import numpy as np
 from llvmlite import ir
 
 from varmat.interrupts import from_signal, kept_from_callbacks, uninterrupted
+from varmat.locks import held
 from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
 from varmat.programs.run.code import Code
 from varmat.programs.run.compiler import (
@@ -29,6 +30,7 @@ from varmat.programs.run.compiler import (
     counted,
     declared,
 )
+from varmat.programs.run.constants import Block, Constants, NotSharedError, Signature
 from varmat.programs.run.graph import Graph
 from varmat.programs.run.nodes import Memory
 from varmat.programs.run.threads import one_blas_thread, processors
@@ -66,6 +68,94 @@ class _State:
         self.raised: BaseException | None = None
 
 
+class _Table(np.ndarray):
+    """Addresses of the function that calls Python, and of the constants.
+
+    Attributes
+    ----------
+    held : tuple
+        The owners of the memory at these addresses, and the code that reads it.
+    """
+
+    held: tuple[object, ...]
+
+
+class _MachineCode:
+    """Machine code of a program, also for programs that differ from it in data alone.
+
+    Attributes
+    ----------
+    address : int
+        As of a runner.
+    calls_python : bool
+    """
+
+    def __init__(self, program: Program, blocks: Sequence[Block]) -> None:
+        self.constants = Constants(blocks)
+        code, self.calls_python = instructions(program, self.constants)
+        _many(code)
+        if _is_single(program):
+            _single(code)
+        self.compiled = Compiled(code.module)
+        self.address = self.compiled.address("many")
+
+
+def instructions(program: Program, constants: Constants) -> tuple[Code, bool]:
+    """Generate the instructions of a program, and return whether they call Python."""
+    values = [*program.arguments, *program.outputs]
+    places = [
+        Memory(i, v.size * int(v.dtype.itemsize), int(v.dtype.itemsize))
+        for i, v in enumerate(values)
+    ]
+    count = len(program.arguments)
+    code = Code(Module(), "run", len(values), count)
+    given: dict[int, GivenNodes] = dict(zip(map(id, program.arguments), places, strict=False))
+    graph = Graph(program, given, places[count:], constants)
+    code.emit(graph)
+    code.finish()
+    return code, graph.calls_python
+
+
+# The code of the most recent programs, by signature.
+CODES: OrderedDict[tuple[Hashable, ...], list[_MachineCode]] = OrderedDict()
+MOST_CODES, _MOST_BYTES = 64, 1 << 24
+_lock = threading.RLock()
+
+
+def _code_of(program: Program) -> tuple[_MachineCode, list[np.ndarray]]:
+    """Return the code of a program, compiled unless there is some already, and its constants."""
+    try:
+        signature: Signature | None = Signature(program)
+    except NotSharedError:
+        signature = None
+    blocks = signature.blocks if signature else []
+    with held(_lock):
+        known = [] if signature is None else [*CODES.get(signature.key, ())]
+    for code in known:
+        arrays = code.constants.bound(blocks)
+        if arrays is not None:
+            return code, arrays
+    code = _MachineCode(program, blocks)
+    if signature is not None and code.constants.nbytes <= _MOST_BYTES:
+        with held(_lock):
+            CODES[signature.key] = [code, *known[:3]]
+            CODES.move_to_end(signature.key)
+            while len(CODES) > MOST_CODES:
+                CODES.popitem(last=False)
+    return code, code.constants.bound(blocks)  # type: ignore[return-value]
+
+
+def _is_single(program: Program) -> bool:
+    """Return whether a program maps a vector to a number and an array."""
+    shapes = [v.shape for v in program.outputs]
+    return (
+        len(program.arguments) == 1
+        and len(program.arguments[0].shape) == 1
+        and len(shapes) == 2
+        and shapes[0] == ()
+    )
+
+
 class NativeRunner:
     """Runs a program; safe from several threads at once, without the GIL but for steps that call
     Python.
@@ -77,9 +167,11 @@ class NativeRunner:
     Attributes
     ----------
     address : int
-        Of ``many(places, steps, count)``, a C function: the addresses of arguments and outputs, the
-        bytes by which each moves on, and how often to run. The first output is nan where a run
-        ends. It returns 1, and writes nothing, if there is no memory to run in.
+        Of ``many(places, steps, count)``, a C function: the addresses of arguments, outputs and the
+        table, the bytes by which each moves on, and how often to run. The first output is nan where
+        a run ends. It returns 1, and writes nothing, if there is no memory to run in.
+    table : int
+        The address of the table of constants.
     calls_python : bool
     """
 
@@ -97,38 +189,17 @@ class NativeRunner:
             return itself()._call_python(number, addresses)  # type: ignore[union-attr]
 
         self._called, self._callback = call_python, _PYTHON(call_python)
-        shapes = [v.shape for v in program.outputs]
-        self._shape = shapes[-1]
-        self._single = (
-            len(program.arguments) == 1
-            and len(program.arguments[0].shape) == 1
-            and len(shapes) == 2
-            and shapes[0] == ()
-        )
-        self._compile()
-
-    def _compile(self) -> None:
-        program, module = self.program, Module()
-        values = [*program.arguments, *program.outputs]
-        places = [
-            Memory(i, v.size * int(v.dtype.itemsize), int(v.dtype.itemsize))
-            for i, v in enumerate(values)
-        ]
-        count = len(program.arguments)
-        code = Code(module, "run", len(values), count)
-        code.callback = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        given: dict[int, GivenNodes] = dict(zip(map(id, program.arguments), places, strict=False))
-        graph = Graph(program, given, places[count:])
-        self.calls_python = graph.calls_python
-        code.emit(graph)
-        code.finish()
-        _many(module, code)
-        if self._single:
-            _single(module, code)
-        self._code = Compiled(module)
-        self.address = self._code.address("many")
+        self._shape = program.outputs[-1].shape
+        self._single = _is_single(program)
+        code, arrays = _code_of(program)
+        self.calls_python, self.address = code.calls_python, code.address
+        callback = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        addresses = [callback, *(x.ctypes.data for x in arrays)]
+        self._table = np.array(addresses, np.int64).view(_Table)
+        self._table.held = code, arrays, program
+        self.table = self._table.ctypes.data
         self._many = _MANY(self.address)
-        self._call = _function(self._code, "single") if self._single else None
+        self._call = _function(code.compiled, "single", self._table) if self._single else None
 
     # --- steps that call Python ---
 
@@ -205,7 +276,8 @@ class NativeRunner:
             for x, v in zip(arguments, program.arguments, strict=True)
         ]
         made = [np.empty(v.shape, v.dtype) for v in program.outputs]
-        addresses = np.array([x.ctypes.data for x in (*given, *made)], np.int64)
+        places = [*(x.ctypes.data for x in (*given, *made)), self.table]
+        addresses = np.array(places, np.int64)
         raised = self._run(addresses, np.zeros_like(addresses), 1)
         if raised is not None:
             raise raised
@@ -241,6 +313,7 @@ class NativeRunner:
         if self.calls_python:  # threads would only take turns
             workers = 1
         workers = min(workers or processors(), count)
+        places, steps = np.append(places, self.table), np.append(steps, 0)
         lock, taken, is_stopped = threading.Lock(), 0, False
 
         def work() -> None:
@@ -315,11 +388,11 @@ def _of_python(b: ir.IRBuilder, name: str, result: ir.Type, *given: ir.Value) ->
     return b.call(b.inttoptr(INT(address), kind.as_pointer()), given)
 
 
-def _single(module: Module, code: Code) -> None:
-    """A function in C's terms of Python, of two NumPy arrays, the point and the place of the
-    gradient, to the value; nan where the run ended.
+def _single(code: Code) -> None:
+    """A method in C's terms of Python of the table, of two NumPy arrays, the point and the place of
+    the gradient, to the value; nan where the run ended.
     """
-    f = ir.Function(module, ir.FunctionType(POINTER, [POINTER, POINTER, INT]), "single")
+    f = ir.Function(code.module, ir.FunctionType(POINTER, [POINTER, POINTER, INT]), "single")
     b = ir.IRBuilder(f.append_basic_block())
     x, gradient = (
         b.load(b.gep(b.load(place, typ=POINTER), [INT(DATA)], source_etype=BYTE), typ=POINTER)
@@ -336,7 +409,8 @@ def _single(module: Module, code: Code) -> None:
 
     scratch, freed = _scratch(b, code, no_memory)
     thread = _of_python(b, "PyEval_SaveThread", POINTER)
-    status = b.call(code.function, [x, value, gradient, scratch])
+    table = b.load(b.gep(f.args[0], [INT(DATA)], source_etype=BYTE), typ=POINTER)
+    status = b.call(code.function, [x, value, gradient, table, scratch])
     _free(b, code, freed)
     _of_python(b, "PyEval_RestoreThread", ir.VoidType(), thread)
     found = b.load(value, typ=DOUBLE)
@@ -355,27 +429,29 @@ class _Definition(ctypes.Structure):
     )
 
 
-def _function(code: Compiled, name: str) -> Function:
+def _function(code: Compiled, name: str, table: _Table) -> Function:
     """A function in C's terms of Python as an object, which keeps its code alive."""
-    held = code, _Definition(name.encode(), code.address(name), METH_FASTCALL, None)
+    definition = _Definition(name.encode(), code.address(name), METH_FASTCALL, None)
+    table.held += (definition,)
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     made: Function = new(("PyCFunction_NewEx", ctypes.pythonapi))(
-        ctypes.addressof(held[1]), held, None
+        ctypes.addressof(definition), table, None
     )
     return made
 
 
-def _many(module: Module, code: Code) -> None:
-    """A function of the addresses of arguments and outputs, the bytes by which each moves on, and
-    how often to run. Where a run ends, the first output is nan. It returns 1 without memory.
+def _many(code: Code) -> None:
+    """A function of the addresses of arguments, outputs and the table, the bytes by which each
+    moves on, and how often to run. Where a run ends, the first output is nan. It returns 1
+    without memory.
     """
-    f = ir.Function(module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
+    f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
     given, steps, count = f.args
     b = ir.IRBuilder(f.append_basic_block())
     places, moves = (
         [
             b.load(b.gep(each, [INT(8 * k)], source_etype=BYTE), typ=INT)
-            for k in range(len(code.places))
+            for k in range(len(code.places) + 1)
         ]
         for each in (given, steps)
     )

@@ -63,7 +63,7 @@ class Memory:
     Attributes
     ----------
     base : int or object
-        The number of an argument or output, None for scratch memory, or the address of a constant.
+        The number of an argument, an output or a constant, or None for scratch memory.
     size : int
         Bytes.
     stage : int

@@ -34,7 +34,7 @@ class Emitted:
     def __init__(
         self, graph: Graph, kernel: Procedure, operands: Sequence[Value], results: Sequence[Value]
     ) -> None:
-        self.kernel = kernel
+        self.kernel, self.constants = kernel, graph.constants
         self.memory: dict[s.Storage | s.Stack, tuple[Memory, int]] = {}
         for buffer, v in zip(kernel.inputs, operands, strict=True):
             self.memory[buffer] = graph.place(graph.spread(v, v.shape))
@@ -152,7 +152,7 @@ class Emitted:
             for v, cell in zip(x.program.arguments, x.inputs, strict=True)
         }
         count = len(x.program.outputs)
-        graph = Graph(x.program, given, [None] * count)
+        graph = Graph(x.program, given, [None] * count, self.constants)
         code.emit(graph)
         made = [code.number(graph.made_of(i).array.item()) for i in range(count)]
         for cell, value in zip(x.outputs, made, strict=False):

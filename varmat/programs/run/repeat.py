@@ -41,7 +41,7 @@ class Repeat:
     ) -> None:
         if not kernel.trips:
             raise NoLoopError("a loop without trips")
-        self.kernel = kernel
+        self.kernel, self.constants = kernel, graph.constants
         n, m, k = kernel.carried, kernel.carried + kernel.sliced, kernel.carried + kernel.stacked
         # What the body is given, by the number of the argument: nodes, or where they lie.
         self.nodes: dict[int, Nodes] = {}
@@ -125,7 +125,7 @@ class Repeat:
         phis = [b.phi(x.type) for x in first]
         t = b.sub(INT(kernel.trips - 1), turn) if kernel.backwards else turn
         given, outputs, turned = self._arguments(code, t, iter(phis), shared)
-        graph = Graph(kernel.body, given, outputs)
+        graph = Graph(kernel.body, given, outputs, self.constants)
         for i, v in enumerate(kernel.outputs):
             if i in self.memory and outputs[i] is None:  # a sum in memory
                 memory = pointing(v, code.address(self.memory[i]), (self.memory[i],))

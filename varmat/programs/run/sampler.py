@@ -84,6 +84,7 @@ def _called(b: ir.IRBuilder, address: int, *given: ir.Value) -> ir.Value:
 
 def _run(b: ir.IRBuilder, runner: NativeRunner, places: list[ir.Value]) -> None:
     """Run a program once. The second place, of its first output, is nan without memory."""
+    places = [*places, INT(runner.table).inttoptr(POINTER)]
     given, steps = (b.alloca(POINTER, len(places)) for _ in range(2))
     for i, place in enumerate(places):
         for array, x in ((given, place), (steps, POINTER(None))):
