@@ -203,8 +203,18 @@ def test_where_a_solution_ends_it_is_nan(most, x):
         ours(x)
 
 
-def test_solvers_of_stiff_problems_are_refused():
-    f = vm.recorded(lambda x: np.sum(vm.ode_bdf(predators, [1.0, 2.0], 0.0, TIMES, *x)))
+def test_stiff_initial_value_problems():
+    def f(x):
+        return np.sum(np.cos(vm.ode_bdf_tol(stiff, [1.0, 0.5], 0.0, TIMES, 1e-5, 1e-7, 1000, x)))
+
+    def stiff(t, y, x):
+        return np.stack([-x[0] * y[0] * y[1], 500.0 * (x[1] * y[0] - y[1])])
+
+    agree(f, THETA[:2])
+
+
+def test_solvers_that_are_called_are_refused():
+    f = vm.recorded(lambda x: np.sum(vm.ode_adams(predators, [1.0, 2.0], 0.0, TIMES, *x)))
     f(THETA)
     with pytest.raises(TypeError, match="to_jax: JAX cannot run the steps ode_solution"):
         f.program.to_jax()

@@ -146,8 +146,8 @@ def test_hessians_of_a_closed_form():
     )
 
 
-def test_many_parameters(backend):
-    """Ten states and 19 sensitivities of each: SUNDIALS' matrix is sparse."""
+def test_many_parameters():
+    """Ten states and 19 sensitivities of each."""
     rates = np.linspace(0.5, 1.5, 19)
 
     def f(k):
@@ -163,15 +163,14 @@ def robertson(t, y, k):
     return np.stack([-a + b, a - b - c, c])
 
 
-def test_robertson(backend):
+def test_robertson():
     """A stiff system: the state at t = 40 in SUNDIALS' documentation, and the conserved sum, which
     depends on no parameter.
     """
     k = np.array([0.04, 1e4, 3e7])
-    rtol = 1e-8 if backend == "SUNDIALS" else 1e-6
     states, pullback = vm.vjp(
         lambda k: vm.ode_bdf_tol(
-            robertson, [1.0, 0.0, 0.0], 0.0, [0.4, 40.0], rtol, 1e-12, 10_000, k
+            robertson, [1.0, 0.0, 0.0], 0.0, [0.4, 40.0], 1e-7, 1e-12, 10_000, k
         ),
         k,
     )
@@ -188,13 +187,11 @@ def test_robertson(backend):
             0, 0
         ]
 
-    if backend == "SciPy":
-        return  # it takes seconds
     differences = [(shifted(i, 1e-3) - shifted(i, -1e-3)) / (2e-3 * k[i]) for i in range(3)]
     np.testing.assert_allclose(gradient, differences, rtol=1e-4)
 
 
-def test_van_der_pol(backend):
+def test_van_der_pol():
     """Stiff at parameter 1000. The state at t = 1 is that of scipy.integrate.Radau at 1e-13."""
 
     def f(t, y, mu):
@@ -367,8 +364,8 @@ BAD_FOR_ONE_STEP = {
 SOLVERS = {
     "integrate_ode_rk45": ("integrate_ode_rk45", None),
     "ode_ckrk": ("ode_ckrk", None),
-    **{f"{name} of {backend}": (name, backend) for name in ("ode_bdf",
-        "ode_adams") for backend in ("SUNDIALS", "SciPy")},
+    "ode_bdf": ("ode_bdf", None),
+    **{f"ode_adams of {backend}": ("ode_adams", backend) for backend in ("SUNDIALS", "SciPy")},
     "dae of SUNDIALS": ("dae", "SUNDIALS"),
 }  # fmt: skip
 

@@ -16,6 +16,8 @@ from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped
 from varmat.functions.checks import misfit, outside
 from varmat.programs.build.symbol import UntraceableError, require
+from varmat.solvers.backward_differentiation import BackwardDifferentiation
+from varmat.solvers.equation import Equation
 from varmat.solvers.inner import Inner, checked_vector
 from varmat.solvers.runge_kutta import RungeKutta
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
@@ -125,22 +127,13 @@ def _problem(
     system: System, how: SolverSettings, leaves: Leaves, k: int = 0, in_state: bool = False
 ) -> Problem:
     """The equation of the state and of its derivatives in `k` directions."""
-    n, name = system.n, system.inner.name
+
+    def rate(t: float, z: np.ndarray) -> np.ndarray:
+        return system.coupled(t, z, leaves, in_state) if k else system.rate(t, z, leaves)
+
     limits = max(how.rtol, SMALLEST), how.atol, how.max_steps
-    if not k:
-        return Problem(
-            name,
-            lambda t, y: system.rate(t, y, leaves),
-            lambda t, y: system.jacobian(t, y, leaves)[None],
-            *limits,
-        )
-    return Problem(
-        name,
-        lambda t, z: system.coupled(t, z, leaves, in_state),
-        # How the sensitivities depend on the state is left out: Newton's method converges without.
-        lambda t, z: np.repeat(system.jacobian(t, z[:n], leaves)[None], 1 + k, axis=0),
-        *limits,
-    )
+    slopes = lambda t, z: system.slopes(t, z, leaves, in_state)  # noqa: E731
+    return Problem(system.inner.name, rate, slopes, *limits)
 
 
 @operation(variadic=True)
@@ -191,6 +184,25 @@ def _start(n: int, y0: Operand, given: int, in_state: bool) -> tuple[int, Operan
     return n * in_state + given, np.concatenate([y0, units, np.zeros(given * n)])
 
 
+def _as_loops(
+    system: System, how: SolverSettings, k: int, in_state: bool
+) -> RungeKutta | BackwardDifferentiation:
+    """The method as loops of a program, for the state and its derivatives in `k` directions."""
+    rates = system.rates(k, in_state)
+    if rates is None:
+        raise UntraceableError
+    equation = Equation(rates, max(how.rtol, SMALLEST), how.atol, how.max_steps)
+    if how.method in ONE_STEP:
+        table = one_step(how.method)
+        return RungeKutta(equation, table.C, table.A, table.B, table.E)
+    slopes = (
+        system.slope_program(k, in_state) if how.method == "bdf" and how.backward is None else None
+    )
+    if slopes is None:
+        raise UntraceableError
+    return BackwardDifferentiation(equation, slopes, system.n)
+
+
 # Steps of a program: loops. Where they end early, the operation itself says why.
 @ode_solution.straight
 def _(
@@ -204,21 +216,16 @@ def _(
 ) -> Result:
     n, count, sizes = system.n, np.shape(ts)[0], [*map(np.size, leaves)]
     k, start = _start(n, y0, sum(sizes), in_state)
-    rates = system.rates(k, in_state) if how.method in ONE_STEP else None
-    if rates is None:
-        raise UntraceableError
+    method = _as_loops(system, how, k, in_state)
     for x in (y0, t0, ts, *leaves):
         require(np.isfinite(x))
     require(t0 < ts[0])
     require(ts[1:] >= ts[:-1])
-    shapes, table = [np.shape(x) for x in leaves], one_step(how.method)
+    shapes = [np.shape(x) for x in leaves]
     flat = np.concatenate(
         [np.empty(0), *(np.reshape(x, (size,)) for x, size in zip(leaves, sizes, strict=True))]
     )
-    limits = max(how.rtol, SMALLEST), how.atol, how.max_steps
-    whole, slopes, first = RungeKutta(rates, table.C, table.A, table.B, table.E, *limits).solve(
-        t0, start, ts, flat
-    )
+    whole, slopes, first = method.solve(t0, start, ts, flat)
     sensitivity: Operand = np.swapaxes(np.reshape(whole[:, n:], (count, k, n)), 1, 2)
 
     def pull(g: Adjoint) -> tuple[Operand, ...]:
@@ -228,7 +235,7 @@ def _(
         return (
             lambda: weights[:n],
             lambda: -(weights[:n] @ first[:n]),
-            lambda: np.sum(g * slopes[:, :n], axis=1),
+            lambda: np.sum(g * slopes()[:, :n], axis=1),
             *(
                 np.reshape(part, shape) if shape else part[0]
                 for part, shape in zip(parts, shapes, strict=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,9 +34,10 @@ class Problem(NamedTuple):
         What the user called.
     rate : callable
         The derivative of the state with respect to time.
-    jacobian : callable
-        Derivatives of the rates with respect to the state, at least approximately: (t, z) -> the
-        blocks of a block-diagonal matrix, one for each of the equal parts of the state.
+    slopes : callable
+        Derivatives of the rates with respect to the first of some equal parts of the state, as an
+        array of shape (parts, n, n). The rates of each other part depend on that part in the same
+        way as the first ones on the first, and on no others.
     rtol, atol : float
     max_steps : int
         The most steps from one output time to the next.
@@ -44,7 +45,7 @@ class Problem(NamedTuple):
 
     name: str
     rate: Rate
-    jacobian: Callable[[float, np.ndarray], np.ndarray]
+    slopes: Callable[[float, np.ndarray], np.ndarray]
     rtol: float
     atol: float
     max_steps: int
@@ -75,7 +76,10 @@ def integrate(
             raise stopped(problem.name, t0, 0, "the rates of change are not finite")
     if method in ONE_STEP:
         return _by_one_step(method, problem, t0, z, times), None
-    if sundials.has_sundials() and not dense:
+    # Forward in time, programs take the steps of SciPy's BDF: see
+    # `varmat.solvers.backward_differentiation`.
+    by_sundials = not dense and (method == "adams" or times[0] < t0)
+    if by_sundials and sundials.has_sundials():
         return _by_sundials(method, problem, t0, z, times), None
     return _by_scipy(method, problem, t0, z, times, dense)
 
@@ -199,17 +203,29 @@ def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: flo
 
         watched = problem._replace(rate=rate)
         return _started(watched, scipy_integrate.LSODA, t0, z, end, **common)
-    from scipy.sparse import block_diag, coo_array
+    return _started(
+        problem, scipy_integrate.BDF, t0, z, end, jac=partial(_jacobian, problem), **common
+    )
 
-    def jacobian(t: float, y: np.ndarray) -> Result:
-        blocks = problem.jacobian(t, y)
-        # It is wanted at a prediction, where it need not be finite: a smaller step does without.
-        blocks = np.where(np.isfinite(blocks), blocks, 0.0)
-        if len(blocks) == 1:
-            return blocks[0]
-        return block_diag([coo_array(each) for each in blocks], format="csc")
 
-    return _started(problem, scipy_integrate.BDF, t0, z, end, jac=jacobian, **common)
+def _jacobian(problem: Problem, t: float, z: np.ndarray) -> Result:
+    """The Jacobian of the rates, which is sparse if the state has several parts.
+
+    It is used at a prediction, where it may not be finite: a smaller step does without.
+    """
+    from scipy.sparse import coo_array
+
+    slopes = problem.slopes(t, z)
+    slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+    if len(slopes) == 1:
+        return slopes[0]
+    # The blocks on the diagonal, and those below the first one.
+    part, row, column = np.indices(slopes.shape)
+    at, same = part * len(slopes[0]), np.broadcast_to(slopes[0], slopes.shape)
+    values = np.concatenate([np.ravel(same), np.ravel(slopes[1:])])
+    diagonal, below = np.stack([row + at, column + at]), np.stack([row + at, column])[:, 1:]
+    places = np.concatenate([np.reshape(x, (2, -1)) for x in (diagonal, below)], axis=1)
+    return coo_array((values, tuple(places)), shape=(z.size, z.size))
 
 
 @cache
@@ -262,12 +278,11 @@ def _by_sundials(
         rates[:] = problem.rate(t, y)
 
     def jacobian(t: float, y: np.ndarray, rates: np.ndarray, matrix: np.ndarray) -> None:
-        sundials.fill(matrix, problem.jacobian(t, y.copy()))
+        (matrix[:],) = problem.slopes(t, y.copy())
 
     settings = sundials.limits(problem.rtol, problem.atol, problem.max_steps)
     if method == "bdf":
-        blocks = problem.jacobian(t0, z)
-        settings |= {"jacfn": first.kept(jacobian), **sundials.pattern(*blocks.shape[:2])}
+        settings["jacfn"] = first.kept(jacobian)
     else:
         settings["linsolver"] = "gmres"
     name = "BDF" if method == "bdf" else "Adams"

@@ -11,6 +11,7 @@ import numpy as np
 
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.operation import is_differentiable
+from varmat.core.tape import current_tape
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.recorded import record_values
@@ -31,7 +32,7 @@ _MOST_BRANCHES = 8
 # The name of a program: what it computes, and whether also along the initial state.
 Key: TypeAlias = str | tuple[str, bool]
 # Programs of derivatives alone, which may jump.
-_SLOPES: set[Key] = {"jacobian", "jacobians"}
+_SLOPES: set[Key] = {"jacobian", "jacobians", ("slopes", False), ("slopes", True)}
 
 
 class Leaves(tuple[Any, ...]):
@@ -78,6 +79,8 @@ class System:
         self._runs: dict[Key, Function | None] = {}
         self._counts: dict[Key, int] = {}
         self._branches: dict[Key, int] = {}
+        # Where the rates were recorded: once for each branch that they took.
+        self._points: dict[Key, list[tuple[float, np.ndarray, Leaves]]] = {}
 
     def rate(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
         """The rates of the state."""
@@ -123,12 +126,37 @@ class System:
 
     def jacobian(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
         """Derivatives of the rates with respect to the state."""
-        flat = self._run("jacobian", self._jacobian, t, y, leaves)
-        return flat.reshape(self.n, self.n).T
+        found: np.ndarray = self.slopes(t, y, leaves, False)[0]
+        return found
 
     def _jacobian(self, t: Operand, y: Operand, leaves: Sequence[Operand]) -> Result:
         tangents = (None, np.eye(self.n), *[None] * len(leaves))
         return self.along((t, y), tangents, leaves, self.n)[1]
+
+    def slopes(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
+        """Derivatives of the rates of the state, and of those of each of its derivatives, with
+        respect to the state: an array of shape (1 + k, n, n).
+        """
+        k = z.size // self.n - 1
+        flat = self._run(*self._slopes_of(k, in_state), t, z, leaves)
+        return np.moveaxis(flat.reshape(self.n, 1 + k, self.n), 0, 2)
+
+    def _slopes(self, t: Operand, z: Operand, leaves: Sequence[Operand], in_state: bool) -> Result:
+        y, s = z[: self.n], z[self.n :]
+
+        def coupled(t: Operand, y: Operand, s: Operand, *leaves: Operand) -> Result:
+            return self._coupled(t, np.concatenate([y, s]), leaves, in_state)
+
+        tape, tangents = current_tape(), (None, np.eye(self.n), *[None] * (1 + len(leaves)))
+        size, lost = self.n * np.size(z), tape.lost
+        with Attempt():
+            _, found = Inner(self.inner.name, coupled, ()).along((t, y, s, *leaves), tangents, ())
+            return np.zeros(size) if found is None else np.reshape(found, (size,))
+        # Without second derivatives, Newton's method needs smaller steps.
+        tape.lost = lost
+        flat = np.reshape(self._jacobian(t, y, leaves), (self.n, self.n))
+        others = np.zeros((self.n, np.size(s)))
+        return np.reshape(np.concatenate([flat, others], axis=1), (size,))
 
     def _run(
         self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
@@ -189,6 +217,8 @@ class System:
         program = None
         with Attempt(), np.errstate(all="ignore"):
             program, _ = record_values(of_vector, point.copy(), follows=followed)
+        if program is not None and key not in _SLOPES:
+            self._points.setdefault(key, []).append((t, z.copy(), leaves))
         if followed.margins and leaves.elements.size and key not in _SLOPES:
             # Behind the rates come those of derivatives, which may jump.
             rates = lambda v: np.ravel(of_vector(v)[0])[: self.n]  # noqa: E731
@@ -207,6 +237,19 @@ class System:
         program = self._programs.get(self._rates_of(k, in_state)[0])
         return None if program is None or program.python_steps() else program
 
+    def slope_program(self, k: int, in_state: bool) -> Program | None:
+        """The program of `slopes`, which holds on all branches on which that of `rates` does; None
+        if it cannot be recorded, or calls Python.
+        """
+        key, function = self._slopes_of(k, in_state)
+        whole = None
+        for t, z, leaves in [*self._points.get(self._rates_of(k, in_state)[0], [])]:
+            program = self._program(key, function, t, z, leaves)
+            if program is None or program.python_steps():
+                return None
+            whole = program if whole is None else either(whole, program)
+        return whole
+
     def _rates_of(self, k: int, in_state: bool) -> tuple[Key, Function]:
         """The key and the function of the rates of the state and its derivatives in `k`
         directions.
@@ -214,6 +257,12 @@ class System:
         if not k:
             return "rate", self._rate
         return ("coupled", in_state), lambda t, z, leaves: self._coupled(t, z, leaves, in_state)
+
+    def _slopes_of(self, k: int, in_state: bool) -> tuple[Key, Function]:
+        """The same for the derivatives with respect to the state."""
+        if not k:
+            return "jacobian", self._jacobian
+        return ("slopes", in_state), lambda t, z, leaves: self._slopes(t, z, leaves, in_state)
 
 
 class SystemTangent:

@@ -1,4 +1,6 @@
-"""Loops of functions of arrays: a function is traced once, and becomes the body of a `Loop`."""
+"""Loops and branches of functions of arrays: a function is traced once, and becomes the body of a
+`Loop` or a `Branch`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import Symbol, builder_of, called, is_symbol, lift
+from varmat.programs.kernels.branch import Branch
 from varmat.programs.kernels.loop import Loop
 
 if TYPE_CHECKING:
@@ -61,6 +64,28 @@ def loop(
         ends=ends,
     )
     return called(kernel, *(Symbol(outer, v) for v in values))
+
+
+def branch(number: Operand, bodies: Sequence[Function], *operands: Operand) -> list[Symbol]:
+    """The results of one of several functions of symbols, chosen by a number as in `Branch`.
+
+    Parameters
+    ----------
+    number : Symbol
+        The number of the function, or a truth value.
+    bodies : sequence of callable
+        Each returns a list, of the same shapes.
+    *operands : Symbol or array
+        The arguments of each function.
+    """
+    outer, programs = builder_of(number), []
+    values = [lift(outer, x) for x in operands]
+    for body in bodies:
+        inner = Builder()
+        made = body(*(Symbol(inner, inner.argument(v.shape)) for v in values))
+        programs.append(inner.program([inner.number(lift(inner, x)) for x in made]))
+    chosen = Symbol(outer, outer.number(lift(outer, number)))
+    return called(Branch(programs), chosen, *(Symbol(outer, v) for v in values))
 
 
 def each_trip(
