@@ -123,11 +123,7 @@ TOLERANCES = """rel_tol, abs_tol : float
     max_num_steps : int
         The most steps from one output time to the next.
     """
-_SUNDIALS = (
-    "It is CVODE's, through scikit-sundae, where that is installed (the\n"
-    "    extra ``[ode]``). Elsewhere it is `{scipy}`, which takes more steps at small tolerances."
-)
-# What runs without Python, for the two kinds of methods.
+# What runs without Python.
 _IN_PROGRAMS = (
     "In a recording the whole solution is one step of the program: with the native runner it calls "
     "no Python."
@@ -147,11 +143,12 @@ _METHODS = {
              ("J. R. Cash and A. H. Karp, A variable order Runge-Kutta method, ACM Trans. Math.\n"
               "       Softw. 16, 1990.")),
     "bdf": ("backward differentiation formulas, for stiff systems",
-     _SUNDIALS.format(scipy="scipy.integrate.BDF"),
-            ("A. C. Hindmarsh et al., SUNDIALS: Suite of nonlinear and differential/algebraic\n"
-             "       equation solvers, ACM Trans. Math. Softw. 31, 2005.")),
+     "The steps are those of `scipy.integrate.BDF`.",
+            ("L. F. Shampine and M. W. Reichelt, The MATLAB ODE Suite, SIAM J. Sci. Comput. 18,\n"
+             "       1997.")),
     "adams": ("the formulas of Adams and Moulton, for systems that are not stiff",
-     _SUNDIALS.format(scipy="scipy.integrate.LSODA"),
+     ("It is CVODE's, through scikit-sundae, where that is installed (the extra ``[ode]``).\n"
+      "    Elsewhere it is `scipy.integrate.LSODA`, which takes more steps at small tolerances."),
               ("A. C. Hindmarsh et al., SUNDIALS: Suite of nonlinear and differential/algebraic\n"
              "       equation solvers, ACM Trans. Math. Softw. 31, 2005.")),
 }  # fmt: skip
@@ -160,9 +157,8 @@ _METHODS = {
 def _solvers(method: str, limits: Limits) -> tuple[Function, Function]:
     """The function of a method with these limits, and the one that takes them."""
     words = dict(zip(("method", "notes", "source"), _METHODS[method], strict=True))
-    is_recorded = limits is ONE_STEP
-    words["native"] = _IN_PROGRAMS if is_recorded else _BY_CALLS
-    limit = ONE_STEP_LIMIT if is_recorded else MULTISTEP_LIMIT
+    words["native"] = _BY_CALLS if method == "adams" else _IN_PROGRAMS
+    limit = ONE_STEP_LIMIT if limits is ONE_STEP else MULTISTEP_LIMIT
 
     @filled(f"ode_{method}", _solved, settings="", given="", limit=limit, **words)
     def solve(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
