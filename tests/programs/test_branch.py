@@ -9,6 +9,9 @@ import pytest
 
 from programs.verified import verify
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.loops import branch as branch_of
+from varmat.programs.build.loops import loop
+from varmat.programs.build.symbol import Symbol
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program, Value
 from varmat.programs.kernels.branch import Branch
@@ -104,3 +107,22 @@ def test_a_branch_in_a_loop(runner: str, n: int) -> None:
     found = run(program, runner, x0, indices, 0.7)
     for made, true in zip(found[1:], (now, np.stack(stack), total), strict=True):
         np.testing.assert_allclose(made, true, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("runner", ["interpreter", "numpy", "native"])
+@pytest.mark.parametrize("n", SIZES)
+def test_branches_of_symbols(runner: str, n: int) -> None:
+    """A truth value chooses between arguments as they are and a loop."""
+    b = Builder()
+    a, x = (Symbol(b, b.argument(shape)) for shape in ((), (n,)))
+
+    def doubled(x: Any, a: Any) -> Any:
+        return loop(lambda x, a: ([x + x, a], []), 3, [x, a])
+
+    made = branch_of(a > 0.0, [lambda x, a: [x, a], doubled], x, a)
+    program = b.program([b.constant(0.0), *(y.value for y in made)])
+    verify(program)
+    for number, factor in ((-1.0, 1.0), (2.0, 8.0)):
+        _, found, same = run(program, runner, number, np.arange(float(n)))
+        np.testing.assert_array_equal(found, factor * np.arange(n))
+        assert same == number

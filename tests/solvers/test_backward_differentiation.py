@@ -276,6 +276,16 @@ def test_rates_without_second_derivatives():
         assert slope == pytest.approx(-0.5, rel=1e-4)
 
 
+def test_many_threads_run_one_recording():
+    function, (point, ts) = weighted("Robertson", 1e-4)
+    gradient = vm.recorded(lambda x: function(x, ts))
+    points = point * (1.0 + 0.01 * np.arange(8.0)[:, None])
+    expected = [gradient(x) for x in points]
+    values, gradients = gradient.map(points, workers=2)
+    np.testing.assert_array_equal(values, [value for value, _ in expected])
+    np.testing.assert_array_equal(gradients, [g for _, g in expected])
+
+
 def test_older_names_need_no_python():
     def of_older(k):
         rates = lambda t, y, theta, x_r, x_i: -theta[0] * y  # noqa: E731
