@@ -26,31 +26,32 @@ __all__: list[str] = []
 
 HIGHEST = 5
 ITERATIONS = 4
-# The orders of the differences of a state: those above the order of the method estimate its error
-# and that of the next order.
+# The orders of the differences. The two above the order of the method estimate its error and the
+# error of the next order.
 ROWS = np.arange(HIGHEST + 2.0)
 _KAPPA = np.array([0.0, -0.1850, -1 / 9, -0.0823, -0.0415, 0.0])
 _GAMMA = np.append(0.0, np.cumsum(1.0 / np.arange(1, HIGHEST + 1)))
 _ERROR = _KAPPA * _GAMMA + 1.0 / np.arange(1, HIGHEST + 2)
-# Columns for the orders of the method: alpha, the error constant, and those of the orders below and
+# For each order: alpha and the error constant, then the error constants of the orders below and
 # above.
 CONSTANTS = np.array([
     [*(1.0 - _KAPPA) * _GAMMA, 0.0], [*_ERROR, 0.0], [0.0, *_ERROR], [*_ERROR[1:], 0.0, 0.0]
 ])  # fmt: skip
-# By the order of the old differences, what they add to the new ones, where the highest is zero, and
-# to the sum in the formula. A difference above the order of the method adds to the one above it.
+# Rows are differences before a step. The first columns say what they add to the differences after
+# the step, apart from the correction, and the last one what they add to the sum in the formula. The
+# difference above the order of the method is subtracted from the next one.
 ADDED = np.column_stack([np.tri(HIGHEST + 2), [*_GAMMA, 0.0]])
 SUBTRACTED = -np.eye(HIGHEST + 2, HIGHEST + 3, 1) * (ROWS < HIGHEST + 1)[:, None]
 
 
 class _State(NamedTuple):
-    """Where the solution has got to.
+    """The state of the solver between trials of a step.
 
     Attributes
     ----------
     t : Operand
     differences : Operand, shape (7, m)
-        Backward differences of the state and its derivatives.
+        Backward differences of the state and its sensitivities.
     order, h : Operand
         The order of the method, and the spacing of the differences.
     factor : Operand
@@ -58,10 +59,10 @@ class _State(NamedTuple):
     equal : Operand
         The number of steps of this size and order.
     slopes : Operand, shape (n, m)
-        The transposed derivatives of the rates with respect to the first n states.
-    inverse, c : Operand, of shapes (n, n) and ()
-        The inverse of the transposed matrix of Newton's method for these states, and the factor of
-        the rates in it.
+        The derivatives of all rates with respect to the state, transposed.
+    inverse, c : Operand, shapes (n, n) and ()
+        The inverse of the transposed matrix of Newton's method for the state, and the factor of the
+        Jacobian in that matrix.
     stale, current : Operand
         Whether the inverse is out of date, and whether the slopes are those of this step.
     rejected, steps : Operand
@@ -87,15 +88,14 @@ CARRIED = len(_State._fields)
 
 
 class BackwardDifferentiation(NamedTuple):
-    """The equation of a state and its derivatives, and how their rates depend on the state.
+    """The equation of a state and its sensitivities, and how their rates depend on the state.
 
     Attributes
     ----------
     equation : Equation
     slopes : Program
-        In place of the rates their derivatives with respect to each element of the state, one after
-        the other. Those of the derivatives' rates with respect to the derivatives are the same as
-        of the state's with respect to the state.
+        Instead of the rates it returns their derivatives with respect to each element of the state,
+        in sequence. The rates of a sensitivity depend on it as those of the state on the state.
     n : int
         The size of the state.
     """
@@ -125,12 +125,12 @@ class BackwardDifferentiation(NamedTuple):
         return states, lambda: loop(at, len(ts), [], [ts, states], [given])[0], first
 
     def _slopes(self, t: Operand, y: Operand, given: Operand) -> Operand:
-        """The slopes at a prediction, where they may not be finite."""
+        """The slopes; elements that are not finite are zero, as predictions may be bad."""
         flat = called(self.slopes, t, y, given)
         return np.reshape(np.where(np.isfinite(flat), flat, 0.0), (self.n, y.size))
 
     def _to(self, *operands: Operand) -> tuple[list[Operand], list[Operand]]:
-        """Go on up to an output time or past it; the run ends if it is not reached."""
+        """Step to an output time or past it, and interpolate; the run ends if it is not reached."""
         state, (time, *shared) = _State(*operands[:CARRIED]), operands[CARRIED:]
 
         def stay(*operands: Operand) -> Sequence[Operand]:
@@ -142,7 +142,6 @@ class BackwardDifferentiation(NamedTuple):
         carried = state._replace(steps=0.0)
         state = _State(*branch(state.t < time, [stay, go_on], *carried, time, *shared))
         require(state.t >= time)
-        # Interpolate by the polynomial of the order of the next step.
         numbers = np.arange(float(HIGHEST))
         past = (time - (state.t - state.h * numbers)) / (state.h * (1.0 + numbers))
         weights = np.where(numbers < state.order, np.cumprod(past), 0.0)
@@ -234,7 +233,9 @@ class BackwardDifferentiation(NamedTuple):
         return [d + change, norm, count + 1.0, converged], ~diverges & ~converged
 
     def _change(self, rest: Operand, slopes: Operand, inverse: Operand, c: Operand) -> Operand:
-        """The solution of the equations of Newton's method: first that of the state."""
+        """The solution of the equations of Newton's method: first for the state, because its change
+        also changes the rates of the sensitivities.
+        """
         n, size = self.n, rest.size
         first = rest[:n] @ inverse
         if size == n:
@@ -258,21 +259,21 @@ class BackwardDifferentiation(NamedTuple):
 
 
 def _advanced(order: Operand, _: Operand) -> list[Operand]:
-    """The matrix of what the differences add to those after a step and to the formula's sum."""
+    """The matrix that advances the differences by a step, with a column for the formula's sum."""
     rows = np.reshape(ROWS, (-1, 1))
     above = np.where(rows == order + 1.0, SUBTRACTED, 0.0)
     return [np.where(rows <= order, ADDED, above)]
 
 
 def _resampled(order: Operand, factor: Operand) -> list[Operand]:
-    """The same for differences that are changed to another step size first."""
+    """The same for differences whose step size changes first."""
     low = np.where(order >= ROWS, 1.0, 0.0)
     changes = _changes(factor) @ _changes(1.0) * np.reshape(low, (-1, 1)) * low
     return [changes @ _advanced(order, factor)[0]]
 
 
 def _changes(factor: Operand) -> Operand:
-    """The matrix R of Shampine and Reichelt."""
+    """The matrix R of Shampine and Reichelt, for a step size that is multiplied by a factor."""
     rows = [np.ones(ROWS.size)]
     for i in range(1, ROWS.size):
         rows.append(rows[-1] * ((i - 1.0 - factor * ROWS) / i))

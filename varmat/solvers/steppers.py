@@ -35,9 +35,9 @@ class Problem(NamedTuple):
     rate : callable
         The derivative of the state with respect to time.
     slopes : callable
-        Derivatives of the rates with respect to the first of some equal parts of the state, as an
-        array of shape (parts, n, n). The rates of each other part depend on that part in the same
-        way as the first ones on the first, and on no others.
+        Derivatives of the rates with respect to the first of several equal parts of the state, an
+        array of shape (parts, n, n). The rates of every other part also depend on that part, as
+        those of the first part on the first part.
     rtol, atol : float
     max_steps : int
         The most steps from one output time to the next.

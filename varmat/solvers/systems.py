@@ -134,8 +134,8 @@ class System:
         return self.along((t, y), tangents, leaves, self.n)[1]
 
     def slopes(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
-        """Derivatives of the rates of the state, and of those of each of its derivatives, with
-        respect to the state: an array of shape (1 + k, n, n).
+        """Derivatives of the rates of the state and of its `k` sensitivities with respect to the
+        state, shape (1 + k, n, n).
         """
         k = z.size // self.n - 1
         flat = self._run(*self._slopes_of(k, in_state), t, z, leaves)
