@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,39 @@ def in_a_scan(x: Any) -> Any:
     return last + np.sum(squares)
 
 
+SHOCKS = np.random.default_rng(1).normal(size=(50, 2))
+
+
+def in_a_loop(x: Any) -> Any:
+    """The same in a loop of Python, with data of each iteration as operands."""
+    level, total = x[0], 0.0
+    for shock, y in SHOCKS:
+        level = vm.cond(
+            level > x[1],
+            lambda c, s: 0.3 * c[0] + s * np.sin(c[0]),
+            lambda c, s: c[0] + 0.1 * s,
+            [level],
+            shock,
+        )
+        total = total + (level * x[2] - y) ** 2
+    return total
+
+
+def by_looking_at_data(x: Any) -> Any:
+    """Data that a function looks at stay plain numbers."""
+    level = x[0]
+    for shock, y in SHOCKS[:4]:
+        level = vm.cond(
+            level > x[1],
+            lambda c, s, y: c * s if y > 0.0 else c + y,
+            lambda c, s, y: c + math.exp(y) * s,
+            level,
+            shock,
+            y,
+        )
+    return level * x[2]
+
+
 def refused_elsewhere(x: Any) -> Any:
     """Each function is refused where the other is chosen."""
     return vm.cond(
@@ -78,12 +112,22 @@ POINTS = np.random.default_rng(1).normal(size=(4, 40))
         (huber, [(0.5,), (-3.0,), (0.2,)]),
         (structures, [(POINTS[0],), (-POINTS[0],), (0.1 * POINTS[1],)]),
         (nested, [(np.array(p),) for p in ([1.0, 2.0], [1.0, -2.0], [-1.0, 2.0])]),
+        (in_a_loop, [(POINTS[0, :3],), (np.abs(POINTS[1, :3]),), (-POINTS[2, :3],)]),
+        (by_looking_at_data, [(POINTS[0, :3],), (np.abs(POINTS[1, :3]),)]),
         (in_a_scan, [(POINTS[0],), (np.abs(POINTS[1]),), (-POINTS[2],)]),
         (pieces, [(np.array(p),) for p in ([-1.0, -2.0], [1.0, -2.0], [1.0, 2.0])]),
     ],
 )
 def test_choices_agree_with_pythons_own(f: Any, points: Any) -> None:
     agree_everywhere(f, points, tolerance=1e-12)
+
+
+def test_choices_of_a_loop_become_a_loop() -> None:
+    recorded = vm.recorded(in_a_loop)
+    recorded(np.array([0.3, 0.2, 0.5]))
+    counts = recorded.program.counts()
+    assert counts["loop"] == 2
+    assert counts["branch"] < 10
 
 
 def test_one_of_the_functions_runs() -> None:

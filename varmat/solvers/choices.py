@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -22,10 +23,11 @@ from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structu
 from varmat.functions.checks import misfit
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import called
-from varmat.programs.ir.program import Program, Value
+from varmat.programs.ir.program import Program, RecordingError, Value
 from varmat.programs.kernels.branch import Branch
 from varmat.programs.kernels.guards import GUARD
 from varmat.programs.record.conditions import Condition
+from varmat.programs.run.constants import NotSharedError, Signature
 from varmat.solvers.inner import Inner, filled, zeros_like
 from varmat.solvers.scan import scan
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
@@ -170,7 +172,14 @@ def _choose(
         raise misfit(name, "the choice", np.shape(index), "be one number or truth value")
     if not isinstance(index, ArrayMethods) or current_tape().watch is None:
         return functions[_number(value_now(index), len(functions))](*operands)
-    inners = [Inner(name, f, operands) for f in functions]
+    for with_data in (True, False):  # a function may look at data, but not at leaves
+        inners = [Inner(name, f, operands, with_data=with_data) for f in functions]
+        with suppress(*([RecordingError, TypeError] if with_data else [])):
+            return _recorded(name, index, inners)
+    raise AssertionError
+
+
+def _recorded(name: str, index: Operand, inners: Sequence[Inner]) -> Result:
     leaves = [to_varmat(x) if isinstance(x, MatVar) else x for x in inners[0].leaves]
     patterns: list[Any] = []
 
@@ -184,11 +193,25 @@ def _choose(
             )
         return leaves_of(y)
 
-    points = [*map(value_now, leaves)]
-    functions = [partial(of_leaves, inner) for inner in inners]
-    choices = Choices(name, functions, points, _number(value_now(index), len(functions)))
+    points, functions = [*map(value_now, leaves)], [partial(of_leaves, inner) for inner in inners]
+    now = _number(value_now(index), len(functions))
+    choices = _shared(Choices(name, functions, points, now))
     made = chosen(np.reshape(index, ()), *leaves, choices=choices)
     return rebuilt(patterns[0], made)
+
+
+def _shared(choices: Choices) -> Choices:
+    """Return the first of the choices with equal programs, so that those of the iterations of a
+    loop are equal settings.
+    """
+    key = choices.name, choices.forward, choices.backward
+    with suppress(NotSharedError):
+        return _KNOWN.setdefault(Signature(key, with_data=True).key, choices)
+    return choices
+
+
+# Choices that recordings refer to, by signature.
+_KNOWN: WeakValueDictionary[tuple[Hashable, ...], Choices] = WeakValueDictionary()
 
 
 def _number(index: Plain, count: int) -> int:
@@ -229,9 +252,10 @@ def cond(pred: Operand, true_fun: Function, false_fun: Function, *operands: Oper
     The derivative is that of the function that runs; how the choice depends on variables has none.
     Outside of recordings this is ``true_fun(*operands) if pred else false_fun(*operands)``. In a
     recording both functions are recorded, and each run computes one of them, where `numpy.where`
-    computes both. If the function that is not chosen is refused at the recorded point, runs that
-    choose it are evaluated as the function is written. The arguments are those of JAX's function of
-    this name [1]_.
+    computes both. In a loop, pass data that change from iteration to iteration as operands: the
+    iterations are then alike, and become one loop. If the function that is not chosen is refused at
+    the recorded point, runs that choose it are evaluated as the function is written. The arguments
+    are those of JAX's function of this name [1]_.
 
     References
     ----------

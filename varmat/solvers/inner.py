@@ -124,6 +124,8 @@ class Inner:
     function : callable
     args : sequence
         The arguments after `lead`.
+    with_data : bool
+        Whether floats and arrays of floats are leaves too.
 
     Attributes
     ----------
@@ -131,19 +133,22 @@ class Inner:
         The variables and duals among the arguments.
     """
 
-    def __init__(self, name: str, function: Function, args: Sequence[Operand]) -> None:
+    def __init__(
+        self, name: str, function: Function, args: Sequence[Operand], *, with_data: bool = False
+    ) -> None:
         if not callable(function):
             raise TypeError(
                 f"{name}: the function is a {type(function).__name__}, but must be a function!"
             )
-        self.name, self.function = name, function
+        self.name, self.function, self._with_data = name, function, with_data
         self.leaves: list[Operand] = []
         self._arguments = map_leaves(self._place, tuple(args))
         self._counts: dict[str, int] = {}
         self._recorded: dict[str, Any] = {}
 
     def _place(self, leaf: Operand, _: str) -> Result:
-        if not isinstance(leaf, (ArrayMethods, MatVar)) and not is_differentiable(leaf):
+        is_data = self._with_data and getattr(leaf, "dtype", type(leaf)) in (float, np.float64)
+        if not (is_data or isinstance(leaf, (ArrayMethods, MatVar)) or is_differentiable(leaf)):
             return leaf
         self.leaves.append(leaf)
         return _Place(len(self.leaves) - 1)
