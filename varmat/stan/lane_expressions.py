@@ -324,8 +324,10 @@ def selected(mask: StanValue, yes: StanValue, no: StanValue) -> StanValue:
 
     Refused if one that is not chosen is not finite: its derivative may be zero times infinity."""
     mask = mask[:, None] if np.ndim(yes) > 1 or np.ndim(no) > 1 else mask
-    are_finite = np.all(np.isfinite(yes)) & np.all(np.isfinite(no))
-    if not (are_finite if isinstance(are_finite, np.bool_) else are_finite.assumed()):
+    for are_finite in map(np.isfinite, (yes, no)):
+        is_plain = isinstance(are_finite, (np.ndarray, np.bool_))
+        if np.all(are_finite) if is_plain else are_finite.assumed():
+            continue
         raise vm.TapeError(
             "recorded: a value that a branch on parameters does not choose is not finite"
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.programs.ir.program import FLOAT, Value
-from varmat.programs.kernels.elementwise import ufunc_kernel
+from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
 
 if TYPE_CHECKING:
     from varmat.programs.build.builder import Builder
@@ -32,6 +32,14 @@ def is_number(x: Value, number: float) -> bool:
 def is_zero(x: Value, sign: float) -> bool:
     """Whether a value is the zero with a sign."""
     return is_number(x, 0.0) and math.copysign(1.0, float(x.data)) == sign
+
+
+def is_indicator(x: Value) -> bool:
+    """Return whether a value is 1 where a condition holds and 0 elsewhere, or the reverse."""
+    if x.kernel is not SELECT:
+        return False
+    _, here, elsewhere = x.operands
+    return any(is_number(here, n) and is_number(elsewhere, 1.0 - n) for n in (0.0, 1.0))
 
 
 def is_product(x: Value) -> bool:
@@ -81,6 +89,8 @@ def _add(builder: Builder, x: Value, y: Value) -> Value:
 def _subtract(builder: Builder, x: Value, y: Value) -> Value:
     if y.kernel is NEGATIVE:
         return _add(builder, x, y.operands[0])
+    if is_number(x, 1.0) and is_indicator(y):
+        return builder.where(y.operands[0], *y.operands[:0:-1])
     return x if is_zero(y, 1.0) else builder.call(SUBTRACT, x, y)
 
 

@@ -21,6 +21,7 @@ from varmat.programs.build.arithmetic import (
     SIMPLER,
     SQUARE,
     SUBTRACT,
+    is_indicator,
     is_number,
     is_product,
     peeled,
@@ -240,6 +241,8 @@ class Builder:
         return self.call(SELECT, x, self.constant(1.0), self.constant(0.0))
 
     def compare(self, ufunc: np.ufunc, *operands: Value) -> Value:
+        if ufunc is np.not_equal and is_number(operands[1], 0.0) and is_indicator(operands[0]):
+            return self.truth(operands[0])
         return self.call(ufunc_kernel(ufunc), *map(self.number, operands))
 
     def logical(self, ufunc: np.ufunc, *operands: Value) -> Value:
@@ -249,10 +252,10 @@ class Builder:
         """Numbers as truth values: whether they are not zero."""
         if x.dtype == BOOL:
             return x
-        if x.kernel is SELECT:
-            condition, one, zero = x.operands
-            if is_number(one, 1.0) and is_number(zero, 0.0):
-                return condition
+        if is_indicator(x):
+            condition, one, _ = x.operands
+            negates = is_number(one, 0.0)
+            return self.logical(np.logical_not, condition) if negates else condition
         return self.compare(np.not_equal, x, self.constant(0.0))
 
     def where(self, condition: Value, x: Value, y: Value) -> Value:

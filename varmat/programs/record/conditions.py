@@ -251,12 +251,12 @@ class Condition:
     def _followed(self) -> Branches:
         """The branches that are noted; refuses a condition on which none may depend."""
         followed = getattr(_FOLLOWED, "branches", None)
-        if followed is None or self.size != 1 or self._tape is not followed.tape:
+        if followed is None or self._tape is not followed.tape:
             refuse_look()
         return followed  # type: ignore[no-any-return]
 
     def assumed(self) -> bool:
-        """Whether this holds now; if so, a run ends where it does not."""
+        """Whether all of it holds now; if so, a run ends where it does not."""
         followed, holds = self._followed(), bool(np.all(self._variable._val))
         if holds:
             followed.assumed.append(self._variable)
@@ -264,7 +264,7 @@ class Condition:
 
     def __bool__(self) -> bool:
         followed = self._followed()
-        if len(followed.ways) >= followed.most:
+        if self.size != 1 or len(followed.ways) >= followed.most:
             refuse_look()
         followed.ways.append((self._variable, bool(np.all(self._variable._val))))
         return followed.ways[-1][1]
