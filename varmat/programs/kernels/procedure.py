@@ -74,11 +74,24 @@ class Procedure(Kernel):
         return self._run(_interpreted, operands)
 
     def bind(self, operands: Arrays, results: Arrays) -> Callable[[], object]:
+        from varmat.programs.run.procedure_text import run_text
+
+        text = self._text
+
         def run() -> None:
-            for place, x in zip(results, self._run(_computed, operands), strict=True):
+            made = (
+                self._run(_computed, operands) if text is None else run_text(self, text, operands)
+            )
+            for place, x in zip(results, made, strict=True):
                 place[...] = x
 
         return run
+
+    @cached_property
+    def _text(self) -> tuple[Function, Function] | None:
+        from varmat.programs.run.procedure_text import functions_of
+
+        return functions_of(self)
 
     def _run(self, line: Function, operands: Arrays) -> Results:
         given = dict(zip(self.inputs, operands, strict=True))
