@@ -456,6 +456,118 @@ model {{
         return Piece(text, run)
 
 
+class KindGenerator(ScalarGenerator):
+    """Writes a loop in Python whose iterations branch on data: of several kinds, some of them rare,
+    that skip what follows, change places, begin anew, and look back.
+    """
+
+    def __init__(self, seed: int) -> None:
+        rng = self._begin(seed, 100, 250)
+        n = self.n
+        self._has_states, self._arrays, self._written = rng.random() < 0.3, [], []
+        self.data["g"] = rng.integers(0, int(rng.integers(2, 5)), n)
+        self.data["g"][rng.random(n) < 0.03] = 7
+        self._states = ["h0", "h1", "h2"][: self._one_of([1, 2, 2, 3])]
+        self._numbers, self._carried = [*self._states], []
+        order = [*self._states, *[None] * int(rng.integers(2, 6))]
+        rng.shuffle(order)  # type: ignore[arg-type]
+        inside = [self._update(x) if x else self._scalar_statement(2) for x in order]
+        self._first = self._one_of(["number", "parameter", "product"])
+        self._end = self._one_of(["last", "middle", "all", "none"])
+        self._inside = inside
+        self.text = "\n".join(each.text for each in inside)
+
+    def log_density(self, **parameters: Any) -> Any:
+        first = {"number": 0.3, "parameter": parameters["mu0"], "product": parameters["b"][0] * 0.5}
+        env: Env = {**self.data, **parameters, "target": 0.0, "past": []}
+        env.update(dict.fromkeys(self._states, first[self._first]))
+        for i in range(self.n):
+            env["i"] = i
+            for piece in self._inside:
+                if piece.run(env) == "continue":
+                    break
+            env["past"].append(env[self._states[0]])
+        past = env["past"]
+        if self._end == "last":
+            env["target"] = env["target"] + env[self._states[-1]] * parameters["s"]
+        elif self._end == "middle":
+            env["target"] = env["target"] - past[self.n // 2] ** 2 + past[-3]
+        elif self._end == "all":
+            env["target"] = env["target"] - 0.1 * sum(x * x for x in past[self.n // 3 :])
+        return env["target"] + normal(parameters["c"], 0.0, 1.0)
+
+    def _expression(self, depth: int = 2) -> Piece:
+        return Generator._expression(self, depth)
+
+    def _lagged(self) -> tuple[int, Piece]:
+        lag = int(self._one_of(LAGS))
+        return lag, Piece(f"past[-{lag}]", lambda e: e["past"][-lag])
+
+    def _scalar_statement(self, depth: int) -> Piece:
+        kinds = ["update", "target", "number", "lag", "more"] + ["if"] * 4 * (depth > 0)
+        match self._one_of(kinds + ["reset", "swap"] * (depth < 2)):
+            case "lag":
+                (lag, old), name = self._lagged(), self._one_of(self._states)
+
+                def look(e: Env) -> None:
+                    if e["i"] >= lag:
+                        e[name] = 0.5 * e[name] + 0.4 * np.tanh(old.run(e))
+
+                return Piece(f"{name} = 0.5 * {name} + 0.4 * tanh({old.text})", look)
+            case "more":
+                x = self._expression(1)
+                return Piece(
+                    f"target -= {x.text}", lambda e: e.update(target=e["target"] - x.run(e))
+                )
+            case "reset":
+                name, x = self._one_of(self._states), self._one_of(["0.2", "mu0", "leaf"])
+                leaf = self._leaf()
+
+                def reset(e: Env) -> None:
+                    e[name] = leaf.run(e) if x == "leaf" else {"0.2": 0.2, "mu0": e["mu0"]}[x]
+
+                return Piece(f"{name} = {x} {leaf.text}", reset)
+            case "swap":
+                x, y = self._one_of(self._states), self._one_of(self._states)
+                return Piece(f"{x}, {y} = {y}, {x}", lambda e: e.update({x: e[y], y: e[x]}))
+            case "update":
+                return self._update(self._one_of(self._states))
+            case "number":
+                x, name = self._expression(), f"t{len(self._numbers)}{depth}"
+                self._numbers.append(name)
+                return Piece(f"{name} = {x.text}", lambda e: e.update({name: x.run(e)}))
+            case "if":
+                return self._branch(depth)
+        form, f = self._one_of(DENSITIES.values())
+        mean, scale = self._expression(1), self._one_of(["s", "w"])
+
+        def add(e: Env) -> None:
+            sigma = e["s"] if scale == "s" else e["w"][e["i"]]
+            e["target"] = e["target"] + f(e["y"][e["i"]], mean.run(e), sigma)
+
+        return Piece(f"target += {form.format('y[i]', mean.text, scale)}", add)
+
+    def _branch(self, depth: int) -> Piece:
+        before, which, sides = self._numbers.copy(), int(self._one_of([0, 1, 1, 2, 7])), []
+        for _ in range(2):
+            sides.append(
+                [self._scalar_statement(depth - 1) for _ in range(self._rng.integers(0, 3))]
+            )
+            self._numbers = before.copy()
+        ends = self._rng.random() < 0.3
+
+        def run(e: Env) -> str | None:
+            is_met = e["g"][e["i"]] == which
+            for piece in sides[not is_met]:
+                if piece.run(e) == "continue":
+                    return "continue"
+            return "continue" if is_met and ends else None
+
+        inner = [" | ".join(piece.text for piece in side) for side in sides]
+        end = "; continue" * ends
+        return Piece(f"if g[i] == {which}: [{inner[0]}{end}] else: [{inner[1]}]", run)
+
+
 def plain(x: Any) -> float:
     return float(np.real(vm.value(x)))
 
@@ -533,13 +645,41 @@ def scalar_disagreement(seed: int) -> tuple[str, bool]:
     return wrong, program is not None and len(program.steps) < 10 * made.n + 100
 
 
+def kind_disagreement(seed: int) -> tuple[str, bool]:
+    """What differs between a loop in Python that branches on data and its derivative by complex
+    steps; and whether its iterations were found.
+    """
+    made, wrong = KindGenerator(seed), ""
+    names = {name: vm.real(shape) for name, shape in made.sizes().items()}
+    model = vm.Model(made.log_density, **{**names, "s": vm.positive()}, recorded=True)
+    f = vm.value_and_grad(model._target)
+    for k in range(2):
+        q = np.random.default_rng([seed, k]).uniform(-1, 1, made.size)
+        value, gradient = complex_steps(made.at, q)
+        change = complex_steps(made.at, q * (1 + 1e-15))[1] - gradient
+        scale = 1 + np.max(np.abs(gradient)) + 1e13 * np.max(np.abs(change))
+        for name, (v, g) in {
+            "eager": f(q, False, True),
+            "recorded": model.log_density_gradient(q, propto=False),
+        }.items():
+            error = abs(v - value) / (1 + abs(value))
+            error = max(error, np.max(np.abs(g - gradient)) / scale)
+            if not error <= 1e-11:
+                wrong += f"seed {seed}, {name}: {error:.1e} in\n{made.text}\n"
+    program = model._value_and_grad.program
+    is_found = program is not None and any(x.kernel.name == "procedure" for x in program.steps)
+    return wrong, is_found
+
+
 def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scalars", action="store_true", help="loops that hand numbers on")
+    parser.add_argument("--kinds", action="store_true", help="loops that branch on data")
     options = parser.parse_args()
     loops, check = 0, scalar_disagreement if options.scalars else disagreement
+    check = kind_disagreement if options.kinds else check
     for seed in range(options.seed, options.seed + options.count):
         try:
             text, has = check(seed)
@@ -548,7 +688,8 @@ def main() -> None:
             text = f"seed {seed}: {type(error).__name__}: {error}"
         if text:
             print(text, flush=True)
-    print(f"{loops} of {(2 - options.scalars) * options.count} recordings have loops")
+    recordings = options.count * (1 if options.scalars or options.kinds else 2)
+    print(f"{loops} of {recordings} recordings have loops")
 
 
 if __name__ == "__main__":

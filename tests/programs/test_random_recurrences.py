@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from random_recurrences import complex_steps, disagreement, scalar_disagreement
+import pytest
+from random_recurrences import complex_steps, disagreement, kind_disagreement, scalar_disagreement
 
 import varmat as vm
+from varmat.programs.record import iterations
 
 SEASONAL = """
 data { int n; vector[n] y; matrix[n, 1] x; }
@@ -57,3 +59,11 @@ def test_random_loops_that_hand_numbers_on() -> None:
     found = [scalar_disagreement(seed) for seed in range(8)]
     assert not "".join(text for text, _ in found)
     assert sum(is_scan for _, is_scan in found) > len(found) // 2
+
+
+def test_random_loops_that_branch_on_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(iterations, "LONG", 100)
+    # In the last one, products of arrays stand between a loop and what it begins with.
+    found = [kind_disagreement(seed) for seed in (0, 1, 3, 8, 285)]
+    assert not "".join(text for text, _ in found)
+    assert sum(is_found for _, is_found in found) >= 3

@@ -130,7 +130,7 @@ def rolled_entries(
         program.entries(tape, 1, [y])
         rolled: list[Entry] = []
         for loop in program.loops:
-            rolled += loop.periods.entries[loop.stretch.start : loop.stretch.end]
+            rolled += loop.rolled
         return program.kept, rolled
 
 

@@ -8,12 +8,14 @@ entries earlier, the same variable, or variables from before the stretch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import partial
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from varmat.core.elementwise import Elementwise
 from varmat.core.tape import ALWAYS
 from varmat.core.variables import VARIABLES, Outputs, Var, View
 from varmat.programs.record.assignments import root_of
@@ -97,11 +99,17 @@ class Periods:
     entries : list
     operands : list of sequence
         Of each entry; none of an entry that no loop can have.
+    codes : ndarray
+        The same number for entries that are alike; negative for one that no loop can have.
+    fine : ndarray
+        The same number for entries that are alike and read what was made as long before.
     producer : ndarray
         Of each operand: the number of the entry that makes it, a negative number for a variable
         from elsewhere, `PLAIN` for what is no variable. A view has that of its root.
     part : ndarray
         Of each operand: which part of a variable it is.
+    searches : list of int
+        How often iterations of several kinds were looked for, in all orders.
     item : dict
         By the id of a variable: which of several results of an entry it is.
     last_use : ndarray
@@ -112,14 +120,16 @@ class Periods:
         self.entries, n = list(entries), len(entries)
         self.operands: list[Sequence[Operand]] = []
         self.item: dict[int, int] = {}
+        self.searches = [0]
         self._layouts: dict[Rule, Operands | None] = {}
         self._made_by: dict[int, int] = {}
-        self._known: dict[Hashable, int] = {}
+        # The number 0 is that of no part of a variable.
+        self._known: dict[Hashable, int] = {None: 0}
         self._view_parts: dict[int, int] = {}
         # Of each variable that an entry reads: the entry, its place among the operands, or -1, what
         # makes it, and which part it is.
         self._read: list[tuple[int, int, int, int]] = []
-        self._codes = np.array([self._code(i, *each) for i, each in enumerate(self.entries)])
+        self.codes = np.array([self._code(i, *each) for i, each in enumerate(self.entries)])
         rows, columns, producers, parts = np.array(self._read).reshape(-1, 4).T
         shape = n, max(1, *map(len, self.operands))
         self.producer, self.part = np.full(shape, PLAIN), np.zeros(shape, np.int64)
@@ -133,12 +143,31 @@ class Periods:
             k = self._made_by.get(id(root_of(x)), -1)
             if k >= 0:
                 self.last_use[k] = n
-        self._distance = np.arange(n)[:, None] - self.producer
+        self._compare()
+
+    def _compare(self) -> None:
+        """Number the entries by what they read."""
+        self._distance = np.arange(len(self.entries))[:, None] - self.producer
         self._is_plain = self.producer == PLAIN
         near = np.where(self.producer < 0, _NEAR, np.minimum(self._distance, _NEAR))
-        self._fine = self._codes.copy()
+        self.fine = self.codes.copy()
         for column in near.T:
-            self._fine = self._fine * 1_000_003 + column
+            self.fine = self.fine * 1_000_003 + column
+
+    def reordered(self, low: int, order: np.ndarray) -> Periods:
+        """The same with the entries of a range in another order, in which they can be written."""
+        at = np.arange(len(self.entries))
+        at[low : low + len(order)] = low + order
+        made = copy(self)
+        made.entries = [self.entries[i] for i in at.tolist()]
+        made.operands = [self.operands[i] for i in at.tolist()]
+        place, producer, last = np.argsort(at), self.producer[at], self.last_use[at]
+        made.producer = np.where(producer < 0, producer, place[np.maximum(producer, 0)])
+        # The number of entries stands for those returned.
+        made.last_use = np.where(last < 0, last, np.append(place, len(at))[last])
+        made.codes, made.part = self.codes[at], self.part[at]
+        made._compare()
+        return made
 
     def _token(self, key: Hashable) -> int:
         return self._known.setdefault(key, len(self._known))
@@ -147,6 +176,27 @@ class Periods:
         """A number that is the same for entries that are alike, and negative for an entry that no
         loop can have.
         """
+        if type(rule.op) is not Elementwise or type(result) is not Var or rule.op.arity > 2:
+            return self._code_of_any(i, rule, result, x, y)
+        # Most entries of long recordings are of this kind, so that it is worth its own way.
+        operands, made_by = (x, y)[: rule.op.arity], self._made_by
+        key: list[Hashable] = [rule]
+        for j, each in enumerate(operands):
+            if type(each) is Var:
+                number = made_by.get(id(each))
+                if number is None:
+                    number = made_by[id(each)] = OUTSIDE - len(made_by)
+                self._read.append((i, j, number, 0))
+                key.append(self.item.get(id(each)))
+            elif type(each) in _NUMBERS:
+                key.append("number")
+            else:
+                return self._code_of_any(i, rule, result, x, y)
+        self.operands.append(operands)
+        made_by[id(result)] = i
+        return self._token(tuple(key))
+
+    def _code_of_any(self, i: int, rule: Rule, result: Operand, x: Operand, y: Operand) -> int:
         try:
             layout = self._layouts[rule]
         except KeyError:
@@ -165,13 +215,7 @@ class Periods:
         key: list[Hashable] = [rule]
         for j, each in enumerate(operands):
             kind = type(each)
-            if kind is Var and not self.item:
-                made_by = self._made_by.get(id(each))
-                if made_by is None:
-                    made_by = self._made_by[id(each)] = OUTSIDE - len(self._made_by)
-                self._read.append((i, j, made_by, place))
-                key.append(())
-            elif kind in VARIABLES:
+            if kind in VARIABLES:
                 key.append(self._note(i, j, each, place))
             elif kind in _NUMBERS:
                 key.append("number")
@@ -235,7 +279,7 @@ class Periods:
 
     def _guesses(self, low: int, high: int) -> list[int]:
         """The most frequent distances between entries that are alike."""
-        fine = self._fine[low:high]
+        fine = self.fine[low:high]
         order = np.argsort(fine, kind="stable")
         same = fine[order][1:] == fine[order][:-1]
         distances, counts = np.unique(np.diff(order)[same], return_counts=True)
@@ -255,7 +299,7 @@ class Periods:
             & ~self._is_plain[now]
             & ~self._is_plain[then]
         )
-        alike = (self._codes[now] == self._codes[then]) & (self._codes[now] >= 0)
+        alike = (self.codes[now] == self.codes[then]) & (self.codes[now] >= 0)
         return alike & same.all(1)  # type: ignore[no-any-return]
 
     def _phased(self, start: int, period: int, end: int) -> Stretch:

@@ -27,6 +27,8 @@ from varmat.programs.build.arithmetic import is_number
 from varmat.programs.ir.program import Step, Value
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.record.assignments import rerooted, root_of, stand_in
+from varmat.programs.record.iterations import kinds_in, moved_ahead
+from varmat.programs.record.kinds import KindLoop
 from varmat.programs.record.loop_bodies import Rows, TripBody
 from varmat.programs.record.periods import LEAST, LONG, PLAIN, Periods, Stretch
 from varmat.programs.record.places import collected
@@ -54,18 +56,33 @@ def write_entries(
         _write(program, Periods(entries, results), 0, len(entries))
 
 
-def _write(program: TapeProgram, periods: Periods, low: int, high: int) -> None:
+def _write(
+    program: TapeProgram, periods: Periods, low: int, high: int, *, has_kinds: bool = True
+) -> None:
+    """Write a range of entries, which may have iterations of several kinds."""
     stretch = next(periods.stretches(low, high), None)
-    if stretch is not None:
-        _write(program, periods, low, stretch.start)
-        low = stretch.end
-        if not Recurrence(program, periods, stretch).is_written():
-            for entry in periods.entries[stretch.start : stretch.end]:
-                program.entry(*entry)
-        _write(program, periods, stretch.end, high)
+    if has_kinds and (stretch is None or 2 * (stretch.end - stretch.start) < high - low):
+        moved, ahead = moved_ahead(periods, low, high)
+        if ahead:
+            _write(program, moved, low, low + ahead)
+            _write(program, moved, low + ahead, high)
+            return
+        kinds = next(kinds_in(periods, low, high), None)
+        if kinds is not None and (stretch is None or kinds.has(stretch)):
+            _write(program, periods, low, kinds.start)
+            if not KindLoop(program, kinds).is_written():
+                _write(program, periods, kinds.start, kinds.end, has_kinds=False)
+            _write(program, periods, kinds.end, high)
+            return
+    if stretch is None:
+        for entry in periods.entries[low:high]:
+            program.entry(*entry)
         return
-    for entry in periods.entries[low:high]:
-        program.entry(*entry)
+    _write(program, periods, low, stretch.start, has_kinds=has_kinds)
+    if not Recurrence(program, periods, stretch).is_written():
+        for entry in periods.entries[stretch.start : stretch.end]:
+            program.entry(*entry)
+    _write(program, periods, stretch.end, high, has_kinds=has_kinds)
 
 
 class Recurrence:
@@ -94,6 +111,11 @@ class Recurrence:
         # Entry and number of a result -> the entries of a trip that read it: operand, trips later.
         self.uses: dict[tuple[int, int], list[Slot]] = {}
         self._is_guarded = False
+
+    @property
+    def rolled(self) -> list[Entry]:
+        """The entries that the loop stands for."""
+        return self.periods.entries[self.stretch.start : self.stretch.end]
 
     # --- what a trip reads ---
 

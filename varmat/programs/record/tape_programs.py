@@ -37,6 +37,7 @@ from varmat.programs.kernels.elementwise import ufunc_kernel
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from varmat.programs.record.kinds import KindLoop
     from varmat.programs.record.recurrences import Recurrence
     from varmat.typing import Entry, Linear, Operand
 
@@ -164,7 +165,7 @@ class TapeProgram:
         self.data: dict[int, Value] = {}
         # Entries with variables of their own, which `_nodes` knows by id.
         self.kept: list[Entry] = []
-        self.loops: list[Recurrence] = []
+        self.loops: list[Recurrence | KindLoop] = []
 
     # --- variables ---
 

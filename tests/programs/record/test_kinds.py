@@ -1,0 +1,159 @@
+"""Loops in Python whose iterations branch on data become one procedure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from programs.verified import verify
+
+import varmat as vm
+from varmat.programs.ir.interpret import interpret
+
+N = 240
+Y = np.random.default_rng(3).normal(size=N).tolist()
+X = np.random.default_rng(4).normal(size=(N, 2))
+G = np.random.default_rng(5).integers(0, 3, N).tolist()
+Q = np.array([0.4, -0.3, 0.7, 0.2])
+OTHER = np.array([0.1, 0.5, -0.2, 0.6])
+
+
+def missing(q: Any) -> Any:
+    mean, total = 0.0, 0.0
+    for t in range(N):
+        mean = q[0] * mean + q[1]
+        if G[t]:
+            z = (Y[t] - mean) * np.exp(q[2])
+            total = total - 0.5 * z * z + q[2]
+            mean = Y[t] - 0.2 * mean
+    return total
+
+
+def kalman(q: Any) -> Any:
+    m, p, total, means = q[3], np.exp(q[0]), 0.0, []
+    for t in range(N):
+        p = p + np.exp(q[1])
+        if G[t]:
+            s = p + np.exp(q[2])
+            total = total + vm.normal_lpdf(Y[t], m, np.sqrt(s))
+            m, p = m + p / s * (Y[t] - m), p - p * p / s
+        means.append(m)
+    return total + 0.1 * np.sum(np.stack(means[10:]) ** 2) + means[N // 2] * m
+
+
+def lags(q: Any) -> Any:
+    """Of two lags, with two values that change places, and one that begins anew."""
+    h, k, total = [q[0], q[1]], q[2], 0.1
+    for t in range(N):
+        x = np.tanh(0.5 * h[-1] - 0.3 * h[-2] * k + 0.1 * q[t % 4])
+        if G[t] == 1:
+            x, k = k, x
+        elif t % 50 == 7:
+            k = q[3]
+        else:
+            total = total + x * k
+        h.append(x * Y[t])
+    return total - h[-3] ** 2
+
+
+def regression(q: Any) -> Any:
+    """With products of arrays, and an iteration that is like no other."""
+    e, total = 0.0, 0.0
+    for t in range(N):
+        mean = X[t] @ q[:2] + e * q[2]
+        if t == N // 3:
+            mean = mean + np.sin(q[3])
+        if G[t] == 2:
+            continue
+        if G[t] == 1:
+            e = Y[t] - mean
+            total = total - e * e
+        else:
+            e = 0.5 * np.tanh(mean)
+    return total
+
+
+def agree(x: Any, y: Any, tolerance: float = 1e-12) -> None:
+    np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.max(np.abs(y)))
+
+
+def procedures(program: Any) -> list[str]:
+    return [str(step.kernel) for step in program.steps if step.kernel.name == "procedure"]
+
+
+@pytest.mark.parametrize("runner", ["native", "numpy"])
+@pytest.mark.parametrize("f", [missing, kalman, lags, regression])
+def test_iterations_of_several_kinds(f: Callable[..., Any], runner: str) -> None:
+    recorded = vm.recorded(f, runner=runner)
+    for q in (Q, OTHER):
+        for found, expected in zip(recorded(q), vm.value_and_grad(f)(q), strict=True):
+            agree(found, expected)
+            agree(interpret(recorded.program, q)[np.ndim(found)], expected)
+    verify(recorded.program)
+    assert len(procedures(recorded.program)) == 2
+    assert len(recorded.program) < N
+
+
+@pytest.mark.parametrize("f", [missing, lags])
+def test_other_derivatives(f: Callable[..., Any]) -> None:
+    direction = np.array([0.3, -1.0, 0.2, 0.5])
+    product = vm.recorded(vm.hessian_times_vector(f))(Q, direction)
+    agree(product, vm.hessian_times_vector(f, Q, direction), 1e-11)
+
+    def along(t: Any) -> Any:
+        return f(Q + t * direction)
+
+    agree(vm.recorded(along)(0.1)[1], vm.derivative(along, 0.1))
+    values, gradients = vm.recorded(f).map(np.stack([Q, OTHER]))
+    for i, q in enumerate((Q, OTHER)):
+        value, gradient = vm.value_and_grad(f)(q)
+        agree(values[i], value)
+        agree(gradients[i], gradient)
+
+
+def test_a_hessian() -> None:
+    agree(vm.recorded(vm.hessian(missing))(Q), vm.hessian(missing, Q), 1e-11)
+
+
+def test_statements() -> None:
+    recorded = vm.recorded(missing)
+    recorded(Q)
+    forward, _ = procedures(recorded.program)
+    assert "branch kind" in forward
+    assert forward.count("\n") < 30
+
+
+def test_a_point_that_is_refused() -> None:
+    """Scales are checked in every iteration; a density that is not finite ends the run."""
+
+    def f(q: Any) -> Any:
+        x, total = q[0], 0.0
+        for t in range(2 * N):
+            if G[t % N]:
+                x = 0.5 * x + q[1]
+                total = total + vm.normal_lpdf(Y[t % N], 0.0, x)
+            else:
+                x = x + 0.01
+        return total
+
+    recorded, good, bad = vm.recorded(f), np.array([1.0, 0.5]), np.array([1.0, -2.0])
+    agree(recorded(good)[1], vm.value_and_grad(f)(good)[1])
+    assert procedures(recorded.program)
+    with pytest.raises(vm.DomainError):
+        recorded(bad)
+    agree(recorded(good)[1], vm.value_and_grad(f)(good)[1])
+
+
+def test_loops_that_only_add_stay_sums_of_arrays() -> None:
+    def f(q: Any) -> Any:
+        total = 0.0
+        for t in range(4 * N):
+            total = total + (np.log(q[0] * (t + 1.0)) if G[t % N] else np.exp(q[1] * Y[t % N]))
+        return total
+
+    recorded = vm.recorded(f)
+    agree(recorded(np.abs(Q))[1], vm.value_and_grad(f)(np.abs(Q))[1])
+    assert not procedures(recorded.program)
+    assert len(recorded.program) < 100

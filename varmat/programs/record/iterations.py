@@ -1,0 +1,385 @@
+"""Iterations of several kinds in a recording: loops whose iterations branch on data.
+
+Entries on numbers are split where one of them, the anchor, stands again and again. Iterations are
+of one kind if their entries are alike and read each other's results in the same places. Results of
+earlier iterations are read from *cells*: an iteration that makes a value for a cell moves the
+earlier value to the next cell. So each iteration finds a value in the same cell, however many
+iterations ago it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from varmat.core.tape import ALWAYS
+from varmat.core.variables import VARIABLES, Var
+from varmat.programs.record.assignments import root_of
+from varmat.programs.record.periods import LEAST, PLAIN, Periods, Stretch
+from varmat.programs.record.tape_programs import operands_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from varmat.typing import Operand
+
+# Entries from which a range is searched, because writing fewer one by one takes less time.
+LONG = 1000
+# Kinds and cells that a loop has at most, and the entries of an iteration.
+_MOST_KINDS, _MOST_CELLS, _MOST_ENTRIES = 32, 64, 1 << 12
+# Entries in which anchors are compared, those that are compared in all of a range, and how often
+# kinds are split.
+_SAMPLE, _TRIED, _SPLITS = 4096, 4, 8
+# How often a recording is searched.
+_SEARCHES = 16
+# How many iterations, for each number they hand on, are worth an entry that is written.
+_RUNS = 200
+# A loop has at least so many times as many entries as its bodies, and this part of the range,
+# because the rest is searched again.
+_TIMES, _PART = 8, 16
+# A kind that is found less often is no part of a loop at its ends.
+_FREQUENT = 4
+# Entry of a kind, and the number of its operand.
+Place = tuple[int, int, int]
+# The values that are written to cells, as bodies' entries, and how many newer ones there are.
+CellKey = tuple[frozenset[int], int]
+
+
+class First(NamedTuple):
+    """What a cell holds at first: what makes it, and the variable."""
+
+    made_by: Hashable
+    variable: Operand
+
+
+def moved_ahead(periods: Periods, low: int, high: int) -> tuple[Periods, int]:
+    """The entries with those of arrays that only depend on what is from outside, and all that these
+    read, at the beginning of a range; and how many these are.
+    """
+    is_ahead = ~_of_numbers(periods, low, high) & (periods.codes[low:high] >= 0)
+    if high - low < LONG or not is_ahead.any():
+        return periods, 0
+    made = [[x - low for x in row if x >= low] for row in periods.producer[low:high].tolist()]
+    is_outside: list[bool] = []
+    for code, row in zip(periods.codes[low:high].tolist(), made, strict=True):
+        is_outside.append(code >= 0 and all(is_outside[x] for x in row))
+    is_ahead &= is_outside
+    for i in range(high - low - 1, -1, -1):
+        if is_ahead[i]:
+            is_ahead[made[i]] = True
+    count = int(is_ahead.sum())
+    if is_ahead[:count].all():
+        return periods, 0
+    return periods.reordered(low, np.argsort(~is_ahead, kind="stable")), count
+
+
+def _of_numbers(periods: Periods, low: int, high: int) -> np.ndarray:
+    """For each entry whether a loop over numbers can have it."""
+    codes, first = np.unique(periods.codes[low:high], return_index=True)
+    good = [
+        c for c, i in zip(codes.tolist(), first.tolist(), strict=True)
+        if c >= 0 and _is_of_numbers(periods, low + i)
+    ]  # fmt: skip
+    return np.isin(periods.codes[low:high], good)
+
+
+def _is_of_numbers(periods: Periods, i: int) -> bool:
+    rule, result, *_ = periods.entries[i]
+    layout = operands_of(rule)
+    if layout is None or not (result is ALWAYS or type(result) is Var):
+        return False
+    return layout.takes_part or not any(
+        x.shape if type(x) in VARIABLES else np.ndim(x) for x in periods.operands[i]
+    )
+
+
+def _shapes(periods: Periods, bounds: np.ndarray) -> np.ndarray:
+    """Equal numbers for segments that may be of one kind."""
+    low, high = bounds[[0, -1]]
+    lengths = np.diff(bounds)
+    first = np.repeat(bounds[:-1], lengths)[:, None]
+    i = np.arange(low, high)[:, None]
+    made, part = periods.producer[low:high], periods.part[low:high]
+    where = np.where(made >= first, i - made + (part << 20), np.where(made == PLAIN, -1, 0))
+    codes = periods.codes[low:high].copy()
+    for column in where.T:
+        codes = codes * 1_000_003 + column
+    weights = np.random.default_rng(0).integers(1 << 62, size=_MOST_ENTRIES)
+    return np.add.reduceat(codes * weights[(i - first)[:, 0] % _MOST_ENTRIES], bounds[:-1] - low)
+
+
+class Run(NamedTuple):
+    """Segments that follow each other.
+
+    Attributes
+    ----------
+    bounds : ndarray
+        The first entry of each, and the end.
+    kinds : ndarray
+    cost : float
+        About how many entries are written if this is a loop, and what running it is worth of them.
+    """
+
+    bounds: np.ndarray
+    kinds: np.ndarray
+    cost: float
+
+    @property
+    def entries(self) -> int:
+        return int(self.bounds[-1] - self.bounds[0])
+
+    @property
+    def bodies(self) -> int:
+        """The entries of one segment of each kind."""
+        _, examples = np.unique(self.kinds, return_index=True)
+        return int(np.diff(self.bounds)[examples].sum())
+
+    def trimmed(self) -> Run:
+        """Without segments of rare kinds at both ends."""
+        often = np.flatnonzero(np.bincount(self.kinds)[self.kinds] >= _FREQUENT)
+        if not len(often):
+            return Run(self.bounds[:1], self.kinds[:0], 0)
+        first, last = int(often[0]), int(often[-1]) + 1
+        return Run(self.bounds[first : last + 1], _numbered(self.kinds[first:last]), self.cost)
+
+
+def _numbered(kinds: np.ndarray) -> np.ndarray:
+    """Kinds with the numbers from 0 on, the most frequent first."""
+    _, inverse, counts = np.unique(kinds, return_inverse=True, return_counts=True)
+    ranks = np.empty(len(counts), np.int64)
+    ranks[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    return ranks[inverse.reshape(-1)]
+
+
+def _longest(periods: Periods, bad: np.ndarray, low: int, bounds: np.ndarray) -> Run:
+    """The longest run of segments of the most frequent kinds."""
+    lengths = np.diff(bounds)
+    _, inverse = np.unique(_shapes(periods, bounds), return_inverse=True)
+    inverse = inverse.reshape(-1)
+    is_good = (bad[bounds[1:] - low] == bad[bounds[:-1] - low]) & (lengths < _MOST_ENTRIES)
+    covered = np.bincount(inverse, lengths * is_good)
+    often = np.argsort(-covered, kind="stable")[:_MOST_KINDS]
+    is_good &= np.isin(inverse, often)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], is_good, [0]]))).reshape(-1, 2)
+    if not len(edges):
+        return Run(bounds[:1], inverse[:0], len(bad))
+    first, last = edges[np.argmax(bounds[edges[:, 1]] - bounds[edges[:, 0]])]
+    run = Run(bounds[first : last + 1], _numbered(inverse[first:last]), 0)
+    running = len(run.kinds) * (2 + _handed_on(periods, run)) / _RUNS
+    return run._replace(cost=len(bad) - run.entries + run.bodies + running)
+
+
+def _handed_on(periods: Periods, run: Run) -> int:
+    """How many entries of the bodies make what later segments read, about."""
+    low, high = run.bounds[[0, -1]]
+    lengths = np.diff(run.bounds)
+    first = np.repeat(run.bounds[:-1], lengths)
+    made = periods.producer[low:high]
+    read = np.unique(made[(made < first[:, None]) & (made >= low)]) - low
+    offsets = np.arange(high - low) - (first - low)
+    return len(np.unique(np.repeat(run.kinds, lengths)[read] * _MOST_ENTRIES + offsets[read]))
+
+
+def runs(periods: Periods, low: int, high: int) -> Iterator[Run]:
+    """Runs of segments of few kinds, those first with which the fewest entries are written."""
+    bad = np.concatenate([[0], np.cumsum(~_of_numbers(periods, low, high))])
+    start = low + max(0, high - low - _SAMPLE) // 2
+    stop = min(start + _SAMPLE, high)
+    tried = []
+    for number, tokens in enumerate((periods.codes, periods.fine)):
+        values, counts = np.unique(tokens[start:stop], return_counts=True)
+        for token in values[counts >= LEAST].tolist():
+            for shift in (0, 1):
+                run = _cut(
+                    periods, bad[start - low : stop - low + 1], start, stop, tokens == token, shift
+                )
+                tried.append((run.cost, number, token, shift))
+    found = []
+    for _, number, token, shift in sorted(tried)[:_TRIED]:
+        tokens = (periods.codes, periods.fine)[number]
+        found.append(_cut(periods, bad, low, high, tokens == token, shift))
+    yield from sorted(found, key=lambda run: run.cost)[:2]
+
+
+def _cut(
+    periods: Periods, bad: np.ndarray, low: int, high: int, is_anchor: np.ndarray, shift: int
+) -> Run:
+    """The longest run of segments of a range that begin with an anchor, or behind one."""
+    bounds = np.flatnonzero(is_anchor[low : high - shift]) + low + shift
+    bounds = np.unique(np.concatenate([[low], bounds, [high]]))
+    return _longest(periods, bad, low, bounds)
+
+
+class Kinds:
+    """Segments as iterations of a loop: what each kind reads.
+
+    Parameters
+    ----------
+    periods : Periods
+    run : Run
+
+    Attributes
+    ----------
+    members : list of ndarray
+        Of each kind its segments.
+    rows : list of ndarray
+        Of each kind its entries, one row for each segment.
+    cells : dict of Place to CellKey
+        Of each operand that an earlier iteration makes.
+    first : dict of CellKey to First
+    """
+
+    def __init__(self, periods: Periods, run: Run) -> None:
+        self.periods, self.bounds, self.kinds = periods, run.bounds, run.kinds
+        self.start, self.end = int(run.bounds[0]), int(run.bounds[-1])
+        lengths = np.diff(self.bounds)
+        self.members = [np.flatnonzero(self.kinds == k) for k in range(self.kinds.max() + 1)]
+        self.lengths = [int(lengths[each[0]]) for each in self.members]
+        self.rows = [
+            self.bounds[each][:, None] + np.arange(n)
+            for each, n in zip(self.members, self.lengths, strict=True)
+        ]
+        # The entries of the bodies have numbers; of each entry that of the body's.
+        self.base = np.cumsum([0, *self.lengths])
+        offsets = np.arange(self.end - self.start) - np.repeat(
+            self.bounds[:-1] - self.start, lengths
+        )
+        self.entry_of = np.repeat(self.base[self.kinds], lengths) + offsets
+        self.cells: dict[Place, CellKey] = {}
+        self.first: dict[CellKey, First] = {}
+        self._writes: dict[frozenset[int], np.ndarray] = {}
+
+    def has(self, stretch: Stretch) -> bool:
+        """Whether a stretch is elsewhere, or its kinds of iterations are found elsewhere too."""
+        if stretch.end <= self.start or self.end <= stretch.start:
+            return True
+        is_inside = (self.bounds[:-1] >= stretch.start) & (self.bounds[1:] <= stretch.end)
+        elsewhere = np.isin(self.kinds[~is_inside], self.kinds[is_inside])
+        return bool(4 * elsewhere.sum() >= is_inside.sum())
+
+    def is_alike(self) -> bool:
+        """Whether the segments of each kind are what equal numbers of them let expect."""
+        return all(
+            len(np.unique(x)) == 1 if x.ndim == 1 else bool((x == x[0]).all())
+            for each, rows in zip(self.members, self.rows, strict=True)
+            for x in (np.diff(self.bounds)[each], self.periods.codes[rows])
+        )
+
+    def writes(self, made: frozenset[int]) -> np.ndarray:
+        """The entries that write to a cell, by the numbers in the bodies."""
+        if made not in self._writes:
+            self._writes[made] = self.start + np.flatnonzero(np.isin(self.entry_of, [*made]))
+        return self._writes[made]
+
+    def _carried(self) -> dict[Place, np.ndarray]:
+        """The operands that earlier segments make in some iterations, and what makes them."""
+        found = {}
+        for k, rows in enumerate(self.rows):
+            made = self.periods.producer[rows]
+            for o, j in np.argwhere(
+                ((made >= self.start) & (made < rows[:, :1, None])).any(0)
+            ).tolist():
+                found[k, o, j] = made[:, o, j]
+        return found
+
+    def split(self) -> np.ndarray | None:
+        """Give each operand that earlier iterations make a cell. Where that cannot be, the kinds
+        that might do better are returned.
+        """
+        carried = self._carried()
+        makers = {
+            place: frozenset(
+                np.unique(self.entry_of[made[made >= self.start] - self.start]).tolist()
+            )
+            for place, made in carried.items()
+        }
+        groups = _united(makers.values())
+        labels: dict[int, list[np.ndarray]] = {}
+        for place, made in carried.items():
+            for group in (groups[min(makers[place])], makers[place]):
+                depth, label = self._depths(place, made, group)
+                if (label == depth).all():
+                    self._enter(place, made, (group, depth))
+                    break
+            else:
+                labels.setdefault(place[0], []).append(label)
+        if not labels:
+            return None
+        kinds = self.kinds.copy()
+        for k, columns in labels.items():
+            _, inverse = np.unique(np.stack(columns), axis=1, return_inverse=True)
+            kinds[self.members[k]] = k + len(self.members) * inverse.reshape(-1)
+        return _numbered(kinds)
+
+    def _depths(
+        self, place: Place, made: np.ndarray, group: frozenset[int]
+    ) -> tuple[int, np.ndarray]:
+        """How many values newer than the one read there are mostly, and in each iteration."""
+        writes, rows = self.writes(group), self.rows[place[0]]
+        before = np.searchsorted(writes, rows[:, 0])
+        is_inside = made >= self.start
+        label = before - 1 - np.searchsorted(writes, made)
+        depth = int(np.bincount(label[is_inside]).argmax())
+        found = dict(self.first)
+        for t in np.flatnonzero(~is_inside).tolist():
+            # Written so many times, a cell holds what was at first in the one as much before it.
+            key, known = (group, depth - int(before[t])), self._made(place, t)
+            agrees = key[1] >= 0 and found.setdefault(key, known).made_by == known.made_by
+            label[t] = depth if agrees else -1
+        return depth, label
+
+    def _enter(self, place: Place, made: np.ndarray, cell: CellKey) -> None:
+        self.cells[place] = cell
+        writes, rows = self.writes(cell[0]), self.rows[place[0]]
+        for t in np.flatnonzero(made < self.start).tolist():
+            before = int(np.searchsorted(writes, rows[t, 0]))
+            self.first.setdefault((cell[0], cell[1] - before), self._made(place, t))
+
+    def _made(self, place: Place, t: int) -> First:
+        k, o, j = place
+        i = int(self.rows[k][t, o])
+        x = self.periods.operands[i][j]
+        item = self.periods.item.get(id(root_of(x)), 0)
+        made, part = int(self.periods.producer[i, j]), int(self.periods.part[i, j])
+        return First((made, part, item), x)
+
+    def is_plain(self) -> bool:
+        """Whether what is handed on are results of entries, and not too many."""
+        depths: dict[frozenset[int], int] = {}
+        for group, depth in self.cells.values():
+            depths[group] = max(depths.get(group, 0), depth + 1)
+        is_part = any(self.periods.part[self.rows[k][:, o], j].any() for k, o, j in self.cells)
+        return sum(depths.values()) <= _MOST_CELLS and not is_part
+
+
+def _united(sets: Iterable[frozenset[int]]) -> dict[int, frozenset[int]]:
+    """Unite sets that have elements in common: the whole of each element."""
+    whole: dict[int, frozenset[int]] = {}
+    for each in sets:
+        united = each.union(*(whole[x] for x in each if x in whole))
+        whole.update(dict.fromkeys(united, united))
+    return whole
+
+
+def kinds_in(periods: Periods, low: int, high: int) -> Iterator[Kinds]:
+    """Loops whose iterations are of several kinds in a range of entries."""
+    if high - low < LONG or periods.searches[0] >= _SEARCHES:
+        return
+    periods.searches[0] += 1
+    for run in runs(periods, low, high):
+        for _ in range(_SPLITS):
+            run = run.trimmed()
+            least = max(LONG // 2, (high - low) // _PART, _TIMES * run.bodies)
+            if not 0 < least <= run.entries or run.kinds.max() >= _MOST_KINDS:
+                break
+            kinds = Kinds(periods, run)
+            if not kinds.is_alike():
+                break
+            split = kinds.split()
+            if split is None:
+                if kinds.is_plain():
+                    yield kinds
+                break
+            run = run._replace(kinds=split)
