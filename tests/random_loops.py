@@ -568,9 +568,10 @@ def errors(seed: int, options: Any, found: Counter[str]) -> Iterator[str]:
             g, gradient, 1e-9, 1e-10 * scale
         ):
             # Rounding errors may grow as much as a change of the last digits.
-            near, slopes = eager(q * (1 + 1e-15), True, True)
-            bound = 1e-10 * scale + 100 * np.max(np.abs(slopes - gradient))
-            if not abs(v - value) <= 1e-11 * (1 + abs(value)) + 100 * abs(near - value):
+            near = [eager(q * (1 + h), True, True) for h in (1e-15, -1e-15, 1e-14, -1e-14)]
+            bound = 1e-10 * scale + 100 * max(np.max(np.abs(g - gradient)) for _, g in near)
+            change = 100 * max(abs(each - value) for each, _ in near)
+            if not abs(v - value) <= 1e-11 * (1 + abs(value)) + change:
                 yield f"point {k}: value {v!r}, not {value!r}"
             elif not np.allclose(g, gradient, 1e-9, bound):
                 yield f"point {k}: gradient\n{g}, not\n{gradient}"
