@@ -20,6 +20,7 @@ from varmat.programs.ir.program import Step, Value
 from varmat.programs.ir.statements import Cell, Statement
 from varmat.programs.record.iterations import CellKey, Kinds
 from varmat.programs.record.kind_bodies import Body, Frame, Given, Output
+from varmat.programs.record.loop_bodies import write_total
 from varmat.programs.record.tape_programs import RecordedVariable, TapeProgram
 
 if TYPE_CHECKING:
@@ -229,21 +230,11 @@ class KindLoop:
                 number = int(np.searchsorted(self.kinds.rows[k][:, o], i))
                 outer.rows[id(variable)] = self.made["stack", (k, o)], number
             elif self.last[i] in self.sums:
-                self._write_total(variable, self.last[i])
+                write_total(
+                    outer, variable, self.first[self.last[i]], self.made["end", self.last[i]]
+                )
             else:
                 outer.alias(variable, self.made["end", self.last[i]])
-
-    def _write_total(self, variable: object, key: CellKey) -> None:
-        """What a sum is after the loop."""
-        outer, first, total = self.outer, self.first[key], self.made["end", key]
-        node = outer.node(variable, outer.builder.ufunc(np.add, first.value, total.value))
-
-        def back() -> None:
-            for each in (first, total):
-                if not each.value.is_constant:
-                    each.contributions.append(outer.adjoint(node))  # type: ignore[arg-type]
-
-        outer.back((node,), back)
 
     # --- the loop backwards ---
 

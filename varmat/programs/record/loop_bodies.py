@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+
 from varmat.programs.ir.program import Program, Value
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes import optimised
-from varmat.programs.record.tape_programs import TapeProgram
+from varmat.programs.record.tape_programs import RecordedVariable, TapeProgram
 
 
 class Rows(NamedTuple):
@@ -62,3 +64,17 @@ class TripBody:
         outside = [*(rows.value for _, rows in self.rows), *(v for _, v in self.shared)]
         loop = Loop(program, self.trips, n, sliced, stacked, backwards=backwards)
         return loop, [outside[i - n] for i in wanted if i >= n]
+
+
+def write_total(
+    outer: TapeProgram, variable: object, first: RecordedVariable, total: RecordedVariable
+) -> None:
+    """Write a sum behind a loop that only added to it: what it was before, and the terms."""
+    node = outer.node(variable, outer.builder.ufunc(np.add, first.value, total.value))
+
+    def back() -> None:
+        for each in (first, total):
+            if not each.value.is_constant:
+                each.contributions.append(outer.adjoint(node))  # type: ignore[arg-type]
+
+    outer.back((node,), back)

@@ -29,7 +29,7 @@ from varmat.programs.kernels.loop import Loop
 from varmat.programs.record.assignments import rerooted, root_of, stand_in
 from varmat.programs.record.iterations import kinds_in, moved_ahead
 from varmat.programs.record.kinds import KindLoop
-from varmat.programs.record.loop_bodies import Rows, TripBody
+from varmat.programs.record.loop_bodies import Rows, TripBody, write_total
 from varmat.programs.record.periods import LEAST, LONG, PLAIN, Periods, Stretch
 from varmat.programs.record.places import collected
 from varmat.programs.record.tape_programs import RecordedVariable, TapeProgram, operands_of
@@ -377,23 +377,11 @@ class Recurrence:
                     *self.periods.entries[self.stretch.start + trip * len(self.entries) + k]
                 )
             elif (k, item) in self.totals:
-                self._write_total(variable, (k, item))
+                write_total(outer, variable, self.first[k, item, 1], self.totals[k, item])
             elif (k, item, lag) in self.last:
                 outer.alias(variable, self.last[k, item, lag])
             else:
                 outer.rows[id(variable)] = self.stacks[k, item], trip
-
-    def _write_total(self, variable: Operand, maker: tuple[int, int]) -> None:
-        """What a sum is after the loop."""
-        outer, first, total = self.outer, self.first[*maker, 1], self.totals[maker]
-        node = outer.node(variable, outer.builder.ufunc(np.add, first.value, total.value))
-
-        def back() -> None:
-            for each in (first, total):
-                if not each.value.is_constant:
-                    each.contributions.append(outer.adjoint(node))  # type: ignore[arg-type]
-
-        outer.back((node,), back)
 
     def _write_backward(self) -> None:
         """Write the loop backwards, from the adjoints of what the other made."""

@@ -142,7 +142,7 @@ class Signature:
             out += (base.shape, base.dtype.str, base.strides)
             if base.data is None:
                 pass
-            elif self._with_data or (not base.shape and is_short(base.data)):
+            elif self._with_data or not base.size or (not base.shape and is_short(base.data)):
                 out.append(base.data.tobytes())
             else:
                 out.append("constant")
