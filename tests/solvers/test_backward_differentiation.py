@@ -10,7 +10,7 @@ import varmat as vm
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.run import has_native
-from varmat.solvers import steppers
+from varmat.solvers import steppers, sundials
 
 RUNNERS = ["numpy", *(["native"] if has_native() else [])]
 
@@ -297,3 +297,30 @@ def test_older_names_need_no_python():
         pytest.approx(-2.0 * np.exp(-1.0), rel=1e-4),
     )
     assert count_of_loops(gradient)
+
+
+@pytest.mark.skipif(not sundials.has_sundials(), reason="scikit-sundae is not installed")
+def test_sundials_goes_on_close_to_rounding_errors():
+    """At the jumps of a relaxation oscillator, with the default tolerances."""
+
+    def f(mu):
+        return np.sum(vm.ode_bdf(van_der_pol, [2.0, 0.0], 0.0, [500.0, 900.0], [mu]))
+
+    def with_slopes(t, z):
+        y, s = z[:2], z[2:]
+        force = (1.0 - y[0] ** 2) * y[1]
+        slope = 1000.0 * ((1.0 - y[0] ** 2) * s[1] - 2.0 * y[0] * y[1] * s[0]) - s[0] + force
+        return [*van_der_pol(t, y, [1000.0]), s[1], slope]
+
+    solution = scipy.integrate.solve_ivp(
+        with_slopes,
+        (0.0, 900.0),
+        [2.0, 0.0, 0.0, 0.0],
+        "Radau",
+        [500.0, 900.0],
+        rtol=1e-9,
+        atol=1e-9,
+    )
+    value, slope = vm.value_and_grad(f)(1000.0)
+    assert value == pytest.approx(np.sum(solution.y[:2]), rel=1e-6)
+    assert slope == pytest.approx(np.sum(solution.y[2:]), rel=0.05)  # two phases that drift apart

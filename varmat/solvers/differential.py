@@ -143,7 +143,9 @@ _METHODS = {
              ("J. R. Cash and A. H. Karp, A variable order Runge-Kutta method, ACM Trans. Math.\n"
               "       Softw. 16, 1990.")),
     "bdf": ("backward differentiation formulas, for stiff systems",
-     "The steps are those of `scipy.integrate.BDF`.",
+     ("The steps are those of `scipy.integrate.BDF`. Where they become too small, as for stiff\n"
+      "    oscillators at small tolerances, SUNDIALS solves the equation again if it is installed\n"
+      "    (the extra ``[ode]``)."),
             ("L. F. Shampine and M. W. Reichelt, The MATLAB ODE Suite, SIAM J. Sci. Comput. 18,\n"
              "       1997.")),
     "adams": ("the formulas of Adams and Moulton, for systems that are not stiff",

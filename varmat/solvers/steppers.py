@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -81,7 +82,16 @@ def integrate(
     by_sundials = not dense and (method == "adams" or times[0] < t0)
     if by_sundials and sundials.has_sundials():
         return _by_sundials(method, problem, t0, z, times), None
-    return _by_scipy(method, problem, t0, z, times, dense)
+    try:
+        return _by_scipy(method, problem, t0, z, times, dense)
+    except DomainError as error:
+        # Close to rounding errors SUNDIALS goes on for longer, as at jumps of relaxation
+        # oscillators with tolerances of 1e-10.
+        if TOO_SMALL_STEP not in str(error) or dense or not sundials.has_sundials():
+            raise
+        with suppress(DomainError):
+            return _by_sundials(method, problem, t0, z, times), None
+        raise
 
 
 def _by_one_step(
@@ -278,7 +288,8 @@ def _by_sundials(
         rates[:] = problem.rate(t, y)
 
     def jacobian(t: float, y: np.ndarray, rates: np.ndarray, matrix: np.ndarray) -> None:
-        (matrix[:],) = problem.slopes(t, y.copy())
+        found = _jacobian(problem, t, y.copy())
+        matrix[:] = found if isinstance(found, np.ndarray) else found.toarray()
 
     settings = sundials.limits(problem.rtol, problem.atol, problem.max_steps)
     if method == "bdf":
