@@ -604,3 +604,58 @@ def test_terms_that_branches_on_parameters_choose_are_not_dropped(statements: st
         assert_allclose(model.log_density_gradient(q)[0], eager, rtol=1e-13)
         dropped.append(whole - eager)
     assert_allclose(dropped, dropped[0], rtol=1e-12)
+
+
+DRAWN = {
+    # Of functions of the pass, of constants, in branches on data, of integers, in nested loops.
+    "varying": ("y[i] = normal_rng(2.0 * x[i], 0.5);", lambda x: stats.norm(2.0 * x, 0.5)),
+    "constant": ("y[i] = exponential_rng(3.0);", lambda x: stats.expon(scale=1 / 3 + 0 * x)),
+    "a branch": (
+        "if (x[i] > 0) { real m = normal_rng(0, 1); y[i] = m + x[i]; }"
+        "else y[i] = uniform_rng(0, 1);",
+        None,
+    ),
+    "integers": ("k[i] = poisson_rng(exp(x[i])); y[i] = k[i];", lambda x: stats.poisson(np.exp(x))),
+    "a loop inside": (
+        "real u = 0; for (j in 1:4) u += normal_rng(0, 1); y[i] = u / 2 + x[i];",
+        lambda x: stats.norm(x, 1.0),
+    ),
+    # Passes that hand something on draw one by one.
+    "one by one": ("y[i] = t + normal_rng(x[i], 1); t = 0;", lambda x: stats.norm(x, 1.0)),
+    "of the program": ("y[i] = shifted_rng(x[i]);", lambda x: stats.norm(x, 1.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_loops_that_draw_random_numbers(name: str) -> None:
+    """Each iteration draws its own numbers, of the distribution that the program says."""
+    body, expected = DRAWN[name]
+    n = 20_000
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, n)
+    found = quantities(
+        f"vector[n] y; {{ array[n] int k; real t = 0; for (i in 1:n) {{ {body} }} }}",
+        "real shifted_rng(real m) { return normal_rng(m, 1); }",
+        {"n": n, "x": x},
+        "int n; vector[n] x;",
+    )["y"]
+    if expected is None:
+        assert stats.kstest(found[x <= 0], stats.uniform.cdf).pvalue > 1e-3
+        assert stats.kstest((found - x)[x > 0], stats.norm.cdf).pvalue > 1e-3
+        return
+    of_place = expected(x)
+    z = (found - of_place.mean()) / of_place.std()
+    assert abs(np.mean(z)) < 4.0 / np.sqrt(n)
+    assert np.std(z) == pytest.approx(1.0, abs=0.05)
+    assert abs(np.corrcoef(z[1:], z[:-1])[0, 1]) < 4.0 / np.sqrt(n)
+
+
+def test_generators_are_called_once_for_all_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    draw = type(vm.normal_rng).__call__
+    monkeypatch.setattr(
+        type(vm.normal_rng),
+        "__call__",
+        lambda self, *args, **named: sizes.append(named.get("size")) or draw(self, *args, **named),
+    )
+    quantities("vector[50] y; for (i in 1:50) y[i] = normal_rng(i, 1);")
+    assert sizes == [50]

@@ -77,8 +77,8 @@ class LaneExpressions(ABC):
         self._slots = {translator.place(name)[0] for name in varying}
 
     def varies(self, e: object) -> bool:
-        """Whether an expression differs between passes."""
-        return any(name in self._varying for name in s.names_in(e))
+        """Whether an expression differs between passes, as random numbers do."""
+        return any(name in self._varying for name in s.names_in(e)) or draws(e)
 
     def of_passes(self, f: Frame, slots: Collection[int], places: np.ndarray) -> Frame:
         """A frame of some passes, of which any may be there several times."""
@@ -252,12 +252,22 @@ class LaneExpressions(ABC):
     def call(self, e: s.Call) -> StanEvaluated:
         if e.definition is not None:
             return self.routine(e, e.definition)
+        if e.name.endswith("_rng"):
+            return self._drawn(e)
         function = self._function(e)
         if e.name.endswith(DENSITIES):
             arguments = self.alike(e.arguments)
         else:
             arguments = [*map(self.expression, e.arguments)]
         return lambda f: function(f[0], *[each(f) for each in arguments])
+
+    def _drawn(self, e: s.Call) -> StanEvaluated:
+        """The function of random numbers, one for each pass."""
+        if e.type not in SCALARS or any(each.type not in SCALARS for each in e.arguments):
+            raise _lacking(f"`{e.name}` of vectors", e)
+        draw = functions.implementation(e.name, tuple(each.type for each in e.arguments))
+        arguments, count = [*map(self.expression, e.arguments)], self._count
+        return lambda f: draw(*[each(f) for each in arguments], rng=f[0].rng, size=f[count])
 
     def choice(self, e: s.Conditional) -> StanEvaluated:
         yes, no = (self.full(each, e.type) for each in (e.yes, e.no))
@@ -301,6 +311,11 @@ class LaneExpressions(ABC):
         if not all(map(self.varies, e.arguments)):
             raise _lacking(f"`{e.name}` of a vector that is the same in all passes", e)
         return of_rows
+
+
+def draws(e: object) -> bool:
+    """Return whether random numbers are drawn in an expression or in statements."""
+    return any(isinstance(each, s.Call) and each.name.endswith("_rng") for each in s.walk(e))
 
 
 def repeated(x: StanValue, count: int) -> StanValue:

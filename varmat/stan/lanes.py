@@ -21,6 +21,7 @@ from varmat.stan.lane_expressions import (
     STACKED,
     BoundError,
     LaneExpressions,
+    draws,
     elementwise_density,
     merged,
     own_places,
@@ -55,7 +56,8 @@ def check_independent(loop: s.For, own: Collection[str]) -> None:
     nodes = [*s.walk(loop.body)]
     targets: dict[str, str] = {}
     for each in nodes:
-        check_state(each, WITH_STATE)
+        is_routine = isinstance(each, s.Call) and each.definition is not None
+        check_state(each, WITH_STATE if is_routine else ("_lp", "_jacobian"))
         if not isinstance(each, s.Assignment):
             continue
         if s.root(each.target) in own:
@@ -412,6 +414,8 @@ class Lanes(LaneExpressions):
 
     def _check_maskable(self, i: s.If) -> None:
         """Raise unless all passes can be computed in branches on parameters, and some counted."""
+        if draws([i.body, i.otherwise]):
+            raise BoundError("a pass draws random numbers in a branch on parameters", i.at)
         for each in s.walk([i.body, i.otherwise]):
             if isinstance(each, s.Assignment) and s.root(each.target) not in self._own:
                 text = f"a pass assigns to `{s.root(each.target)}` in a branch on parameters"
