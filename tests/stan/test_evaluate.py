@@ -611,8 +611,8 @@ DRAWN = {
     "varying": ("y[i] = normal_rng(2.0 * x[i], 0.5);", lambda x: stats.norm(2.0 * x, 0.5)),
     "constant": ("y[i] = exponential_rng(3.0);", lambda x: stats.expon(scale=1 / 3 + 0 * x)),
     "a branch": (
-        "if (x[i] > 0) { real m = normal_rng(0, 1); y[i] = m + x[i]; }"
-        "else y[i] = uniform_rng(0, 1);",
+        """if (x[i] > 0) { real m = normal_rng(0, 1); y[i] = m + x[i]; }
+           else y[i] = uniform_rng(0, 1);""",
         None,
     ),
     "integers": ("k[i] = poisson_rng(exp(x[i])); y[i] = k[i];", lambda x: stats.poisson(np.exp(x))),
