@@ -444,3 +444,22 @@ def test_threads_have_memory_of_their_own():
 
     in_threads(work, range(5))
     assert not wrong
+
+
+def test_quantities_of_draws_in_warmup_are_computed_with_the_others():
+    """Fewer than would be recorded for their own sake."""
+    calls = []
+
+    def quantities(values, rng):
+        calls.append(values)
+        return {"z": values["x"] ** 2 + rng.normal()}
+
+    model = vm.Model(
+        lambda x: vm.normal_lpdf(x, 0.0, 1.0), generated_quantities=quantities, x=vm.real()
+    )
+    result = model.sample(draws=500, tune=100, chains=2, seed=1, progress_bar=False)
+    assert len(calls) < 20
+    for group in ("posterior", "warmup_posterior"):
+        draws = result[group]
+        z = np.ravel(draws["z"]) - np.ravel(draws["x"]) ** 2
+        assert len(np.unique(z.round(9))) == z.size

@@ -162,9 +162,10 @@ class NativeModel:
             groups = [group for group in _GROUPS if group in result]
             total = sum(math.prod(result[group][_POINT].shape[:2]) for group in groups)
             count = Count("Generated quantities", total, progress_bar)
+            at_draws = self._at_draws() if total >= MANY else None
             try:
                 for group in groups:
-                    self._complete(result[group], _GROUPS[group], count)
+                    self._complete(result[group], _GROUPS[group], count, at_draws)
             except KeyboardInterrupt:  # return what there is, as nutpie does
                 self._leave_out([result[group] for group in groups], count.done)
                 names = (
@@ -196,14 +197,28 @@ class NativeModel:
         names = [name for name in self._made if name not in self._parameters] or self._parameters
         return all(np.isnan(values[name]).all() for name in names)
 
-    def _complete(self, draws: dict[str, np.ndarray], is_kept: bool, count: Count) -> None:
+    def _at_draws(self) -> AtDraws | None:
+        """Return the function of generated quantities at many draws, if it reads nothing else."""
+        generated = self._calls.model._generated
+        if not self._reads_draws or generated is None:
+            return None
+
+        def quantities(values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+            return dict(generated.named_values(values, rng=rng))
+
+        return AtDraws(quantities, self._made)
+
+    def _complete(
+        self, draws: dict[str, np.ndarray], is_kept: bool, count: Count, at_draws: AtDraws | None
+    ) -> None:
         """Add to a group of draws the values that are made after sampling."""
         calls = self._calls
         arrays = {name: draws[name] for name in calls.shapes}
         points = draws[_POINT]
         done = np.zeros(points.shape[:2], bool)
-        with Attempt():
-            self._complete_together(arrays, points, is_kept, count, done)
+        if at_draws is not None:
+            with Attempt():
+                self._complete_together(at_draws, arrays, is_kept, count, done)
         for chain, draw in np.ndindex(points.shape[:2]):
             q = points[chain, draw]
             if done[chain, draw]:
@@ -227,25 +242,17 @@ class NativeModel:
 
     def _complete_together(
         self,
+        at_draws: AtDraws,
         arrays: dict[str, np.ndarray],
-        points: np.ndarray,
         is_kept: bool,
         count: Count,
         done: np.ndarray,
     ) -> None:
-        """Make the quantities of all draws by recordings, if there are many draws and the function
-        can be recorded, and note in `done` at which draws they have been made.
+        """Make the quantities of all draws by recordings, if the function can be recorded, and note
+        in `done` at which draws they have been made.
         """
-        generated = self._calls.model._generated
-        if not self._reads_draws or done.size < MANY or generated is None:
-            return
         rows = np.concatenate([arrays[each].reshape(*done.shape, -1) for each in self._made], -1)
         chosen = ~np.isnan(rows).all(axis=-1)
-
-        def quantities(values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
-            return dict(generated.named_values(values, rng=rng))
-
-        at_draws = AtDraws(quantities, self._made)
         rng = np.random.default_rng([self._calls.seed, is_kept])
         with np.errstate(all="ignore"):
             made = at_draws(rows[chosen], rng) if chosen.any() else None
