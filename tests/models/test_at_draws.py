@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import varmat as vm
-from varmat.models.at_draws import MOST_CALLS, AtDraws
+from varmat.models.at_draws import MOST_CALLS, STANDARD, AtDraws
 
 X = np.linspace(-1.0, 1.0, 12).reshape(4, 3)
 SHAPES = {"b": (3,), "s": ()}
@@ -113,6 +114,76 @@ def test_lost_rows_keep_the_numbers_that_were_drawn():
 )
 def test_what_cannot_be_recorded_is_left_to_python(function):
     assert AtDraws(function, SHAPES, workers=1)(points(), np.random.default_rng(1)) is None
+
+
+# Arguments of draws, and of SciPy's distribution.
+CALLS = {
+    "std_normal_rng": ((), lambda: stats.norm()),
+    "normal_rng": (("m", "s"), stats.norm),
+    "cauchy_rng": (("m", "s"), stats.cauchy),
+    "logistic_rng": (("m", "s"), stats.logistic),
+    "double_exponential_rng": (("m", "s"), stats.laplace),
+    "gumbel_rng": (("m", "s"), stats.gumbel_r),
+    "lognormal_rng": (("m", "s"), lambda m, s: stats.lognorm(s, scale=np.exp(m))),
+    "uniform_rng": (("m", "m + s"), lambda a, b: stats.uniform(a, b - a)),
+    "exponential_rng": (("s",), lambda s: stats.expon(scale=1.0 / s)),
+    "weibull_rng": (("s", "2.0"), lambda s, scale: stats.weibull_min(s, scale=scale)),
+    "student_t_rng": (("4.0", "m", "s"), stats.t),
+    "gamma_rng": (("2.5", "s"), lambda a, s: stats.gamma(a, scale=1.0 / s)),
+}
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_functions_with_many_calls_are_recorded_once(name):
+    """Each number depends on the one before."""
+    args, law = CALLS[name]
+    names = [compile(each, "", "eval") for each in args]
+    calls = []
+
+    def arguments(m, s):
+        return [eval(each, {"m": m, "s": s}) for each in names]
+
+    def f(values, rng):
+        calls.append(0)
+        y, drawn = values["b"][0], []
+        for _ in range(MOST_CALLS + 3):
+            y = getattr(vm, name)(*arguments(0.5 * np.tanh(y), values["s"]), rng=rng)
+            drawn.append(y)
+        return {"y": np.stack(drawn)}
+
+    rows = points(400)
+    found, lost = at_draws(f, rows)
+    assert not lost
+    assert len(calls) < 10
+    before = np.concatenate([rows[:, :1], found["y"][:, :-1]], axis=1)
+    given = arguments(0.5 * np.tanh(before), rows[:, 3:])
+    u = np.broadcast_to(law(*given).cdf(found["y"]), before.shape)
+    assert stats.kstest(u.ravel(), stats.uniform.cdf).pvalue > 1e-3
+    assert abs(np.corrcoef(u[:, 1:].ravel(), u[:, :-1].ravel())[0, 1]) < 0.06
+
+
+def test_many_calls_among_others_and_refused_arguments():
+    def f(values, rng):
+        total = 0.0
+        for i in range(20):
+            total = total + np.sum(vm.normal_rng(values["b"], values["s"] - 0.3, rng=rng))
+            if i == 10:
+                total = total + vm.poisson_rng(3.0 * values["s"], rng=rng)
+        return {"total": total, "two": vm.uniform_rng(0.0, 1.0, rng=rng, size=(2, 2))}
+
+    rows = points(400)
+    found, lost = at_draws(f, rows)
+    assert sorted(lost) == np.flatnonzero(rows[:, 3] <= 0.3).tolist()
+    kept = np.setdiff1d(np.arange(400), [*lost])
+    mean = 20.0 * rows[:, :3].sum(1) + 3.0 * rows[:, 3]
+    variance = 60.0 * (rows[:, 3] - 0.3) ** 2 + 3.0 * rows[:, 3]
+    z = ((found["total"] - mean) / np.sqrt(variance))[kept]
+    assert abs(z.mean()) < 0.2
+    assert z.std() == pytest.approx(1.0, abs=0.15)
+    assert len(np.unique(found["two"][kept])) == 4 * len(kept)
+    i = next(iter(lost))
+    with pytest.raises(vm.DomainError, match=r"^normal_rng: Scale parameter is -"):
+        AtDraws(f, SHAPES).once(rows[i], lost[i])
 
 
 def added(z):

@@ -5,24 +5,29 @@ numbers that it drew once. The first stage ends at the first call of a generator
 arguments of this call. The numbers are drawn for all draws together, and are arguments of the next
 stage. Where the recording of a stage does not hold, Python calls the function with the numbers that
 have been drawn already, because new ones would depend on their rejection.
+
+A function that calls generators many times, as in a loop over time, is recorded once if these are
+of distributions in `STANDARD`: standard numbers are drawn for all draws together, and the recording
+scales and shifts them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.operation import is_differentiable
-from varmat.densities.random_numbers.row import Drawn, Source
+from varmat.densities.random_numbers.row import Drawn, RandomNumbers, Source
 from varmat.derivatives.recorded import record_values
 from varmat.derivatives.recorded_rows import run_rows
 from varmat.derivatives.structure import split
 from varmat.interrupts import Attempt
 from varmat.programs.ir.program import RecordingError
+from varmat.programs.record.conditions import Branches, Condition
 from varmat.programs.run import runner_for
 from varmat.typing import Operand, Plain, Shape
 
@@ -34,6 +39,96 @@ MOST_CALLS = 12
 PIECE = 2**22
 
 Simulation = Callable[[dict[str, "Operand"], "Operand"], "Operand"]
+
+
+class _Standard(NamedTuple):
+    """A distribution as a function of standard numbers and its arguments.
+
+    Attributes
+    ----------
+    method : str
+        The method of NumPy's generators that draws the standard numbers.
+    transform : callable
+    positive : callable
+        What must be positive, of the arguments.
+    fixed : int
+        The number of first arguments that are those of the method; they must be data.
+    """
+
+    method: str
+    transform: Callable[..., Operand]
+    positive: Callable[..., tuple[Operand, ...]]
+    fixed: int = 0
+
+
+class _StandardCall(NamedTuple):
+    """A call of a function in `STANDARD`: its fixed arguments, and the shape of its numbers."""
+
+    name: str
+    fixed: tuple[Operand, ...]
+    shape: Shape
+
+    def rows(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """The standard numbers of many calls."""
+        size, method = (count, *self.shape), getattr(rng, STANDARD[self.name].method)
+        found: np.ndarray = method(*self.fixed, size=size)
+        return found
+
+
+def _of_location_and_scale(method: str) -> _Standard:
+    return _Standard(method, lambda z, mu, sigma: mu + sigma * z, lambda mu, sigma: (sigma,))
+
+
+STANDARD = {
+    "std_normal_rng": _Standard("standard_normal", lambda z: z, lambda: ()),
+    "normal_rng": _of_location_and_scale("standard_normal"),
+    "cauchy_rng": _of_location_and_scale("standard_cauchy"),
+    "logistic_rng": _of_location_and_scale("logistic"),
+    "double_exponential_rng": _of_location_and_scale("laplace"),
+    "gumbel_rng": _of_location_and_scale("gumbel"),
+    "lognormal_rng": _Standard(
+        "standard_normal", lambda z, mu, sigma: np.exp(mu + sigma * z), lambda mu, sigma: (sigma,)
+    ),
+    "uniform_rng": _Standard(
+        "random", lambda z, a, b: a + (b - a) * z, lambda a, b: (b - a,)
+    ),
+    "student_t_rng": _Standard(
+        "standard_t", lambda z, nu, mu, sigma: mu + sigma * z, lambda nu, mu, sigma: (sigma,), 1
+    ),
+    "gamma_rng": _Standard(
+        "standard_gamma", lambda z, alpha, beta: z / beta, lambda alpha, beta: (beta,), 1
+    ),
+    "exponential_rng": _Standard(
+        "standard_exponential", lambda z, beta: z / beta, lambda beta: (beta,)
+    ),
+    "weibull_rng": _Standard(
+        "standard_exponential",
+        lambda z, alpha, sigma: sigma * z ** (1.0 / alpha),
+        lambda alpha, sigma: (alpha, sigma),
+    ),
+}  # fmt: skip
+
+
+def _scaled(
+    function: RandomNumbers, known: _StandardCall, z: Operand, args: tuple[Operand, ...]
+) -> Operand:
+    """Return the numbers of a call, made from standard ones."""
+    _, transform, positive, count = STANDARD[function.name]
+    same = not any(map(is_differentiable, args[:count])) and all(
+        map(np.array_equal, args[:count], known.fixed)
+    )
+    if function.name != known.name or not same:
+        raise RecordingError(f"{function.name} is called where {known.name} was")
+    if not any(map(is_differentiable, args)):
+        function(*args, rng=0)  # raises what is wrong with them
+    for x in positive(*args):
+        holds = x > 0.0
+        if not (holds.assumed() if isinstance(holds, Condition) else np.all(holds)):
+            raise RecordingError(f"{function.name}: an argument is not positive")
+    found = transform(z, *args)
+    if np.shape(found) != np.shape(z):
+        raise RecordingError(f"{function.name} is called with another shape")
+    return found
 
 
 class _Call(BaseException):
@@ -74,10 +169,23 @@ class Numbers(Source):
         The numbers of the first calls.
     rng : numpy.random.Generator, optional
         Makes the others. By default the next call raises `_Call`.
+    standard : sequence of tuple, optional
+        The calls of functions in `STANDARD`, and their standard numbers.
+
+    Attributes
+    ----------
+    calls : list of _StandardCall or None
+        For each call that `rng` was used for; None for those of other functions.
     """
 
-    def __init__(self, drawn: list[Operand], rng: np.random.Generator | None = None) -> None:
-        self._drawn, self._rng = iter(drawn), rng
+    def __init__(
+        self,
+        drawn: Sequence[Operand],
+        rng: np.random.Generator | None = None,
+        standard: Iterable[tuple[_StandardCall, Operand]] = (),
+    ) -> None:
+        self._drawn, self._rng, self._standard = iter(drawn), rng, iter(standard)
+        self.calls: list[_StandardCall | None] = []
 
     def __getattr__(self, name: str) -> Callable[..., Operand]:
         if name.startswith("_") or not callable(getattr(np.random.Generator, name, None)):
@@ -90,12 +198,20 @@ class Numbers(Source):
         return self.draw(name, args, **named)
 
     def draw(self, function: Operand, args: tuple[Operand, ...], **named: Operand) -> Operand:
+        name = function.name if isinstance(function, RandomNumbers) else ""
+        if name in STANDARD:
+            for known, z in self._standard:
+                return _scaled(function, known, z, args)
         for x in self._drawn:
             return x
         call = _Call(function, args, named)
         if self._rng is None:
             raise call
-        return call.at(self._rng, args)
+        found = call.at(self._rng, args)
+        fixed = args[: STANDARD[name].fixed] if name in STANDARD else ()
+        known = _StandardCall(name, fixed, np.shape(found))
+        self.calls.append(known if name in STANDARD else None)
+        return found
 
 
 class _Stage(NamedTuple):
@@ -131,6 +247,8 @@ class AtDraws:
         self._size = sum(map(math.prod, shapes.values()))
         self._stages: list[_Stage] = []
         self._kinds: dict[str, np.dtype] = {}
+        # The calls whose standard numbers are drawn beforehand.
+        self._standard: list[_StandardCall] = []
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_stages": [], "_kinds": {}}
@@ -165,11 +283,15 @@ class AtDraws:
         lost: dict[int, Numbers] = {}
         with Attempt():
             if not self._kinds:
-                first = self.once(points[0], np.random.default_rng(0))
+                numbers = Numbers((), np.random.default_rng(0))
+                first = self.once(points[0], numbers)
                 self._kinds = {name: x.dtype for name, x in first.items()}
+                if len(numbers.calls) > MOST_CALLS:
+                    self._standard = [each for each in numbers.calls if each is not None]
             start = 0
             while start < len(points):
                 width = sum(math.prod(s) for each in self._stages for s in each.shapes)
+                width += sum(math.prod(each.shape) for each in self._standard)
                 end = start + max(1, PIECE // max(width, points.shape[1])) if start else 1
                 self._piece(slice(start, end), points[start:end], rng, found, lost, len(points))
                 start = end
@@ -182,6 +304,10 @@ class AtDraws:
     ) -> None:  # fmt: skip
         """Fill in some rows of the results."""
         places, drawn = np.arange(count)[where], list[np.ndarray]()
+        standard, shapes = self._standard, [each.shape for each in self._standard]
+        known = [each.rows(rng, len(rows)).reshape(len(rows), -1) for each in standard]
+        rows = np.concatenate([rows, *known], axis=1)
+        end = rows.shape[1]
         for k in range(MOST_CALLS + 1):
             if k == len(self._stages):
                 self._stages.append(self._recorded(rows[0], [x.shape[1:] for x in drawn]))
@@ -190,7 +316,8 @@ class AtDraws:
                 stage.run, [rows], list(map(np.empty, stage.shapes)), self._workers
             )
             for i in np.flatnonzero(~holds).tolist():
-                lost[int(places[i])] = Numbers([x[i] for x in drawn], rng)
+                pairs = zip(standard, split(rows[i, self._size : end], shapes), strict=True)
+                lost[int(places[i])] = Numbers([x[i] for x in drawn], rng, pairs)
             rows, places, drawn, made = (
                 rows[holds], places[holds], [x[holds] for x in drawn], [x[holds] for x in made],
             )  # fmt: skip
@@ -216,10 +343,13 @@ class AtDraws:
         of_calls: dict[str, int] = {}
 
         def stage(point: Operand) -> list[Operand]:
-            drawn = [*split(point[self._size :], shapes)]
+            known = [each.shape for each in self._standard]
+            given = [*split(point[self._size :], [*known, *shapes])]
+            drawn = given[len(known) :]
+            pairs = zip(self._standard, given, strict=False)
             call.clear()
             try:
-                values = self._function(self.named(point), Numbers(drawn))
+                values = self._function(self.named(point), Numbers(drawn, None, pairs))
             except _Call as next_one:
                 call.append(next_one)
                 return [next_one.args[i] for i in next_one.varying]
@@ -235,6 +365,6 @@ class AtDraws:
                         del results[name]
             return list(results.values())
 
-        program, _ = record_values(stage, row.copy())
+        program, _ = record_values(stage, row.copy(), follows=Branches(0))
         made = [v.shape for v in program.outputs[1:]]
         return _Stage(runner_for(program), made, call[0] if call else None, [*results], of_calls)
