@@ -27,7 +27,7 @@ from varmat.derivatives.recorded_rows import run_rows
 from varmat.derivatives.structure import split
 from varmat.interrupts import Attempt
 from varmat.programs.ir.program import RecordingError
-from varmat.programs.record.conditions import Branches, Condition
+from varmat.programs.record.conditions import Branches, all_hold
 from varmat.programs.run import runner_for
 from varmat.typing import Operand, Plain, Shape
 
@@ -121,10 +121,8 @@ def _scaled(
         raise RecordingError(f"{function.name} is called where {known.name} was")
     if not any(map(is_differentiable, args)):
         function(*args, rng=0)  # raises what is wrong with them
-    for x in positive(*args):
-        holds = x > 0.0
-        if not (holds.assumed() if isinstance(holds, Condition) else np.all(holds)):
-            raise RecordingError(f"{function.name}: an argument is not positive")
+    if not all(all_hold(x > 0.0) for x in positive(*args)):
+        raise RecordingError(f"{function.name}: an argument is not positive")
     found = transform(z, *args)
     if np.shape(found) != np.shape(z):
         raise RecordingError(f"{function.name} is called with another shape")

@@ -172,11 +172,10 @@ def _choose(
         raise misfit(name, "the choice", np.shape(index), "be one number or truth value")
     if not isinstance(index, ArrayMethods) or current_tape().watch is None:
         return functions[_number(value_now(index), len(functions))](*operands)
-    for with_data in (True, False):  # a function may look at data, but not at leaves
-        inners = [Inner(name, f, operands, with_data=with_data) for f in functions]
-        with suppress(*([RecordingError, TypeError] if with_data else [])):
-            return _recorded(name, index, inners)
-    raise AssertionError
+    with suppress(RecordingError, TypeError):
+        return _recorded(name, index, [Inner(name, f, operands, with_data=True) for f in functions])
+    # A function may look at data, but not at leaves.
+    return _recorded(name, index, [Inner(name, f, operands) for f in functions])
 
 
 def _recorded(name: str, index: Operand, inners: Sequence[Inner]) -> Result:

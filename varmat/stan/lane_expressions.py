@@ -16,6 +16,7 @@ import numpy as np
 import varmat as vm
 from varmat.core.array_methods import ArrayMethods
 from varmat.densities.univariate import Univariate
+from varmat.programs.record.conditions import all_hold
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
 from varmat.stan.running import dropping
@@ -339,10 +340,7 @@ def selected(mask: StanValue, yes: StanValue, no: StanValue) -> StanValue:
 
     Refused if one that is not chosen is not finite: its derivative may be zero times infinity."""
     mask = mask[:, None] if np.ndim(yes) > 1 or np.ndim(no) > 1 else mask
-    for are_finite in map(np.isfinite, (yes, no)):
-        is_plain = isinstance(are_finite, (np.ndarray, np.bool_))
-        if np.all(are_finite) if is_plain else are_finite.assumed():
-            continue
+    if not all(all_hold(np.isfinite(x)) for x in (yes, no)):
         raise vm.TapeError(
             "recorded: a value that a branch on parameters does not choose is not finite"
         )

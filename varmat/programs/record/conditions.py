@@ -286,6 +286,13 @@ def _is_word(x: Operand) -> bool:
     return x is None or isinstance(x, (str, bytes))
 
 
+def all_hold(condition: Operand) -> bool:
+    """Return whether all of a condition holds; then the runs of a recording end where it does
+    not.
+    """
+    return condition.assumed() if isinstance(condition, Condition) else bool(np.all(condition))
+
+
 def compared(ufunc: np.ufunc, operands: Sequence[Operand]) -> Operand:
     """The outcome of a comparison of variables; with None and with text it is the same for all
     values.

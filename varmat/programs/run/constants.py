@@ -142,7 +142,11 @@ class Signature:
             out += (base.shape, base.dtype.str, base.strides)
             if base.data is None:
                 pass
-            elif self._with_data or not base.size or (not base.shape and is_short(base.data)):
+            elif (
+                self._with_data
+                or not base.size
+                or (not base.shape and has_few_digits(float(base.data)))
+            ):
                 out.append(base.data.tobytes())
             else:
                 out.append("constant")
@@ -153,20 +157,17 @@ class Signature:
             out += (x.shape, x.offset, x.strides)
 
 
-def of_few_digits(x: np.ndarray) -> np.ndarray:
-    """Replace the elements with many binary digits by nan, because they are probably data; others
-    are rather constants of formulas, such as 0.5.
+def has_few_digits(x: float) -> bool:
+    """Return whether a number has few binary digits. Such a number is probably a constant of a
+    formula, such as 0.5; others are rather data.
     """
-    x = np.asarray(x, float)
-    scaled = 1024.0 * np.where(abs(x) < 2.0**20, x, 0.5 / 1024.0)
-    is_short = (scaled == np.trunc(scaled)) | np.isinf(x)
-    return np.where(is_short, x, np.nan)
+    return math.isinf(x) or (abs(x) < 2.0**20 and (1024.0 * x).is_integer())
 
 
-def is_short(x: np.ndarray) -> bool:
-    """Return whether `of_few_digits` keeps a number; in a tenth of its time."""
-    number = float(x.item())
-    return math.isinf(number) or (abs(number) < 2.0**20 and (1024.0 * number).is_integer())
+def of_few_digits(x: np.ndarray) -> np.ndarray:
+    """Replace the elements of a short array that are not short by nan."""
+    kept = [number if has_few_digits(number) else math.nan for number in map(float, x.flat)]
+    return np.reshape(kept, x.shape)
 
 
 def is_plain_function(x: object) -> bool:

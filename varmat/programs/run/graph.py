@@ -34,7 +34,7 @@ from varmat.programs.ir.program import (
     contiguous_strides,
 )
 from varmat.programs.run import nests
-from varmat.programs.run.constants import is_short, of_few_digits
+from varmat.programs.run.constants import of_few_digits
 from varmat.programs.run.functions import PARTS, SUPPORTED
 from varmat.programs.run.loops import NoLoopError
 from varmat.programs.run.nodes import (
@@ -268,9 +268,6 @@ class Graph:
         """Return the nodes of the elements; those with few digits are literals in the code."""
         if x.dtype == BOOL:
             return each_place(self.number, [self.constants.seen(x)])
-        if x.size == 1 and is_short(x):
-            self.constants.seen(x)
-            return each_place(self.number, [x])
         known = self.constants.seen(x, of_few_digits)
         made = each_place(self.number, [known])
         places = np.flatnonzero(np.isnan(known))
