@@ -156,7 +156,40 @@ def handed_on_by_loops(w: Writer) -> None:
     w.write(s.Store(w.out, (1,), m))
 
 
-SOURCES = [recurrence, ragged, branches, until, overwritten, handed_on_by_loops]
+def series(w: Writer) -> None:
+    """Each element depends on the one before, and is assigned once."""
+    with w.loop(1, 3) as i:
+        before = w.load(w.out, s.Affine(((i, 1),), -1))
+        w.write(s.Store(w.out, (i,), w.apply(FRACTION, w.apply(EXP, before), w.load(w.x, i))))
+        w.write(s.Increment(w.apply(TANH, w.load(w.out, i))))
+
+
+def looks_ahead(w: Writer) -> None:
+    """Elements are read that a later pass overwrites."""
+    with w.loop(0, 2) as i:
+        after = w.load(w.out, s.Affine(((i, 1),), 1))
+        w.write(s.Increment(w.apply(MULTIPLY, after, w.load(w.out, i))))
+        w.write(s.Store(w.out, (i,), w.apply(FRACTION, after, w.load(w.x, i))))
+
+
+def declared_before(w: Writer) -> None:
+    """A number and an array that each pass assigns before it reads them."""
+    z, own = s.Cell("z", False), s.Storage((4,), "own")
+    w.write(s.Compute(z, SAME, (0.5,)), s.Fill(own, w.x))
+    with w.loop(0, 4) as i:
+        w.write(s.Compute(z, EXP, (w.load(w.x, w.load(w.n, i)),)))
+        with w.loop(1, 4) as j:
+            at = s.Affine(((j, 1),), -1)
+            w.write(s.Store(own, (at,), w.apply(MULTIPLY, z, w.load(w.x, at))))
+        with w.loop(0, 2) as j:
+            x = w.load(own, s.Affine(((j, 1),), 1))
+            w.write(s.Increment(w.apply(FRACTION, x, w.load(own, j))))
+
+
+SOURCES = [
+    recurrence, ragged, branches, until, overwritten, handed_on_by_loops, series, looks_ahead,
+    declared_before,
+]  # fmt: skip
 N = np.array([3.0, 0.0, 2.0, 3.0, 1.0])
 POINTS = [np.array([0.4, -0.3, 0.8, 0.6]), np.array([-0.7, 1.1, 0.2, 0.9])]
 

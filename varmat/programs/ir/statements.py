@@ -104,7 +104,10 @@ class Affine:
         return Affine(terms, self.constant + factor * other.constant)
 
     @classmethod
-    def of(cls, x: Number) -> Affine:
+    def of(cls, x: Number | Affine) -> Affine:
+        """An index as a sum."""
+        if isinstance(x, Affine):
+            return x
         return cls(((x, 1),)) if isinstance(x, Cell) else cls((), int(x))
 
 
@@ -151,6 +154,15 @@ class Store(Statement):
     indices: Indices
     value: Number
     log: Stack | None = None
+
+
+@dataclass(slots=True, eq=False)
+class AddAt(Statement):
+    """``array[indices] += value``; several may be added in another order."""
+
+    array: Storage
+    indices: Indices
+    value: Number
 
 
 @dataclass(slots=True, eq=False)
@@ -262,10 +274,15 @@ class Undo(Statement):
     mark: Cell | None = None
 
 
+def size_of(x: Storage) -> int:
+    """The number of elements of an array."""
+    return math.prod(x.shape)
+
+
 # The fields of statements that are lists of statements.
 _BODIES = ("condition", "body", "yes", "no")
 # How methods for statements are called.
-_NAMES = {"For": "loop", "While": "while_loop", "If": "branch"}
+_NAMES = {"AddAt": "add_at", "For": "loop", "While": "while_loop", "If": "branch"}
 
 
 def name_of(statement: Statement) -> str:
@@ -325,7 +342,7 @@ def assigned(statements: Iterable[Statement]) -> set[Variable]:
     for each in walk(statements):
         if isinstance(each, (Compute, Load, Add)):
             found.add(each.out)
-        elif isinstance(each, (Store, Fill)):
+        elif isinstance(each, (Store, AddAt, Fill)):
             found.add(each.array)
         elif isinstance(each, Declare):
             found.add(each.variable)
@@ -349,7 +366,7 @@ def reads(statements: Iterable[Statement]) -> set[Variable]:
             found.update(each.arguments)
         elif isinstance(each, Load):
             found.update((each.array, *_parts(each.indices)))
-        elif isinstance(each, Store):
+        elif isinstance(each, (Store, AddAt)):
             found.update((*_parts(each.indices), each.value))
         elif isinstance(each, (Add, Fill)):
             found.add(each.value)

@@ -211,6 +211,9 @@ class Run:
             self.stack(x.log).extend((float(place), float(array[at])))
         array[at] = self.number(x.value)
 
+    def add_at(self, x: s.AddAt) -> None:
+        self.array(x.array)[self.index(x.indices)] += self.number(x.value)
+
     def fill(self, x: s.Fill) -> None:
         value = x.value
         self.array(x.array)[...] = self.array(value) if isinstance(value, s.Storage) else value

@@ -20,6 +20,8 @@ from varmat.programs.build.procedures import procedure
 from varmat.programs.build.scalar_functions import ADD, FMA, MULTIPLY, SAME
 from varmat.programs.ir import statements as s
 from varmat.programs.ir.statements import Cell, Compute, Statement, Storage, Variable
+from varmat.programs.passes.liveness import assigned_once, is_sum, needed_variables, without
+from varmat.programs.passes.privatise import privatised
 
 if TYPE_CHECKING:
     from varmat.programs.kernels.procedure import Procedure
@@ -48,6 +50,9 @@ class Source:
     data: list[Storage]
     outputs: list[Storage]
     body: list[Statement]
+
+    def __post_init__(self) -> None:
+        self.body = privatised(self.body, self.outputs)
 
     def depends(self, x: Storage) -> bool:
         """Whether an output depends on leaves, also by which statements run."""
@@ -164,13 +169,18 @@ class Reverse:
         self.active = source.active(source.leaves)
         self.seed = Cell("seed")
         self._adjoints: dict[Variable, Variable] = {}
-        # Arrays that are read and overwritten, with what the assignments have kept.
+        # Arrays whose elements are assigned once, or read only where they do not change any more;
+        # and others that are read and overwritten, with what the assignments have kept.
+        self._once, lasting = assigned_once(source.body)
+        self._lasting = self._once | lasting
         read = s.reads(source.body)
         self._logs = {
             each.array: s.Stack()
             for each in s.walk(source.body)
-            if isinstance(each, s.Store) and each.array in read and not each.array.is_temporary
+            if isinstance(each, s.Store) and each.array in read - self._lasting
         }
+        # Arrays that hold what statements that run again would assign to them.
+        self._complete: set[Variable] = set()
         # The adjoints of what is not made by a pass of the innermost loop.
         self._outer: set[Variable] = set()
         # Whether statements run again, and where what is expensive has been kept for that.
@@ -273,16 +283,8 @@ class Reverse:
             bar, taken = self._taken(x.out)
             backward = [*taken, *backward]
             if x.array in self.active:
-                backward += self._add_to_element(x.array, x.indices, bar)
+                backward.append(s.AddAt(self.adjoint(x.array), x.indices, bar))
         return [*forward, x], backward
-
-    def _add_to_element(self, array: Storage, indices: s.Indices, bar: s.Number) -> list[Statement]:
-        adjoint, before, after = self.adjoint(array), Cell(), Cell()
-        return [
-            s.Load(before, adjoint, indices),
-            Compute(after, ADD, (before, bar)),
-            s.Store(adjoint, indices, after),
-        ]
 
     def _store(self, x: s.Store, later: object, counted: object) -> Pair:
         log, backward = self._logs.get(x.array), list[Statement]()
@@ -290,11 +292,12 @@ class Reverse:
             adjoint, bar = self.adjoint(x.array), Cell()
             if x.value in self.active:
                 backward.append(s.Load(bar, adjoint, x.indices))
-            backward.append(s.Store(adjoint, x.indices, 0.0))
+            if x.array not in self._once:
+                backward.append(s.Store(adjoint, x.indices, 0.0))
             backward += self._contribute(x.value, bar)
         if log is not None:
             backward.append(s.Undo(x.array, log))
-        return [replace(x, log=log)], backward
+        return [] if x.array in self._complete else [replace(x, log=log)], backward
 
     def _fill(self, x: s.Fill, later: object, counted: object) -> Pair:
         if x.array not in self.active:
@@ -308,7 +311,7 @@ class Reverse:
                     x.array.shape,
                     lambda *i: [
                         s.Load(bar, self.adjoint(x.array), i),
-                        *self._add_to_element(value, i, bar),
+                        s.AddAt(self.adjoint(value), i, bar),
                     ],
                 ),
                 *backward,
@@ -316,11 +319,7 @@ class Reverse:
         return [x], backward
 
     def _declare(self, x: s.Declare, later: object, counted: object) -> Pair:
-        if x.variable not in self.active or x.variable.is_temporary:
-            return [x], []
-        if isinstance(x.variable, Cell):
-            return [x], [Compute(self.adjoint(x.variable), SAME, (0.0,))]
-        return [x], [s.Fill(self.adjoint(x.variable), 0.0)]
+        return [x], []
 
     def _increment(self, x: s.Increment, later: object, counted: bool) -> Pair:
         return [x] if counted else [], [*self._contribute(x.term, self.seed)]
@@ -343,13 +342,16 @@ class Reverse:
         read = s.reads(x.body) & self.active - own
         if len(cells) == len(handed_on) and not handed_on & self.active and not read & later:
             return self._at_once(x, cells, counted)
-        lower, upper = Cell(is_integer=True), Cell(is_integer=True)
-        sums = [v for v in cells if v not in self._sums and _is_sum(x.body, v)]
-        keep, restore = _copies(sums)
-        bounds = [Compute(lower, SAME, (x.lower,)), Compute(upper, SAME, (x.upper,))]
+        lower, upper = (
+            Cell(is_integer=True) if isinstance(v, Cell) else v for v in (x.lower, x.upper)
+        )
+        sums = [v for v in cells if v not in self._sums and is_sum(x.body, v)]
+        pairs = ((lower, x.lower), (upper, x.upper))
+        bounds = [Compute(y, SAME, (v,)) for y, v in pairs if isinstance(y, Cell)]
         self._sums.update(sums)
-        kept, backward = self._passes(x.body, own | self._sums, counted)
+        kept, backward, lost = self._passes(x.body, own | self._sums, counted)
         self._sums.difference_update(sums)
+        keep, restore = _copies([*sums, *lost])
         loop = replace(x, lower=lower, upper=upper)
         again = replace(loop, body=backward, backwards=True)
         return [*bounds, *keep, replace(loop, body=kept)], [again, *restore]
@@ -359,17 +361,19 @@ class Reverse:
         with self._pass_of(x.body):
             forward, backward = self.block(x.body, set(), counted)
         (keep, restore), (before, after) = _copies(cells), _copies(cells)
-        body = [*forward, *keep, *backward, *restore]
+        body = [*self._zeros(x.body), *forward, *keep, *backward, *restore]
         return [*before, replace(x, body=body)], after
 
     def _while_loop(self, x: s.While, later: object, counted: bool) -> Pair:
         count, turn = Cell("count", False, True), Cell("", is_integer=True)
         own = _own(x.body)
-        kept, backward = self._passes(x.body, own, counted)
+        kept, backward, lost = self._passes(x.body, own, counted)
+        keep, restore = _copies(lost)
         condition = self._silent(x.condition, {}, True, None)
         loop = replace(x, condition=condition, body=[s.Add(count, 1.0), *kept])
         # The condition is no part of what runs backwards, but its variables are put back.
-        return ([Compute(count, SAME, (0.0,)), loop], [s.For(turn, 1.0, count, backward, True)])
+        again = s.For(turn, 1.0, count, backward, True)
+        return [*keep, Compute(count, SAME, (0.0,)), loop], [again, *restore]
 
     @contextmanager
     def _pass_of(self, body: list[Statement]) -> Iterator[None]:
@@ -379,9 +383,11 @@ class Reverse:
         yield
         self._outer = before
 
-    def _passes(self, body: list[Statement], own: set[Variable], counted: bool) -> Pair:
+    def _passes(
+        self, body: list[Statement], own: set[Variable], counted: bool
+    ) -> tuple[list[Statement], list[Statement], list[Cell]]:
         """A pass that keeps what it may overwrite, and one that puts it back, runs again, and then
-        backward.
+        backward; and the cells that it does not put back, because it does not need them.
         """
         handed_on = s.assigned(body) - own
         cells = sorted((v for v in handed_on if isinstance(v, Cell)), key=lambda v: v.name)
@@ -389,25 +395,37 @@ class Reverse:
         tape, cursor = s.Stack(), Cell("cursor", is_integer=True)
         stacks = [*logged.values(), *([tape] if any(map(_is_expensive, s.walk(body))) else [])]
         marks = [Cell(is_integer=True) for _ in stacks]
-        stack, every = s.Stack(), [*cells, *marks]
+        silent = self._silent(body, logged, counted, tape)
+        before = self._again, self._tape, self._complete
+        self._again, self._tape = True, (tape, cursor)
+        self._complete = self._complete | handed_on & self._lasting
+        with self._pass_of(body):
+            forward, backward = self.block(body, set(), False)
+        self._again, self._tape, self._complete = before
+        if tape in stacks:
+            forward = [Compute(cursor, SAME, (marks[-1],)), *forward, s.Release(tape, marks[-1])]
+        again = [*self._zeros(body), *forward, *backward]
+        needed = needed_variables(again, {*self._adjoints.values()})
+        lost = {v for v in cells if v not in needed}
+        stack, every = s.Stack(), [*(v for v in cells if v in needed), *marks]
         kept = [
             *(s.Mark(mark, each) for mark, each in zip(marks, stacks, strict=True)),
             *([s.Push(stack, every)] if every else []),
-            *self._silent(body, logged, counted, tape),
+            *silent,
         ]
-        before = self._again, self._tape
-        self._again, self._tape = True, (tape, cursor)
-        with self._pass_of(body):
-            forward, backward = self.block(body, set(), False)
-        self._again, self._tape = before
-        if tape in stacks:
-            forward = [Compute(cursor, SAME, (marks[-1],)), *forward, s.Release(tape, marks[-1])]
-        return kept, [
+        restored = [
             *([s.Pop(stack, every)] if every else []),
             *(s.Undo(v, log, mark) for (v, log), mark in zip(logged.items(), marks, strict=False)),
-            *forward,
-            *backward,
         ]
+        return kept, [*restored, *without(again, lost)], [v for v in cells if v in lost]
+
+    def _zeros(self, body: Sequence[Statement]) -> Iterator[Statement]:
+        """Statements with which the adjoints of a pass's own variables begin."""
+        own = _own(body)
+        for x in dict.fromkeys(s.variables(_outside_loops(body))):
+            if x in own and x in self._adjoints:
+                bar = self._adjoints[x]
+                yield s.Fill(bar, 0.0) if isinstance(bar, Storage) else Compute(bar, SAME, (0.0,))
 
     def _silent(
         self,
@@ -422,7 +440,8 @@ class Reverse:
             made += self._recalled(line)
             for each in line:
                 if isinstance(each, s.Store):
-                    made.append(replace(each, log=logs.get(each.array)))
+                    log = logs.get(each.array)
+                    made += [] if each.array in self._complete else [replace(each, log=log)]
                 elif isinstance(each, s.Increment):
                     made += [each] if counted else []
                 elif not (self._tape and _is_expensive(each)):
@@ -474,17 +493,13 @@ def _own(body: Sequence[Statement]) -> set[Variable]:
     return cells | s.declared(body)
 
 
-def _is_sum(body: Sequence[Statement], x: Variable) -> bool:
-    """Whether statements only add to a cell."""
-    added = [each for each in s.walk(body) if isinstance(each, s.Add) and each.out is x]
-    mentions = sum((x in s.assigned([each])) + (x in s.reads([each])) for each in _leaves(body))
-    return isinstance(x, Cell) and mentions == len(added) > 0
-
-
-def _leaves(statements: Sequence[Statement]) -> Iterator[Statement]:
-    """Statements without their bodies."""
-    for each in s.walk(statements):
-        yield s.mapped(each, lambda _: [])
+def _outside_loops(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Statements that run once in a pass, without their bodies."""
+    for each in statements:
+        if not isinstance(each, (s.For, s.While)):
+            yield s.mapped(each, lambda _: [])
+            for body in s.bodies(each):
+                yield from _outside_loops(body)
 
 
 def _is_expensive(x: Statement) -> bool:

@@ -55,7 +55,7 @@ class Traced:
     def integer(self, x: s.Number, state: State) -> Array:
         return self.jax.numpy.asarray(self.value(x, state)).astype(int)
 
-    def indices(self, x: s.Load | s.Store, state: State) -> tuple[Array, ...]:
+    def indices(self, x: s.Load | s.Store | s.AddAt, state: State) -> tuple[Array, ...]:
         return tuple(
             sum((n * self.integer(cell, state) for cell, n in i.terms), i.constant)
             if isinstance(i, s.Affine)
@@ -89,6 +89,10 @@ class Traced:
                 place = place * n + i
             new |= self._pushed(x.log, [place, array[at]], state)
         return new
+
+    def add_at(self, x: s.AddAt, state: State) -> State:
+        array, value = state[self.number(x.array)], self.value(x.value, state)
+        return {self.number(x.array): array.at[self.indices(x, state)].add(value)}
 
     def fill(self, x: s.Fill, state: State) -> State:
         value = state[self.number(x.value)] if isinstance(x.value, s.Storage) else x.value

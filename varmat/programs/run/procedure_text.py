@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from varmat.programs.kernels.procedure import Procedure
     from varmat.typing import Function
 
-_KINDS = (Line, s.Load, s.For, s.If)
+_KINDS = (Line, s.Load, s.AddAt, s.For, s.If)
 
 
 def functions_of(kernel: Procedure) -> tuple[Function, Function] | None:
@@ -73,10 +73,10 @@ class _Text:
     def _number(self, x: s.Number) -> str:
         return self.name(x) if isinstance(x, s.Cell) else f"float({float(x)!r})"
 
-    def _element(self, x: s.Load | s.Store) -> str:
+    def _element(self, x: s.Load | s.Store | s.AddAt) -> str:
         terms = ["0"]
         for i, n in zip(x.indices, contiguous_strides(x.array.shape, 1), strict=True):
-            i = i if isinstance(i, s.Affine) else s.Affine.of(i)
+            i = s.Affine.of(i)
             parts = [f"{m} * int({self.name(cell)})" for cell, m in i.terms]
             terms.append(f"{n} * ({' + '.join([str(i.constant), *parts])})")
         return f"{self.name(x.array)}[{' + '.join(terms)}]"
@@ -86,6 +86,9 @@ class _Text:
 
     def _store(self, x: s.Store) -> Iterator[str]:
         yield f"{self._element(x)} = {self._number(x.value)}"
+
+    def _add_at(self, x: s.AddAt) -> Iterator[str]:
+        yield f"{self._element(x)} += {self._number(x.value)}"
 
     def _line(self, x: Line) -> Iterator[str]:
         straight = Straight(x.program, [self.name(cell) for cell in x.inputs])

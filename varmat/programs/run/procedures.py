@@ -113,7 +113,7 @@ class Emitted:
             total = b.add(x if n == 1 else b.mul(x, INT(n)), total)
         return total
 
-    def place(self, x: s.Load | s.Store) -> ir.Value:
+    def place(self, x: s.Load | s.Store | s.AddAt) -> ir.Value:
         """The number of an element."""
         b, at = self.b, None
         for i, n in zip(x.indices, x.array.shape, strict=True):
@@ -174,6 +174,10 @@ class Emitted:
         if x.log is not None:
             self._pushed(x.log, [self.b.sitofp(at, DOUBLE), self.b.load(place, typ=DOUBLE)])
         self.b.store(self.number(x.value), place)
+
+    def add_at(self, x: s.AddAt) -> None:
+        b, place = self.b, self.element(x.array, self.place(x))
+        b.store(b.fadd(b.load(place, typ=DOUBLE), self.number(x.value)), place)
 
     def fill(self, x: s.Fill) -> None:
         size = 8 * _size(x.array)

@@ -1,0 +1,127 @@
+"""What is known of variables of statements: which are assigned once, and which are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from varmat.programs.ir import statements as s
+from varmat.programs.ir.statements import Cell, Compute, Statement, Storage, Variable
+
+
+class _Access(NamedTuple):
+    """An access to an element: how many statements there are before, and the loops around it inside
+    of which the array is declared.
+    """
+
+    number: int
+    loops: list[Statement]
+    statement: s.Load | s.Store | s.Fill
+
+    @property
+    def indices(self) -> Sequence[s.Affine]:
+        """Those of an element."""
+        x = self.statement
+        return () if isinstance(x, s.Fill) else [*map(s.Affine.of, x.indices)]
+
+    def axis(self, loop: Statement) -> int | None:
+        """The axis whose index is that of a loop, or differs from it by a constant."""
+        terms = [i.terms for i in self.indices]
+        own = ((loop.index, 1),) if isinstance(loop, s.For) else None
+        return terms.index(own) if own in terms else None
+
+    def is_before(self, load: _Access) -> bool:
+        """Whether what is read is assigned before, or never; of a store to other elements in every
+        pass.
+        """
+        for loop, other in zip(self.loops, load.loops, strict=False):
+            axis = self.axis(loop)
+            if loop is not other or axis is None:
+                break
+            if not load.indices:
+                return False
+            i, j = self.indices[axis], load.indices[axis]
+            if j.terms != i.terms or j.constant > i.constant:
+                return False
+            if j.constant < i.constant:
+                return True
+        return self.number < load.number
+
+
+def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[Variable]]:
+    """The arrays to which one statement assigns, and that to other elements in every pass: those
+    that have nothing else before, and those of which only elements are read that do not change any
+    more.
+    """
+    found: dict[Storage, list[_Access]] = {}
+    depths: dict[Variable, int] = {}
+    count = 0
+
+    def visit(statements: Sequence[Statement], loops: list[Statement]) -> None:
+        nonlocal count
+        for each in statements:
+            count += 1
+            if isinstance(each, s.Declare):
+                depths[each.variable] = len(loops)
+            elif isinstance(each, (s.Load, s.Store)):
+                around = loops[depths.get(each.array, 0) :]
+                found.setdefault(each.array, []).append(_Access(count, around, each))
+            elif isinstance(each, s.Fill) and isinstance(each.value, Storage):
+                around = loops[depths.get(each.value, 0) :]
+                found.setdefault(each.value, []).append(_Access(count, around, each))
+            is_loop = isinstance(each, (s.For, s.While))
+            for body in s.bodies(each):
+                visit(body, [*loops, each] if is_loop else loops)
+
+    visit(statements, [])
+    filled = {each.array for each in s.walk(statements) if isinstance(each, s.Fill)}
+    # What is filled before all loops has elements that passes may read before they assign to them.
+    again = filled - {each.array for each in statements if isinstance(each, s.Fill)}
+    once: set[Variable] = {x for x in found if x.is_temporary}
+    lasting = set[Variable]()
+    for x, accesses in found.items():
+        stores = [each for each in accesses if isinstance(each.statement, s.Store)]
+        if len(stores) == 1 and all(stores[0].axis(loop) is not None for loop in stores[0].loops):
+            loads = [each for each in accesses if each is not stores[0]]
+            if x not in filled:
+                once.add(x)
+            if x not in again and all(map(stores[0].is_before, loads)):
+                lasting.add(x)
+    return once, lasting
+
+
+def needed_variables(statements: Sequence[Statement], others: set[Variable]) -> set[Variable]:
+    """The variables on which others, arrays, and what runs depend."""
+    every, found, before = [*leaves(statements)], {*others}, 0
+    while before != len(found):
+        before = len(found)
+        for each in every:
+            if isinstance(each, (Compute, s.Load, s.Add)):
+                found |= s.reads([each]) if each.out in found else set()
+            elif isinstance(each, (s.Store, s.AddAt, s.Fill, s.For, s.While, s.If)):
+                found |= s.reads([each])
+            elif not isinstance(each, s.Declare):
+                found.update(x for x in s.variables([each]) if not isinstance(x, s.Stack))
+    return found
+
+
+def without(statements: Sequence[Statement], cells: set[Cell]) -> list[Statement]:
+    """Statements without those that compute some cells."""
+    return [
+        s.mapped(each, lambda body: without(body, cells))
+        for each in statements
+        if not (isinstance(each, (Compute, s.Load, s.Add)) and each.out in cells)
+    ]
+
+
+def leaves(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """Statements without their bodies."""
+    for each in s.walk(statements):
+        yield s.mapped(each, lambda _: [])
+
+
+def is_sum(body: Sequence[Statement], x: Variable) -> bool:
+    """Whether statements only add to a cell."""
+    added = [each for each in s.walk(body) if isinstance(each, s.Add) and each.out is x]
+    mentions = sum((x in s.assigned([each])) + (x in s.reads([each])) for each in leaves(body))
+    return isinstance(x, Cell) and mentions == len(added) > 0

@@ -1,0 +1,100 @@
+"""Variables that each pass of a loop assigns before it reads them, as variables of the pass.
+
+Nothing is handed on by them then, so that passes may be independent. Users often declare such
+variables in front of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from varmat.programs.ir import statements as s
+from varmat.programs.ir.statements import Cell, Statement, Storage, Variable
+
+
+def privatised(statements: Sequence[Statement], kept: Collection[Variable]) -> list[Statement]:
+    """Statements that declare variables where each pass begins, unless these are kept for what
+    comes after.
+    """
+    body = [*statements]
+    assigned = {x for x in s.assigned(body) if not x.is_temporary} - {*kept}
+    for x in sorted(assigned - s.declared(body), key=lambda x: x.name):
+        found = _declared(body, x)
+        if found is not None:
+            body = found
+            stores = [
+                each for each in s.walk(body) if isinstance(each, s.Store) and each.array is x
+            ]
+            x.is_temporary = len(stores) == 1
+    return body
+
+
+def _declared(statements: Sequence[Statement], x: Variable) -> list[Statement] | None:
+    """Statements with a variable declared in the innermost loop in which all of it happens, if that
+    is possible.
+    """
+    reading = [each for each in statements if x in s.reads([each])]
+    if len(reading) != 1:
+        return None
+    (inside,) = reading
+    if not isinstance(inside, s.For):
+        return None
+    made = _declared(inside.body, x)
+    if made is None and _is_assigned_first(inside.body, x):
+        made = [s.Declare(x), *inside.body]
+    if made is None:
+        return None
+    found: list[Statement] = []
+    for each in statements:
+        if each is inside:
+            found.append(replace(inside, body=made))
+        elif x not in s.assigned([each]):
+            found.append(each)
+        elif not isinstance(each, (s.Compute, s.Load, s.Fill)):
+            return None
+    return found
+
+
+def _is_assigned_first(statements: Sequence[Statement], x: Variable) -> bool:
+    """Whether all of a variable is assigned before it is read."""
+    for each in statements:
+        if isinstance(each, (s.Compute, s.Load)) and each.out is x:
+            return x not in s.reads([each])
+        if isinstance(each, s.Fill) and each.array is x:
+            return each.value is not x
+        if x in s.reads([each]):
+            return isinstance(each, s.If) and all(
+                _is_assigned_first(body, x) for body in s.bodies(each)
+            )
+        if isinstance(x, Storage) and _assigns_all(each, x):
+            return True
+        if isinstance(each, s.If) and all(_is_assigned_first(b, x) for b in s.bodies(each)):
+            return True
+    return False
+
+
+def _assigns_all(statement: Statement, x: Storage) -> bool:
+    """Whether a statement, or one in loops, assigns every element of an array."""
+    ranges: dict[Cell, tuple[float, float]] = {}
+    while isinstance(statement, s.For):
+        if isinstance(statement.lower, Cell) or isinstance(statement.upper, Cell):
+            return False
+        ranges[statement.index] = statement.lower, statement.upper
+        inner = [each for each in statement.body if x in s.assigned([each])]
+        if len(inner) != 1:
+            return False
+        (statement,) = inner
+    if not isinstance(statement, s.Store):
+        return False
+    for i, n in zip(statement.indices, x.shape, strict=True):
+        i = s.Affine.of(i)
+        if not i.terms and n == 1:
+            continue
+        (cell, factor), *others = i.terms or ((None, 0),)
+        if others or factor != 1 or cell not in ranges:
+            return False
+        lower, upper = ranges.pop(cell)
+        if lower + i.constant > 0 or upper + i.constant < n - 1:
+            return False
+    return True
