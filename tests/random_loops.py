@@ -634,7 +634,12 @@ def main() -> None:
     parser.add_argument("--hessians", action="store_true", help="differences of gradients, too")
     parser.add_argument("--stanli", action="store_true", help="the gradients of stanli, too")
     parser.add_argument("--lowered", action="store_true", help="no loop is traced, or a scan")
+    parser.add_argument("--lanes", type=int, help="of the vectors in which passes run")
     options, found = parser.parse_args(), Counter[str]()
+    if options.lanes:
+        from varmat.programs.run import functions
+
+        functions.LANES = options.lanes
     if options.lowered:
         evaluate.FEW, loops.TRACED = 0, -1
         Lanes.of_loop = Recurrence.of_loop = refused  # type: ignore[assignment]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from argparse import Namespace
 from collections import Counter
 
 import pytest
+import random_loops
 from random_loops import errors, refused
 
 from varmat.programs.run import has_native
@@ -24,3 +28,13 @@ def test_procedures_of_random_loops(seed: int, monkeypatch: pytest.MonkeyPatch) 
     found = Counter[str]()
     assert not [*errors(seed, Namespace(hessians=False, stanli=False), found)]
     assert found["points"]
+
+
+@pytest.mark.skipif(not has_native(), reason="procedures are native")
+def test_loops_in_vectors_of_two_lanes() -> None:
+    """So that loops of few passes are vectors, too; the number of lanes is known at import."""
+    options = "--lanes 2 --lowered --count 5 --seed 9036"
+    command = [sys.executable, random_loops.__file__, *options.split()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    assert "seed" not in done.stdout
+    assert int(re.search(r"(\d+) points$", done.stdout, re.M)[1]) >= 9  # type: ignore[index]

@@ -62,6 +62,8 @@ class Code:
         self.entry.position_before(self._enter)
         self.b = ir.IRBuilder(begin)
         self.one, self.many = Functions(module, 1), Functions(module, WIDTH)
+        # The functions of the numbers of a graph.
+        self.lane = self.one
         self.ended = self._exit(1)
         self.failed = self._exit(2)
         self.held: list[object] = []
@@ -201,17 +203,18 @@ class Code:
             self.b.branch(following)
             self.b.position_at_end(following)
         if node.op == "constant":
-            return self.one.constant(node.data)
+            return self.lane.constant(node.data)
         if node.op == "given":
             return node.data
         if node.op == "load":
             memory, at, _ = node.data
-            return self.read(memory, at, node.truth)
+            x = self.read(memory, at, node.truth)
+            return x if self.lane is self.one else self.splat(x)
         if node.op == "gather":
             memory, at, _, size, index, index_at = node.data
             here = self.b.mul(self.b.load(self.address(index, index_at), typ=INT), INT(size))
             return self.read(memory, self.b.add(here, INT(at)), node.truth)
-        return self.one.apply(self.b, node.op, *(self.memo[id(a)] for a in node.args))
+        return self.lane.apply(self.b, node.op, *(self.memo[id(a)] for a in node.args))
 
     def read(self, memory: Memory, at: ir.Value | int, truth: bool = False) -> ir.Value:
         x = self.b.load(self.address(memory, at), typ=BYTE if truth else DOUBLE)

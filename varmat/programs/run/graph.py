@@ -46,6 +46,7 @@ from varmat.programs.run.nodes import (
     NodeFunction,
     Nodes,
     NotFusedError,
+    Required,
     RowSum,
     Store,
     as_objects,
@@ -529,7 +530,7 @@ class Graph:
         """End the run unless a truth value holds."""
         holds = self.total("logical_and", holds) if holds.loops else self.truth(holds)
         self.impure(holds.stage)
-        self.act(holds.stage, lambda code: code.guard(holds))
+        self.act(holds.stage, Required(holds))
 
     # --- calls ---
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from varmat.programs.ir.program import Shape, Value, element_places
+
+if TYPE_CHECKING:
+    from varmat.programs.run.code import Code
 
 NodeFunction = Callable[..., "Node"]
 
@@ -95,6 +99,16 @@ class Node:
         # In the order in which nodes are made: operands come first.
         self.number = number
         self.truth = op in TRUTHS
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """The action that ends a run unless a truth value holds."""
+
+    holds: Node
+
+    def __call__(self, code: Code) -> None:
+        code.guard(self.holds)
 
 
 class Nodes(NamedTuple):

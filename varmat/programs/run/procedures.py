@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -12,16 +12,19 @@ from varmat.programs.ir import statements as s
 from varmat.programs.ir.program import Value
 from varmat.programs.kernels.procedure import Line
 from varmat.programs.run.code import Code
-from varmat.programs.run.compiler import BIT, DOUBLE, INT, counted
+from varmat.programs.run.compiler import DOUBLE, INT, counted
+from varmat.programs.run.functions import LANES as WIDTH
 from varmat.programs.run.graph import Graph
+from varmat.programs.run.instructions import Instructions
 from varmat.programs.run.nodes import Memory
 from varmat.programs.run.repeat import in_registers
+from varmat.programs.run.wide_loops import Wide, wide_loops
 
 if TYPE_CHECKING:
     from varmat.programs.kernels.procedure import Procedure
 
 
-class Emitted:
+class Emitted(Instructions):
     """A procedure in the graph around it.
 
     Parameters
@@ -35,6 +38,11 @@ class Emitted:
         self, graph: Graph, kernel: Procedure, operands: Sequence[Value], results: Sequence[Value]
     ) -> None:
         self.kernel, self.constants = kernel, graph.constants
+        self.wide = wide_loops(kernel, graph.constants)
+        # The sizes of arrays and stacks that have an element for each lane.
+        self.apart: dict[s.Storage | s.Stack, int] = {}
+        for wide in self.wide.values():
+            self.apart.update(wide.sizes())
         self.memory: dict[s.Storage | s.Stack, tuple[Memory, int]] = {}
         for buffer, v in zip(kernel.inputs, operands, strict=True):
             self.memory[buffer] = graph.place(graph.spread(v, v.shape))
@@ -48,15 +56,17 @@ class Emitted:
         for x in s.variables(kernel.body):
             if x in self.memory or isinstance(x, s.Cell):
                 continue
-            if isinstance(x, s.Stack):
+            if x in self.apart:
+                self.memory[x] = graph.scratch(WIDTH * max(self.apart[x], 1)), 0
+            elif isinstance(x, s.Stack):
                 self.memory[x] = graph.scratch(max(x.capacity, 1)), 0
             else:
-                self.memory[x] = graph.scratch(max(_size(x), 1)), 0
+                self.memory[x] = graph.scratch(max(s.size_of(x), 1)), 0
                 self.zeros.append(x)
         graph.act(stage, self.emit)
 
     def emit(self, code: Code) -> None:
-        self.code, self.b = code, code.b
+        self.code, self.b, self.kind = code, code.b, DOUBLE
         code.module.has_statements = True
         self.slots: dict[Any, ir.Value] = {}
         outer = code.memo
@@ -92,6 +102,12 @@ class Emitted:
             return self.b.load(self.slot(x), typ=INT)
         return self.b.fptosi(self.number(x), INT)
 
+    def common_integer(self, x: s.Number) -> ir.Value:
+        return self.integer(x)
+
+    def common_slot(self, x: s.Cell | s.Stack) -> ir.Value:
+        return self.slot(x)
+
     def holds(self, x: s.Number) -> ir.Value:
         if isinstance(x, s.Cell) and x.is_integer:
             return self.b.icmp_signed("!=", self.integer(x), INT(0))
@@ -124,25 +140,13 @@ class Emitted:
     def element(self, x: s.Storage | s.Stack, at: ir.Value) -> ir.Value:
         return self.b.gep(self.addresses[x], [at], source_etype=DOUBLE)
 
-    def _pushed(self, stack: s.Stack, values: Sequence[ir.Value]) -> None:
-        b, top = self.b, self.b.load(self.slot(stack), typ=INT)
-        after = b.add(top, INT(len(values)))
-        self.code.unless(b.icmp_signed("<=", after, INT(stack.capacity)), self.code.ended)
-        for i, x in enumerate(values):
-            b.store(x, self.element(stack, b.add(top, INT(i))))
-        b.store(after, self.slot(stack))
+    def entry(self, stack: s.Stack, at: ir.Value) -> ir.Value:
+        return self.element(stack, at)
 
-    def _popped(self, stack: s.Stack, count: int) -> list[ir.Value]:
-        b = self.b
-        top = b.sub(b.load(self.slot(stack), typ=INT), INT(count))
-        b.store(top, self.slot(stack))
-        return [b.load(self.element(stack, b.add(top, INT(i))), typ=DOUBLE) for i in range(count)]
+    def capacity(self, stack: s.Stack) -> int:
+        return stack.capacity
 
     # --- statements ---
-
-    def block(self, statements: Sequence[s.Statement]) -> None:
-        for each in statements:
-            getattr(self, s.name_of(each))(each)
 
     def line(self, x: Line) -> None:
         code = self.code
@@ -172,7 +176,7 @@ class Emitted:
         at = self.place(x)
         place = self.element(x.array, at)
         if x.log is not None:
-            self._pushed(x.log, [self.b.sitofp(at, DOUBLE), self.b.load(place, typ=DOUBLE)])
+            self.pushed(x.log, [self.b.sitofp(at, DOUBLE), self.b.load(place, typ=DOUBLE)])
         self.b.store(self.number(x.value), place)
 
     def add_at(self, x: s.AddAt) -> None:
@@ -180,7 +184,7 @@ class Emitted:
         b.store(b.fadd(b.load(place, typ=DOUBLE), self.number(x.value)), place)
 
     def fill(self, x: s.Fill) -> None:
-        size = 8 * _size(x.array)
+        size = 8 * s.size_of(x.array)
         if isinstance(x.value, s.Storage):
             self.code.copy(self.addresses[x.array], self.addresses[x.value], size)
         elif x.value == 0.0:
@@ -192,7 +196,7 @@ class Emitted:
                 self.b.store(value, self.element(x.array, i))
                 return ()
 
-            self.code.over(_size(x.array), [], element)
+            self.code.over(s.size_of(x.array), [], element)
 
     def declare(self, x: s.Declare) -> None:
         if isinstance(x.variable, s.Cell):
@@ -200,19 +204,10 @@ class Emitted:
         elif not x.variable.is_temporary:
             self.fill(s.Fill(x.variable, math.nan))
 
-    def _while(self, begin: Callable[[], ir.Value], body: Callable[[], None]) -> None:
-        """As long as a truth value holds."""
-        b = self.b
-        head, inside, after = (b.append_basic_block() for _ in range(3))
-        b.branch(head)
-        b.position_at_end(head)
-        b.cbranch(begin(), inside, after)
-        b.position_at_end(inside)
-        body()
-        b.branch(head)
-        b.position_at_end(after)
-
     def loop(self, x: s.For) -> None:
+        if x in self.wide:
+            Wide(self, x, self.wide[x]).emit()
+            return
         b, lower, upper = self.b, self.integer(x.lower), self.integer(x.upper)
 
         def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
@@ -228,53 +223,12 @@ class Emitted:
             self.block(x.condition)
             return self.holds(x.holds)
 
-        self._while(begin, lambda: self.block(x.body))
+        self.while_true(begin, lambda: self.block(x.body))
 
     def branch(self, x: s.If) -> None:
-        b = self.b
-        yes, no, after = (b.append_basic_block() for _ in range(3))
-        b.cbranch(self.holds(x.holds), yes, no)
-        for block, body in ((yes, x.yes), (no, x.no)):
-            b.position_at_end(block)
-            self.block(body)
-            b.branch(after)
-        b.position_at_end(after)
+        holds = self.holds(x.holds)
+        self.either(holds, x.yes, x.no)
 
-    def end(self, x: s.End) -> None:
-        self.code.unless(BIT(0), self.code.ended)
-
-    def push(self, x: s.Push) -> None:
-        self._pushed(x.stack, [self.number(cell) for cell in x.cells])
-
-    def pop(self, x: s.Pop) -> None:
-        for cell, value in zip(x.cells, self._popped(x.stack, len(x.cells)), strict=True):
-            self.set(cell, value)
-
-    def recall(self, x: s.Recall) -> None:
-        b, at = self.b, self.integer(x.cursor)
-        for i, cell in enumerate(x.cells):
-            self.set(cell, b.load(self.element(x.stack, b.add(at, INT(i))), typ=DOUBLE))
-        b.store(b.add(at, INT(len(x.cells))), self.slot(x.cursor))
-
-    def release(self, x: s.Release) -> None:
-        self.b.store(self.integer(x.mark), self.slot(x.stack))
-
-    def mark(self, x: s.Mark) -> None:
-        self.b.store(self.b.load(self.slot(x.stack), typ=INT), self.slot(x.out))
-
-    def undo(self, x: s.Undo) -> None:
-        def take_back() -> None:
-            at, value = self._popped(x.log, 2)
-            self.b.store(value, self.element(x.array, self.b.fptosi(at, INT)))
-
-        if x.mark is None:
-            take_back()
-            return
-        mark = self.integer(x.mark)
-        self._while(
-            lambda: self.b.icmp_signed(">", self.b.load(self.slot(x.log), typ=INT), mark), take_back
-        )
-
-
-def _size(x: s.Storage) -> int:
-    return math.prod(x.shape)
+    def take_back(self, x: s.Undo) -> None:
+        at, value = self.popped(x.log, 2)
+        self.b.store(value, self.element(x.array, self.b.fptosi(at, INT)))

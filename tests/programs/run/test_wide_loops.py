@@ -1,0 +1,114 @@
+"""Loops over statements whose passes run in the lanes of vectors."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from programs.test_procedures import BELOW, FRACTION, SOURCES, Writer, program, run
+from varmat.programs.ir import statements as s
+from varmat.programs.passes.reverse import Source
+from varmat.programs.run import has_native, runner_for
+from varmat.programs.run.independence import independent_loops
+
+pytestmark = pytest.mark.skipif(not has_native(), reason="vectors are native")
+
+
+def in_passes(write: Callable[[Writer], None], trips: int, is_shared: bool) -> Source:
+    """Statements that every pass of a loop runs on rows of arrays, or on copies of them."""
+    w = Writer()
+    whole = {row: s.Storage((trips, *row.shape), row.name) for row in (w.x, w.n, w.out)}
+    x, n, out = whole.values()
+    start, i = s.Storage(out.shape, "start"), s.Cell("row", is_integer=True)
+
+    def on_rows(statements: list[s.Statement]) -> list[s.Statement]:
+        return [
+            replace(each, array=whole[each.array], indices=(i, *each.indices))
+            if isinstance(each, (s.Load, s.Store)) and each.array in whole
+            else s.mapped(each, on_rows)
+            for each in statements
+        ]
+
+    if is_shared:
+        write(w)
+        body = on_rows(w.block)
+    else:
+        for row, array in ((w.x, x), (w.n, n), (w.out, out)):
+            w.write(s.Declare(row))
+            with w.loop(0, row.shape[0] - 1) as j:
+                w.write(s.Store(row, (j,), w.load(array, i, j)))
+        write(w)
+        with w.loop(0, 3) as j:
+            w.write(s.Store(out, (i, j), w.load(w.out, j)))
+        body = w.block
+    passes = s.For(i, 0.0, trips - 1.0, body, most=trips)
+    return Source([x, start], [n], [out], [s.Fill(out, start), passes])
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["copies", "rows"])
+@pytest.mark.parametrize("trips", [3, 8, 19])
+@pytest.mark.parametrize("write", SOURCES, ids=operator.attrgetter("__name__"))
+def test_independent_passes_are_vectors(write: Any, trips: int, is_shared: bool) -> None:
+    rng = np.random.default_rng(trips)
+    whole = in_passes(write, trips, is_shared)
+    leaves = rng.uniform([-1.0, -1.0, -1.0, 0.4], 1.2, (2, trips, 4))
+    given = [*leaves, rng.integers(0, 4, (trips, 5))]
+    directions, seeds = rng.normal(size=(2, trips, 4)), [1.3, rng.normal(size=(trips, 4))]
+    kernels = [
+        (whole.forward(), given),
+        (whole.backward(), [*given, *seeds]),
+        (whole.along(0).backward(), [*leaves, directions[0], given[-1], *seeds]),
+    ]
+    for kernel, operands in kernels:
+        loops = independent_loops(kernel, 3, lambda *_: True)
+        assert [*loops] == [each for each in kernel.body if isinstance(each, s.For)]
+        expected = run(kernel, "interpreter", *operands)
+        for a, b in zip(run(kernel, "native", *operands), expected, strict=True):
+            assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("ends", [0, 5, 8, 10])
+def test_vectors_end_where_a_pass_does(ends: int) -> None:
+    """Also in the last vector, which has passes of the one before."""
+    x, n, i, at = (
+        s.Storage((11,), "x"),
+        s.Storage((11,), "n"),
+        s.Cell("i", is_integer=True),
+        s.Cell(),
+    )
+    loaded, fails = s.Cell(), s.Cell()
+    body = [
+        s.Load(at, n, (i,)),
+        s.Load(loaded, x, (at,)),
+        s.Compute(fails, BELOW, (loaded, 0.0)),
+        s.If(fails, [s.End()]),
+        s.Increment(loaded),
+    ]
+    kernel = Source([x], [n], [], [s.For(i, 0.0, 10.0, body, most=11)]).with_gradient()
+    assert independent_loops(kernel, 8, lambda *_: True)
+    value, order = np.arange(1.0, 12.0), np.arange(11.0)[::-1]
+    assert run(kernel, "native", value, order)[0] == 66.0
+    value[ends] = -1.0
+    assert np.isnan(runner_for(program(kernel), "native")([value, order])[0])
+
+
+def test_dependent_passes_are_no_vectors() -> None:
+    """A number is handed on; an element of another pass is read; a sum is read."""
+    x, n, index = s.Storage((11,), "x"), s.Storage((11,), "n"), s.Cell("i", is_integer=True)
+    out, total, loaded = s.Storage((12,), "out"), s.Cell("total", False), s.Cell()
+    bodies = [
+        [s.Load(loaded, x, (index,)), s.Compute(total, FRACTION, (loaded, total))],
+        [s.Load(loaded, out, (index,)), s.Store(out, (s.Affine(((index, 1),), 1),), loaded)],
+        [s.Load(loaded, n, (index,)), s.Store(out, (loaded,), loaded)],
+        [s.Load(loaded, x, (index,)), s.Add(total, loaded), s.Store(out, (index,), total)],
+    ]
+    for body in bodies:
+        loop = s.For(index, 0.0, 10.0, body, most=11)
+        kernel = Source([x], [n], [out], [loop, s.Store(out, (11.0,), total)]).forward()
+        assert not independent_loops(kernel, 8, lambda *_: True)

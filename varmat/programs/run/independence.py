@@ -1,0 +1,301 @@
+"""Which loops over statements have passes that are independent of each other.
+
+The passes of such a loop may run in any order, or side by side. They read and write cells and
+arrays of their own, add to sums, and have elements of their own in the arrays that they share.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from varmat.programs.ir import statements as s
+from varmat.programs.ir.program import Program
+from varmat.programs.kernels.procedure import Line, Procedure
+
+Access = s.Load | s.Store | s.AddAt
+
+
+class Independent(NamedTuple):
+    """What is known of a loop whose passes are independent.
+
+    Attributes
+    ----------
+    trips : int
+    arrays : set of Storage
+        Those that every pass has for itself.
+    stacks : set of Stack
+    sums : list of Cell
+        Those that passes add to.
+    own, common : set of Cell
+        Those of a pass, and those among them that are the same in all passes.
+    mentions : Counter
+        Of the variables in the body.
+    """
+
+    trips: int
+    arrays: set[s.Storage]
+    stacks: set[s.Stack]
+    sums: list[s.Cell]
+    own: set[s.Cell]
+    common: set[s.Cell]
+    mentions: Counter[Any]
+
+
+def independent_loops(
+    kernel: Procedure, least: int, accepts: Callable[[s.For, Independent], bool]
+) -> dict[s.For, Independent]:
+    """The outermost loops of at least some trips whose passes are independent, and which a function
+    accepts.
+    """
+    mentions = _mentions(kernel.body)
+    mentions.update(dict.fromkeys((*kernel.inputs, *kernel.outputs), 1))
+    known: dict[s.For, Independent | None] = {}
+
+    def visit(statements: Sequence[s.Statement]) -> Iterator[tuple[s.For, Independent]]:
+        for each in statements:
+            if isinstance(each, s.For) and each not in known:
+                passes = _known(each, mentions, least)
+                known[each] = passes if passes and accepts(each, passes) else None
+            found = known[each] if isinstance(each, s.For) else None
+            if isinstance(each, s.For) and found is not None:
+                yield each, found
+                continue
+            for body in s.bodies(each):
+                yield from visit(body)
+
+    while True:
+        found = dict(visit(kernel.body))
+        # Loops that have stacks in common with what is none of these, or has other passes.
+        alone = {
+            loop
+            for loop, its in found.items()
+            for stack in its.stacks
+            if mentions[stack]
+            != sum(
+                x.mentions[stack]
+                for each, x in found.items()
+                if (each.lower, each.upper) == (loop.lower, loop.upper)
+            )
+        }
+        if not alone:
+            return found
+        known.update(dict.fromkeys(alone))
+
+
+def _mentions(statements: Sequence[s.Statement]) -> Counter[Any]:
+    """How often there are variables, and how often something is done to a stack. What is said about
+    all of a stack holds for vectors too.
+    """
+    found = Counter(s.variables(statements))
+    for each in s.walk(statements):
+        if isinstance(each, (s.Mark, s.Release)):
+            found[each.stack] -= 1
+    return found
+
+
+class _DependentError(Exception):
+    """Passes depend on each other."""
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise _DependentError
+
+
+def _known(loop: s.For, mentions: Counter[Any], least: int) -> Independent | None:
+    """What is known of a loop, if its passes are independent."""
+    if isinstance(loop.lower, s.Cell) or isinstance(loop.upper, s.Cell):
+        return None
+    trips = int(loop.upper) - int(loop.lower) + 1
+    if trips < least:
+        return None
+    try:
+        passes = _Passes(loop)
+        here = _mentions(loop.body)
+        # What is declared in a pass is not read outside of it.
+        local = {x for x in here if here[x] == mentions[x]} | s.declared(loop.body)
+        _require(local.issuperset(passes.private))
+        _require(local.issuperset(x for x in passes.own if not x.is_temporary))
+    except _DependentError:
+        return None
+    stacks = {x for x in here if isinstance(x, s.Stack)}
+    own = passes.own | {loop.index}
+    return Independent(trips, passes.private, stacks, passes.sums, own, passes.common(), here)
+
+
+class _Passes:
+    """The passes of a loop, which are independent of each other."""
+
+    def __init__(self, loop: s.For) -> None:
+        self.loop, self._inside = loop, [*s.walk(loop.body)]
+        self.own = {x for each in self._inside for x in _written(each)}
+        self._inner = self.own | {loop.index}
+        lines = [each for each in self._inside if isinstance(each, Line)]
+        added = dict.fromkeys(x for each in lines for x in each.sums)
+        self.sums = [x for x in added if x not in self.own]
+        _require(not any(x.is_integer for x in self.sums))
+        # The arrays of a pass, and the accesses of others.
+        self.private = set[s.Storage]()
+        self._shared: dict[s.Storage, list[Access]] = {}
+        self._undone = {each.array for each in self._inside if isinstance(each, s.Undo)}
+        self._block(loop.body, {loop.index})
+        _require(self._undone <= self.private | self._shared.keys())
+        for array, accesses in self._shared.items():
+            _require(array not in self.private and 0 not in array.shape)
+            stored = any(isinstance(x, s.Store) for x in accesses)
+            parts = self._parts(accesses) if stored or array not in self._undone else [accesses]
+            _require(all(not self._is_changed(x) or self._has_elements(x) for x in parts))
+
+    def _block(self, statements: Sequence[s.Statement], known: set[s.Variable]) -> None:
+        """Find out whether what is read has been assigned to in the pass, and by that which arrays
+        belong to it.
+        """
+        for each in statements:
+            for x in _read(each):
+                _require(x not in self.own or x.is_temporary or x in known)
+                _require(x not in self.sums)
+            if isinstance(each, Line):
+                _require(all(x in known or x not in self.own for x in each.sums))
+            elif isinstance(each, (s.Load, s.Store, s.AddAt)):
+                if each.array in known:
+                    self.private.add(each.array)
+                else:
+                    self._shared.setdefault(each.array, []).append(each)
+            elif isinstance(each, s.Fill):
+                _require(not isinstance(each.value, s.Storage) or each.value in known)
+                self.private.add(each.array)
+                known.add(each.array)
+            elif isinstance(each, s.Declare):
+                if isinstance(each.variable, s.Storage):
+                    self.private.add(each.variable)
+                known.add(each.variable)
+            elif isinstance(each, s.If):
+                sides = {*known}, {*known}
+                for body, side in zip((each.yes, each.no), sides, strict=True):
+                    self._block(body, side)
+                known |= sides[0] & sides[1]
+            elif isinstance(each, (s.For, s.While)):
+                if isinstance(each, s.While):
+                    self._block(each.condition, known)
+                self._block(each.body, known | {*_written(each)})
+            known |= {*_written(each)}
+
+    def _parts(self, accesses: Sequence[Access]) -> list[list[Access]]:
+        """Accesses, apart if they have no elements in common: along some axis their indices have
+        other constants.
+        """
+        for axis in range(len(accesses[0].array.shape)):
+            indices = [s.Affine.of(x.indices[axis]) for x in accesses]
+            terms = {i.terms for i in indices}
+            if len(terms) == 1 and not {cell for cell, _ in terms.pop()} & self._inner:
+                parts: dict[int, list[Access]] = {}
+                for i, x in zip(indices, accesses, strict=True):
+                    parts.setdefault(i.constant, []).append(x)
+                if len(parts) > 1:
+                    return [*parts.values()]
+        return [[*accesses]]
+
+    def _is_changed(self, accesses: Sequence[Access]) -> bool:
+        """Whether something else is done to a shared array than to read it, or to add to it."""
+        kinds = {type(x) for x in accesses}
+        return len(kinds) > 1 or s.Store in kinds or accesses[0].array in self._undone
+
+    def _has_elements(self, accesses: Sequence[Access]) -> bool:
+        """Whether each pass has elements of its own."""
+        first, *others = ([*map(s.Affine.of, x.indices)] for x in accesses)
+        return any(
+            [cell for cell, _ in i.terms] == [self.loop.index] and all(x[axis] == i for x in others)
+            for axis, i in enumerate(first)
+        )
+
+    def common(self) -> set[s.Cell]:
+        """The cells that are the same in all passes."""
+        levels = {x for each in self._inside for x in _levels(each)}
+        times = Counter(x for each in self._inside for x in _written(each))
+        common, before = {*self.own}, -1
+        depends = {x: dependencies(x.program) for x in self._inside if isinstance(x, Line)}
+
+        def is_common(x: s.Number) -> bool:
+            return not isinstance(x, s.Cell) or x in common or x not in self._inner
+
+        def visit(statements: Sequence[s.Statement], is_apart: bool) -> None:
+            for each in statements:
+                found = [*_written(each)]
+                differ: list[s.Cell] = []
+                inner = is_apart or isinstance(each, s.While)
+                if isinstance(each, Line):
+                    inputs = [is_common(x) for x in each.inputs]
+                    same = (all(inputs[i] for i in which) for which in depends[each])
+                    differ = [x for x, holds in zip(found, same, strict=False) if not holds]
+                    differ += each.sums
+                elif isinstance(each, s.Load):
+                    shared = self._shared.get(each.array)
+                    is_same = shared is not None and not self._is_changed(shared)
+                    differ = found if not is_same or not all(map(is_common, _read(each))) else []
+                elif isinstance(each, s.For):
+                    differ = [] if is_common(each.lower) else found
+                    inner |= not (is_common(each.lower) and is_common(each.upper))
+                elif isinstance(each, s.If):
+                    inner |= not is_common(each.holds)
+                elif isinstance(each, (s.Pop, s.Recall)):
+                    differ = found
+                if is_apart and not isinstance(each, s.For):
+                    differ += [x for x in found if times[x] > 1 or not x.is_temporary]
+                common.difference_update(x for x in differ if x not in levels)
+                for body in s.bodies(each):
+                    visit(body, inner)
+
+        while before != len(common):
+            before = len(common)
+            visit(self.loop.body, False)
+        return common
+
+
+def _written(x: s.Statement) -> Sequence[s.Cell]:
+    """The cells to which a statement assigns."""
+    if isinstance(x, Line):
+        return x.outputs
+    if isinstance(x, s.For):
+        return [x.index]
+    if isinstance(x, s.Declare):
+        return [x.variable] if isinstance(x.variable, s.Cell) else []
+    if isinstance(x, (s.Pop, s.Recall)):
+        return x.cells
+    return [x.out] if isinstance(x, (s.Load, s.Mark)) else []
+
+
+def _read(x: s.Statement) -> Iterator[s.Cell]:
+    """The cells that a statement reads before it runs its bodies."""
+    found: list[Any] = []
+    if isinstance(x, Line):
+        found = x.inputs
+    elif isinstance(x, (s.Load, s.Store, s.AddAt)):
+        found = [cell for i in x.indices for cell, _ in s.Affine.of(i).terms]
+        found += [] if isinstance(x, s.Load) else [x.value]
+    elif isinstance(x, s.For):
+        found = [x.lower, x.upper]
+    elif isinstance(x, s.If):
+        found = [x.holds]
+    elif isinstance(x, s.Push):
+        found = [*x.cells]
+    yield from (each for each in found if isinstance(each, s.Cell))
+
+
+def _levels(x: s.Statement) -> list[s.Cell]:
+    """The cells that say how much is on a stack."""
+    if isinstance(x, s.Mark):
+        return [x.out]
+    if isinstance(x, s.Recall):
+        return [x.cursor]
+    return [x.mark] if isinstance(x, (s.Release, s.Undo)) and x.mark is not None else []
+
+
+def dependencies(program: Program) -> list[set[int]]:
+    """The arguments on which each output depends, by their numbers."""
+    found: dict[int, set[int]] = {id(v): {i} for i, v in enumerate(program.arguments)}
+    for step in program.steps:
+        depends = set[int]().union(*(found.get(id(v.base), set()) for v in step.operands))
+        found |= {id(v): depends for v in step.results}
+    return [found.get(id(v.base), set()) for v in program.outputs]
