@@ -96,6 +96,7 @@ def test_variables_that_are_handed_on_are_not() -> None:
     def fill(lower: float, upper: float) -> s.Statement:
         return s.For(j, lower, upper, [s.Store(own, (j,), 1.0)])
 
+    many = s.For(s.Cell("k", is_integer=True), 0.0, 2.0, [fill(0.0, 3.0)])
     assert s.declared(privatised(_statements(assign, read), [])) == {z}
     assert s.declared(privatised(_statements(fill(0.0, 3.0), element), [])) == {own}
     both = s.If(x, [assign], [s.Compute(z, SAME, (2.0,))])
@@ -105,6 +106,7 @@ def test_variables_that_are_handed_on_are_not() -> None:
         _statements(assign, read, after=read),
         _statements(s.If(x, [assign]), read),
         _statements(s.Compute(z, ADD, (z, 1.0)), read),
+        _statements(many, element),
         _statements(fill(1.0, 3.0), element),
         _statements(fill(0.0, 2.0), element),
         _statements(s.Store(own, (0,), 1.0), element),

@@ -75,7 +75,7 @@ def _is_assigned_first(statements: Sequence[Statement], x: Variable) -> bool:
 
 
 def _assigns_all(statement: Statement, x: Storage) -> bool:
-    """Whether a statement, or one in loops, assigns every element of an array."""
+    """Whether a statement, or one in loops, assigns every element of an array, once."""
     ranges: dict[Cell, tuple[float, float]] = {}
     while isinstance(statement, s.For):
         if isinstance(statement.lower, Cell) or isinstance(statement.upper, Cell):
@@ -97,4 +97,4 @@ def _assigns_all(statement: Statement, x: Storage) -> bool:
         lower, upper = ranges.pop(cell)
         if lower + i.constant > 0 or upper + i.constant < n - 1:
             return False
-    return True
+    return not ranges

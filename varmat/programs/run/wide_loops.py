@@ -128,11 +128,8 @@ class Wide(Instructions):
         self.code, self.b = outer.code, outer.b
         self.many, self.kind = self.code.many, self.code.many.kind
         self.slots: dict[Any, ir.Value] = {}
-        self.own, self.common, self.arrays = (
-            known.passes.own,
-            known.passes.common,
-            known.passes.arrays,
-        )
+        passes = known.passes
+        self.own, self.common, self.arrays = passes.own, passes.common, passes.arrays
         # The lanes that take part in a branch or an inner loop, where not all do; and whether the
         # others need what cells hold although it is temporary.
         self.mask: ir.Value | None = None
@@ -237,9 +234,8 @@ class Wide(Instructions):
 
     def any_of(self, lanes: ir.Value) -> ir.Value:
         kind = ir.FunctionType(BIT, [_BITS])
-        return self.b.call(
-            declared(self.code.module, f"llvm.vector.reduce.or.v{WIDTH}i1", kind), [lanes]
-        )
+        name = f"llvm.vector.reduce.or.v{WIDTH}i1"
+        return self.b.call(declared(self.code.module, name, kind), [lanes])
 
     # --- memory ---
 
@@ -302,11 +298,10 @@ class Wide(Instructions):
 
     def _vector(self, place: ir.Value, mask: ir.Value | None = None) -> ir.Value:
         """Elements beside each other; with a mask, others are not read."""
-        kind = self.kind
         if mask is None:
-            return self.b.load(place, align=8, typ=kind)
+            return self.b.load(place, align=8, typ=self.kind)
         name = f"llvm.masked.load.v{WIDTH}f64.p0"
-        function = ir.FunctionType(kind, [POINTER, INT32, _BITS, kind])
+        function = ir.FunctionType(self.kind, [POINTER, INT32, _BITS, self.kind])
         arguments = [place, INT32(8), mask, self.many.constant(0.0)]
         return self.b.call(declared(self.code.module, name, function), arguments)
 
