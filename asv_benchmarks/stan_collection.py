@@ -8,8 +8,9 @@ own, which ends after the limit; FILE collects the rows, and its posteriors are 
 
 Needs stanli. The table shows the error of the gradient relative to 1 + max |g| (at most 1e-9), the
 error of the differences of values relative to the values (at most 1e-10), both at three points, the
-seconds from the file to the first gradient, the microseconds of one native gradient by
-`log_density_gradient.map` and of one by stanli, and what went wrong.
+seconds from the file to the first gradient, the microseconds of one native gradient of many by
+`log_density_gradient.map` and of one by stanli's C function in a compiled loop, as it is and with
+`fast_math`, and what went wrong.
 
 With `--representation`, it shows instead the number of variables that are matvars by choice, the
 microseconds of one gradient with all variables as varmats, all as matvars and as chosen, in Python
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import io
 import json
 import multiprocessing
@@ -34,7 +36,7 @@ import traceback
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +71,12 @@ def unzipped(path: Path) -> str:
 
 
 def microseconds(run: Callable[..., object], *args: object, count: int = 1) -> float:
-    """The shortest of three times, or of as many as fit into a few seconds."""
+    """The shortest of three processor times, or of as many as fit into a few seconds."""
     times: list[float] = []
     while len(times) < 3 and sum(times) < 4:
-        start = time.perf_counter()
+        start = time.process_time()
         run(*args)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return 1e6 * min(times) / count
 
 
@@ -146,8 +148,50 @@ def agreement(program: Path, data: Path, points: int) -> Iterator[Row]:
     model.log_density_gradient.map(rows[:2], "serial")
     count = len(rows)
     native = microseconds(model.log_density_gradient.map, rows, "serial", count=count)
-    theirs = microseconds(lambda: [reference.log_prob_grad(x) for x in rows], count=count)
-    yield {"native": native, "stanli": theirs}
+    yield {"native": native, "stanli": microseconds(in_a_loop, reference, rows, count=count)}
+    fast = stanli.Model(stan_file=str(program), data=text, fast_math=True)
+    yield {"fast": microseconds(in_a_loop, fast, rows, count=count)}
+
+
+@cache
+def _loop() -> tuple[Any, Any]:
+    """A compiled loop over calls of stanli's gradient, and what holds its code."""
+    from llvmlite import ir
+
+    from varmat.programs.run.compiler import DOUBLE, INT, INT32, POINTER, Compiled, Module, counted
+
+    module = Module()
+    kind = ir.FunctionType(INT, [POINTER] * 5 + [INT] * 2)
+    function = ir.Function(module, kind, "gradients")
+    gradient, model, q, values, gradients, count, size = function.args
+    b = ir.IRBuilder(function.append_basic_block())
+    called = ir.FunctionType(INT32, [POINTER] * 4).as_pointer()
+    call = b.inttoptr(b.ptrtoint(gradient, INT), called)
+
+    def body(i: Any, failed: Any) -> Any:
+        at = b.mul(i, size)
+        places = [
+            b.gep(x, [j], source_etype=DOUBLE) for x, j in ((q, at), (values, i), (gradients, at))
+        ]
+        return [b.add(failed[0], b.sext(b.call(call, [model, *places]), INT))]
+
+    _, (failed,) = counted(b, INT(0), count, 1, [INT(0)], body)
+    b.ret(failed)
+    code = Compiled(module)
+    address = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 5, *[ctypes.c_int64] * 2)
+    return address(code.address("gradients")), code
+
+
+def in_a_loop(reference: Any, rows: np.ndarray) -> np.ndarray:
+    """Return the gradients of all points by stanli's C function."""
+    import stanli
+
+    address = ctypes.cast(stanli._lib.stanli_grad, ctypes.c_void_p).value
+    gradients, values = np.empty_like(rows), np.empty(len(rows))
+    arrays = (x.ctypes.data for x in (rows, values, gradients))
+    if _loop()[0](address, reference._m, *arrays, *rows.shape):
+        raise RuntimeError("stanli has no gradient at some point")
+    return gradients
 
 
 def agreement_text(row: Row) -> str:
@@ -159,6 +203,7 @@ def agreement_text(row: Row) -> str:
             ("first", "6.2f"),
             ("native", "9.1f"),
             ("stanli", "9.1f"),
+            ("fast", "9.1f"),
         )
     ]
     obstacle = f"  [{row['obstacle'][:90]}]" if row.get("obstacle") else ""
@@ -168,29 +213,27 @@ def agreement_text(row: Row) -> str:
 def agreement_summary(rows: list[Row]) -> None:
     states = [row["state"] for row in rows]
     print(f"{len(rows)} posteriors: {states.count('agrees')} agree")
-    pairs = [(row["native"], row["stanli"]) for row in rows if "stanli" in row]
-    if pairs:
-        ratio = np.exp(np.mean([np.log(a / b) for a, b in pairs]))
-        print(f"time relative to stanli, geometric mean of {len(pairs)}: {ratio:.2f}")
+    for key in ("stanli", "fast"):
+        ratios = [row["native"] / row[key] for row in rows if key in row]
+        if ratios:
+            mean, slower = np.exp(np.mean(np.log(ratios))), sum(x > 1 for x in ratios)
+            print(f"{key}: geometric mean of {len(ratios)} ratios {mean:.2f}, slower in {slower}")
 
 
 def agreement_table(rows: list[Row]) -> None:
     """Print rows as Markdown."""
     heads = ["posterior", "parses, loads", "agreement", "gradient error", "value error"]
-    heads += ["first gradient, s", "varmat, us", "stanli, us", "ratio"]
+    heads += ["first gradient, s", "varmat, us", "stanli, us", "ratio", "fast, us", "ratio"]
     print("| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads))
     for row in sorted(rows, key=lambda row: str(row["name"]).lower()):
         read = ", ".join("yes" if row.get(key) else "no" for key in ("parses", "loads"))
         cells = [row["name"], read, "yes" if row["state"] == "agrees" else row["state"]]
-        forms = {
-            "gradient": ".0e",
-            "value": ".0e",
-            "first": ".1f",
-            "native": ".1f",
-            "stanli": ".1f",
-        }
+        forms = {"gradient": ".0e", "value": ".0e", "first": ".1f", "native": ".2f"}
         cells += [f"{row[key]:{form}}" if key in row else "" for key, form in forms.items()]
-        cells.append(f"{row['native'] / row['stanli']:.2f}" if "stanli" in row else "")
+        for key in ("stanli", "fast"):
+            cells += (
+                [f"{row[key]:.2f}", f"{row['native'] / row[key]:.2f}"] if key in row else ["", ""]
+            )
         print("| " + " | ".join(cells) + " |")
 
 
