@@ -381,3 +381,28 @@ def test_loops_of_transformed_parameters_return_what_they_assign(lowered: list[A
     assert_allclose(found[0], expected[0], rtol=1e-13)
     assert_allclose(found[1], expected[1], rtol=1e-12)
     assert_allclose(model.constrain(q, include_tp=True)["t"], 18 * q[0])
+
+
+def test_passes_that_data_split_in_a_loop_inside_are_no_arrays_of_parts() -> None:
+    """Recorded, there would be steps for each part and each pass of the loop inside."""
+    source = """
+data { int N; int J; array[N, J] int x; }
+parameters { vector[N] a; vector[N] b; }
+model {
+  for (i in 1:N) for (j in 1:J) {
+    if (x[i, j] > 0) target += log_inv_logit(a[i]) + x[i, j] * b[i];
+    else target += log_sum_exp(log_inv_logit(a[i]) - b[i], log1m_inv_logit(a[i]));
+  }
+}"""
+    rng = np.random.default_rng(0)
+    data = {"N": 20, "J": 30, "x": rng.integers(0, 3, (20, 30))}
+    model = vm.stan.Program(source).model(data)
+    q = rng.normal(size=40)
+    value, gradient = vm.value_and_grad(model._target)(q, True, True)
+    for _ in range(2):
+        found = model.log_density_gradient(q)
+        assert_allclose(found[0], value, rtol=1e-13)
+        assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-13)
+    program = model._value_and_grad.program
+    assert program is not None
+    assert len(program.steps) < 300

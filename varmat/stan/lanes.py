@@ -129,6 +129,11 @@ class Lanes(LaneExpressions):
         The variables from outside that differ between passes.
     scratch : dict of str to For
         Containers from outside that each pass fills, with the loops that do.
+
+    Attributes
+    ----------
+    splits_again : bool
+        Whether data split the passes anew in each pass of a loop inside.
     """
 
     def __init__(
@@ -141,6 +146,7 @@ class Lanes(LaneExpressions):
     ) -> None:
         super().__init__(translator, count, {*varying, *scratch})
         self._calls: tuple[s.FunctionDefinition, ...] = ()
+        self.splits_again = False
         self._own = declared_in(node.body) | {*scratch}
         # The places of variables whose elements belong to single passes.
         self._outer, before = set[int](), 0
@@ -343,6 +349,8 @@ class Lanes(LaneExpressions):
         if self.varies([w.lower, w.upper]):
             return self._ragged(w)
         lower, upper = map(self._translator.expression, (w.lower, w.upper))
+        branches = [x.condition for x in s.walk(w.body) if isinstance(x, s.If)]
+        self.splits_again |= any(x.data and self.varies(x) for x in branches)
         with self._translator.scope():
             slot = self._translator.declare(w.name, types.INT)
             body = self.block(s.Braces(w.at, w.body))

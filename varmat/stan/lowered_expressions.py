@@ -289,7 +289,7 @@ class LoweredExpressions(ABC):
             self.write(ir.Add(total, term))
 
         self.each(x, add)
-        return self.apply(SAME, total)
+        return self.apply(_RESULT, total)
 
     def extreme(self, x: Elements, function: ScalarFunction, first: float) -> Number:
         """The largest or smallest element."""
@@ -300,7 +300,7 @@ class LoweredExpressions(ABC):
                 ir.Compute(found, SAME, (self.apply(function, found, x.at(*i)),))
             ),
         )
-        return self.apply(SAME, found)
+        return self.apply(_RESULT, found)
 
     def log_sum_exp(self, x: Elements) -> Number:
         """The logarithm of the sum of exponentials, with the weights ``exp(x - max) / sum``."""
@@ -564,6 +564,8 @@ class LoweredExpressions(ABC):
 
 
 # The largest number as one that does not depend on any.
+# What a loop has found: kept, so that the loop does not run again.
+_RESULT = ScalarFunction(lambda x: x, 1, is_expensive=True)
 _LARGEST = ScalarFunction(np.maximum, 2, is_discrete=True)
 # Whether a range that is not empty, or so many places from one on, are those of an array.
 _FITS = ScalarFunction(
