@@ -12,7 +12,6 @@ import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.tape import current_tape
-from varmat.programs.run import has_native
 from varmat.stan import functions, types
 from varmat.stan import syntax as s
 from varmat.stan.lane_expressions import BoundError
@@ -431,8 +430,7 @@ class Translator(Expressions):
             place, count = self.declare(w.name, types.INT), self.declare("", types.INT)
             body = self.repeated(w)
             try:
-                lanes = Lanes.of_loop(self, w, count)
-                together = lanes.whole(w)
+                together = Lanes.of_loop(self, w, count).whole(w)
                 self.loops.append((w, None))
             except BoundError as error:
                 together = None
@@ -471,9 +469,6 @@ class Translator(Expressions):
         def run(f: Frame) -> Any:
             first, last = lower(f), upper(f)
             if last - first < FEW:
-                return by_pass(f)
-            # Recorded, the parts of the passes would be steps of each pass of a loop inside.
-            if lanes.splits_again and current_tape().watch is not None and has_native():
                 return by_pass(f)
             f[place], f[count] = np.arange(first, last + 1), last - first + 1
             return None if together(f) else by_pass(f)

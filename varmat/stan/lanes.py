@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 import varmat as vm
+from varmat.core.tape import current_tape
+from varmat.programs.run import has_native
 from varmat.stan import functions, types
 from varmat.stan import syntax as s
 from varmat.stan.lane_expressions import (
@@ -129,11 +131,6 @@ class Lanes(LaneExpressions):
         The variables from outside that differ between passes.
     scratch : dict of str to For
         Containers from outside that each pass fills, with the loops that do.
-
-    Attributes
-    ----------
-    splits_again : bool
-        Whether data split the passes anew in each pass of a loop inside.
     """
 
     def __init__(
@@ -146,7 +143,8 @@ class Lanes(LaneExpressions):
     ) -> None:
         super().__init__(translator, count, {*varying, *scratch})
         self._calls: tuple[s.FunctionDefinition, ...] = ()
-        self.splits_again = False
+        # Whether data split the passes anew in each pass of a loop inside.
+        self._splits_again = False
         self._own = declared_in(node.body) | {*scratch}
         # The places of variables whose elements belong to single passes.
         self._outer, before = set[int](), 0
@@ -195,6 +193,9 @@ class Lanes(LaneExpressions):
             scratch.append((slot, lower, upper))
 
         def run(f: Frame) -> bool:
+            # Recorded, there would be steps for each part in each pass of the loop inside.
+            if self._splits_again and current_tape().watch is not None and has_native():
+                return False
             if any(lower(f) != 1 or upper(f) != f[slot].size for slot, lower, upper in scratch):
                 return False
             for slot, *_ in scratch:
@@ -350,7 +351,7 @@ class Lanes(LaneExpressions):
             return self._ragged(w)
         lower, upper = map(self._translator.expression, (w.lower, w.upper))
         branches = [x.condition for x in s.walk(w.body) if isinstance(x, s.If)]
-        self.splits_again |= any(x.data and self.varies(x) for x in branches)
+        self._splits_again |= any(x.data and self.varies(x) for x in branches)
         with self._translator.scope():
             slot = self._translator.declare(w.name, types.INT)
             body = self.block(s.Braces(w.at, w.body))
