@@ -45,6 +45,7 @@ def test_variables_that_are_handed_on_are_not() -> None:
         _statements(read, assign),
         _statements(assign, read, after=read),
         _statements(s.If(x, [assign]), read),
+        _statements(s.If(z, [assign], [s.Compute(z, SAME, (0.0,))])),
         _statements(s.Compute(z, ADD, (z, 1.0)), read),
         _statements(many, element),
         _statements(fill(1.0, 3.0), element),

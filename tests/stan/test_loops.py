@@ -50,6 +50,12 @@ functions {
 BODIES = programs("""
 # counter
 int c = 1; for (i in 1:N) { for (j in 1:k[i]) { target += v[c] * a; c = c % 4 + 1; } }
+# flag
+int z = 0; for (i in 1:N) { if (z) { target += exp(a) * i; z = 0; }
+else { target += b * y[i]; z = 1; } }
+# flag that data decide
+int z = 1; real t = a; for (i in 1:N) { if (z) { t = b * x[i]; z = k[i] > 2; }
+else { t = a * y[i]; z = k[i] < 2; } target += t * u[i]; }
 # counter read later
 int c = 0; for (i in 1:N) if (k[i] > 2) { c += 1; target += v[k[i]]; } target += c * a;
 # break

@@ -63,13 +63,15 @@ def _is_assigned_first(statements: Sequence[Statement], x: Variable) -> bool:
             return x not in s.reads([each])
         if isinstance(each, s.Fill) and each.array is x:
             return each.value is not x
-        if x in s.reads([each]):
-            return isinstance(each, s.If) and all(
-                _is_assigned_first(body, x) for body in s.bodies(each)
-            )
-        if isinstance(x, Storage) and _assigns_all(each, x):
+        if (
+            isinstance(each, s.If)
+            and each.holds is not x
+            and all(_is_assigned_first(body, x) for body in s.bodies(each))
+        ):
             return True
-        if isinstance(each, s.If) and all(_is_assigned_first(b, x) for b in s.bodies(each)):
+        if x in s.reads([each]):
+            return False
+        if isinstance(x, Storage) and _assigns_all(each, x):
             return True
     return False
 
@@ -91,10 +93,10 @@ def _assigns_all(statement: Statement, x: Storage) -> bool:
         i = s.Affine.of(i)
         if not i.terms and n == 1:
             continue
-        (cell, factor), *others = i.terms or ((None, 0),)
-        if others or factor != 1 or cell not in ranges:
+        own = [cell for cell in ranges if i.terms == ((cell, 1),)]
+        if not own:
             return False
-        lower, upper = ranges.pop(cell)
+        lower, upper = ranges.pop(own[0])
         if lower + i.constant > 0 or upper + i.constant < n - 1:
             return False
     return not ranges
