@@ -563,9 +563,9 @@ class LoweredExpressions(ABC):
         """A call of a function."""
 
 
-# The largest number as one that does not depend on any.
 # What a loop has found: kept, so that the loop does not run again.
 _RESULT = ScalarFunction(lambda x: x, 1, is_expensive=True)
+# The largest number as one that does not depend on any.
 _LARGEST = ScalarFunction(np.maximum, 2, is_discrete=True)
 # Whether a range that is not empty, or so many places from one on, are those of an array.
 _FITS = ScalarFunction(

@@ -95,6 +95,10 @@ class Affine:
     terms: tuple[tuple[Cell, int], ...]
     constant: int = 0
 
+    @property
+    def cells(self) -> list[Cell]:
+        return [cell for cell, _ in self.terms]
+
     def plus(self, other: Affine, factor: int = 1) -> Affine:
         """The sum with another one times a number."""
         found = dict(self.terms)
@@ -321,7 +325,7 @@ def _parts(values: Iterable[object]) -> Iterator[object]:
     """The cells of indices, and all else."""
     for x in values:
         if isinstance(x, Affine):
-            yield from (cell for cell, _ in x.terms)
+            yield from x.cells
         else:
             yield x
 

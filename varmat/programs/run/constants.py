@@ -165,7 +165,7 @@ def has_few_digits(x: float) -> bool:
 
 
 def of_few_digits(x: np.ndarray) -> np.ndarray:
-    """Replace the elements of a short array that are not short by nan."""
+    """Replace the elements of a short array that have many digits by nan."""
     kept = [number if has_few_digits(number) else math.nan for number in map(float, x.flat)]
     return np.reshape(kept, x.shape)
 

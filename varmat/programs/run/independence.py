@@ -117,12 +117,13 @@ def _known(loop: s.For, mentions: Counter[Any], least: int) -> Independent | Non
         # What is declared in a pass is not read outside of it.
         local = {x for x in here if here[x] == mentions[x]} | s.declared(loop.body)
         _require(local.issuperset(passes.private))
-        _require(local.issuperset(x for x in passes.own if not x.is_temporary))
+        _require(local.issuperset(x for x in passes.written if not x.is_temporary))
     except _DependentError:
         return None
     stacks = {x for x in here if isinstance(x, s.Stack)}
-    own = passes.own | {loop.index}
-    return Independent(trips, passes.private, stacks, passes.sums, own, passes.common(), here)
+    return Independent(
+        trips, passes.private, stacks, passes.sums, passes.own, passes.common(), here
+    )
 
 
 class _Passes:
@@ -130,8 +131,8 @@ class _Passes:
 
     def __init__(self, loop: s.For) -> None:
         self.loop, self._inside = loop, [*s.walk(loop.body)]
-        self.own = {x for each in self._inside for x in _written(each)}
-        self._inner = self.own | {loop.index}
+        self.written = {x for each in self._inside for x in _written(each)}
+        self.own = self.written | {loop.index}
         lines = [each for each in self._inside if isinstance(each, Line)]
         added = dict.fromkeys(x for each in lines for x in each.sums)
         self.sums = [x for x in added if x not in self.own]
@@ -189,7 +190,7 @@ class _Passes:
         for axis in range(len(accesses[0].array.shape)):
             indices = [s.Affine.of(x.indices[axis]) for x in accesses]
             terms = {i.terms for i in indices}
-            if len(terms) == 1 and not {cell for cell, _ in terms.pop()} & self._inner:
+            if len(terms) == 1 and self.own.isdisjoint(indices[0].cells):
                 parts: dict[int, list[Access]] = {}
                 for i, x in zip(indices, accesses, strict=True):
                     parts.setdefault(i.constant, []).append(x)
@@ -206,7 +207,7 @@ class _Passes:
         """Whether each pass has elements of its own."""
         first, *others = ([*map(s.Affine.of, x.indices)] for x in accesses)
         return any(
-            [cell for cell, _ in i.terms] == [self.loop.index] and all(x[axis] == i for x in others)
+            i.cells == [self.loop.index] and all(x[axis] == i for x in others)
             for axis, i in enumerate(first)
         )
 
@@ -214,11 +215,11 @@ class _Passes:
         """The cells that are the same in all passes."""
         levels = {x for each in self._inside for x in _levels(each)}
         times = Counter(x for each in self._inside for x in _written(each))
-        common, before = {*self.own}, -1
+        common, before = {*self.written}, -1
         depends = {x: dependencies(x.program) for x in self._inside if isinstance(x, Line)}
 
         def is_common(x: s.Number) -> bool:
-            return not isinstance(x, s.Cell) or x in common or x not in self._inner
+            return not isinstance(x, s.Cell) or x in common or x not in self.own
 
         def visit(statements: Sequence[s.Statement], is_apart: bool) -> None:
             for each in statements:
@@ -272,7 +273,7 @@ def _read(x: s.Statement) -> Iterator[s.Cell]:
     if isinstance(x, Line):
         found = x.inputs
     elif isinstance(x, (s.Load, s.Store, s.AddAt)):
-        found = [cell for i in x.indices for cell, _ in s.Affine.of(i).terms]
+        found = [cell for i in x.indices for cell in s.Affine.of(i).cells]
         found += [] if isinstance(x, s.Load) else [x.value]
     elif isinstance(x, s.For):
         found = [x.lower, x.upper]

@@ -88,7 +88,7 @@ def _is_better_inside(inner: s.For, loop: s.For, passes: Independent) -> bool:
         and any(
             isinstance(each, s.AddAt)
             and each.array not in passes.arrays
-            and not any([x for x, _ in s.Affine.of(i).terms] == [loop.index] for i in each.indices)
+            and not any(s.Affine.of(i).cells == [loop.index] for i in each.indices)
             for each in inner.body
         )
     )
