@@ -41,7 +41,9 @@ def test_variables_that_are_handed_on_are_not() -> None:
     assert s.declared(privatised(_statements(fill(0.0, 3.0), element), [])) == {own}
     both = s.If(x, [assign], [s.Compute(z, SAME, (2.0,))])
     assert s.declared(privatised(_statements(both, read), [])) == {z}
+    bound = s.For(s.Cell("k", is_integer=True), 0.0, z, [assign, read])
     for statements in (
+        [bound],
         _statements(read, assign),
         _statements(assign, read, after=read),
         _statements(s.If(x, [assign]), read),

@@ -56,6 +56,8 @@ else { target += b * y[i]; z = 1; } }
 # flag that data decide
 int z = 1; real t = a; for (i in 1:N) { if (z) { t = b * x[i]; z = k[i] > 2; }
 else { t = a * y[i]; z = k[i] < 2; } target += t * u[i]; }
+# bound that is assigned
+int m = N - 2; for (i in 1:m) { m = 3; target += (exp(a) - b * i) * m * y[i]; }
 # counter read later
 int c = 0; for (i in 1:N) if (k[i] > 2) { c += 1; target += v[k[i]]; } target += c * a;
 # break

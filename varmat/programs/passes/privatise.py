@@ -38,7 +38,7 @@ def _declared(statements: Sequence[Statement], x: Variable) -> list[Statement] |
     if len(reading) != 1:
         return None
     (inside,) = reading
-    if not isinstance(inside, s.For):
+    if not isinstance(inside, s.For) or x in (inside.lower, inside.upper):
         return None
     made = _declared(inside.body, x)
     if made is None and _is_assigned_first(inside.body, x):
