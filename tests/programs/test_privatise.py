@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from programs.test_procedures import Writer, declared_before
+import numpy as np
+import pytest
+
+from programs.test_procedures import EVEN, Writer, declared_before
+from varmat.programs.build.procedures import procedure
 from varmat.programs.build.scalar_functions import ADD, SAME
 from varmat.programs.ir import statements as s
 from varmat.programs.passes.privatise import privatised
@@ -56,3 +60,46 @@ def test_variables_that_are_handed_on_are_not() -> None:
     ):
         assert not s.declared(privatised(statements, []))
     assert not s.declared(privatised(_statements(fill(0.0, 3.0), element), [own]))
+
+
+def _random_block(rng: np.random.Generator, cells: list[s.Cell], depth: int) -> list[s.Statement]:
+    """Statements that assign cells and read them, also as conditions and bounds."""
+
+    def number() -> s.Number:
+        return cells[rng.integers(len(cells))] if rng.random() < 0.7 else float(rng.integers(3))
+
+    made: list[s.Statement] = []
+    for kind in rng.integers(0, 6 if depth else 3, rng.integers(1, 4)):
+        inner = [_random_block(rng, cells, depth - 1) for _ in range(2)] if kind > 2 else []
+        if kind in (0, 1):
+            made.append(s.Compute(cells[rng.integers(len(cells))], EVEN, (number(),)))
+        elif kind == 2:
+            made.append(s.Increment(number()))
+        elif kind == 3:
+            made.append(s.If(number(), *inner))
+        else:
+            made.append(s.For(s.Cell("", is_integer=True), 0.0, number(), inner[0], most=3))
+    return made
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_statements_mean_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cells = [s.Cell(name, False) for name in "abc"]
+    start: list[s.Statement] = [s.Compute(x, SAME, (float(k),)) for k, x in enumerate(cells)]
+    last = cells[0] if rng.random() < 0.3 else 2.0
+    passes = s.For(s.Cell("", is_integer=True), 0.0, last, _random_block(rng, cells, 3), most=3)
+    body = [*start, passes]
+    total, out = s.Cell("total", False), s.Storage((), "out")
+
+    def value(statements: list[s.Statement]) -> float:
+        def counted(block: list[s.Statement]) -> list[s.Statement]:
+            return [
+                s.Add(total, x.term) if isinstance(x, s.Increment) else s.mapped(x, counted)
+                for x in block
+            ]
+
+        ended = [*counted(statements), s.Store(out, (), total)]
+        return float(procedure([], [out], ended).evaluate()[0])
+
+    assert value(privatised(body, [])) == value(body)
