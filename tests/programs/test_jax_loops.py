@@ -171,9 +171,10 @@ TIMES = np.array([0.5, 2.0, 2.0, 7.0])
 THETA = np.array([0.55, 0.3, 0.84, 0.4])
 
 
-def test_initial_value_problems():
+@pytest.mark.parametrize("solver", [vm.ode_rk45, vm.ode_adams])
+def test_initial_value_problems(solver):
     def f(x):
-        return np.sum(np.cos(vm.ode_rk45(predators, 1.0 + x[:2], 0.1 * x[0], TIMES, *x)))
+        return np.sum(np.cos(solver(predators, 1.0 + x[:2], 0.1 * x[0], TIMES, *x)))
 
     assert agree(f, THETA).program.counts()["loop"] == 1
 
@@ -214,7 +215,9 @@ def test_stiff_initial_value_problems():
 
 
 def test_solvers_that_are_called_are_refused():
-    f = vm.recorded(lambda x: np.sum(vm.ode_adams(predators, [1.0, 2.0], 0.0, TIMES, *x)))
+    limits = 1e-6, np.full(2, 1e-6), 1e-6, np.full(2, 1e-6), 1e-6, 1e-6, 1000, 100, 1, 2, 2
+    solver = vm.ode_adjoint_tol_ctl
+    f = vm.recorded(lambda x: np.sum(solver(predators, [1.0, 2.0], 0.0, TIMES, *limits, *x)))
     f(THETA)
     with pytest.raises(TypeError, match="to_jax: JAX cannot run the steps ode_solution"):
         f.program.to_jax()

@@ -128,7 +128,6 @@ _IN_PROGRAMS = (
     "In a recording the whole solution is one step of the program: with the native runner it calls "
     "no Python."
 )
-_BY_CALLS = "With the native runner `f` runs without Python, but the solver that calls it does not."
 ONE_STEP_LIMIT, MULTISTEP_LIMIT = (
     f"\n    From one time to the next it takes at most {most} steps divided by the number of times,"
     f"\n    but {least} if that is more."
@@ -149,17 +148,18 @@ _METHODS = {
             ("L. F. Shampine and M. W. Reichelt, The MATLAB ODE Suite, SIAM J. Sci. Comput. 18,\n"
              "       1997.")),
     "adams": ("the formulas of Adams and Moulton, for systems that are not stiff",
-     ("It is CVODE's, through scikit-sundae, where that is installed (the extra ``[ode]``).\n"
-      "    Elsewhere it is `scipy.integrate.LSODA`, which takes more steps at small tolerances."),
-              ("A. C. Hindmarsh et al., SUNDIALS: Suite of nonlinear and differential/algebraic\n"
-             "       equation solvers, ACM Trans. Math. Softw. 31, 2005.")),
+     ("Outside of recordings, and where a recording uses up its steps, the steps are CVODE's,\n"
+      "    through scikit-sundae, if that is installed (the extra ``[ode]``), or those of\n"
+      "    `scipy.integrate.LSODA`: the results agree within the tolerances."),
+              ("E. Hairer, S. P. Norsett and G. Wanner, Solving Ordinary Differential Equations\n"
+               "       I, section III.7, Springer, 1993.")),
 }  # fmt: skip
 
 
 def _solvers(method: str, limits: Limits) -> tuple[Function, Function]:
     """The function of a method with these limits, and the one that takes them."""
     words = dict(zip(("method", "notes", "source"), _METHODS[method], strict=True))
-    words["native"] = _BY_CALLS if method == "adams" else _IN_PROGRAMS
+    words["native"] = _IN_PROGRAMS
     limit = ONE_STEP_LIMIT if limits is ONE_STEP else MULTISTEP_LIMIT
 
     @filled(f"ode_{method}", _solved, settings="", given="", limit=limit, **words)

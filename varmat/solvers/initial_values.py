@@ -16,9 +16,11 @@ from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped
 from varmat.functions.checks import misfit, outside
 from varmat.programs.build.symbol import UntraceableError, require
+from varmat.solvers.adams import Adams
 from varmat.solvers.backward_differentiation import BackwardDifferentiation
 from varmat.solvers.equation import Equation
 from varmat.solvers.inner import Inner, checked_vector
+from varmat.solvers.multistep import Multistep
 from varmat.solvers.runge_kutta import RungeKutta
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
 from varmat.solvers.systems import Leaves, System, SystemTangent
@@ -186,7 +188,7 @@ def _start(n: int, y0: Operand, given: int, in_state: bool) -> tuple[int, Operan
 
 def _as_loops(
     system: System, how: SolverSettings, k: int, in_state: bool
-) -> RungeKutta | BackwardDifferentiation:
+) -> RungeKutta | Multistep:
     """The method as loops of a program, for the state and its derivatives in `k` directions."""
     rates = system.rates(k, in_state)
     if rates is None:
@@ -195,9 +197,11 @@ def _as_loops(
     if how.method in ONE_STEP:
         table = one_step(how.method)
         return RungeKutta(equation, table.C, table.A, table.B, table.E)
-    slopes = (
-        system.slope_program(k, in_state) if how.method == "bdf" and how.backward is None else None
-    )
+    if how.backward is not None:
+        raise UntraceableError
+    if how.method == "adams":
+        return Adams(equation)
+    slopes = system.slope_program(k, in_state)
     if slopes is None:
         raise UntraceableError
     return BackwardDifferentiation(equation, slopes, system.n)
