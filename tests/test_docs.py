@@ -185,6 +185,19 @@ def test_prose_is_plain(page):
     assert not found, "\n".join(found)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_rows_of_tables_are_whole(page):
+    """Each row is a line that begins and ends with a bar, and has as many bars as the first."""
+    text = re.sub(
+        r"^ *(```+).*?^ *\1$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    for table in re.findall(r"(?:^\|.*\n(?:.+\n)*)+", text + "\n", flags=re.MULTILINE):
+        rows = [re.sub(r"`[^`]*`|\\\|", "", line).strip() for line in table.splitlines()]
+        for row in rows:
+            assert row.startswith("|") and row.endswith("|"), row
+            assert row.count("|") == rows[0].count("|"), row
+
+
 def toctree(page: Path) -> list[str]:
     """Return the pages below a page, in the order of the navigation."""
     found = []
