@@ -142,14 +142,11 @@ def assignment(draw: Any) -> tuple[tuple[int, ...], list[Any]]:
     """
     shape, steps = None, []
     for _ in range(draw(st.integers(1, 3))):
-        while True:
-            s, index = draw(shape_and_index())
-            if shape is None or s == shape:
-                break
-            s = shape
+        s, index = draw(shape_and_index())
+        if shape is None:
+            shape = s
+        elif s != shape:
             index = draw(st.one_of(hnp.basic_indices(shape), hnp.arrays(bool, shape)))
-            break
-        shape = s
         part = np.shape(np.zeros(shape)[index])
         source = draw(st.sampled_from(["whole", "row", "scalar", "data", "number"]))
         steps.append((index, part, source))

@@ -211,6 +211,13 @@ class Operation:
             lambda t, i=i: self(*args[:i], t, *args[i + 1 :], **settings) for i in range(len(args))
         )
 
+    def chained(self, chain: Function) -> Function:
+        """Decorator: the reverse pass over an entry, for an operation so common that it adds to the
+        adjoints of its operands itself. Its arguments are those of `chain`.
+        """
+        self.rule = Rule(self.name, chain, self)
+        return chain
+
     def straight(self, rule: Function) -> Function:
         """Decorator: the form that is written into programs, if the value function and the reverse
         rule look at numbers.

@@ -16,7 +16,7 @@ from varmat.core.operation import Operation
 from varmat.core.variables import ARRAYS
 from varmat.functions.arrays.reductions import add_reduce, count_of, max, min, prod
 from varmat.functions.arrays.spreads import std, var
-from varmat.functions.arrays.sums import AVERAGE, TOTAL, mean, reduced_to_scalar, sum
+from varmat.functions.arrays.sums import mean, reduced_to_scalar, sum
 from varmat.functions.checks import broadcastable, check_settings, delivered, misfit
 from varmat.programs.record.conditions import Condition
 from varmat.typing import ArrayLike, Axis, DTypeLike, Function, Operand, Result, Setting
@@ -85,7 +85,7 @@ dispatch.implements(np.prod)(_prod_reduce)
 @dispatch.implements(np.sum)
 def _sum(a: Operand, axis: Axis = None, *args: Setting, **settings: Setting) -> Result:
     if axis is None and type(a) in ARRAYS and not args and not settings:
-        return reduced_to_scalar(TOTAL, a, float(add_reduce(a._val, None)), None)
+        return reduced_to_scalar(sum, a, float(add_reduce(a._val, None)))
     return _sum_reduce(a, axis, *args, **settings)
 
 
@@ -164,7 +164,7 @@ def _mean(
         and a._val.size
     ):
         n = a._val.size
-        return reduced_to_scalar(AVERAGE, a, float(add_reduce(a._val, None)) / n, n)
+        return reduced_to_scalar(mean, a, float(add_reduce(a._val, None)) / n)
     check_settings(np.mean, out, dtype)
     if where is True:
         r = mean(a, axis=axis, keepdims=keepdims)

@@ -1,21 +1,20 @@
-"""Sums and means: their rules, and how those of whole arrays are written into programs."""
+"""Sums and means."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64
-from varmat.core.operation import operation
-from varmat.core.tape import Rule
+from varmat.core.operation import Operation, operation
 from varmat.core.variables import Var, VarMat, new
 from varmat.functions.arrays.reductions import axes_of, count_of, restored
 from varmat.plain_arrays import summed
-from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
-from varmat.typing import Adjoint, Axis, Linear, Operand, Plain, Result
+from varmat.programs.build.symbol import is_symbol
+from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Result, Settings
 
 __all__ = ["mean"]
 
@@ -25,6 +24,8 @@ REPEATED = 1024
 
 def _along_reduced_axes(g: Adjoint, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Result:
     """The adjoint of a reduced array, repeated along the reduced axes."""
+    if is_symbol(g) and not np.shape(g):
+        return g  # a number stands for equal elements
     g = restored(g, shape, axis, keepdims)
     if math.prod(shape) > LARGE or not isinstance(g, (float, np.ndarray)):
         return np.broadcast_to(g, shape)
@@ -123,57 +124,50 @@ def mean_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
     return lambda t: np.sum(t, axis=axes, keepdims=keepdims) / n
 
 
-def _total_chain(result: Operand, x: Operand, count: float | None) -> None:
-    shape = x._val.shape
-    adjoint = result._adj if count is None else result._adj / count
-    if x._val.size > REPEATED:
-        # The same number everywhere, without writing it: a read-only array whose strides are zero.
-        c = np.ndarray(shape, FLOAT64, np.float64(adjoint), 0, (0,) * len(shape))
-    else:
-        c = np.empty(shape)
-        c.fill(adjoint)
-        if type(x) is VarMat and x._adj is None:
-            x._adj = c
+# The settings of sums and means of whole arrays, the common case.
+WHOLE = {"axis": None, "keepdims": False}
+
+
+def _chain(op: Operation) -> Function:
+    """The reverse pass over a sum or mean, of a whole `VarMat` without what an operation does for
+    the others.
+    """
+
+    def chain(result: Operand, operands: Sequence[Operand], settings: Settings) -> None:
+        if settings is not WHOLE:
+            op.chain(result, operands, settings)
             return
-    x._take(c)
+        x = operands[0]
+        shape = x._val.shape
+        adjoint = result._adj if op is sum else result._adj / x._val.size
+        if x._val.size > REPEATED:
+            # The same number everywhere, without writing it: a read-only array whose strides are
+            # zero.
+            c = np.ndarray(shape, FLOAT64, np.float64(adjoint), 0, (0,) * len(shape))
+        else:
+            c = np.empty(shape)
+            c.fill(adjoint)
+            if type(x) is VarMat and x._adj is None:
+                x._adj = c
+                return
+        x._take(c)
+
+    return chain
 
 
-TOTAL = Rule("sum", _total_chain, None, lambda _, x, count: np.sum(x))
-AVERAGE = Rule("mean", _total_chain, None, lambda _, x, count: np.mean(x))
+sum.chained(_chain(sum))
+mean.chained(_chain(mean))
 
 
-def reduced_to_scalar(callback: Rule, a: Operand, val: float, count: float | None) -> Result:
-    """Record the sum or the mean of a whole `VarMat`, the common case, without what an operation
-    does for the others."""
+def reduced_to_scalar(op: Operation, a: Operand, val: float) -> Result:
+    """Record the sum or mean of a whole `VarMat`."""
     result: Result = new(Var)
     result._val = val
     result._adj = None
     result._tape = tape = a._tape.top
-    tape.append((callback, result, a, count))
+    tape.append((op.rule, result, (a,), WHOLE))
     return result
 
 
 def sum_of_squares(d: Operand, axis: Axis, keepdims: bool) -> Result:
     return np.vdot(d, d) if axis is None and not keepdims else summed(d * d, axis, keepdims)
-
-
-@writes(
-    TOTAL,
-    AVERAGE,
-    operands=Operands(lambda rule, x, y: ((x,), y), lambda rule, x, y, new: (new[0], y)),
-)
-def _write_sum(
-    program: TapeProgram, rule: Rule, result: Operand, x: Operand, count: float | None
-) -> None:
-    operand, builder = program.find(x), program.builder
-    number = None if count is None else builder.constant(float(count))
-    value = builder.sum(operand.value)
-    node = program.node(
-        result, value if number is None else builder.ufunc(np.divide, value, number)
-    )
-
-    def back() -> None:
-        g: Any = program.adjoint(node)
-        operand.contributions.append(g if number is None else builder.ufunc(np.divide, g, number))
-
-    program.back((node,), back)

@@ -1,9 +1,9 @@
-"""The matrix product: its rules, the operator ``@``, and how it is written into a program."""
+"""The matrix product: its rules, and the operator ``@``."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from varmat.core.array_methods import FLOAT64, is_foreign
 from varmat.core.dual import Dual
 from varmat.core.operation import operation
 from varmat.core.operators import ANSWERS, Answer
-from varmat.core.tape import Rule, join
+from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_result, new
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.reductions import add_reduce
@@ -22,10 +22,8 @@ from varmat.functions.checks import check_array, misfit
 from varmat.functions.linalg.lapack import add_outer
 from varmat.functions.sparse.products import data_times_right, times_data
 from varmat.plain_arrays import is_scipy_sparse
-from varmat.programs.build.builder import Builder
-from varmat.programs.ir.program import Value
-from varmat.programs.record.tape_programs import Operands, TapeProgram, writes
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape, Thunk
+from varmat.programs.build.symbol import is_symbol
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Settings, Thunk
 
 # For matrices of up to so many elements their order in memory makes no difference.
 ORDER_MATTERS = 1024
@@ -47,7 +45,7 @@ def _adjoint_product(x: Operand, y: Operand) -> Result:
     """``x @ y`` where one factor is an adjoint. Below a sum the adjoint repeats along an axis, so
     that a product with one vector is enough.
     """
-    if x.size and y.size:
+    if x.size and y.size and type(x) is type(y) is np.ndarray:
         if not x.strides[0]:
             return _repeated_vector(np.dot(y.T, x[0]), (x.shape[0], y.shape[1]), 0)
         if not y.strides[1]:
@@ -57,6 +55,15 @@ def _adjoint_product(x: Operand, y: Operand) -> Result:
         if not y.strides[0]:
             return np.multiply.outer(add_reduce(x, 1), y[0])
     return np.dot(x, y)
+
+
+def _outer(column: Operand, row: Operand) -> Result:
+    """Columns times rows; of symbols a product of matrices, because programs make one product of
+    many whose sum is wanted.
+    """
+    if is_symbol(column) or is_symbol(row):
+        return np.matmul(column[..., None], row[..., None, :])
+    return column[..., None] * (row if row.ndim == 1 else row[..., None, :])
 
 
 def _repeated_vector(vector: Plain, shape: tuple[int, int], axis: int) -> Result:
@@ -70,7 +77,8 @@ def _lies_transposed(x: Operand) -> bool:
 
     So does its adjoint, and adding to it in the same order takes a fifth of the time for 256 rows.
     """
-    return x.ndim == 2 and x.size > ORDER_MATTERS and x.strides[0] < x.strides[1]  # type: ignore[no-any-return]
+    is_large = type(x) is np.ndarray and x.ndim == 2 and x.size > ORDER_MATTERS
+    return is_large and x.strides[0] < x.strides[1]
 
 
 def left_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
@@ -80,7 +88,7 @@ def left_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
     if a.ndim == b.ndim == 2:
         return _adjoint_product(g, b.T)
     if b.ndim == 1:
-        return g * b if a.ndim == 1 else g[..., None] * b
+        return g * b if a.ndim == 1 else _outer(g, b)
     if a.ndim > 1:
         return np.matmul(g, b.mT)
     return np.matmul(b, g[..., None])[..., 0]
@@ -93,7 +101,7 @@ def right_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
     if a.ndim == b.ndim == 2:
         return _adjoint_product(a.T, g)
     if a.ndim == 1:
-        return g * a if b.ndim == 1 else a[:, None] * g[..., None, :]
+        return g * a if b.ndim == 1 else _outer(a, g)
     if b.ndim > 2:
         return np.matmul(a.mT, g)
     # One product, with the matrices of the stack above each other, replaces a sum of products.
@@ -175,8 +183,9 @@ def _right_tangent(t: Result, a: Operand, b: Operand) -> Result:
     return np.matmul(a, align(t, b, a))
 
 
-def _matmul_chain(result: Operand, a: Operand, b: Operand) -> None:
-    g = result._adj
+@matmul.chained
+def _matmul_chain(result: Operand, operands: Sequence[Operand], _: Settings) -> None:
+    g, (a, b) = result._adj, operands
     x = a._val if type(a) in ARRAYS else a
     y = b._val if type(b) in ARRAYS else b
     if a is b and x.ndim == 1:
@@ -225,9 +234,6 @@ def _take_multiple(a: Operand, g: float, other: Operand) -> None:
         a._take(g * other)
 
 
-MATMUL = Rule("matmul", _matmul_chain, None, lambda _, a, b: np.matmul(a, b))
-
-
 def matmul_operator(a: Operand, b: Operand) -> Result:
     """``a @ b``. Arrays that are variables or data are recorded here, others by `matmul`."""
     if type(a) in ARRAYS:
@@ -260,7 +266,7 @@ def matmul_operator(a: Operand, b: Operand) -> Result:
             result._tape = tape
     except ValueError:
         return matmul(a, b)  # says what does not fit
-    tape.append((MATMUL, result, a, b))
+    tape.append((matmul.rule, result, (a, b), {}))
     return result
 
 
@@ -297,75 +303,3 @@ def answer_ufunc(ufunc_name: str, function: Function) -> None:
 
 answer_ufunc("matmul", matmul_operator)
 dispatch.SUPPORTED[np.linalg.matmul] = matmul_operator
-
-
-@writes(
-    MATMUL,
-    operands=Operands(lambda rule, a, b: ((a, b), None), lambda rule, a, b, new: (new[0], new[1])),
-)
-def _write_matmul(
-    program: TapeProgram, rule: Rule, result: Operand, a: Operand, b: Operand
-) -> None:
-    (x, left), (y, right) = program.operand(a), program.operand(b)
-    builder = program.builder
-    node = program.node(result, builder.matmul(x, y))
-
-    def back() -> None:
-        g: Any = program.adjoint(node)
-        if not node.shape:  # an inner product
-            for operand, other in ((left, y), (right, x)):
-                if operand is not None:
-                    operand.contributions.append(builder.ufunc(np.multiply, g, other))
-            return
-        # Vectors as matrices of one row, or one column.
-        rows = x if len(x.shape) > 1 else builder.reshaped(x, (1, *x.shape))
-        columns = y if len(y.shape) > 1 else builder.reshaped(y, (*y.shape, 1))
-        whole = (
-            *np.broadcast_shapes(rows.shape[:-2], columns.shape[:-2]),
-            rows.shape[-2],
-            columns.shape[-1],
-        )
-        full = builder.reshaped(g, whole) if g.shape else builder.broadcast(g, whole)
-        if left is not None:
-            _contribute_product(
-                program, left, full, _last_axes_swapped(builder, columns), rows.shape
-            )
-        if right is not None:
-            _contribute_product(
-                program, right, _last_axes_swapped(builder, rows), full, columns.shape
-            )
-
-    program.back((node,), back)
-
-
-def _last_axes_swapped(builder: Builder, x: Value) -> Value:
-    axes = list(range(len(x.shape)))
-    axes[-2:] = axes[:-3:-1]
-    return builder.transposed(x, axes)
-
-
-def _contribute_product(
-    program: TapeProgram, operand: Operand, p: Value, q: Value, shape: Shape
-) -> None:
-    """Add a product to the adjoint of an operand that was a matrix, or a stack of them, of a
-    shape.
-    """
-    is_pair = len(p.shape) == len(q.shape) == 2
-    if (
-        is_pair
-        and operand.shape == shape == (p.shape[0], q.shape[1])
-        and p.size + q.size < operand.value.size
-    ):
-        operand.products.append((p, q))  # the sum of many of them is one product
-        return
-    c = program.builder.product(p, q)
-    builder = program.builder
-    missing = len(c.shape) - len(shape)
-    axes = [
-        *range(missing),
-        *(missing + i for i, n in enumerate(shape[:-2]) if n == 1 != c.shape[missing + i]),
-    ]
-    c = builder.sum(c, axes) if axes else c
-    operand.contributions.append(
-        builder.reshaped(c, operand.shape) if math.prod(c.shape) == math.prod(operand.shape) else c
-    )

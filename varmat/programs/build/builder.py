@@ -73,6 +73,8 @@ class Builder:
         self._results: dict[Hashable, tuple[Value, ...]] = {}
         self._values: dict[Hashable, Value] = {}
         self._constants: dict[int, tuple[Value, np.ndarray]] = {}
+        # Of the products of two matrices.
+        self.factors: dict[Value, tuple[Value, Value]] = {}
         # While a check is traced: the conditions it asks for, which must hold at every run.
         self.asked: list[Value] | None = None
         # Whether the traced function asks `any` only to avoid a choice between elements.
@@ -364,7 +366,14 @@ class Builder:
     # --- products of matrices, places ---
 
     def matmul(self, a: Value, b: Value) -> Value:
-        return self.call(MATMUL, self._with_unit_stride(a), self._with_unit_stride(b))
+        """A product of matrices, vectors or stacks; of one column and one row the outer product."""
+        if len(a.shape) > 1 < len(b.shape) and a.shape[-1] == 1:
+            made = self.ufunc(np.multiply, a, b)
+        else:
+            made = self.call(MATMUL, self._with_unit_stride(a), self._with_unit_stride(b))
+        if len(a.shape) == len(b.shape) == 2:
+            self.factors[made] = a, b
+        return made
 
     def _with_unit_stride(self, x: Value) -> Value:
         """A value as BLAS takes it: others are copied, since NumPy's loop without BLAS is slow."""
@@ -379,16 +388,12 @@ class Builder:
         )
         return x if fits else self.contiguous(x)
 
-    def product(self, p: Value, q: Value) -> Value:
-        """``p @ q``; of one column and one row the outer product."""
-        return self.ufunc(np.multiply, p, q) if p.shape[-1] == 1 else self.matmul(p, q)
-
     def sum_of_products(self, pairs: Sequence[tuple[Value, Value]]) -> Value:
         """The sum of products of matrices, as one product of all left ones side by side and all
         right ones above each other.
         """
         if len(pairs) == 1:
-            return self.product(*pairs[0])
+            return self.matmul(*pairs[0])
         left = self.concatenated([self.transposed(p) for p, _ in pairs])
         return self.matmul(self.transposed(left), self.concatenated([q for _, q in pairs]))
 

@@ -317,7 +317,11 @@ class TapeProgram:
             c = self.builder.broadcast(c, whole)
         if operand.shape != whole:
             c = self.builder.unbroadcast(c, whole, operand.shape)
-        operand.contributions.append(c)
+        factors = self.builder.factors.get(c)
+        if factors is not None and sum(x.size for x in factors) < c.size:
+            operand.products.append(factors)  # the sum of many of them is one product
+        else:
+            operand.contributions.append(c)
 
     # --- all of it ---
 
