@@ -13,7 +13,7 @@ import varmat as vm
 from varmat.core.dual import Dual
 from varmat.core.tape import current_tape
 from varmat.core.variables import ARRAYS, ArrayMethods
-from varmat.testing import Tolerances, expect, expect_ad, expect_ad_matvar, routes
+from varmat.testing import Tolerances, expect_ad, expect_ad_matvar, routes
 
 
 def product_reverse(g, r, x, y):
@@ -581,12 +581,25 @@ def test_second_derivatives_of_recordings_are_compared(monkeypatch):
         return run if directions is None else scaled
 
     expect_ad(np.sin, 0.3)
-    monkeypatch.setattr(expect, "MET", set())
     monkeypatch.setattr(routes, "recording", off)
     with pytest.raises(
         AssertionError, match="a recording made elsewhere and Hessian times vector disagree"
     ):
         expect_ad(np.sin, 0.3)
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_machine_code_of_the_hessian_is_an_argument(compiles, monkeypatch):
+    original, found = routes.recording, []
+
+    def noted(case, mixture, weights, directions=None, runners=()):
+        if directions is not None:
+            found.append(tuple(runners) == routes.RUNNERS)
+        return original(case, mixture, weights, directions, runners)
+
+    monkeypatch.setattr(routes, "recording", noted)
+    expect_ad(np.multiply, 0.3, 0.7, compile_hessian=compiles)
+    assert found == [compiles]
 
 
 @pytest.mark.parametrize(

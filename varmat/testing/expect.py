@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, repeat
 from math import inf
 from typing import Any
 
@@ -30,11 +29,8 @@ Mixture = dict[int, str]
 
 # Directions of forward mode at once.
 DIRECTIONS = 3
-# At the first point of each name, and at one in so many others, machine code is made of the
-# gradient, and the Hessian is recorded; at one in so many the Hessian becomes machine code too.
-OFTEN, RARELY = 8, 24
-# Names of functions that have been compared in full.
-MET: set[str] = set()
+# Whether machine code is made of the Hessian too, where that is no argument: a test suite sets it.
+COMPILES_HESSIAN: Iterator[bool] = repeat(True)
 # Smaller derivatives than this may have lost their digits to underflow.
 TINY = 1e-200
 # In place of an argument that is not finite.
@@ -46,20 +42,25 @@ ELSEWHERE = "the point where comparisons go the other way"
 HESSIAN_DIFFERENCE = "finite difference of the reverse gradient"
 
 
-def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None) -> Report:
+def expect_ad(
+    f: Function,
+    *args: Operand,
+    tolerances: Tolerances | None = None,
+    compile_hessian: bool | None = None,
+) -> Report:
     """Demand that all routes to the derivatives of a function agree at a point.
 
     With all arguments variable, all but one, and each alone: the value is that of plain NumPy; the
     gradient of a weighted sum of the results agrees with finite differences, and with the gradient
     where all arguments are variables; a second reverse pass gives the same.
-    Where all are variables, and for another of these mixtures, which is drawn by the numbers of the
-    point: forward mode agrees with the gradient; a recording gives the same value and gradient; so
-    do arguments in other memory layouts; the Hessian is a part of that where all are variables.
+    Where all are variables, and for the other mixtures: forward mode agrees with the gradient; a
+    recording gives the same value and gradient; so do arguments in other memory layouts; the
+    Hessian is a part of that where all are variables.
     Where all are variables: several directions at once agree with each alone; the Hessian is
     symmetric, and agrees with finite differences of the gradient; the recording gives the same at a
     point where comparisons go the other way; two uses of the arguments give the sum of their
-    gradients. For the first function of a name, and at one in eight other points: the recording
-    gives the same as machine code, and one of the Hessian gives the same product.
+    gradients; the recording gives the same as machine code, and one of the Hessian gives the same
+    product, also as machine code if `compile_hessian`.
     Further: the same variable as two arguments, nothing changed that somebody else holds
     (arguments, tangents, operands, results and their adjoints), nothing returned twice.
     Where plain NumPy raises, every route must raise likewise and leave nothing on the tape. Where
@@ -75,6 +76,9 @@ def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None)
         The point. Floats and float arrays are differentiated, everything else (int, int arrays,
         None, ...) is static.
     tolerances : Tolerances, optional
+    compile_hessian : bool, optional
+        Whether the recorded Hessian is also compared as machine code, which takes long; true by
+        default.
 
     Returns
     -------
@@ -106,7 +110,8 @@ def expect_ad(f: Function, *args: Operand, tolerances: Tolerances | None = None)
     comparison = Comparison(f"expect_ad({case.name})")
     expected = plain_values(case, comparison)
     if expected is not None and case.active:
-        _Check(case, comparison, tolerances or Tolerances(), expected).run()
+        compiles = next(COMPILES_HESSIAN) if compile_hessian is None else compile_hessian
+        _Check(case, comparison, tolerances or Tolerances(), expected, compiles).run()
         coverage.note(f, args, **_by_column(comparison.errors))
     return comparison.report()
 
@@ -119,21 +124,6 @@ def _by_column(errors: dict[str, float]) -> dict[str, Any]:
             column = next((column for word, column in words.items() if word in name), "varmat")
             columns[column] = max(error, columns.get(column, 0.0))
     return columns
-
-
-def name_of(case: routes.Case) -> str:
-    """The name of the function, without what a `functools.partial` binds."""
-    return str(getattr(getattr(case.f, "func", case.f), "__name__", ""))
-
-
-def lot(case: routes.Case, count: int) -> int:
-    """A number below `count`, drawn by the numbers of the point and by the text of the function:
-    for comparisons that would take too long everywhere.
-    """
-    code = getattr(case.f, "__code__", None)
-    text = f"{name_of(case)} {getattr(code, 'co_names', ())}".encode()
-    numbers = (np.asarray(case.args[i]).tobytes() for i in case.active)
-    return zlib.crc32(b"".join((text, getattr(code, "co_code", b""), *numbers))) % count
 
 
 def floor_of(case: routes.Case, values: routes.ArrayList) -> float:
@@ -153,8 +143,10 @@ class _Check:
         comparison: Comparison,
         tolerances: Tolerances,
         expected: routes.ArrayList,
+        compile_hessian: bool,
     ) -> None:
         self.case = case
+        self.compile_hessian = compile_hessian
         self.comparison = comparison
         self.tolerances = tolerances
         self.expected = expected
@@ -170,16 +162,12 @@ class _Check:
         ]
         self.differences = tolerances.finite_difference < inf
         self.floor = floor_of(case, expected)
-        self.in_full = name_of(case) not in MET or not lot(case, OFTEN)
-        MET.add(name_of(case))
 
     def run(self) -> None:
         mixtures = variable_mixtures(self.case)
         self.flipped = routes.flipped(self.case) if self.finite else None
         if self.differences:
             self.estimates = routes.difference_gradient(self.case, self.selected, self.finite)
-        # What depends on the mixture is code for data, which one other mixture shows.
-        thorough = mixtures[:1] + mixtures[1:][lot(self.case, len(mixtures) - 1 or 1) :][:1]
         for mixture in mixtures:
             call = self.case.describe(mixture)
             gradient = self.reverse(mixture, call)
@@ -196,8 +184,6 @@ class _Check:
             )
             if self.is_whole(mixture):
                 self.fan_out(mixture, call, gradient)
-            if mixture not in thorough:
-                continue
             if self.tolerances.forward < inf:
                 self.forward(mixture, call, gradient)
                 if self.tolerances.hessian < inf:
@@ -208,7 +194,7 @@ class _Check:
                 self.twice_the_same(i, j)
         if any(self.case.args[i].size > 1 for i in self.case.arrays):
             for layout in routes.LAYOUTS:
-                self.layout(layout, thorough)
+                self.layout(layout, mixtures)
 
     def is_whole(self, mixture: Mixture) -> bool:
         """Whether all arguments that may be variables are."""
@@ -441,8 +427,8 @@ class _Check:
         way.
         """
         whole = self.is_whole(mixture)
-        every = whole and self.in_full if v is None else not lot(self.case, RARELY)
-        runners = routes.RUNNERS[: None if every else 2 if whole and v is None else 1]
+        every = whole and (v is None or self.compile_hessian)
+        runners = routes.RUNNERS[: None if every else 1]
         run = self.attempt(RECORDED, call, routes.recording, mixture, self.weights, v, runners)
         places = [(self.case, call)]
         if self.flipped is not None and whole:  # data are kept
@@ -506,8 +492,7 @@ class _Check:
             )
         if not self.finite:
             return
-        if self.in_full:
-            self.recorded(mixture, call, gradient, v, hv)
+        self.recorded(mixture, call, gradient, v, hv)
         tolerance = self.tolerances.hessian_finite_difference
         if not self.differences or tolerance == inf:
             return
