@@ -22,7 +22,7 @@ from varmat.derivatives.recorded_programs import part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.functions.checks import misfit
 from varmat.programs.build.builder import Builder
-from varmat.programs.build.symbol import called
+from varmat.programs.build.symbol import called, is_symbol
 from varmat.programs.ir.program import Program, RecordingError, Value
 from varmat.programs.kernels.branch import Branch
 from varmat.programs.kernels.guards import GUARD
@@ -122,6 +122,8 @@ def _tangent(x: Operand, level: Level) -> Operand:
 @operation(variadic=True)
 def chosen(index: Plain, *leaves: Plain, choices: Choices) -> tuple[Plain, ...]:
     """The results of one of the functions."""
+    if any(map(is_symbol, (index, *leaves))):
+        return tuple(called(choices.forward, index, *leaves))
     found = choices.functions[_number(index, len(choices.functions))](*leaves)
     for x in found:
         if is_differentiable(x):
@@ -133,18 +135,10 @@ def chosen(index: Plain, *leaves: Plain, choices: Choices) -> tuple[Plain, ...]:
 def chosen_reverse(
     g: Adjoint, r: Plain, index: Plain, *leaves: Plain, choices: Choices
 ) -> tuple[Operand, ...]:
+    if any(map(is_symbol, (index, *leaves))):
+        return 0.0, *called(choices.backward, index, *leaves, *filled(g, r))
     function = choices.functions[_number(index, len(choices.functions))]
     return 0.0, *vjp(function, *leaves)[1](filled(g, r))
-
-
-@chosen.straight
-def chosen_straight(index: Operand, *leaves: Operand, choices: Choices) -> Result:
-    found = tuple(called(choices.forward, index, *leaves))
-
-    def pull(g: Sequence[Operand]) -> tuple[Operand, ...]:
-        return 0.0, *called(choices.backward, index, *leaves, *filled(g, found))
-
-    return found, pull
 
 
 @chosen.tangent

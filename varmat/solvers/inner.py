@@ -24,7 +24,7 @@ from varmat.derivatives.structure import map_leaves
 from varmat.functions.checks import misfit, outside
 from varmat.interrupts import from_signal
 from varmat.programs.build.builder import Builder
-from varmat.programs.build.symbol import is_symbol, refuse
+from varmat.programs.build.symbol import called, is_symbol, refuse
 from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.passes import optimised
@@ -51,13 +51,17 @@ def filled(g: Sequence[Operand], like: Sequence[Operand]) -> list[Operand]:
 
 
 class KernelRunners:
-    """Runs kernels on plain arrays, by a runner for each that is made once."""
+    """Runs kernels on plain arrays, by a runner for each that is made once, and on symbols."""
 
     def __init__(self) -> None:
         self._runners: dict[Kernel, Function] = {}
 
     def run(self, kernel: Kernel, count: int, *operands: Operand) -> list[Operand] | None:
-        """The results of a kernel, whose steps run `count` times; None where its run ends."""
+        """The results of a kernel, whose steps run `count` times; None where its run ends. For
+        symbols, a step of their program.
+        """
+        if any(map(is_symbol, operands)):
+            return called(kernel, *operands)
         if kernel not in self._runners:
             builder = Builder()
             zero, given = builder.constant(0.0), [builder.argument(np.shape(x)) for x in operands]

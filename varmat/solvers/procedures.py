@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varmat.core.errors import TapeError
-from varmat.core.operation import operation
-from varmat.programs.build.symbol import called
+from varmat.core.operation import Saved, operation
+from varmat.programs.build.symbol import is_symbol
 from varmat.programs.kernels.procedure import Procedure
 from varmat.solvers.inner import KernelRunners, filled
 
@@ -60,7 +60,7 @@ class StatementCode:
         return self._along[which]
 
     def run(self, kernel: Procedure, *operands: Plain) -> list[np.ndarray]:
-        """The results of a procedure for plain operands, before the data."""
+        """The results of a procedure for operands, before the data."""
         n = len(self.source.leaves)
         given = [*operands[:n], *self.data, *operands[n:]]
         found = self._runners.run(kernel, kernel.cost, *given)
@@ -70,31 +70,27 @@ class StatementCode:
 
 
 @operation(variadic=True)
-def procedure_results(*leaves: Plain, code: StatementCode) -> tuple[Plain, ...]:
+def procedure_results(*leaves: Plain, code: StatementCode) -> tuple[Plain, ...] | Saved:
     """The total and the other results of statements."""
-    return tuple(code.run(code.forward, *leaves))
+    if not code.source.outputs and any(map(is_symbol, leaves)):
+        total, *gradient = code.run(code.with_gradient, *leaves)
+        return Saved((total,), gradient=gradient)
+    return Saved(tuple(code.run(code.forward, *leaves)), gradient=None)
 
 
 @procedure_results.reverse
-def _(g: Adjoint, r: Plain, *leaves: Plain, code: StatementCode) -> tuple[Operand, ...]:
+def procedure_results_reverse(
+    g: Adjoint, r: Plain, *leaves: Plain, code: StatementCode, gradient: Sequence[Plain] | None
+) -> tuple[Operand, ...]:
+    if gradient is not None:  # of a program, computed together with the total
+        return tuple(g[0] * x for x in gradient)
     return tuple(code.run(code.backward, *leaves, *filled(g, r)))
 
 
-@procedure_results.straight
-def _(*leaves: Operand, code: StatementCode) -> Result:
-    if not code.source.outputs:
-        total, *gradient = called(code.with_gradient, *leaves, *code.data)
-        return (total,), lambda g: tuple(g[0] * x for x in gradient)
-    found = tuple(called(code.forward, *leaves, *code.data))
-
-    def pull(g: Sequence[Operand]) -> tuple[Operand, ...]:
-        return tuple(called(code.backward, *leaves, *code.data, *filled(g, found)))
-
-    return found, pull
-
-
 @procedure_results.tangent
-def _(r: Operand, *leaves: Operand, code: StatementCode) -> tuple[Linear, ...]:
+def procedure_results_tangent(
+    r: Operand, *leaves: Operand, code: StatementCode
+) -> tuple[Linear, ...]:
     def along(which: int, t: Operand) -> Result:
         return procedure_results(*leaves, t, code=code.along(which))
 

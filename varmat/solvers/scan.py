@@ -21,7 +21,6 @@ from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structu
 from varmat.functions.checks import misfit, outside
 from varmat.interrupts import Noted
 from varmat.programs.build.builder import Builder
-from varmat.programs.build.symbol import called
 from varmat.programs.ir.program import Program
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes import without_dead_steps
@@ -133,7 +132,6 @@ class Body:
 
     def adjoint(
         self,
-        run: Function,
         operands: LeafSequence,
         results: LeafSequence,
         g: LeafSequence,
@@ -141,18 +139,16 @@ class Body:
         in_rows: bool,
     ) -> list[Operand] | None:
         """The contributions to the adjoints of the operands, of the adjoints of the results, where
-        None is zero; `run` runs a loop.
+        None is zero.
         """
         n, (_, rows, shared) = self.carried, self.parts(operands)
         weights, in_history = filled(g, results), any(x is not None for x in g[n : 2 * n])
         more = weights[n : 2 * n] if in_history else []
         given = [*weights[:n], *results[n : 2 * n], *rows, *weights[2 * n :], *more, *shared]
-        found: list[Operand] | None = run(self.backward(count, in_rows, in_history), *given)
+        found = self.run(self.backward(count, in_rows, in_history), *given)
         if found is None or in_rows:
             return found
         return [*found[:n], *[0.0] * self.rows, *found[n:]]
-
-    # --- on plain arrays ---
 
     def run(self, loop: Loop, *operands: Operand) -> list[Operand] | None:
         """The results of a loop; None where its program does not hold."""
@@ -277,23 +273,19 @@ def scan_history(*operands: Plain, body: Body, count: int, in_rows: bool) -> Sav
 
 
 @scan_history.reverse
-def _(
+def scan_history_reverse(
     g: Adjoint, r: Plain, *operands: Plain, body: Body, count: int, in_rows: bool, is_written: bool
 ) -> tuple[Adjoint, ...]:
     # Backwards, the program lacks the guards that have held forward.
-    found = None if is_written else body.adjoint(body.run, operands, r, g, count, in_rows)
+    found = None if is_written else body.adjoint(operands, r, g, count, in_rows)
     return tuple(body.backward_as_written(operands, r, g, count) if found is None else found)
-
-
-@scan_history.straight
-def _(*operands: Operand, body: Body, count: int, in_rows: bool) -> Result:
-    found = tuple(called(body.forward(count), *operands))
-    return found, lambda g: tuple(body.adjoint(called, operands, found, g, count, in_rows) or ())
 
 
 # The derivative of a recursion is a linear one: t' = (dc'/dc) t + the slope along the direction.
 @scan_history.tangent
-def _(r: Operand, *operands: Operand, body: Body, count: int, in_rows: bool) -> tuple[Linear, ...]:
+def scan_history_tangent(
+    r: Operand, *operands: Operand, body: Body, count: int, in_rows: bool
+) -> tuple[Linear, ...]:
     start, rows, shared = body.parts(operands)
     n, m = len(start), len(start) + len(rows)
 
