@@ -8,15 +8,15 @@ independent variables, it is a setting itself, in the format that it has."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.core.operation import as_operand, operation
+from varmat.core.operation import Saved, as_operand, operation
 from varmat.functions.checks import misfit
-from varmat.programs.build.symbol import Symbol, spread_back
+from varmat.programs.build.symbol import Symbol, is_symbol, spread_back
 from varmat.programs.kernels.sparse import csr, product_step, sampled, sampled_step
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
@@ -214,7 +214,7 @@ def sparse_matmul_tangent(
 
 
 @operation(stacked=True)
-def sparse_data_matmul(b: Plain, *, matrix: Plain, transposed: bool = False) -> Plain:
+def sparse_data_matmul(b: Plain, *, matrix: Plain, transposed: bool = False) -> Saved:
     """Product of a sparse matrix that is data, or of its transpose, with a vector or a matrix.
 
     Parameters
@@ -237,7 +237,12 @@ def sparse_data_matmul(b: Plain, *, matrix: Plain, transposed: bool = False) -> 
     The adjoint of `b` is the transpose times that of the result.
     """
     check_product("matmul", matrix.shape[not transposed], b)
-    return data_times(matrix, b, transposed)
+    if not is_symbol(b):
+        return Saved(data_times(matrix, b, transposed), step=None)
+    rows = matrix.tocsr()
+    columns, starts = (x.astype(np.int64) for x in (rows.indices, rows.indptr))
+    step = partial(product_step, rows.data.astype(np.float64), columns, starts, rows.shape)
+    return Saved(step(b, transposed), step=step)
 
 
 def data_times(matrix: Operand, b: Operand, transposed: bool = False) -> Result:
@@ -247,8 +252,10 @@ def data_times(matrix: Operand, b: Operand, transposed: bool = False) -> Result:
 
 @sparse_data_matmul.reverse
 def sparse_data_matmul_reverse(
-    g: Adjoint, r: Plain, b: Plain, matrix: Plain, transposed: bool
+    g: Adjoint, r: Plain, b: Plain, matrix: Plain, transposed: bool, step: Plain
 ) -> Adjoint:
+    if step is not None:  # of a program
+        return step(g, not transposed)
     return data_times(matrix, g, not transposed)
 
 
@@ -258,23 +265,6 @@ def sparse_data_matmul_tangent(r: Result, b: Operand, matrix: Operand, transpose
         return sparse_data_matmul(x, matrix=matrix, transposed=transposed)
 
     return lambda t: with_directions(product, t, b)
-
-
-@sparse_data_matmul.straight
-def sparse_data_matmul_straight(
-    b: Operand, matrix: Operand, transposed: bool = False
-) -> tuple[Result, Function]:
-    rows = matrix.tocsr()
-    data, columns, starts = (
-        rows.data.astype(np.float64),
-        rows.indices.astype(np.int64),
-        rows.indptr.astype(np.int64),
-    )
-
-    def product(x: Operand, transposed: bool) -> Result:
-        return product_step(data, columns, starts, rows.shape, x, transposed)
-
-    return product(b, transposed), lambda g: product(g, not transposed)
 
 
 def times_data(matrix: Operand, b: Operand) -> Result:
