@@ -15,7 +15,7 @@ from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped
 from varmat.functions.checks import misfit, outside
-from varmat.programs.build.symbol import UntraceableError, require
+from varmat.programs.build.symbol import UntraceableError, is_symbol, require
 from varmat.solvers.adams import Adams
 from varmat.solvers.backward_differentiation import BackwardDifferentiation
 from varmat.solvers.equation import Equation
@@ -24,7 +24,7 @@ from varmat.solvers.multistep import Multistep
 from varmat.solvers.runge_kutta import RungeKutta
 from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
 from varmat.solvers.systems import Leaves, System, SystemTangent
-from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
 __all__: list[str] = []
 
@@ -151,16 +151,26 @@ def ode_solution(
     """The states at the times; `in_state`: whether derivatives in the initial state or time are
     wanted.
     """
+    if any(map(is_symbol, (y0, t0, ts, *leaves))):
+        return _by_loops(y0, t0, ts, leaves, system, how, in_state)
     y0, t0, ts = np.asarray(y0), float(t0), np.asarray(ts)
     checked_start(system.inner.name, y0, t0, ts, leaves)  # in a recording they may be other values
-    given = Leaves(leaves)
+    given, between, sensitivity = Leaves(leaves), None, None
     if how.backward is not None:
         states, between = integrate(
             how.method, _problem(system, how, given), t0, y0, ts, dense=True
         )
-        return Saved(np.ascontiguousarray(states), sensitivity=None, between=between)
-    states, sensitivity = integrated(system, how, y0, t0, ts, given, in_state)
-    return Saved(states, sensitivity=sensitivity, between=None)
+        states = np.ascontiguousarray(states)
+    else:
+        states, sensitivity = integrated(system, how, y0, t0, ts, given, in_state)
+
+    def rates() -> np.ndarray:
+        return np.array(
+            [system.rate(t, y, given) for t, y in zip(ts.tolist(), states, strict=True)]
+        )
+
+    first = lambda: system.rate(t0, y0, given)  # noqa: E731
+    return Saved(states, sensitivity=sensitivity, between=between, first=first, rates=rates)
 
 
 def integrated(
@@ -207,50 +217,37 @@ def _as_loops(
     return BackwardDifferentiation(equation, slopes, system.n)
 
 
-# Steps of a program: loops. Where they end early, the operation itself says why.
-@ode_solution.straight
-def _(
+def _by_loops(
     y0: Operand,
     t0: Operand,
     ts: Operand,
-    *leaves: Operand,
+    leaves: Sequence[Operand],
     system: System,
     how: SolverSettings,
     in_state: bool,
-) -> Result:
-    n, count, sizes = system.n, np.shape(ts)[0], [*map(np.size, leaves)]
-    k, start = _start(n, y0, sum(sizes), in_state)
+) -> Saved:
+    """The solution as loops of a program. Where they end early, the operation says why."""
+    n, count = system.n, np.shape(ts)[0]
+    k, start = _start(n, y0, sum(map(np.size, leaves)), in_state)
     method = _as_loops(system, how, k, in_state)
     for x in (y0, t0, ts, *leaves):
         require(np.isfinite(x))
     require(t0 < ts[0])
     require(ts[1:] >= ts[:-1])
-    shapes = [np.shape(x) for x in leaves]
-    flat = np.concatenate(
-        [np.empty(0), *(np.reshape(x, (size,)) for x, size in zip(leaves, sizes, strict=True))]
-    )
+    flat = np.concatenate([np.empty(0), *(np.reshape(x, (np.size(x),)) for x in leaves)])
     whole, slopes, first = method.solve(t0, start, ts, flat)
     sensitivity: Operand = np.swapaxes(np.reshape(whole[:, n:], (count, k, n)), 1, 2)
-
-    def pull(g: Adjoint) -> tuple[Operand, ...]:
-        weights = np.reshape(g, (count * n,)) @ np.reshape(sensitivity, (count * n, k))
-        starts = np.cumsum([n * in_state, *sizes]).tolist()
-        parts = [weights[at : at + size] for at, size in zip(starts, sizes, strict=False)]
-        return (
-            lambda: weights[:n],
-            lambda: -(weights[:n] @ first[:n]),
-            lambda: np.sum(g * slopes()[:, :n], axis=1),
-            *(
-                np.reshape(part, shape) if shape else part[0]
-                for part, shape in zip(parts, shapes, strict=True)
-            ),
-        )
-
-    return whole[:, :n], pull
+    return Saved(
+        whole[:, :n],
+        sensitivity=sensitivity,
+        between=None,
+        first=lambda: first[:n],
+        rates=lambda: slopes()[:, :n],
+    )
 
 
 @ode_solution.reverse
-def _(
+def ode_solution_reverse(
     g: Adjoint,
     r: Plain,
     y0: Plain,
@@ -262,23 +259,24 @@ def _(
     in_state: bool,
     sensitivity: Plain,
     between: Any,  # a function of time, or None
+    first: Thunk,
+    rates: Thunk,
 ) -> tuple[Adjoint, ...]:
-    n, given = system.n, Leaves(leaves)
-    if sensitivity is not None:
-        weights = np.tensordot(g, sensitivity, 2)
-        if not in_state:
-            weights = np.concatenate([np.zeros(n), weights])
+    shapes, of_state = [(system.n,), *map(np.shape, leaves)], np.zeros(system.n)
+    if sensitivity is None:
+        weights = _backwards(g, y0, t0, ts, Leaves(leaves), system, how, between)
+        of_state, *of_leaves = shaped(weights, shapes)
     else:
-        weights = _backwards(g, y0, t0, ts, given, system, how, between)
-    of_state, *of_leaves = shaped(weights, [(n,), *map(np.shape, leaves)])
+        weights = np.reshape(g, (-1,)) @ np.reshape(sensitivity, (np.size(g), -1))
+        if in_state:
+            of_state, *of_leaves = shaped(weights, shapes)
+        else:
+            of_leaves = shaped(weights, shapes[1:])
 
-    def in_times() -> np.ndarray:
-        return np.array(
-            [row @ system.rate(float(t), y, given) for row, t, y in zip(g, ts, r, strict=True)]
-        )
+    def in_start() -> Operand:
+        return -of_state @ first()
 
-    in_start = lambda: -float(of_state @ system.rate(t0, y0, given))  # noqa: E731
-    return (of_state, in_start, in_times, *of_leaves)
+    return (of_state, in_start, lambda: np.sum(g * rates(), axis=1), *of_leaves)
 
 
 def _backwards(
@@ -321,7 +319,7 @@ def _backwards(
 
 
 @ode_solution.tangent
-def _(
+def ode_solution_tangent(
     r: Operand,
     y0: Operand,
     t0: Operand,
