@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 import warnings
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -19,7 +20,9 @@ from models.test_progress import Terminal
 
 import varmat as vm
 from varmat.models import chains as module
-from varmat.models.chains import Chains, chain_seed
+from varmat.models.chains import DRAWS, Monitor, chain_seed
+from varmat.parallel import executors, shares
+from varmat.parallel.tasks import on_workers
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -144,20 +147,34 @@ def test_errors_of_the_model_in_a_process():
 
 
 def test_which_errors_travel():
-    assert module._travels(KeyError("column"))
-    assert module._travels(vm.DomainError("x: Scale is -1.0, but must be positive!"))
-    assert not module._travels(OddError(3))
+    class OwnError(Exception):
+        """A class without a module, as those of a notebook."""
 
-    class Job:
-        def run(self, *_):
-            raise OddError(3)
+    class Elsewhere:
+        def submit(self, _, process, request, parcel):
+            future = Future()
+            future.set_result(shares.run(("another machine", process[1]), request, parcel))
+            return future
 
-    with pytest.MonkeyPatch.context() as context:
-        context.setattr(pickle, "loads", lambda _: Job())
-        context.setattr(np, "memmap", lambda *_, **settings: np.zeros(settings["shape"]))
-        with pytest.raises(RuntimeError, match=r"^OddError: there are 3$") as failure:
-            module._run(b"", "", 2, 0)
-    assert type(failure.value.__cause__) is OddError
+    def sample(chain):
+        raise errors[chain]
+
+    errors = [
+        KeyError("column"),
+        vm.DomainError("x: Scale is -1.0, but must be positive!"),
+        OwnError("own"),
+        OddError(3),
+    ]
+    for error in errors:
+        i = errors.index(error)
+        expected = RuntimeError if i == 3 else type(error)
+        text = "OddError: there are 3" if i == 3 else str(error)
+        with pytest.raises(expected, match=f"^{re.escape(text)}$") as failure:
+            on_workers("Model.sample", sample, [i], Elsewhere(), "")
+        assert type(failure.value) is expected
+        assert not hasattr(failure.value, "__notes__")
+        assert type(failure.value.__cause__) is executors.RemoteError
+        assert "in sample" in str(failure.value.__cause__)
 
 
 def test_a_process_that_is_killed():
@@ -185,14 +202,13 @@ def slow(x, y):
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_an_interrupt_returns_the_draws_that_there_are(cores, monkeypatch):
-    def show(chains, board, at_once=False):
-        draws = board[:-1, 0]
-        if not (draws[0] < 40 or at_once or interrupted):
+    def show(monitor, at_once=False):
+        if not (monitor.status[0, DRAWS] < 40 or at_once or interrupted):
             interrupted.append(True)
             os.kill(os.getpid(), signal.SIGINT)
 
     interrupted = []
-    monkeypatch.setattr(Chains, "_show", show)
+    monkeypatch.setattr(Monitor, "show", show)
     begun = time.monotonic()
     with (
         pytest.warns(UserWarning, match="every point is evaluated in Python"),
@@ -210,7 +226,7 @@ def test_an_interrupt_returns_the_draws_that_there_are(cores, monkeypatch):
 
 
 def test_an_interrupt_before_there_is_a_draw(monkeypatch):
-    monkeypatch.setattr(Chains, "_sample_here", lambda _: {})
+    monkeypatch.setattr(module, "run_chains", lambda *_: {})
     with pytest.warns(UserWarning, match="every point"), pytest.raises(KeyboardInterrupt):
         make().sample(**SETTINGS, cores=1)
 
@@ -288,29 +304,23 @@ def test_what_cannot_be_pickled_is_named(monkeypatch):
             ),
         ),
     ]
-    monkeypatch.setattr(Chains, "sample", lambda chains: {chains.hindrance: None})
-    monkeypatch.setattr("varmat.models.sampling.joined_chains", lambda found, _: (found, []))
-    monkeypatch.setattr("varmat.models.model.completed", lambda _, found, *__: next(iter(found)))
+    monkeypatch.setattr(module, "run_chains", lambda *_: {})
     for model, text in cases:
-        with pytest.warns(
-            UserWarning, match=re.escape(f"one chain after the other ({text}): the function looks")
-        ):
-            assert model.sample(**SETTINGS, cores=2) == text
+        said = re.escape(f"one chain after the other ({text}): the function looks")
+        with pytest.warns(UserWarning, match=said), pytest.raises(KeyboardInterrupt):
+            model.sample(**SETTINGS, cores=2)
 
 
 def test_processes_that_cannot_start_or_load(monkeypatch):
-    monkeypatch.setattr(Chains, "sample", lambda chains: {chains.hindrance: None})
-    monkeypatch.setattr("varmat.models.sampling.joined_chains", lambda found, _: (found, []))
-    monkeypatch.setattr("varmat.models.model.completed", lambda _, found, *__: next(iter(found)))
+    monkeypatch.setattr(module, "run_chains", lambda *_: {})
 
     class Daemon:
         daemon = True
 
     with monkeypatch.context() as context:
         context.setattr(module.multiprocessing, "current_process", Daemon)
-        with pytest.warns(
-            UserWarning, match="one after the other, for this process may not start others"
-        ):
+        said = "one after the other, for this process may not start others"
+        with pytest.warns(UserWarning, match=said), pytest.raises(KeyboardInterrupt):
             make(recorded=False).sample(**SETTINGS, cores=2)
 
     class Elsewhere:
@@ -327,10 +337,8 @@ def test_processes_that_cannot_start_or_load(monkeypatch):
             pass
 
     monkeypatch.setattr(loky, "ProcessPoolExecutor", Elsewhere)
-    with pytest.warns(
-        UserWarning,
-        match="another process cannot have the model: ModuleNotFoundError: No module named 'no_su",
-    ):
+    said = "another process cannot have the model: ModuleNotFoundError: No module named 'no_su"
+    with pytest.warns(UserWarning, match=said), pytest.raises(KeyboardInterrupt):
         make(recorded=False).sample(**SETTINGS, cores=2)
 
 

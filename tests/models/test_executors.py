@@ -11,6 +11,7 @@ import sys
 import traceback
 import warnings
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,8 +19,8 @@ from models.small_models import groups
 from models.test_progress import Terminal
 
 import varmat as vm
-from varmat.models import shared_chains
-from varmat.models.chains import SECONDS, STOP
+from varmat.models import chains as module
+from varmat.models.chains import DRAWS, SECONDS, STOP, Job, Monitor
 from varmat.parallel import executors
 
 loky = pytest.importorskip("loky", reason="loky is not installed")
@@ -168,10 +169,8 @@ class Breaking:
 @pytest.mark.usefixtures("nutpie")
 def test_only_the_chains_of_a_lost_worker_are_sampled_again(monkeypatch):
     model, ran = make(log_likelihood=None), []
-    run = shared_chains.SharedJob.__call__
-    monkeypatch.setattr(
-        shared_chains.SharedJob, "__call__", lambda job, chain: ran.append(chain) or run(job, chain)
-    )
+    run = Job.__call__
+    monkeypatch.setattr(Job, "__call__", lambda job, chain: ran.append(chain) or run(job, chain))
     with pytest.warns(
         RuntimeWarning, match=r"is broken; the chains 1 are computed in this process$"
     ):
@@ -212,13 +211,13 @@ def test_progress_of_another_process(pool, monkeypatch):
 
 @pytest.mark.usefixtures("nutpie")
 def test_an_interrupt_returns_the_draws_that_there_are(monkeypatch):
-    def show(chains, board, at_once=False):
-        if not at_once and board[0, 0] >= 60 and not interrupted:
+    def show(monitor, at_once=False):
+        if not at_once and monitor.status[0, DRAWS] >= 60 and not interrupted:
             interrupted.append(True)
             os.kill(HERE, signal.SIGINT)
 
     interrupted = []
-    monkeypatch.setattr(shared_chains.SharedChains, "_show", show)
+    monkeypatch.setattr(Monitor, "show", show)
     settings = {**SETTINGS, "draws": 10**6}
     with (
         ThreadPoolExecutor(1) as one,
@@ -233,23 +232,23 @@ def test_an_interrupt_returns_the_draws_that_there_are(monkeypatch):
 
 def test_a_chain_that_is_not_seen_is_given_up_after_an_interrupt(monkeypatch):
     """A worker of another machine does not know that it is to stop."""
-    monkeypatch.setattr(shared_chains, "PATIENCE", 0.0)
-    monkeypatch.setattr(shared_chains, "BETWEEN", 0.0)
-    chains = shared_chains.SharedChains(None, 1, None, {**SETTINGS, "cores": None})
-    chains._board, chains._stopped = np.zeros((4, 5)), 0.0
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    monkeypatch.setattr(module, "BETWEEN", 0.0)
+    job = Job(None, 1, None, SETTINGS, is_shared=True)
+    monitor = Monitor(job, np.zeros((4, 5)))
+    monitor.pressed.add()
     running = Future()
     running.set_running_or_notify_cancel()
-    assert chains._result(0, running) is None
-    chains._board[1, SECONDS] = 1.0
+    assert monitor.result(0, running) is None
+    assert monitor.status[STOP, 0]
+    monitor.status[1, SECONDS] = 1.0
     running.set_result("draws")
-    assert chains._result(1, running) == "draws"
-    assert chains._result(2, Future()) is None  # it has not begun, so it is cancelled
-    elsewhere = shared_chains.SharedJob(None, "another machine", "", 3)
-    assert elsewhere._board().shape == (4, 5)
-    assert (
-        shared_chains.SharedJob(None, executors.identity()[0], "/no/such/file", 3)._board()[STOP, 0]
-        == 0.0
-    )
+    assert monitor.result(1, running) == "draws"
+    assert monitor.result(2, Future()) is None  # it has not begun, so it is cancelled
+    for machine, path in (("another machine", ""), (executors.identity()[0], "/no/such/file")):
+        elsewhere = replace(job, machine=machine, path=path).status()
+        assert elsewhere.shape == (4, 5)
+        assert not elsewhere[STOP, 0]
 
 
 @pytest.mark.usefixtures("nutpie")

@@ -292,9 +292,9 @@ def test_the_non_centred_form_is_named_only_where_there_is_one():
             data={"scale": 2.0},
         )
 
-    assert hierarchy()._stated.centred == ["theta"]
-    assert hierarchy(centred=False)._stated.centred == []
-    assert normal()._stated.centred == []
+    assert hierarchy().stated.centred == ["theta"]
+    assert hierarchy(centred=False).stated.centred == []
+    assert normal().stated.centred == []
     stats = {"diverging": np.ones((2, 5))}
     for centred, form in (
         (["theta"], "the non-centred form, centred=False, of theta"),

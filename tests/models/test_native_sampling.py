@@ -19,7 +19,7 @@ from recordings import in_threads
 import varmat as vm
 from varmat.models import native_sampling
 from varmat.models.callbacks import Callbacks
-from varmat.models.chains import SECONDS, ThreadedChains
+from varmat.models.chains import SECONDS, Monitor
 from varmat.models.results import joined_chains
 
 pytest.importorskip("llvmlite")
@@ -193,13 +193,13 @@ def test_interrupted_chains_are_cut_to_one_length():
 
 
 def test_an_interrupt_of_the_threads_returns_the_draws_that_there_are(monkeypatch):
-    def show(chains, board, at_once=False):
-        if board[:-1, SECONDS].all() and not interrupted:
+    def show(monitor, at_once=False):
+        if monitor.status[:-1, SECONDS].all() and not interrupted:
             interrupted.append(True)
             os.kill(os.getpid(), signal.SIGINT)
 
     interrupted = []
-    monkeypatch.setattr(ThreadedChains, "_show", show)
+    monkeypatch.setattr(Monitor, "show", show)
     with pytest.warns(UserWarning, match=r"up to \d+ draws, are cut to the shortest, \d+$") as said:
         result = parameters().sample(**{**SETTINGS, "draws": 10**6}, cores=2)
     assert said[0].filename == __file__

@@ -40,7 +40,7 @@ def make(f=small, **settings):
 
 def test_log_density_is_that_of_the_model():
     calls = make()
-    f = calls.make_log_density()
+    f = calls.log_density
     value, gradient = f(np.array([0.5]))
     assert (value, gradient.tolist()) == (-0.125, [-0.5])
     assert gradient.flags.c_contiguous
@@ -48,7 +48,7 @@ def test_log_density_is_that_of_the_model():
 
 def test_refusal_is_recoverable_and_no_failure():
     calls = make()
-    f = calls.make_log_density()
+    f = calls.log_density
     with pytest.raises(vm.DomainError, match="too large") as refusal:
         f(np.array([2.0]))
     assert refusal.value.is_recoverable
@@ -58,7 +58,7 @@ def test_refusal_is_recoverable_and_no_failure():
 
 def test_other_error_is_kept_with_the_line_of_the_model():
     calls = Callbacks(vm.Model(broken, x=vm.real()), 1)
-    f = calls.make_log_density()
+    f = calls.log_density
     for _ in range(2):
         # The error is recoverable, and raised at every later point.
         with pytest.raises(vm.DomainError, match="the model has failed"):
@@ -164,7 +164,7 @@ class Sampler:
     def wait(self, timeout):
         try:
             self.given[-1] += (self.start(1),)
-            log_density = self.calls.make_log_density()
+            log_density = self.calls.log_density
             for x in (-0.5, 0.5):
                 value, gradient = log_density(np.full(1, x))
                 assert (value, gradient.tolist()) == (-0.125, [-x])
@@ -203,7 +203,8 @@ def test_what_the_sampler_gets():
     assert seed == 3
     assert -3.5 < start[0] < -2.5
     expected = {"target_accept": 0.8, "max_depth": 10, "metric": "low_rank", "draws": 10}
-    assert settings == {**expected, "tune": 1000, "keep_warmup": True}
+    of_all = {"chains": 1, "cores": None, "progress_bar": True}  # nutpie is not given these
+    assert settings == {**expected, **of_all, "tune": 1000, "keep_warmup": True}
 
 
 @pytest.mark.usefixtures("nutpie")

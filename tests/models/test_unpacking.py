@@ -120,7 +120,7 @@ def test_parameters_are_what_their_transforms_make(name: str, jacobian: bool) ->
         return density + term + u[-1] if jacobian else density
 
     value, gradient = vm.value_and_grad(apart)(q)
-    recorded = vm.Model(model._density.function, model._layout.parameters, recorded=True)
+    recorded = vm.Model(model._density.function, model.layout.parameters, recorded=True)
     for each in (model, recorded):
         each.log_density_gradient(q + 0.1, jacobian=jacobian)
         found = each.log_density_gradient(q, jacobian=jacobian)
@@ -145,7 +145,7 @@ def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
             - u[0] ** 2
         )
 
-    for each in (model, vm.Model(lambda a: -a * a, model._layout.parameters, recorded=True)):
+    for each in (model, vm.Model(lambda a: -a * a, model.layout.parameters, recorded=True)):
         value, gradient = each.log_density_gradient(q)
         assert value == pytest.approx(vm.value_and_grad(jacobians)(q)[0], rel=1e-14)
         np.testing.assert_allclose(gradient, vm.gradient(jacobians, q), rtol=1e-14)

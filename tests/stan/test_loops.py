@@ -307,7 +307,7 @@ def test_short_loops_are_traced_and_longer_ones_for_many_calls(
     assert 100 < sum(tracing.left_out.values()) < LONGEST
     times = iter((1.0, 2.0))
     monkeypatch.setattr("varmat.stan.stan_model._seconds", lambda *_: next(times))
-    assert model._for_many_calls() is model
+    assert model.for_many_calls() is model
     assert model._value_and_grad is not recorded
     after = model.log_density_gradient(q)
     assert_allclose(after[0], before[0], rtol=1e-13)

@@ -86,7 +86,7 @@ def test_stochastic_matrices_have_simplexes_by_columns_or_by_rows() -> None:
 def test_a_simplex_has_the_log_jacobian_of_its_coordinates() -> None:
     model = vm.stan.Program("parameters { simplex[4] x; }").model()
     q = np.array([0.3, -0.2, 0.5])
-    jacobian = vm.jacobian(lambda q: model._layout.unpack(q, False)[0]["x"][:3])(q)
+    jacobian = vm.jacobian(lambda q: model.layout.unpack(q, False)[0]["x"][:3])(q)
     _, expected = np.linalg.slogdet(jacobian)
     assert_allclose(model.log_density(q), expected, rtol=1e-12)
 

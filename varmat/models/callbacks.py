@@ -20,12 +20,13 @@ from varmat.core.errors import DomainError
 from varmat.interrupts import Attempt, from_signal
 from varmat.models.functions import of_values, recoverable
 from varmat.models.nuts import library, variables
-from varmat.models.results import check_shapes
+from varmat.models.results import LOST, check_shapes, lost_values
 from varmat.models.starts import Starts, names_at, random_start
 from varmat.typing import Shape
 
 if TYPE_CHECKING:
     from varmat.models.model import Model
+    from varmat.models.results import Groups
 
 # nutpie is given this for a derivative that is zero; `varmat.programs.run.sampler` has it too.
 _FLAT = 1e-10
@@ -54,6 +55,8 @@ class Callbacks:
         Errors other than refusals of a point, in the order in which they came.
     lost : list of Exception
         Errors in values at draws that are kept: the values are nan there.
+    row : ndarray
+        What chains report; the number of draws is counted first.
     """
 
     def __init__(
@@ -67,6 +70,12 @@ class Callbacks:
         self.failures: list[BaseException] = []
         self.lost: list[Exception] = []
         self.expansions = count(chain)
+        self.row = np.zeros(1)
+
+    @property
+    def calls(self) -> Callbacks:
+        """The functions of Python that are called: these."""
+        return self
 
     @contextmanager
     def failing_first(self) -> Iterator[None]:
@@ -125,10 +134,6 @@ class Callbacks:
             [self.seed, draws, zlib.crc32(q.tobytes()) if q.size else chain]
         )
 
-    def make_log_density(self) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-        """A function for one chain that gives the log density and its gradient."""
-        return self.log_density
-
     def log_density(self, q: np.ndarray) -> tuple[float, np.ndarray]:
         """The log density and its gradient; all errors that it raises are recoverable."""
         value, gradient = self._density_at(q)
@@ -158,6 +163,7 @@ class Callbacks:
         def expand(q: np.ndarray) -> dict[str, np.ndarray]:
             nonlocal draws
             draws += 1
+            self.row[0] += 1
             rng = self.rng(draws, q, number)
             try:
                 with np.errstate(all="ignore"):
@@ -185,7 +191,7 @@ class Callbacks:
         """The model as nutpie takes it; `start` gives the start of the chain."""
         made, sizes = variables(self.shapes)
         return library().PyModel(
-            self.make_log_density,
+            lambda: self.log_density,
             self.make_expand,
             made,
             self.model.param_unc_num(),
@@ -194,3 +200,9 @@ class Callbacks:
             init_point_func=start,
             transform_adapter=None,
         )
+
+    def completed(self, result: Groups, progress_bar: bool = False) -> Groups:
+        """The result of a sampler, with what it lacks."""
+        if self.lost:
+            result[LOST] = lost_values(self.lost)
+        return result

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -13,7 +14,7 @@ import numpy as np
 from varmat import html
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError
-from varmat.core.tape import nested
+from varmat.core.tape import Tape, nested
 from varmat.core.variables import borrow_leaf, var
 from varmat.core.variables import data as plain_data
 from varmat.derivatives.hessians import hessian, hessian_times_vector
@@ -83,38 +84,35 @@ class DensityModel:
         # Copies, because what is observed is added to one, and the caller may change the dict.
         given, self._arguments["data"] = dict(data or {}), dict(data or {})
         functions, others = taken(named, callable)
-        observations, parameters_by_name = taken(others, lambda x: isinstance(x, Observed))
-        labels = Labelled(
-            given,
-            observations,
-            parameters or {},
-            parameters_by_name,
-            coords=coords or {},
-            dims=dims or {},
-        )
+        observations, by_name = taken(others, lambda x: isinstance(x, Observed))
+        parameters, coords, dims = parameters or {}, coords or {}, dims or {}
+        labels = Labelled(given, observations, parameters, by_name, coords=coords, dims=dims)
         self.coords, self.dims = labels.coords, labels.dims
         declared = declared_parameters(
-            labels.sized(parameters or {}), labels.sized(parameters_by_name), given, observations
+            labels.sized(parameters), labels.sized(by_name), given, observations
         )
-        self._stated = StatedModel(declared, observations, given)
-        declared = self._stated.parameters
-        self._layout = Layout(declared, given)
-        self._shape = (self._layout.size,)
+        self.stated = StatedModel(declared, observations, given)
+        declared = self.stated.parameters
+        self.layout = Layout(declared, given)
+        self._shape = (self.layout.size,)
         # The shapes of what `param_constrain` returns, with and without transformed parameters and
         # generated quantities.
         self._known: dict[tuple[bool, bool], dict[str, Shape]] = {}
         self._density = Named("the log density", log_density or _no_terms, given, is_last=True)
-        self._transformed = self._transformed_of(functions, transformed_parameters, given)
-        self._generated = generated_quantities and Named(
+        self.transformed = self._transformed_of(functions, transformed_parameters, given)
+        self.generated = generated_quantities and Named(
             "generated_quantities", generated_quantities, given
         )
         self.observed = [*observations, *observed_names(observed, given)]
-        self._likelihood = self._likelihood_of(log_likelihood, declared, given)
+        self.likelihood: LogLikelihood | None = None
+        if log_likelihood or (log_likelihood is None and self.stated.parts):
+            function = log_likelihood or self.stated.pointwise
+            self.likelihood = LogLikelihood(function, self.observed, declared, given)
         self._check(declared, is_open=transformed_parameters is not None)
         shapes = {name: transform.shape for name, transform in declared.items()}
         check_names(shapes, self.coords, self.dims)
         coordinates(shapes, self.coords, {k: x for k, x in self.dims.items() if k in shapes})
-        self._recorded = recorded
+        self.recorded = recorded
         arrays = [x for x in leaves_of(given) if isinstance(x, np.ndarray)]
         self._value_and_grad = (
             RecordedWithData(self._target, 0, arrays) if recorded else value_and_grad(self._terms)
@@ -126,7 +124,7 @@ class DensityModel:
         functions: Mapping[str, Function],
         others: Function | None,
         given: Mapping[str, Operand],
-    ) -> Named | None:
+    ) -> Derived | None:
         """What follows from the parameters: values by name, and those of one function."""
         for name, f in functions.items():
             if getattr(f, "__module__", None) == "varmat.models.parameters":
@@ -135,64 +133,47 @@ class DensityModel:
                     f"returns: varmat.{f.__name__}()!"
                 )
         each = {name: Named(name, f, given, by_dict=False) for name, f in functions.items()}
-        each = {**self._stated.completions, **each}
-        if each:
-            return Derived(each, others, given)
-        return Named("transformed_parameters", others, given) if others else None
+        each = {**self.stated.completions, **each}
+        return Derived(each, others, given) if each or others else None
 
     def _check(self, declared: Mapping[str, Transform], is_open: bool) -> None:
         """Raise if a function takes what the model does not have, as far as names are known: those
         of transformed parameters are not.
         """
-        known = [*declared]
-        if self._transformed:
-            self._transformed.check(declared)
-        derived = self._transformed.functions if isinstance(self._transformed, Derived) else {}
-        known += derived
-        self._stated.check_order(derived)
+        derived = self.transformed.functions if self.transformed else {}
+        if self.transformed:
+            self.transformed.check(declared)
+        self.stated.check_order(derived)
         if is_open:
             return
-        self._density.check([*known, *([LOG_LIKELIHOOD] if self._likelihood else [])])
-        for each in (self._generated, self._likelihood and self._likelihood.function):
-            if each:
-                each.check(known)
-        self._stated.check(known)
+        known, more = [*declared, *derived], [LOG_LIKELIHOOD] if self.likelihood else []
+        for each in self.functions():
+            if each is not self.transformed:
+                each.check([*known, *more] if each is self._density else known)
+        self.stated.check(known)
 
     def _check_indices(self) -> None:
         """Refuse data below 0 that are an index of parameters, as codes of missing groups are. An
         evaluation tells, which is made only if there are such data.
         """
-        data = below_zero(self._layout.given)
+        data = below_zero(self.layout.given)
         if data and type(self)._terms is DensityModel._terms:
             with nested() as tape:
                 with Attempt(), np.errstate(all="ignore"):
                     self._target(var(np.zeros(self._shape)), True, True)
                 check_indices(data, tape)
 
-    def _likelihood_of(
-        self,
-        function: Function | bool | None,
-        declared: Mapping[str, Operand],
-        given: Mapping[str, Operand],
-    ) -> LogLikelihood | None:
-        if function is None and self._stated.parts:
-            function = self._stated.pointwise
-        if function is None or function is False:
-            return None
-        for kind, names in (("a parameter", declared), ("data", given)):
-            if LOG_LIKELIHOOD in names:
-                raise TypeError(
-                    f"Model: {LOG_LIKELIHOOD} is {kind}, but must be the log-likelihood that is "
-                    "given to the model alone!"
-                )
-        return LogLikelihood(Named(LOG_LIKELIHOOD, function, given), self.observed)  # type: ignore[arg-type]
+    def functions(self) -> list[Named]:
+        """Return the functions of the user."""
+        found = (self._density, self.transformed, self.generated)
+        return [*filter(None, found), *([self.likelihood.function] if self.likelihood else [])]
 
     def __repr__(self) -> str:
-        parameters = (f"{name}={each!r}" for name, each in self._layout.parameters.items())
+        parameters = (f"{name}={each!r}" for name, each in self.layout.parameters.items())
         return f"Model({', '.join(parameters)})"
 
     def _repr_html_(self) -> str:
-        layout = self._layout
+        layout = self.layout
         rows = [
             (
                 name,
@@ -238,13 +219,13 @@ class DensityModel:
         """What `varmat.testing.calibration` takes: functions that draw parameters, simulate
         observations, and make the model of other observations.
         """
-        stated = self._stated
+        stated = self.stated
 
         def simulate(rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
-            return stated.replicate(rng, **self._completed(values))
+            return stated.replicate(rng, **self.completed(values))
 
         return (
-            stated.drawer(function, self._transformed),
+            stated.drawer(function, self.transformed),
             simulate,
             lambda observed: self.with_data(**observed),
         )
@@ -296,28 +277,28 @@ class DensityModel:
 
     # --- evaluation ---
 
-    def _completed(self, values: dict[str, Operand]) -> dict[str, Operand]:
+    def completed(self, values: dict[str, Operand]) -> dict[str, Operand]:
         """Parameters with the transformed parameters."""
-        if self._transformed is None:
+        if self.transformed is None:
             return values
-        return {**values, **self._transformed.named_values(values)}
+        return {**values, **self.transformed.named_values(values)}
 
-    def _with_quantities(
+    def with_quantities(
         self, values: dict[str, Operand], rng: np.random.Generator
     ) -> dict[str, Operand]:
         """Parameters, transformed or not, with the generated quantities."""
-        if self._generated is None:
+        if self.generated is None:
             return values
-        return {**values, **self._generated.named_values(values, rng=rng)}
+        return {**values, **self.generated.named_values(values, rng=rng)}
 
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         """The terms whose sum is the log density."""
-        values, log_jacobians = self._layout.unpack(q, jacobian)
-        if self._transformed is not None:
-            values.update(self._transformed.named_values(values))
-        if self._likelihood is not None and LOG_LIKELIHOOD in self._density.names:
-            values[LOG_LIKELIHOOD] = self._likelihood.function(values)
-        log_jacobians = [*self._stated.terms(values, propto, jacobian), *log_jacobians]
+        values, log_jacobians = self.layout.unpack(q, jacobian)
+        if self.transformed is not None:
+            values.update(self.transformed.named_values(values))
+        if self.likelihood is not None and LOG_LIKELIHOOD in self._density.names:
+            values[LOG_LIKELIHOOD] = self.likelihood.function(values)
+        log_jacobians = [*self.stated.terms(values, propto, jacobian), *log_jacobians]
         result = self._density(values, propto=propto)
         if isinstance(result, (tuple, list)):
             return Terms((*result, *log_jacobians))
@@ -334,7 +315,7 @@ class DensityModel:
         terms = self._terms(q, propto, jacobian)
         return sum_of_terms(*terms) if type(terms) is Terms else terms
 
-    def _point(self, function: str, q: Operand, title: str = "q") -> np.ndarray:
+    def point(self, function: str, q: Operand, title: str = "q") -> np.ndarray:
         if type(q) is not np.ndarray or q.dtype is not FLOAT64:
             q = plain_data(q, f"{function}: {title}")
         if np.shape(q) != self._shape:
@@ -367,7 +348,7 @@ class DensityModel:
         ShapeError
             If `q` has another shape, or the function of the user returned an array.
         """
-        point = self._point("log_density", q)
+        point = self.point("log_density", q)
         # Called with plain numbers and propto, a density would drop all its terms.
         with recording() as tape:
             y = scalar_result(
@@ -390,15 +371,35 @@ class DensityModel:
         made = ("log_density_gradient", "_hessian")
         return {name: each for name, each in vars(self).items() if name not in made}
 
-    def _for_many_calls(self, spent: float = math.inf) -> Self:
+    def for_many_calls(self, spent: float = math.inf) -> Self:
         """The model, recorded if it can be and wants to; only for the time of one call. Gradients
         have taken so many seconds, or will take many.
         """
-        if self._recorded is not None:
+        if self.recorded is not None:
             return self
+        return self._copy(recorded=True, _value_and_grad=RecordedIfPossible(self._target, 0))
+
+    def as_written(self) -> Self:
+        """Copy the model, with recording switched off if it is on."""
+        if self.recorder() is None:
+            return self
+        return self._copy(_value_and_grad=value_and_grad(self._target, 0))
+
+    def _copy(self, **changed: Result) -> Self:
         model = copy.copy(self)
-        model._recorded, model._value_and_grad = True, RecordedIfPossible(self._target, 0)
+        vars(model).update(changed)
         return model
+
+    def recorder(self) -> Recorded | None:
+        """Return the recorded log density; None if it is evaluated as it is written."""
+        return self._value_and_grad if isinstance(self._value_and_grad, Recorded) else None
+
+    @contextmanager
+    def traced(self, q: np.ndarray) -> Iterator[Tape]:
+        """Evaluate the log density at a point, for a look at the tape."""
+        with nested() as tape, np.errstate(all="ignore"):
+            self._target(var(q), True, True)
+            yield tape
 
     @cached_property
     def _hessian(self) -> Function:
@@ -417,7 +418,7 @@ class DensityModel:
         gradient : ndarray, shape (N,)
         hessian : ndarray, shape (N, N)
         """
-        q = self._point("log_density_hessian", q)
+        q = self.point("log_density_hessian", q)
         if isinstance(self._value_and_grad, RecordedWithData) and self._value_and_grad.refresh():
             vars(self).pop("_hessian", None)
         first = self._value_and_grad(q, propto, jacobian)
@@ -445,7 +446,7 @@ class DensityModel:
         product : ndarray, shape (N,)
         """
         function = "log_density_hessian_vector_product"
-        q, v = self._point(function, q), self._point(function, v, "v")
+        q, v = self.point(function, q), self.point(function, v, "v")
         product: Plain = hessian_times_vector(self._target, q, v, propto, jacobian)
         return self.log_density(q, propto, jacobian), product
 
@@ -470,11 +471,11 @@ class DensityModel:
         -------
         dict of str to float or ndarray
         """
-        parameters, _ = self._layout.unpack(self._point("constrain", q).copy(), False)
-        values = self._completed(parameters) if include_tp or include_gq else parameters
+        parameters, _ = self.layout.unpack(self.point("constrain", q).copy(), False)
+        values = self.completed(parameters) if include_tp or include_gq else parameters
         left_out = () if include_tp else values.keys() - parameters.keys()
         if include_gq:
-            values = self._with_quantities(values, np.random.default_rng() if rng is None else rng)
+            values = self.with_quantities(values, np.random.default_rng() if rng is None else rng)
         return {
             name: plain_data(value, f"constrain: {name}")
             for name, value in values.items()
@@ -534,8 +535,8 @@ class DensityModel:
                     f"param_unconstrain: values has shape {np.shape(flat)}, but must have shape "
                     f"{shape}!"
                 )
-            values = self._layout.split(flat)
-        return self._layout.pack("param_unconstrain", values)
+            values = self.layout.split(flat)
+        return self.layout.pack("param_unconstrain", values)
 
     # --- names and numbers ---
 
@@ -545,8 +546,8 @@ class DensityModel:
 
         The shapes of the latter are found by calling the functions of the model.
         """
-        shapes = {name: transform.shape for name, transform in self._layout.parameters.items()}
-        if (include_tp and self._transformed) or (include_gq and self._generated):
+        shapes = {name: transform.shape for name, transform in self.layout.parameters.items()}
+        if (include_tp and self.transformed) or (include_gq and self.generated):
 
             def is_allowed(q: np.ndarray) -> bool:
                 values = self.constrain(q, include_tp, include_gq, np.random.default_rng(0))
@@ -555,7 +556,7 @@ class DensityModel:
 
             random_start(
                 np.random.default_rng(0),
-                self._layout.size,
+                self.layout.size,
                 is_allowed,
                 np.zeros(self._shape),
                 of_values,
@@ -574,7 +575,7 @@ class DensityModel:
 
     def param_unc_names(self) -> list[str]:
         """The name of every element of the unconstrained vector."""
-        return list(self._layout.unconstrained_names())
+        return list(self.layout.unconstrained_names())
 
     def param_num(self, include_tp: bool = False, include_gq: bool = False) -> int:
         """The number of constrained parameters, element by element."""
@@ -582,4 +583,4 @@ class DensityModel:
 
     def param_unc_num(self) -> int:
         """The size of the unconstrained vector."""
-        return self._layout.size
+        return self.layout.size

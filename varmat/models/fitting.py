@@ -142,12 +142,12 @@ def recorded_if_slow(model: Model, q: np.ndarray) -> Model:
     """The model, with a recorded log density if the second of two evaluations is slow: a recording
     takes some tenths of a second to make. A model that says what it wants is left as it is.
     """
-    if model._recorded is not None:
+    if model.recorded is not None:
         return model
     for _ in range(2):
         start = time.perf_counter()
         density_at(model, q, True)
-    return model._for_many_calls() if time.perf_counter() - start > _SLOW else model
+    return model.for_many_calls() if time.perf_counter() - start > _SLOW else model
 
 
 def maximise(

@@ -11,7 +11,6 @@ import numpy as np
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError
 from varmat.core.variables import data as plain_data
-from varmat.derivatives.recorded import Recorded, RecordedIfPossible
 from varmat.interrupts import Attempt, Noted
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.functions import recoverable
@@ -37,7 +36,7 @@ class LogDensityGradient:
     """
 
     def __init__(self, model: DensityModel) -> None:
-        self._model, self._shape = model, model._shape
+        self._model, self._shape = model, (model.param_unc_num(),)
         self._seconds = 0.0  # that calls of `map` have taken
 
     def __repr__(self) -> str:
@@ -54,7 +53,7 @@ class LogDensityGradient:
         gradient : ndarray, shape (N,)
         """
         if type(q) is not np.ndarray or q.dtype is not FLOAT64 or q.shape != self._shape:
-            q = self._model._point("log_density_gradient", q)
+            q = self._model.point("log_density_gradient", q)
         result: tuple[float, Any] = self._model._value_and_grad(q, propto, jacobian)
         return result
 
@@ -127,8 +126,8 @@ class LogDensityGradient:
                 f"{name}: points has shape {np.shape(points)}, but must have shape (m, {size})!"
             )
         points, start = np.ascontiguousarray(points, float), time.perf_counter()
-        if self._model._recorded:
-            self._model._for_many_calls(self._seconds)
+        if self._model.recorded:
+            self._model.for_many_calls(self._seconds)
         block = _Block(self._model, propto, jacobian, len(points), executor is None)
         found = of_blocks(name, block, points, executor)
         self._seconds += time.perf_counter() - start
@@ -144,20 +143,18 @@ class _Block:
     ) -> None:
         self._options, self._is_alone = (propto, jacobian), is_alone
         # A recording is safe here: nobody changes what the functions read during the call.
-        self._f = (
-            RecordedIfPossible(model._target, 0)
-            if model._recorded is None and count >= _FEW
-            else model._value_and_grad
-        )
+        is_for_many = model.recorded is None and count >= _FEW
+        self._model = model.for_many_calls() if is_for_many else model
 
     def __call__(self, block: Draws) -> tuple[np.ndarray, np.ndarray]:
         # An array that was sent has an equal dtype, not the same object.
         start, points = block.start, plain_data(block.rows, "log_density_gradient.map: points")
         values, gradients = np.full(len(points), np.nan), np.full(points.shape, np.nan)
         left: Iterable[int] = range(len(points))
-        if len(points) and isinstance(self._f, Recorded):
+        recorder = self._model.recorder()
+        if len(points) and recorder is not None:
             self._at(points, 0, start, values, gradients)  # records it
-            known = self._f.known(points[0], *self._options)
+            known = recorder.known(points[0], *self._options)
             if known is not None:
                 workers = None if self._is_alone else 1
                 known.run.map([points], [values, gradients], workers)
@@ -176,4 +173,4 @@ class _Block:
             Attempt(recoverable),
             Noted(f"log_density_gradient.map: at point {start + i}, counted from 0"),
         ):
-            values[i], gradients[i] = self._f(points[i], *self._options)
+            values[i], gradients[i] = self._model.log_density_gradient(points[i], *self._options)

@@ -45,7 +45,7 @@ class ModelGraph:
 
 def graph_of(model: DensityModel) -> ModelGraph:
     """See `Model.graph`."""
-    stated, derived = model._stated, getattr(model._transformed, "functions", {})
+    stated, derived = model.stated, model.transformed.functions if model.transformed else {}
     kinds = dict.fromkeys(stated.parameters, "parameter")
     kinds |= dict.fromkeys(derived, "value") | dict.fromkeys(stated.parts, "observed")
     names = {name: prior.names for name, prior in stated.priors.items()}

@@ -35,7 +35,7 @@ from varmat.models.results import (
 )
 from varmat.models.starts import random_start
 from varmat.programs.run.threads import one_blas_thread
-from varmat.typing import Operand, Shape
+from varmat.typing import Function, Operand, Shape
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -57,14 +57,28 @@ class LogLikelihood:
 
     Parameters
     ----------
-    function : Named
+    function : callable
         Returns an array, or a dict of them.
     observed : sequence of str
         The data that are observations, if the user has named them.
+    parameters, given : Mapping
+        The parameters and the data of the model.
     """
 
-    def __init__(self, function: Named, observed: Sequence[str]) -> None:
-        self.function = function
+    def __init__(
+        self,
+        function: Function | bool,
+        observed: Sequence[str],
+        parameters: Mapping[str, Operand],
+        given: Mapping[str, Operand],
+    ) -> None:
+        for kind, names in (("a parameter", parameters), ("data", given)):
+            if LOG_LIKELIHOOD in names:
+                raise TypeError(
+                    f"Model: {LOG_LIKELIHOOD} is {kind}, but must be the log-likelihood that is "
+                    "given to the model alone!"
+                )
+        self.function = Named(LOG_LIKELIHOOD, function, given)  # type: ignore[arg-type]
         # In ArviZ a term has the name of the observations to which it belongs.
         self._name = observed[0] if len(observed) == 1 else LOG_LIKELIHOOD
 
@@ -127,7 +141,7 @@ class LogLikelihood:
 
     def _plain(self, model: Model, values: dict[str, Operand]) -> NamedArrays:
         """The terms at plain values, of which the functions get copies."""
-        values = model._completed(values)
+        values = model.completed(values)
         return real_arrays("Model: log_likelihood", self.at(values))
 
 
@@ -162,7 +176,7 @@ class _Pointwise:
         self._at_draws = AtDraws(self._values, inner, None if is_alone else 1)
 
     def _values(self, values: dict[str, Operand], _: Operand) -> dict[str, Operand]:
-        return self._terms.at(self._model._completed(values))
+        return self._terms.at(self._model.completed(values))
 
     def __call__(self, block: Draws) -> tuple[NamedArrays, int]:
         """The terms in rows, nan where an error is allowed, and the number of rows."""
@@ -207,7 +221,7 @@ def of_data(model: Model, observed: Iterable[str]) -> Groups:
         *(dim for names in model.dims.values() for dim in names),
     }
     observed, groups = {*observed}, Groups()
-    for name, x in {**model._layout.given, **model._stated.incomplete}.items():
+    for name, x in {**model.layout.given, **model.stated.incomplete}.items():
         with Attempt() as attempt:  # `x` may be of any library
             array = np.asarray(x)
         if attempt.error is None and array.dtype.kind in "biufUM" and name not in taken:
@@ -225,7 +239,7 @@ def beside(
 ) -> Groups:
     """The groups that a model has beside draws: log-likelihood, if there are draws, and data."""
     groups: Groups = {}
-    likelihood = model._likelihood
+    likelihood = model.likelihood
     if likelihood and arrays is not None and _fits(model, likelihood, math.prod(shape)):
         terms = likelihood.of_draws(model, arrays, shape, allows, executor)
         groups = {LOG_LIKELIHOOD: terms} if terms else {}
@@ -256,8 +270,8 @@ def labels_of(model: Model, groups: Groups) -> tuple[dict[str, Operand], dict[st
 def check_dims(model: Model, shapes: Mapping[str, Shape]) -> None:
     """Raise, before draws would be lost, if dimensions or labels do not fit the shapes."""
     others: dict[str, Shape] = {}
-    if model._likelihood is not None and any(name not in shapes for name in model.dims):
-        others = model._likelihood.shapes(model)
+    if model.likelihood is not None and any(name not in shapes for name in model.dims):
+        others = model.likelihood.shapes(model)
     others |= {name: x.shape for group in of_data(model, ()).values() for name, x in group.items()}
     coordinates({**others, **shapes}, model.coords, model.dims)
 
@@ -266,7 +280,7 @@ def completed(
     model: Model, groups: Groups, chains: Sequence[int], executor: Executor | str | None = None
 ) -> Sampled:
     """What the sampler returned, with the groups that the model has beside draws."""
-    arrays = {name: groups["posterior"][name] for name in model._layout.parameters} or None
+    arrays = {name: groups["posterior"][name] for name in model.layout.parameters} or None
     shape, missing = draws_in(groups["sample_stats"]), ""
     try:
         with Attempt(lambda error: not isinstance(error, Warning)) as attempt:
@@ -292,7 +306,7 @@ def completed(
 
 def approximated(model: Model, approximation: LaplaceApproximation) -> LaplaceApproximation:
     """An approximation with the groups that the model has beside draws."""
-    arrays = {name: approximation.draws[name][np.newaxis] for name in model._layout.parameters}
+    arrays = {name: approximation.draws[name][np.newaxis] for name in model.layout.parameters}
     return replace(
         approximation, beside=beside(model, arrays, (1, len(approximation.q)), of_values)
     )
@@ -317,11 +331,11 @@ def from_draws(
             }
     else:
         groups = _named(model, draws, generator("Model.to_arviz", seed), executor)
-    if model._likelihood is not None and LOG_LIKELIHOOD not in groups:
+    if model.likelihood is not None and LOG_LIKELIHOOD not in groups:
         arrays, shape = draws_of(
-            "Model.to_arviz", groups.get("posterior", base), model._layout.parameters
+            "Model.to_arviz", groups.get("posterior", base), model.layout.parameters
         )
-        groups[LOG_LIKELIHOOD] = model._likelihood.of_draws(model, arrays, shape, never, executor)
+        groups[LOG_LIKELIHOOD] = model.likelihood.of_draws(model, arrays, shape, never, executor)
     simulated = [
         name for each in predictive for name in each.groups.get("posterior_predictive", {})
     ]
@@ -344,7 +358,7 @@ def _named(
     """The groups of draws by another sampler: by name, or unconstrained vectors."""
     name = "Model.to_arviz"
     if isinstance(draws, Mapping):
-        arrays, shape = draws_of(name, dict(draws), model._layout.parameters)
+        arrays, shape = draws_of(name, dict(draws), model.layout.parameters)
         flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
         rows = [
             row
@@ -374,4 +388,4 @@ def _constrained(model: Model, block: Draws) -> tuple[list[dict[str, Operand]], 
 def _made(model: Model, block: Draws) -> list[dict[str, Operand]]:
     """Parameters, transformed parameters and generated quantities at a block of draws."""
     rng = np.random.default_rng(block.seed)
-    return [model._with_quantities(model._completed(values), rng) for _, values in block.each()]
+    return [model.with_quantities(model.completed(values), rng) for _, values in block.each()]

@@ -174,7 +174,7 @@ class Model(DensityModel):
         if isinstance(init, Optimum):
             init = init.q
         if init is not None:
-            return self._point("initial_point", init).copy()
+            return self.point("initial_point", init).copy()
 
         def accepts(q: np.ndarray) -> bool:
             value, gradient = self.log_density_gradient(q, jacobian=jacobian)
@@ -182,11 +182,11 @@ class Model(DensityModel):
 
         with np.errstate(all="ignore"):
             return random_start(
-                generator("Model.initial_point", seed), self._layout.size, accepts, model=self
+                generator("Model.initial_point", seed), self.layout.size, accepts, model=self
             )
 
     def _need_parameters(self, name: str) -> None:
-        if not self._layout.parameters:
+        if not self.layout.parameters:
             raise TypeError(
                 f"Model.{name}: the model has no parameters, but must have some, such as "
                 "mu=varmat.real()!"
@@ -332,7 +332,7 @@ class Model(DensityModel):
             check_integer("Model.pathfinder", name, count, 1)
         self._need_parameters("pathfinder")
         rng = generator("Model.pathfinder", seed)
-        model = self._for_many_calls()
+        model = self.for_many_calls()
         calls = Callbacks(model, 0, starts_of(self, inits, init_radius, paths, "Model.pathfinder"))
         starts = [calls.initial_point(int(rng.integers(2**63)), path) for path in range(paths)]
         q, stats = approximate_by_paths(model, starts, draws, trials, rng)
@@ -477,17 +477,17 @@ class Model(DensityModel):
         settings.update(draws=draws, chains=chains, tune=tune, cores=cores)
         settings.update(progress_bar=progress_bar, keep_warmup=keep_warmup)
         check_settings(known, settings)
-        if self._generated is None:
+        if self.generated is None:
             self._need_parameters("sample")
         starts = starts_of(self, inits, init_radius, chains)
-        model = self._for_many_calls()
-        if self._likelihood is not None:
-            self._likelihood.shapes(self)  # raises errors now, before draws would be lost
+        model = self.for_many_calls()
+        if self.likelihood is not None:
+            self.likelihood.shapes(self)  # raises errors now, before draws would be lost
         groups, numbers = run_nutpie(model, starts, seed, settings, executor)
         tell_lost(groups, 2)
         result = completed(self, groups, numbers, executor)
         with Attempt(lambda error: not isinstance(error, Warning)) as reporting:
-            report(result, [*self._layout.parameters], progress_bar, 2, self._stated.centred)
+            report(result, [*self.layout.parameters], progress_bar, 2, self.stated.centred)
         if reporting.error is not None:
             text = f"the draws could not be diagnosed: {described(reporting.error)}"
             warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=2)
@@ -601,7 +601,7 @@ class Model(DensityModel):
         TypeError, DomainError
             If `result` is something else, or has no draws.
         """
-        return summarised(result, var_names, rows, self._stated.centred)
+        return summarised(result, var_names, rows, self.stated.centred)
 
     def sample_posterior_predictive(
         self,

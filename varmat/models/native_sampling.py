@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.variables import data as plain_data
-from varmat.derivatives.recorded import Recorded, record_values
+from varmat.derivatives.recorded import record_values
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.functions import of_values
@@ -41,8 +41,8 @@ _GROUPS = {"posterior": True, "warmup_posterior": False}
 
 def prepared(calls: Any) -> NativeModel | None:
     """The recorded model for nutpie, started once. None if Python is to call it."""
-    recorder, size = calls.model._value_and_grad, calls.model.param_unc_num()
-    if not (isinstance(recorder, Recorded) and size and has_native()):
+    recorder, size = calls.model.recorder(), calls.model.param_unc_num()
+    if recorder is None or not (size and has_native()):
         return None
     point = calls.start()
     if recorder.branches:  # the ways that it takes elsewhere
@@ -69,7 +69,7 @@ class NativeModel:
     def __init__(self, calls: Any, point: np.ndarray, density: Any) -> None:
         from varmat.programs.run import sampler
 
-        self._calls, self._doubles, self._size = calls, sampler.doubles, point.size
+        self.calls, self._doubles, self._size = calls, sampler.doubles, point.size
         # Errors in values at draws. They are forgiven if the draws belong to the adaptation.
         self._refused: list[BaseException] = []
         self._parameters, self._made = calls.model.shapes(), calls.model.shapes(include_tp=True)
@@ -96,8 +96,8 @@ class NativeModel:
 
     def _named_values(self, q: Operand) -> list[Result]:
         """Parameters and transformed parameters."""
-        model = self._calls.model
-        values = model._completed(model._layout.unpack(q, False)[0])
+        model = self.calls.model
+        values = model.completed(model.layout.unpack(q, False)[0])
         return [values[name] for name in self._made]
 
     # --- called from the threads of the sampler ---
@@ -105,10 +105,10 @@ class NativeModel:
     def _density_at(self, point: int, gradient: int, value: int) -> int:
         """The density where the recording does not hold; 1 if the point is refused."""
         try:
-            found, slope = self._calls.log_density(self._doubles(point, self._size).copy())
+            found, slope = self.calls.log_density(self._doubles(point, self._size).copy())
         # A refusal, or kept among the failures: compiled code can only print it.
         except BaseException:
-            if self._calls.failures:
+            if self.calls.failures:
                 self._data.refuse()
             return 1
         if not math.isfinite(found):
@@ -122,17 +122,17 @@ class NativeModel:
         q, place = self._doubles(point, self._size).copy(), self._doubles(draw, made)
         try:
             with np.errstate(all="ignore"):
-                values = self._calls.model.constrain(q, True)
+                values = self.calls.model.constrain(q, True)
             check_shapes("Model.sample", values, self._made)
             place[...] = np.concatenate([np.ravel(values[name]) for name in self._made])
         # Any, which is kept: compiled code can only print it.
         except BaseException as error:
-            values = self._calls.parameters_only(q)
+            values = self.calls.parameters_only(q)
             place[...] = np.concatenate([np.ravel(values[name]) for name in self._made])
             if of_values(error):
                 self._refused.append(error)
             else:
-                self._calls.failures.append(error)
+                self.calls.failures.append(error)
                 self._data.refuse()
         return 0
 
@@ -140,7 +140,7 @@ class NativeModel:
 
     def compiled(self, start: Callable[[int], np.ndarray]) -> Any:
         """The model as nutpie takes it; `start` gives the start of the chain."""
-        shapes, nuts = dict(self._calls.shapes), library()
+        shapes, nuts = dict(self.calls.shapes), library()
         if self._later:
             shapes[_POINT] = (self._size,)
         made, sizes = variables(shapes)
@@ -182,8 +182,9 @@ class NativeModel:
         elif self._refused:
             draws = result["posterior"]
             rows = self._rows({name: draws[name] for name in self._made})
-            self._calls.lost += self._refused[:1] * sum(map(self._is_refused, rows))
-        return result
+            self.calls.lost += self._refused[:1] * sum(map(self._is_refused, rows))
+        made: Groups = self.calls.completed(result)
+        return made
 
     @staticmethod
     def _rows(arrays: dict[str, np.ndarray]) -> Any:
@@ -199,7 +200,7 @@ class NativeModel:
 
     def _at_draws(self) -> AtDraws | None:
         """Return the function of generated quantities at many draws, if it reads nothing else."""
-        generated = self._calls.model._generated
+        generated = self.calls.model.generated
         if not self._reads_draws or generated is None:
             return None
 
@@ -212,7 +213,7 @@ class NativeModel:
         self, draws: dict[str, np.ndarray], is_kept: bool, count: Count, at_draws: AtDraws | None
     ) -> None:
         """Add to a group of draws the values that are made after sampling."""
-        calls = self._calls
+        calls = self.calls
         arrays = {name: draws[name] for name in calls.shapes}
         points = draws[_POINT]
         done = np.zeros(points.shape[:2], bool)
@@ -253,11 +254,11 @@ class NativeModel:
         """
         rows = np.concatenate([arrays[each].reshape(*done.shape, -1) for each in self._made], -1)
         chosen = ~np.isnan(rows).all(axis=-1)
-        rng = np.random.default_rng([self._calls.seed, is_kept])
+        rng = np.random.default_rng([self.calls.seed, is_kept])
         with np.errstate(all="ignore"):
             made = at_draws(rows[chosen], rng) if chosen.any() else None
             if made is None or any(
-                x.shape[1:] != self._calls.shapes.get(name) for name, x in made[0].items()
+                x.shape[1:] != self.calls.shapes.get(name) for name, x in made[0].items()
             ):
                 return
             found, lost = made
@@ -279,18 +280,18 @@ class NativeModel:
         for group, place in islice(places, done, None):
             q = group[_POINT][place]
             with np.errstate(all="ignore"):
-                values = {} if np.isnan(q).all() else self._calls.model.constrain(q)
+                values = {} if np.isnan(q).all() else self.calls.model.constrain(q)
             for name in self._later:
                 group[name][place] = values.get(name, np.nan)
 
     def _values_with_quantities(
         self, q: np.ndarray, row: dict[str, Operand], rng: np.random.Generator
     ) -> dict[str, Operand]:
-        model = self._calls.model
+        model = self.calls.model
         if not self._reads_draws or (self._refused and self._is_refused(row)):
             values: dict[str, Operand] = model.constrain(q, True, True, rng)
             return values
-        quantities = model._generated.named_values(row, rng=rng)
+        quantities = model.generated.named_values(row, rng=rng)
         return {
             **row,
             **{name: plain_data(value, f"constrain: {name}") for name, value in quantities.items()},

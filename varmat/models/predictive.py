@@ -180,11 +180,11 @@ class Predictor:
 
     def named(self, title: str, function: Function) -> Named:
         """A function of the user, which may name the data of the model."""
-        return Named(title, function, self.model._layout.given)
+        return Named(title, function, self.model.layout.given)
 
     def simulation(self, simulate: Function | None) -> Function | None:
         """What simulates: a function of the user, or the distributions of the observations."""
-        stated = self.model._stated
+        stated = self.model.stated
         return simulate or (stated.replicate if stated.parts else None)
 
     def simulated(
@@ -223,11 +223,11 @@ class _Simulation:
         self._at_draws = AtDraws(self._values, shapes, 1)
 
     def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
-        return dict(self._function(self._predictor.model._completed(values), rng=rng))
+        return dict(self._function(self._predictor.model.completed(values), rng=rng))
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         """The same without a recording."""
-        return called(self._function, self._predictor.model._completed(values), rng)
+        return called(self._function, self._predictor.model.completed(values), rng)
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         rng, count = np.random.default_rng(block.seed), len(block.rows)
@@ -260,13 +260,13 @@ class _Prior(_Simulation):
     def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
         drawn = self._function({}, rng=rng)
-        return model._completed({name: drawn[name] for name in model._layout.parameters})
+        return model.completed({name: drawn[name] for name in model.layout.parameters})
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
         drawn = called(self._function, {}, rng)
-        model._layout.pack(self._predictor.function, drawn)  # raises if they are no values
-        made = model._completed({name: drawn[name] for name in model._layout.parameters})
+        model.layout.pack(self._predictor.function, drawn)  # raises if they are no values
+        made = model.completed({name: drawn[name] for name in model.layout.parameters})
         return {name: np.asarray(x) for name, x in made.items()}
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
@@ -278,7 +278,7 @@ class _Prior(_Simulation):
 
 def _check_prior(predictor: Predictor, draws: dict[str, np.ndarray]) -> None:
     """Raise if one of many draws of the parameters is not in its set."""
-    layout = predictor.model._layout
+    layout = predictor.model.layout
     for name, transform in layout.parameters.items():
         x = draws[name]
         if x.shape[1:] != transform.shape:
@@ -309,7 +309,7 @@ def posterior_predictive(
             f"{predictor.function}: simulate is missing, but must be given: the model has no "
             "varmat.observed!"
         )
-    arrays, shape = draws_of(predictor.function, result, predictor.model._layout.parameters)
+    arrays, shape = draws_of(predictor.function, result, predictor.model.layout.parameters)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
     found = predictor.simulated(simulate, flat, executor)
     chains = {name: x.reshape(shape + x.shape[1:]) for name, x in found.items()}
@@ -325,12 +325,12 @@ def prior_predictive(
 ) -> Predictive:
     """See `Model.sample_prior_predictive`."""
     model, simulate = predictor.model, predictor.simulation(simulate)
-    prior = prior or model._stated.drawer(predictor.function, model._transformed)
+    prior = prior or model.stated.drawer(predictor.function, model.transformed)
     block = _Prior(predictor, predictor.named("prior", prior), draws >= MANY)
     drawn = predictor.joined(block, np.zeros((draws, 1))) if draws else {}
     groups = {"prior": {name: x[np.newaxis] for name, x in drawn.items()}}
     if simulate is not None:
-        flat = {name: drawn[name] for name in model._layout.parameters} if draws else {}
+        flat = {name: drawn[name] for name in model.layout.parameters} if draws else {}
         found = predictor.simulated(simulate, flat, executor) if draws else {}
         groups["prior_predictive"] = {name: x[np.newaxis] for name, x in found.items()}
     return predictor.result(groups)

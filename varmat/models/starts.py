@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from varmat.core.errors import DomainError, ShapeError
-from varmat.core.tape import nested
-from varmat.core.variables import var
 from varmat.interrupts import Attempt
 from varmat.models.functions import recoverable
 from varmat.models.results import draws_in, groups_of
@@ -60,7 +58,7 @@ def starts_of(
     found = None if type(inits) is dict else groups_of(inits)
     if found is not None:
         posterior = found[0]["posterior"]
-        if missing := [each for each in model._layout.parameters if each not in posterior]:
+        if missing := [each for each in model.layout.parameters if each not in posterior]:
             raise TypeError(f"{name}: inits has no draws of {missing[0]}, but must have some!")
         there, draws = draws_in(posterior)
         if not there * draws:
@@ -69,7 +67,7 @@ def starts_of(
             (i % there, draws - 1 - (i // there) * max(1, draws // chains)) for i in range(chains)
         ]
         inits = [
-            {each: posterior[each][turn] for each in model._layout.parameters} for turn in turns
+            {each: posterior[each][turn] for each in model.layout.parameters} for turn in turns
         ]
     is_one = isinstance(inits, Mapping) or hasattr(inits, "jacobian")
     if not is_one and (isinstance(inits, str) or not hasattr(inits, "__len__")):
@@ -137,14 +135,13 @@ def to_blame(model: Model, q: np.ndarray) -> str:
     """What makes the density zero at a point: data, a prior, or the first result that is not
     finite; empty if all are.
     """
-    return impossible(model._stated, lambda q: model.constrain(q, True), q) or not_finite(model, q)
+    return impossible(model.stated, lambda q: model.constrain(q, True), q) or not_finite(model, q)
 
 
 def not_finite(model: Model, q: np.ndarray) -> str:
     """The first result at a point that is not finite, of a density if there is one; else empty."""
     found = ""
-    with nested() as tape, np.errstate(all="ignore"):
-        model._target(var(q), True, True)
+    with model.traced(q) as tape:
         for rule, result, _, _ in tape:
             value = getattr(result, "_val", 0.0)
             if type(value) is tuple:  # the results of one step, of different shapes

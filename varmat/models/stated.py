@@ -385,16 +385,15 @@ class StatedModel:
         """Other observations, from their distributions."""
         return {name: part.stated.at(values).like(part.y, rng) for name, part in self.parts.items()}
 
-    def drawer(self, function: str, derived: Named | None) -> Function:
+    def drawer(self, function: str, derived: Derived | None) -> Function:
         """A function of a generator to parameters that are drawn from their priors."""
 
         def draw(rng: np.random.Generator) -> dict[str, Plain]:
             values: dict[str, Plain] = {}
             waiting = self._draws(function, values, rng)
-            if isinstance(derived, Derived):
+            if derived is not None:
                 for name, each in derived.functions.items():
                     waiting[name] = each, lambda name=name, each=each: {name: each(values)}
-            if derived is not None:
                 waiting["transformed"] = derived, lambda: Named.named_values(derived, values)
             while waiting:
                 ready = [

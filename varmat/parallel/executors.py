@@ -15,9 +15,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from varmat.parallel.shares import Failure, JobError, Unknown, here, identity, run
+from varmat.parallel.shares import Failure, JobError, Unknown, dumps, here, identity, run
 from varmat.programs.run.threads import one_blas_thread, processors
-from varmat.typing import Function, Operand, Result, Thunk
+from varmat.typing import Operand, Result, Thunk
 
 __all__: list[str] = []
 
@@ -99,14 +99,9 @@ def check(name: str, executor: object) -> None:
 
 
 def sendable(name: str, thing: object) -> bytes:
-    """An object pickled for another process; by cloudpickle, which takes closures, if installed."""
+    """Pickle an object for another process."""
     try:
-        dumps: Function = import_module("cloudpickle").dumps
-    except ImportError:
-        dumps = pickle.dumps
-    try:
-        found: bytes = dumps(thing)
-        return found
+        return dumps(thing)
     except Exception as error:
         raise TypeError(
             f"{name}: the function, or its data, cannot be sent to another process: {error}"
@@ -140,7 +135,7 @@ class Asking(NamedTuple):
         What a worker is sent with a request: the work, if the second argument is true, and the
         jobs.
     noun : str
-        What messages call a job.
+        What messages call a job; empty if errors are not to name theirs.
     result : callable
         Waits for the future of a request, and returns the answer; takes the number of the request
         and the future.
@@ -216,7 +211,7 @@ def _warn(asking: Asking, requests: Sequence[object], left: list[int]) -> None:
 def _listed(asking: Asking, requests: Sequence[Operand], left: list[int]) -> str:
     jobs = [job for i in left for job in requests[i].jobs]
     others = f" and {len(jobs) - 8} others" if len(jobs) > 8 else ""
-    return f"{asking.noun}s " + ", ".join(map(str, jobs[:8])) + others
+    return f"{asking.noun or 'job'}s " + ", ".join(map(str, jobs[:8])) + others
 
 
 @one_blas_thread()
@@ -288,13 +283,15 @@ def _checked(asking: Asking, result: Thunk) -> Result:
         answer = wrapped
     if isinstance(answer, JobError):
         # Raised outside the except clause, the error keeps its own cause.
-        answer.error.add_note(f"in {asking.noun} {answer.job} of {asking.name}")
+        if asking.noun:
+            answer.error.add_note(f"in {asking.noun} {answer.job} of {asking.name}")
         raise answer.error
     if type(answer) is not Failure:
         return answer
     error = RuntimeError(answer.text) if answer.error is None else pickle.loads(answer.error)
     # The error brings the notes that it has, since they are pickled with it.
-    error.add_note(f"in {asking.noun} {answer.job} of {asking.name}, in another process")
+    if asking.noun:
+        error.add_note(f"in {asking.noun} {answer.job} of {asking.name}, in another process")
     raise error from RemoteError(answer.trace)
 
 

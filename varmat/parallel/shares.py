@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from copy import copy
 from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -447,13 +448,23 @@ def answered(work: Work, request: Request) -> ShareResult:
     return ShareResult(values, common, all_own)
 
 
+def dumps(thing: object) -> bytes:
+    """Pickle an object; by cloudpickle, which takes closures, if it is installed."""
+    try:
+        function: Function = import_module("cloudpickle").dumps
+    except ImportError:
+        function = pickle.dumps
+    found: bytes = function(thing)
+    return found
+
+
 def _failure(wrapped: JobError) -> Failure:
     """An error in a form that any other process can receive."""
     error = wrapped.error
     text = f"{type(error).__name__}: {error}"
     trace = "".join(traceback.format_exception(error))
     try:
-        sent = pickle.dumps(error)
+        sent = dumps(error)
         there = pickle.loads(sent)
         travels = type(there) is type(error) and str(there) == str(error)
     except Exception:

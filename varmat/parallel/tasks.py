@@ -57,7 +57,7 @@ def on_workers(
     arguments: Sequence[Operand],
     executor: Executor | str | None,
     noun: str = "block",
-    result: Callable[[int, Future[Any]], Any] | None = None,
+    result: Callable[[int, Future[Any]], Any] = lambda _, future: future.result(),
 ) -> list[Result]:
     """The results of a function, in the order of its arguments.
 
@@ -72,7 +72,7 @@ def on_workers(
     executor : Executor, str or None
         As in `varmat.map_rect`.
     noun : str
-        What messages call an argument.
+        What messages call an argument; empty if errors are not to name theirs.
     result : callable, optional
         Waits for the future of an argument, and returns the result; takes the number of the
         argument and the future.
@@ -96,11 +96,7 @@ def on_workers(
 
     keep(key, task)
     try:
-        asking = (
-            Asking(name, parcel, noun) if result is None else Asking(name, parcel, noun, result)
-        )
-        return answers(
-            asking, [TaskRequest(key, (i,), x) for i, x in enumerate(arguments)], executor
-        )
+        requests = [TaskRequest(key, (i,), x) for i, x in enumerate(arguments)]
+        return answers(Asking(name, parcel, noun, result), requests, executor)
     finally:
         forget(key)

@@ -56,7 +56,7 @@ class StanModel(Model):
             generated_quantities=generated_quantities if blocks.generates else None,
         )
         # The evaluation is recorded once, because nothing that it reads can change.
-        self._recorded, self._value_and_grad = True, RecordedIfPossible(self._target, 0)
+        self.recorded, self._value_and_grad = True, RecordedIfPossible(self._target, 0)
 
     def with_data(self, /, **_: Operand) -> NoReturn:
         """Refused: call ``program.model(data)`` with all data, because they decide the sizes."""
@@ -64,7 +64,7 @@ class StanModel(Model):
             "with_data: data decide the sizes of a Stan program: call program.model(data) again!"
         )
 
-    def _for_many_calls(self, spent: float = math.inf) -> Self:
+    def for_many_calls(self, spent: float = math.inf) -> Self:
         """This model, recorded with longer loops traced if its gradient is faster then, once
         gradients have taken as long as that takes.
         """
@@ -94,7 +94,7 @@ class StanModel(Model):
         return self._evaluated(q, Evaluation(propto, jacobian))
 
     def _evaluated(self, q: Operand, run: Evaluation) -> Result:
-        values, log_jacobians = self._layout.unpack(q, run.jacobian)
+        values, log_jacobians = self.layout.unpack(q, run.jacobian)
         run.terms.extend(log_jacobians)  # in front, because `target()` counts them
         with np.errstate(all="ignore"):
             return Terms(self._blocks.terms(run, values))
