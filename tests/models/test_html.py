@@ -71,7 +71,7 @@ def test_optimum_and_approximation():
     model = odd()
     mode = model.optimize(seed=1, jacobian=True)
     found = cells(mode)
-    assert found[0] == mode._state()
+    assert found[0] == mode.state()
     assert found[1:4] == ["", "value", ODD]
     approximation = model.laplace(seed=1, draws=50)
     found = cells(approximation)

@@ -54,7 +54,7 @@ class _Bounded(Distribution):
     def is_discrete(self) -> bool:
         return self.base.is_discrete
 
-    def _parts(self) -> dict[str, Operand]:
+    def parts(self) -> dict[str, Operand]:
         return {"base": self.base, "lower": self.lower, "upper": self.upper}
 
     @property
@@ -335,10 +335,10 @@ class Mixture(Distribution):
     def _event(self) -> int:
         return self.components[0]._event
 
-    def _extent(self) -> tuple[Shape, int]:
-        shapes = (each._extent()[0] for each in self.components)
+    def extent(self) -> tuple[Shape, int]:
+        shapes = (each.extent()[0] for each in self.components)
         outer = np.broadcast_shapes(np.shape(self.weights)[:-1], *shapes)
-        return outer, self.components[0]._extent()[1]
+        return outer, self.components[0].extent()[1]
 
     def _outer(self) -> Shape:
         shapes = (each._outer() for each in self.components)
@@ -399,8 +399,8 @@ class HiddenMarkov(Distribution):
     def is_discrete(self) -> bool:
         return self.emission.is_discrete
 
-    def _extent(self) -> tuple[Shape, int]:
-        return self.emission._extent()[0][:-1], 0  # the last axis is that of the states
+    def extent(self) -> tuple[Shape, int]:
+        return self.emission.extent()[0][:-1], 0  # the last axis is that of the states
 
     def log_omegas(self, y: Operand) -> Result:
         """The log density of each observation, a column, in each state, a row."""

@@ -96,7 +96,7 @@ class Distribution(ABC):
         """The shape to which the parameters broadcast, without the axes of one draw."""
         return ()
 
-    def _extent(self) -> tuple[Shape, int]:
+    def extent(self) -> tuple[Shape, int]:
         """The shape of the observations to which the distribution broadcasts, without the axes of
         one of them, and the number of these axes.
         """
@@ -182,13 +182,13 @@ class Distribution(ABC):
             "centred=False: declare a standard variable, and compute the parameter from it!"
         )
 
-    def _parts(self) -> dict[str, Operand]:
+    def parts(self) -> dict[str, Operand]:
         return vars(self)
 
     def __repr__(self) -> str:
         shown = (
             f"{name}={x!r}" if not np.ndim(x) else f"{name}=<{type(x).__name__} {np.shape(x)}>"
-            for name, x in self._parts().items()
+            for name, x in self.parts().items()
         )
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -216,7 +216,7 @@ class OfRow(Distribution):
         bound.apply_defaults()
         self.parameters = bound.arguments
 
-    def _parts(self) -> dict[str, Operand]:
+    def parts(self) -> dict[str, Operand]:
         return self.parameters
 
     @property
@@ -326,12 +326,12 @@ class OfRow(Distribution):
     def _outer(self) -> Shape:
         return np.broadcast_shapes(*self._outers())
 
-    def _extent(self) -> tuple[Shape, int]:
+    def extent(self) -> tuple[Shape, int]:
         if "_glm_" in self.row.name:
             return np.shape(self.parameters["X"])[:1], 0
         if not isinstance(self.row, StructuredDensity):
             return np.broadcast_shapes(*map(np.shape, self.parameters.values())), 0
-        return super()._extent() if self.row is not lkj_cov_lpdf else ((), 2)
+        return super().extent() if self.row is not lkj_cov_lpdf else ((), 2)
 
     def _seen(self, y: Plain) -> dict[str, Plain]:
         arguments = self._generator.arguments

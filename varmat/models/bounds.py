@@ -61,7 +61,7 @@ class Dependent(Transform):
         unconstrained_shape: Shape | None = None,
     ) -> None:
         super().__init__(shape, shape if unconstrained_shape is None else unconstrained_shape)
-        self._make = make
+        self.make = make
         self._bounds = [BoundFunction(bound) if callable(bound) else bound for bound in bounds]
         self.functions = [bound for bound in self._bounds if isinstance(bound, BoundFunction)]
 
@@ -71,7 +71,7 @@ class Dependent(Transform):
             bound.at(values) if isinstance(bound, BoundFunction) else bound
             for bound in self._bounds
         )
-        return self._make(*bounds, self.shape)
+        return self.make(*bounds, self.shape)
 
     def _constrain(self, x: Operand, jacobian: bool) -> Result:
         names = ", ".join(name for function in self.functions for name in function.needed)

@@ -61,6 +61,8 @@ class DensityModel:
     `Model` adds optimisers and samplers, and describes the parameters.
     """
 
+    _takes_indices_from_zero = True
+
     def __init__(
         self,
         log_density: Function | None = None,
@@ -157,7 +159,7 @@ class DensityModel:
         evaluation tells, which is made only if there are such data.
         """
         data = below_zero(self.layout.given)
-        if data and type(self)._terms is DensityModel._terms:
+        if data and self._takes_indices_from_zero:
             with nested() as tape:
                 with Attempt(), np.errstate(all="ignore"):
                     self._target(var(np.zeros(self._shape)), True, True)
@@ -354,7 +356,7 @@ class DensityModel:
             y = scalar_result(
                 "log_density", self._target(borrow_leaf(point, tape), propto, jacobian), tape
             )
-            return y if type(y) is float else float(y._val)
+            return y if type(y) is float else float(y.val)
 
     @cached_property
     def log_density_gradient(self) -> LogDensityGradient:

@@ -80,7 +80,8 @@ class Optimum:
     iterations: int
     jacobian: bool
 
-    def _state(self) -> str:
+    def state(self) -> str:
+        """Describe the mode in a line."""
         largest = np.max(np.abs(self.gradient), initial=0.0)
         kind = "of the density of q" if self.jacobian else "without Jacobian"
         state = "mode" if self.success else f"no mode found ({self.message})"
@@ -91,11 +92,11 @@ class Optimum:
 
     def __repr__(self) -> str:
         return "\n".join(
-            [self._state(), *(f"{name} = {value!r}" for name, value in self.values.items())]
+            [self.state(), *(f"{name} = {value!r}" for name, value in self.values.items())]
         )
 
     def _repr_html_(self) -> str:
-        return html.paragraph(self._state()) + html.table(["", "value"], self.values.items())
+        return html.paragraph(self.state()) + html.table(["", "value"], self.values.items())
 
 
 class _Objective:
@@ -296,7 +297,7 @@ class LaplaceApproximation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        title = html.paragraph(f"{len(self.q)} draws around the {self.mode._state()}")
+        title = html.paragraph(f"{len(self.q)} draws around the {self.mode.state()}")
         if not (self.draws and len(self.q)):
             return title
         flat = np.concatenate([x.reshape(len(self.q), -1) for x in self.draws.values()], axis=1)

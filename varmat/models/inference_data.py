@@ -98,7 +98,7 @@ class LogLikelihood:
 
         def is_allowed(q: np.ndarray) -> bool:
             found.update(
-                (name, x.shape) for name, x in self._plain(model, model.constrain(q)).items()
+                (name, x.shape) for name, x in self.plain(model, model.constrain(q)).items()
             )
             return True
 
@@ -139,7 +139,7 @@ class LogLikelihood:
             terms[name] = joined.reshape(shape + s)
         return terms
 
-    def _plain(self, model: Model, values: dict[str, Operand]) -> NamedArrays:
+    def plain(self, model: Model, values: dict[str, Operand]) -> NamedArrays:
         """The terms at plain values, of which the functions get copies."""
         values = model.completed(values)
         return real_arrays("Model: log_likelihood", self.at(values))
@@ -196,7 +196,7 @@ class _Pointwise:
             left = [left[k] for k in lost]
         for i in left:
             with Attempt(self._allows), block.noted("log_likelihood", i):
-                row = self._terms._plain(self._model, self._at_draws.named(points[i]))
+                row = self._terms.plain(self._model, self._at_draws.named(points[i]))
                 for name in row if not found else ():
                     found[name] = np.full((len(points), *row[name].shape), np.nan)
                 check_shapes("log_likelihood", row, {n: x.shape[1:] for n, x in found.items()})

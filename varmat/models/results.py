@@ -204,6 +204,12 @@ class Sampled:
         self._as_arrays, self._labels, self._named = groups, coords, dims
         self._arviz: ArvizData = None
 
+    def plain_groups(self) -> tuple[Groups, Dims, Labels] | None:
+        """The same as `groups_of`."""
+        if self._arviz is None:
+            return self._as_arrays, self._named, self._labels
+        return groups_of(self._arviz)
+
     def _whole(self) -> ArvizData:
         if self._arviz is None:
             self._arviz = to_arviz(self._as_arrays, self._labels, self._named)
@@ -274,12 +280,10 @@ def groups_of(result: Any) -> tuple[Groups, Dims, Labels] | None:
     None if a result has no posterior.
     """
     if type(result) is Sampled:
-        if result._arviz is None:
-            return result._as_arrays, result._named, result._labels
-        result = result._arviz
-    elif type(result) is dict:
+        return result.plain_groups()
+    if type(result) is dict:
         return {"posterior": {name: with_missing(x)[0] for name, x in result.items()}}, {}, {}
-    elif hasattr(result, "log_approximation"):
+    if hasattr(result, "log_approximation"):
         return result.groups(), result.dims, result.coords
     posterior = getattr(result, "posterior", None)
     if posterior is None:

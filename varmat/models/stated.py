@@ -465,7 +465,8 @@ class StatedModel:
             prior = prior.truncated(lower, upper)
         x = prior.like(np.zeros(transform.shape), rng)
         if isinstance(transform, (Ordered, PositiveOrdered)):
-            if prior._event or prior._outer()[-1:] not in ((), (1,)):
+            outer, event = prior.extent()
+            if event or outer[-1:] not in ((), (1,)):
                 raise TypeError(
                     f"{function}: the prior of {name} is {prior!r}, but must be the same for all "
                     "elements of an ordered vector: give a function that draws all parameters!"
@@ -505,8 +506,7 @@ def _ascending(x: Plain) -> Plain:
 
 def is_located(transform: Transform) -> bool:
     """Whether a parameter is in its non-centred form."""
-    made = transform._make if isinstance(transform, Dependent) else type(transform)
-    return made is Located
+    return (transform.make if isinstance(transform, Dependent) else type(transform)) is Located
 
 
 def _ends(transform: Transform) -> tuple[Operand, Operand]:

@@ -68,7 +68,7 @@ def check_statement(
     if transform is not None:
         _check_set(title, distribution, transform)
     _check_factors(title, distribution)
-    outer, event = distribution._extent()
+    outer, event = distribution.extent()
     inner = shape[: max(0, len(shape) - event)]
     more = len(outer) - len(inner)
     for axis, size in enumerate(outer):
@@ -101,7 +101,7 @@ def _check_factors(title: str, distribution: Distribution) -> None:
     be read.
     """
     if type(distribution).__name__.endswith("Cholesky"):
-        for name, x in distribution._parts().items():
+        for name, x in distribution.parts().items():
             value: Any = getattr(x, "_val", x)
             if name.startswith("L") and np.ndim(value) > 1 and np.triu(value, 1).any():
                 raise DataError(
@@ -171,7 +171,7 @@ def _impossible_prior(stated: StatedModel, values: Mapping[str, Operand]) -> str
 
 def _better(prior: Distribution, x: np.ndarray) -> str:
     """What would declare a parameter in the set of its prior."""
-    kind, parts = type(prior).__name__, prior._parts()
+    kind, parts = type(prior).__name__, prior.parts()
     if kind == "Uniform":
         return f": declare it by varmat.interval({parts['alpha']}, {parts['beta']})"
     if kind.startswith("Beta"):

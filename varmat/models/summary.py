@@ -60,7 +60,8 @@ class Summary:
         """Reasons not to trust the draws."""
         return list(self.problems.values())
 
-    def _head(self) -> str:
+    def head(self) -> str:
+        """Describe the draws in a line."""
         said = [f"{self.chains} chains of {self.draws} draws"]
         if self.failures:
             said.append(f"{self.failures} of them inf or nan")
@@ -98,10 +99,10 @@ class Summary:
         lines = [f"{'':{width}} " + " ".join(f"{column:>10}" for column in self.table)]
         for name, *row in cells:
             lines.append(f"{name:{width}} " + " ".join(f"{cell:>10}" for cell in row))
-        return "\n".join([self._head(), *self.warnings, *lines, *self._left()])
+        return "\n".join([self.head(), *self.warnings, *lines, *self._left()])
 
     def _repr_html_(self) -> str:
-        said = "".join(map(html.paragraph, [self._head(), *self.warnings]))
+        said = "".join(map(html.paragraph, [self.head(), *self.warnings]))
         left = "".join(map(html.paragraph, self._left()))
         return said + html.table(["", *self.table], self._cells()) + left
 
@@ -219,5 +220,5 @@ def report(
         warnings.warn(SamplingWarning(said), stacklevel=level + 1)
     elif is_shown:
         divergences = int(np.sum(groups["sample_stats"]["diverging"]))
-        head = Summary(names, table, chains, draws, divergences)._head()
+        head = Summary(names, table, chains, draws, divergences).head()
         Display(True).show(lambda: [head], True)

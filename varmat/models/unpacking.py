@@ -75,14 +75,14 @@ def _exp(x: Operand) -> Result:
 
 def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...]:
     """The parameters and the sum of their log-Jacobians, on the tape of `q`, a `VarMat`."""
-    tape, total, values = q._tape.top, 0.0, []
+    tape, total, values, free = q._tape.top, 0.0, [], q._val
     kept: list[Result] = []
     for where, shape, sign, bounds, op in parts:
-        x = q._val[where].reshape(shape) if shape else float(q._val[where])
+        x = free[where].reshape(shape) if shape else float(free[where])
         if op is not None:
             (value, term), saved = value_of(op, WITH_JACOBIAN, (x, *bounds))
             total += term
-            kept.append((term, saved))
+            kept.append(((value, term), saved))
         else:
             value = from_bound(bounds[0], _exp(x), sign) if sign else x
             if sign:
@@ -95,21 +95,15 @@ def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...
 
 
 def _chain(results: Operand, q: Operand, saved: Operand) -> None:
-    adjoint, h = q._writable_adjoint(), results[-1]._adj or 0.0
-    for result, (where, shape, sign, bounds, op), kept in zip(results, *saved, strict=False):
-        g, c = result._adj, h
-        x: Plain = q._val[where].reshape(shape) if shape else float(q._val[where])
+    adjoint, free, (*adjoints, of_jacobian) = q.adj, q._val, [each._adj for each in results]
+    h = of_jacobian or 0.0
+    for g, (where, shape, sign, bounds, op), kept in zip(adjoints, *saved, strict=True):
+        c = h
+        x: Plain = free[where].reshape(shape) if shape else float(free[where])
         if op is not None and (g is not None or h):
-            term, rest = kept
+            places = ((0, shape),)
             (c,) = contributions_of(
-                op,
-                WITH_JACOBIAN,
-                ((0, shape),),
-                tuple,
-                (g, h),
-                (result._val, term),
-                (x, *bounds),
-                rest,
+                op, WITH_JACOBIAN, places, tuple, (g, h), kept[0], (x, *bounds), kept[1]
             )
         elif g is not None:
             c = sign * _exp(x) * g + h if sign else g

@@ -33,6 +33,8 @@ TRACE_SECONDS = 2e-5
 class StanModel(Model):
     """A Stan program with data, as `Program.model` makes it."""
 
+    _takes_indices_from_zero = False
+
     def __init__(self, blocks: Blocks, forced: forms.Forced) -> None:
         self._blocks, self._forced = blocks, forced
 
