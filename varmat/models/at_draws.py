@@ -296,6 +296,24 @@ class AtDraws:
             return found, lost
         return None
 
+    def everywhere(
+        self,
+        points: np.ndarray,
+        rng: np.random.Generator,
+        once: Callable[[int, Operand], Mapping[str, Operand]],
+    ) -> dict[str, np.ndarray] | None:
+        """The results in rows; None if the function cannot be recorded. Where a recording does not
+        hold, they are what `once` returns for the number of the row and a generator.
+        """
+        made = self(points, rng)
+        if made is None:
+            return None
+        found, lost = made
+        for i, numbers in lost.items():
+            for name, x in once(i, numbers).items():
+                found[name][i] = x
+        return found
+
     def _piece(
         self, where: slice, rows: np.ndarray, rng: np.random.Generator,
         found: dict[str, np.ndarray], lost: dict[int, Numbers], count: int,

@@ -53,7 +53,7 @@ class Callbacks:
         Of all named values at a draw.
     failures : list of BaseException
         Errors other than refusals of a point, in the order in which they came.
-    lost : list of Exception
+    lost : list of BaseException
         Errors in values at draws that are kept: the values are nan there.
     row : ndarray
         What chains report; the number of draws is counted first.
@@ -68,7 +68,7 @@ class Callbacks:
         self.tune = tune
         self.shapes: dict[str, Shape] = model.shapes(include_tp=True, include_gq=True)
         self.failures: list[BaseException] = []
-        self.lost: list[Exception] = []
+        self.lost: list[BaseException] = []
         self.expansions = count(chain)
         self.row = np.zeros(1)
 

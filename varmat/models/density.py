@@ -291,7 +291,8 @@ class DensityModel:
         """Parameters, transformed or not, with the generated quantities."""
         if self.generated is None:
             return values
-        return {**values, **self.generated.named_values(values, rng=rng)}
+        found = self.generated.named_values(values, rng=rng)
+        return {**values, **{n: plain_data(x, f"constrain: {n}") for n, x in found.items()}}
 
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         """The terms whose sum is the log density."""

@@ -13,7 +13,7 @@ from varmat.core.errors import DomainError
 from varmat.interrupts import Attempt
 from varmat.models.functions import of_values, recoverable
 from varmat.models.layout import indexed
-from varmat.models.results import check_shapes, coordinates, shapes_in, to_arviz
+from varmat.models.results import coordinates, shapes_in, stacked, to_arviz
 from varmat.models.summary import columns
 from varmat.typing import Linear, Operand, Settings
 
@@ -395,12 +395,7 @@ def named_draws(
         {**nans, **(at(x, False) or {})} if row is None else row
         for x, row in zip(q, found, strict=True)
     ]
-    for row in rows:
-        check_shapes(f"Model.{function}", row, shapes)
-    return {
-        name: np.array([row[name] for row in rows]).reshape(len(q), *shape)
-        for name, shape in shapes.items()
-    }
+    return stacked(f"Model.{function}", rows, (len(q),), shapes)
 
 
 def approximate(model: Model, mode: Optimum, draws: int, seed: int | None) -> LaplaceApproximation:

@@ -21,7 +21,7 @@ from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.fitting import LaplaceApproximation, density_at
 from varmat.models.functions import Named, generator, never, of_values
-from varmat.models.predictive import Predictive, draws_of, real_arrays, stacked
+from varmat.models.predictive import Predictive, draws_of, real_arrays
 from varmat.models.results import (
     Groups,
     Sampled,
@@ -30,6 +30,7 @@ from varmat.models.results import (
     described,
     draws_in,
     shapes_in,
+    stacked,
     to_arviz,
     with_groups,
 )

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.variables import data as plain_data
 from varmat.derivatives.recorded import record_values
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
@@ -28,6 +27,7 @@ from varmat.programs.run import has_native, runner_for
 from varmat.typing import Operand, Result
 
 if TYPE_CHECKING:
+    from varmat.models.callbacks import Callbacks
     from varmat.models.results import Groups
 
 # The name of the points among the values; no parameter and no quantity has such a name.
@@ -39,7 +39,7 @@ _WAYS = 32
 _GROUPS = {"posterior": True, "warmup_posterior": False}
 
 
-def prepared(calls: Any) -> NativeModel | None:
+def prepared(calls: Callbacks) -> NativeModel | None:
     """The recorded model for nutpie, started once. None if Python is to call it."""
     recorder, size = calls.model.recorder(), calls.model.param_unc_num()
     if recorder is None or not (size and has_native()):
@@ -49,8 +49,9 @@ def prepared(calls: Any) -> NativeModel | None:
         for q in np.random.default_rng(0).uniform(-2.0, 2.0, (_WAYS, size)):
             with Attempt():
                 recorder(q, True, True)
-    known = None if point is None else recorder.known(point, True, True)
-    if known is None or known.run.name != "native":
+    if point is None or (known := recorder.known(point, True, True)) is None:
+        return None
+    if known.run.name != "native":
         return None
     return NativeModel(calls, point, known.run)
 
@@ -66,7 +67,7 @@ class NativeModel:
     density : NativeRunner
     """
 
-    def __init__(self, calls: Any, point: np.ndarray, density: Any) -> None:
+    def __init__(self, calls: Callbacks, point: np.ndarray, density: Any) -> None:
         from varmat.programs.run import sampler
 
         self.calls, self._doubles, self._size = calls, sampler.doubles, point.size
@@ -124,16 +125,15 @@ class NativeModel:
             with np.errstate(all="ignore"):
                 values = self.calls.model.constrain(q, True)
             check_shapes("Model.sample", values, self._made)
-            place[...] = np.concatenate([np.ravel(values[name]) for name in self._made])
         # Any, which is kept: compiled code can only print it.
         except BaseException as error:
             values = self.calls.parameters_only(q)
-            place[...] = np.concatenate([np.ravel(values[name]) for name in self._made])
             if of_values(error):
                 self._refused.append(error)
             else:
                 self.calls.failures.append(error)
                 self._data.refuse()
+        place[...] = np.concatenate([np.ravel(values[name]) for name in self._made])
         return 0
 
     # --- before and after sampling ---
@@ -183,8 +183,7 @@ class NativeModel:
             draws = result["posterior"]
             rows = self._rows({name: draws[name] for name in self._made})
             self.calls.lost += self._refused[:1] * sum(map(self._is_refused, rows))
-        made: Groups = self.calls.completed(result)
-        return made
+        return self.calls.completed(result)
 
     @staticmethod
     def _rows(arrays: dict[str, np.ndarray]) -> Any:
@@ -213,62 +212,40 @@ class NativeModel:
         self, draws: dict[str, np.ndarray], is_kept: bool, count: Count, at_draws: AtDraws | None
     ) -> None:
         """Add to a group of draws the values that are made after sampling."""
-        calls = self.calls
-        arrays = {name: draws[name] for name in calls.shapes}
-        points = draws[_POINT]
-        done = np.zeros(points.shape[:2], bool)
-        if at_draws is not None:
+        calls, points = self.calls, draws[_POINT]
+        there = ~np.isnan(points).all(axis=2)  # not where a chain was interrupted
+        rng = np.random.default_rng([calls.seed, is_kept])
+        if at_draws is not None and there.any():
             with Attempt():
-                self._complete_together(at_draws, arrays, is_kept, count, done)
-        for chain, draw in np.ndindex(points.shape[:2]):
-            q = points[chain, draw]
-            if done[chain, draw]:
-                continue
-            if np.isnan(q).all():  # a chain that was interrupted
-                count.add()
-                continue
-            rng = calls.rng(calls.tune * is_kept + draw + 1, q)
-            row = {name: arrays[name][chain, draw] for name in self._made}
-            with Attempt() as refused:
+                parts = [draws[name].reshape(*there.shape, -1) for name in self._made]
                 with np.errstate(all="ignore"):
-                    values = self._values_with_quantities(q, row, rng)
-                check_shapes("Model.sample", values, calls.shapes)
-            if refused.error is not None:
-                values = calls.parameters_only(q)
-                if is_kept or not of_values(refused.error):
-                    calls.lost.append(refused.error)
-            for name in self._later:
-                arrays[name][chain, draw] = values[name]
+                    rows = np.concatenate(parts, -1)[there]
+                    found = at_draws.everywhere(
+                        rows, rng, lambda i, numbers: at_draws.once(rows[i], numbers)
+                    )
+                if found is not None and all(
+                    x.shape[1:] == calls.shapes.get(name) for name, x in found.items()
+                ):
+                    for name, x in found.items():
+                        draws[name][there] = x
+                    count.add(there.size)
+                    return
+        for chain, draw in np.ndindex(there.shape):
+            if there[chain, draw]:
+                q = points[chain, draw]
+                rng = calls.rng(calls.tune * is_kept + draw + 1, q)
+                row = {name: draws[name][chain, draw] for name in self._made}
+                with Attempt() as refused:
+                    with np.errstate(all="ignore"):
+                        values = self._values_with_quantities(q, row, rng)
+                    check_shapes("Model.sample", values, calls.shapes)
+                if refused.error is not None:
+                    values = calls.parameters_only(q)
+                    if is_kept or not of_values(refused.error):
+                        calls.lost.append(refused.error)
+                for name in self._later:
+                    draws[name][chain, draw] = values[name]
             count.add()
-
-    def _complete_together(
-        self,
-        at_draws: AtDraws,
-        arrays: dict[str, np.ndarray],
-        is_kept: bool,
-        count: Count,
-        done: np.ndarray,
-    ) -> None:
-        """Make the quantities of all draws by recordings, if the function can be recorded, and note
-        in `done` at which draws they have been made.
-        """
-        rows = np.concatenate([arrays[each].reshape(*done.shape, -1) for each in self._made], -1)
-        chosen = ~np.isnan(rows).all(axis=-1)
-        rng = np.random.default_rng([self.calls.seed, is_kept])
-        with np.errstate(all="ignore"):
-            made = at_draws(rows[chosen], rng) if chosen.any() else None
-            if made is None or any(
-                x.shape[1:] != self.calls.shapes.get(name) for name, x in made[0].items()
-            ):
-                return
-            found, lost = made
-            for i, numbers in lost.items():
-                for name, x in at_draws.once(rows[chosen][i], numbers).items():
-                    found[name][i] = x
-        for name, x in found.items():
-            arrays[name][chosen] = x
-        done[chosen] = True
-        count.add(int(chosen.sum()))
 
     def _leave_out(self, groups: list[dict[str, np.ndarray]], done: int) -> None:
         """Remove what is made after sampling from all but the first draws. Parameters are kept, for
@@ -289,10 +266,5 @@ class NativeModel:
     ) -> dict[str, Operand]:
         model = self.calls.model
         if not self._reads_draws or (self._refused and self._is_refused(row)):
-            values: dict[str, Operand] = model.constrain(q, True, True, rng)
-            return values
-        quantities = model.generated.named_values(row, rng=rng)
-        return {
-            **row,
-            **{name: plain_data(value, f"constrain: {name}") for name, value in quantities.items()},
-        }
+            return model.constrain(q, True, True, rng)
+        return model.with_quantities(row, rng)

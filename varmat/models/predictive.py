@@ -15,7 +15,7 @@ from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.bounds import Dependent
 from varmat.models.functions import Named, generator
-from varmat.models.results import check_shapes, coordinates, groups_of, to_arviz
+from varmat.models.results import check_shapes, coordinates, groups_of, stacked, to_arviz
 from varmat.models.stated import is_located
 from varmat.typing import Function, Operand, Shape
 
@@ -93,21 +93,6 @@ def real_arrays(function: str, values: Mapping[str, Operand]) -> dict[str, np.nd
                 f"{function} returned {name!r} of dtype {x.dtype}, but must return real numbers!"
             )
     return arrays
-
-
-def stacked(
-    function: str, each: Sequence[Mapping[str, Operand]], shape: tuple[int, int]
-) -> dict[str, np.ndarray]:
-    """Draws one after the other as arrays of chains by draws."""
-    if not each:
-        return {}
-    shapes = {name: np.shape(x) for name, x in each[0].items()}
-    for values in each[1:]:
-        check_shapes(function, values, shapes)
-    return {
-        name: np.stack([x[name] for x in each]).reshape(shape + inner)
-        for name, inner in shapes.items()
-    }
 
 
 def draws_of(
@@ -231,23 +216,15 @@ class _Simulation:
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         rng, count = np.random.default_rng(block.seed), len(block.rows)
-        recorded = self._at_draws(block.rows, rng) if self._is_recorded else None
-        found: dict[str, np.ndarray] = {}
-        lost: dict[int, Operand] = dict.fromkeys(range(count), rng)
-        if recorded is not None:
-            found, lost = recorded[0], dict(recorded[1])
-        rows = {}
-        for i, numbers in lost.items():
-            values = self._at_draws.named(block.rows[i])
+
+        def once(i: int, numbers: Operand) -> dict[str, Operand]:
             with block.noted(self._predictor.function, i):
-                rows[i] = self._once(values, numbers)
-        if recorded is None:
-            made = stacked(self._predictor.function, list(rows.values()), (1, count))
-            return {name: x[0] for name, x in made.items()}
-        for i, values in rows.items():
-            for name, x in values.items():
-                found[name][i] = x
-        return found
+                return self._once(self._at_draws.named(block.rows[i]), numbers)
+
+        found = self._at_draws.everywhere(block.rows, rng, once) if self._is_recorded else None
+        if found is not None:
+            return found
+        return stacked(self._predictor.function, [once(i, rng) for i in range(count)], (count,))
 
 
 class _Prior(_Simulation):

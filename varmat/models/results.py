@@ -120,6 +120,25 @@ def check_shapes(function: str, values: Mapping[str, Operand], known: Mapping[st
         )
 
 
+def stacked(
+    function: str,
+    rows: Sequence[Mapping[str, Operand]],
+    shape: Shape,
+    shapes: Mapping[str, Shape] | None = None,
+) -> dict[str, np.ndarray]:
+    """Draws in sequence as arrays of chains by draws. Raises if one has not the shapes of the
+    first, unless others are given.
+    """
+    if shapes is None:
+        shapes = {name: np.shape(x) for name, x in rows[0].items()} if rows else {}
+    for row in rows:
+        check_shapes(function, row, shapes)
+    return {
+        name: np.array([row[name] for row in rows]).reshape(shape + inner)
+        for name, inner in shapes.items()
+    }
+
+
 def joined_chains(results: Mapping[int, Groups], count: int) -> tuple[Groups, list[int]]:
     """The groups of single chains, by number, joined, and the numbers that are left; `count` were
     asked for.
