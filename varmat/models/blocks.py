@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from varmat.interrupts import Noted
-from varmat.typing import Operand, Plain, Result
+from varmat.typing import Result
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -27,34 +29,33 @@ class Draws(NamedTuple):
     ----------
     start : int
         The number of the first.
-    rows : ndarray or dict of ndarray
+    rows : ndarray
         What each draw is, along the first axis.
     seed : int
         Of the random numbers.
     """
 
     start: int
-    rows: Operand
+    rows: np.ndarray
     seed: int = 0
-
-    def each(self) -> Iterator[tuple[int, dict[str, Plain]]]:
-        """The draws of named values, with their numbers."""
-        for i in range(_count(self.rows)):
-            yield self.start + i, {name: x[i] for name, x in self.rows.items()}
 
     def noted(self, name: str, i: int) -> Noted:
         """Adds to errors at which draw of the block they arose."""
         return Noted(f"{name}: at draw {self.start + i}, counted from 0 through all chains")
 
 
-def _count(rows: Operand) -> int:
-    return len(next(iter(rows.values())) if isinstance(rows, Mapping) else rows)
+def rows_of(arrays: Mapping[str, np.ndarray], axes: int = 2) -> np.ndarray:
+    """Put named arrays into rows, one for each draw along their first axes."""
+    size = math.prod
+    return np.concatenate(
+        [x.reshape(size(x.shape[:axes]), size(x.shape[axes:])) for x in arrays.values()], axis=1
+    )
 
 
 def of_blocks(
     name: str,
     function: Callable[[Draws], Result],
-    rows: Operand,
+    rows: np.ndarray,
     executor: Executor | str | None = None,
     rng: np.random.Generator | None = None,
 ) -> list[Result]:
@@ -66,7 +67,7 @@ def of_blocks(
         What the user called, for messages.
     function : callable
         Sent once to each worker of another process, with what it holds.
-    rows : ndarray or dict of ndarray
+    rows : ndarray
         Draws along the first axis.
     executor : Executor, str or None
         As in `varmat.map_rect`, but that None is this thread.
@@ -78,7 +79,7 @@ def of_blocks(
         from varmat.parallel.tasks import on_workers
 
         check(name, executor)
-    count = _count(rows)
+    count = len(rows)
     most = FOR_EACH * workers_of(executor) if executor is not None else 1
     blocks = -(-count // RANDOM) if rng is not None else min(count, most)
     seeds = [0] * blocks if rng is None else rng.integers(2**63, size=blocks).tolist()
@@ -88,16 +89,10 @@ def of_blocks(
         if rng is not None
         else np.linspace(0, count, blocks + 1).astype(int).tolist()
     )
-    draws = []
-    for start, end, seed in zip(ends[:-1], ends[1:], seeds, strict=True):
-        here = (
-            {each: x[start:end] for each, x in rows.items()}
-            if isinstance(rows, Mapping)
-            else rows[start:end]
-        )
-        draws.append(Draws(start, here, seed))
-    return (
-        [function(each) for each in draws]
-        if executor is None
-        else on_workers(name, function, draws, executor)
-    )
+    draws = [
+        Draws(start, rows[start:end], seed)
+        for (start, end), seed in zip(pairwise(ends), seeds, strict=True)
+    ]
+    if executor is None:
+        return [function(each) for each in draws]
+    return on_workers(name, function, draws, executor)

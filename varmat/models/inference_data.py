@@ -18,7 +18,7 @@ from varmat.core.errors import ShapeError
 from varmat.functions.missing import with_missing
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
-from varmat.models.blocks import Draws, of_blocks
+from varmat.models.blocks import Draws, of_blocks, rows_of
 from varmat.models.fitting import LaplaceApproximation, density_at
 from varmat.models.functions import Named, generator, never, of_values
 from varmat.models.predictive import Predictive, draws_of, real_arrays
@@ -120,12 +120,9 @@ class LogLikelihood:
         error is allowed.
         """
         inner = {name: x.shape[2:] for name, x in arrays.items()}
-        count = math.prod(shape)
-        points = np.concatenate(
-            [x.reshape(count, math.prod(inner[name])) for name, x in arrays.items()], axis=1
-        )
-        block = _Pointwise(self, model, inner, allows, count >= MANY, executor is None)
-        found = of_blocks("log_likelihood", block, points, executor)
+        is_recorded = math.prod(shape) >= MANY
+        block = _Pointwise(self, model, inner, allows, is_recorded, executor is None)
+        found = of_blocks("log_likelihood", block, rows_of(arrays), executor)
         shapes = next(({n: x.shape[1:] for n, x in each.items()} for each, _ in found if each), {})
         terms: NamedArrays = {}
         for each, size in found:
@@ -360,13 +357,8 @@ def _named(
     name = "Model.to_arviz"
     if isinstance(draws, Mapping):
         arrays, shape = draws_of(name, dict(draws), model.layout.parameters)
-        flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
-        rows = [
-            row
-            for found in of_blocks(name, partial(_made, model), flat, executor, rng)
-            for row in found
-        ]
-        return {"posterior": stacked(name, rows, shape)}
+        blocks = of_blocks(name, partial(_made, model), rows_of(arrays), executor, rng)
+        return {"posterior": stacked(name, [row for rows in blocks for row in rows], shape)}
     (q, _), size = with_missing(draws), model.param_unc_num()
     if q.ndim != 3 or q.shape[2] != size:
         raise ShapeError(
@@ -389,4 +381,5 @@ def _constrained(model: Model, block: Draws) -> tuple[list[dict[str, Operand]], 
 def _made(model: Model, block: Draws) -> list[dict[str, Operand]]:
     """Parameters, transformed parameters and generated quantities at a block of draws."""
     rng = np.random.default_rng(block.seed)
-    return [model.with_quantities(model.completed(values), rng) for _, values in block.each()]
+    values = map(model.layout.split, block.rows)
+    return [model.with_quantities(model.completed(each), rng) for each in values]

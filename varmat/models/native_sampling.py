@@ -19,6 +19,7 @@ import numpy as np
 from varmat.derivatives.recorded import record_values
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
+from varmat.models.blocks import rows_of
 from varmat.models.functions import of_values
 from varmat.models.nuts import library, variables
 from varmat.models.progress import Count
@@ -217,9 +218,8 @@ class NativeModel:
         rng = np.random.default_rng([calls.seed, is_kept])
         if at_draws is not None and there.any():
             with Attempt():
-                parts = [draws[name].reshape(*there.shape, -1) for name in self._made]
+                rows = rows_of({name: draws[name] for name in self._made})[there.ravel()]
                 with np.errstate(all="ignore"):
-                    rows = np.concatenate(parts, -1)[there]
                     found = at_draws.everywhere(
                         rows, rng, lambda i, numbers: at_draws.once(rows[i], numbers)
                     )

@@ -12,7 +12,7 @@ from varmat import html
 from varmat.core.errors import DomainError, ShapeError
 from varmat.functions.missing import with_missing
 from varmat.models.at_draws import MANY, AtDraws
-from varmat.models.blocks import Draws, of_blocks
+from varmat.models.blocks import Draws, of_blocks, rows_of
 from varmat.models.bounds import Dependent
 from varmat.models.functions import Named, generator
 from varmat.models.results import check_shapes, coordinates, groups_of, stacked, to_arviz
@@ -179,8 +179,7 @@ class Predictor:
         shapes = {name: x.shape[1:] for name, x in draws.items()}
         count = len(next(iter(draws.values())))
         block = _Simulation(self, self.named("simulate", simulate), shapes, count >= MANY)
-        rows = np.concatenate([x.reshape(count, -1) for x in draws.values()], axis=1)
-        return self.joined(block, rows, executor)
+        return self.joined(block, rows_of(draws, 1), executor)
 
     def joined(
         self, block: _Simulation, rows: np.ndarray, executor: Executor | str | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import importlib
+import operator
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from varmat.core.errors import ShapeError
 from varmat.functions.missing import with_missing
 from varmat.interrupts import uninterrupted
-from varmat.typing import Operand, Shape
+from varmat.typing import Function, Operand, Shape
 
 
 def optional(module: str, purpose: str) -> Any:
@@ -202,6 +203,11 @@ def draws_in(group: Mapping[str, Operand]) -> tuple[int, int]:
     return chains, draws
 
 
+def _of_whole(function: Function) -> Function:
+    """Make a method that calls a function of the data of ArviZ."""
+    return lambda sampled, *args: function(sampled.whole(), *args)
+
+
 class Sampled:
     """Draws by name. They print as a summary, and are otherwise the data of ArviZ.
 
@@ -229,52 +235,34 @@ class Sampled:
             return self._as_arrays, self._named, self._labels
         return groups_of(self._arviz)
 
-    def _whole(self) -> ArvizData:
+    def whole(self) -> ArvizData:
         if self._arviz is None:
             self._arviz = to_arviz(self._as_arrays, self._labels, self._named)
         return self._arviz
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return type(self._whole())
+        return type(self.whole())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_repr_", "_ipython_")):  # asked by notebooks
             raise AttributeError(name)
-        return getattr(self._whole(), name)
+        return getattr(self.whole(), name)
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in Sampled.__slots__:
             object.__setattr__(self, name, value)
         else:
-            setattr(self._whole(), name, value)
+            setattr(self.whole(), name, value)
 
-    def __getitem__(self, name: str) -> Any:
-        return self._whole()[name]
-
-    def __setitem__(self, name: str, value: object) -> None:
-        self._whole()[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        del self._whole()[name]
+    __getitem__ = _of_whole(operator.getitem)
+    __setitem__ = _of_whole(operator.setitem)
+    __delitem__ = _of_whole(operator.delitem)
+    __iter__, __len__, __dir__ = _of_whole(iter), _of_whole(len), _of_whole(dir)
+    __add__, __copy__ = _of_whole(operator.add), _of_whole(copy.copy)
 
     def __contains__(self, name: str) -> bool:
         return name in (self._as_arrays if self._arviz is None else self._arviz)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._whole())
-
-    def __len__(self) -> int:
-        return len(self._whole())
-
-    def __add__(self, other: object) -> Any:
-        return self._whole() + other
-
-    def __dir__(self) -> list[str]:
-        return dir(self._whole())
-
-    def __copy__(self) -> Any:
-        return copy.copy(self._whole())
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._arviz is None:
