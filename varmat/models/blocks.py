@@ -84,11 +84,8 @@ def of_blocks(
     blocks = -(-count // RANDOM) if rng is not None else min(count, most)
     seeds = [0] * blocks if rng is None else rng.integers(2**63, size=blocks).tolist()
     # Blocks with random numbers of their own have a fixed size.
-    ends = (
-        [*range(0, count, RANDOM), count]
-        if rng is not None
-        else np.linspace(0, count, blocks + 1).astype(int).tolist()
-    )
+    shared = np.linspace(0, count, blocks + 1).astype(int).tolist()
+    ends = shared if rng is None else [*range(0, count, RANDOM), count]
     draws = [
         Draws(start, rows[start:end], seed)
         for (start, end), seed in zip(pairwise(ends), seeds, strict=True)

@@ -104,15 +104,10 @@ class Callbacks:
                 )
             return True
 
+        rng, size = np.random.default_rng(seed), self.model.param_unc_num()
+        radius = self.starts.radius
         try:
-            return random_start(
-                np.random.default_rng(seed),
-                self.model.param_unc_num(),
-                accepts,
-                centre,
-                model=self.model,
-                radius=self.starts.radius,
-            )
+            return random_start(rng, size, accepts, centre, model=self.model, radius=radius)
         except DomainError as error:
             self.failures.append(error)
             raise
@@ -189,17 +184,10 @@ class Callbacks:
 
     def compiled(self, start: Callable[[int], np.ndarray]) -> Any:
         """The model as nutpie takes it; `start` gives the start of the chain."""
-        made, sizes = variables(self.shapes)
-        return library().PyModel(
-            lambda: self.log_density,
-            self.make_expand,
-            made,
-            self.model.param_unc_num(),
-            dim_sizes=sizes,
-            coords={},
-            init_point_func=start,
-            transform_adapter=None,
-        )
+        (made, sizes), size = variables(self.shapes), self.model.param_unc_num()
+        make = (lambda: self.log_density), self.make_expand
+        others = {"dim_sizes": sizes, "coords": {}, "init_point_func": start}
+        return library().PyModel(*make, made, size, **others, transform_adapter=None)
 
     def completed(self, result: Groups, progress_bar: bool = False) -> Groups:
         """The result of a sampler, with what it lacks."""

@@ -16,6 +16,8 @@ from varmat.models.functions import recoverable
 if TYPE_CHECKING:
     from varmat.models.model import Model
 
+_HEAD = ("parameter", "q", "gradient", "finite differences", "error", "")
+
 
 @dataclass(frozen=True, repr=False)
 class GradientCheck:
@@ -65,11 +67,8 @@ class GradientCheck:
             "could not be checked": int(np.sum(unknown)),
             "differ": int(np.sum(~(self.errors <= self.tolerance) & ~unknown)),
         }
-        found = [
-            f"{count} of {len(self.names)} derivatives {text}"
-            for text, count in counts.items()
-            if count
-        ]
+        of = f"of {len(self.names)} derivatives"
+        found = [f"{count} {of} {text}" for text, count in counts.items() if count]
         verdict = ", ".join(found) or "the gradient agrees with finite differences"
         return f"log density {self.value:.10g}; {verdict} (tolerance {self.tolerance:g})"
 
@@ -77,43 +76,23 @@ class GradientCheck:
         return np.asarray(np.isfinite(self.gradient) & ~np.isfinite(self.finite_differences))
 
     def _rows(self) -> Iterator[tuple[str, str, str, str, str, str]]:
-        columns = (
-            self.names,
-            self.q,
-            self.gradient,
-            self.finite_differences,
-            self.errors,
-            self._outside(),
-        )
+        exact_and_not = self.gradient, self.finite_differences
+        columns = self.names, self.q, *exact_and_not, self.errors, self._outside()
         for name, x, exact, difference, error, outside in zip(*columns, strict=True):
-            mark = (
-                ""
-                if error <= self.tolerance
-                else "the density ends beside it"
-                if outside
-                else "differs"
-            )
+            mark = "the density ends beside it" if outside else "differs"
+            mark = "" if error <= self.tolerance else mark
             yield name, f"{x:.6g}", f"{exact:.10g}", f"{difference:.10g}", f"{error:.1e}", mark
 
     def __repr__(self) -> str:
         width = max([9, *map(len, self.names)])
         lines = [
-            self._verdict(),
-            (
-                f"{'parameter':{width}} {'q':>12} {'gradient':>18} {'finite differences':>18} "
-                f"{'error':>9}"
-            ),
+            f"{name:{width}} {x:>12} {exact:>18} {other:>18} {error:>9}{mark and '  <- ' + mark}"
+            for name, x, exact, other, error, mark in (_HEAD, *self._rows())
         ]
-        for name, x, exact, difference, error, mark in self._rows():
-            lines.append(
-                f"{name:{width}} {x:>12} {exact:>18} {difference:>18} "
-                f"{error:>9}{mark and '  <- ' + mark}"
-            )
-        return "\n".join(lines)
+        return "\n".join([self._verdict(), *lines])
 
     def _repr_html_(self) -> str:
-        head = ["parameter", "q", "gradient", "finite differences", "error", ""]
-        return html.paragraph(self._verdict()) + html.table(head, self._rows())
+        return html.paragraph(self._verdict()) + html.table(_HEAD, self._rows())
 
 
 def compare_gradient(

@@ -175,22 +175,12 @@ class DensityModel:
         return f"Model({', '.join(parameters)})"
 
     def _repr_html_(self) -> str:
-        layout = self.layout
-        rows = [
-            (
-                name,
-                repr(each),
-                str(each.shape),
-                str(each.unconstrained_size),
-                ", ".join(self.dims.get(name, [])),
-            )
-            for name, each in layout.parameters.items()
-        ]
-        text = html.table(
-            ["parameter", "declared as", "shape", "unconstrained", "dims"],
-            rows,
-            f"Model of {layout.size} unknowns",
-        )
+        layout, rows = self.layout, []
+        for name, each in layout.parameters.items():
+            sizes = str(each.shape), str(each.unconstrained_size)
+            rows.append((name, repr(each), *sizes, ", ".join(self.dims.get(name, []))))
+        head = ["parameter", "declared as", "shape", "unconstrained", "dims"]
+        text = html.table(head, rows, f"Model of {layout.size} unknowns")
         data = [
             (name, type(x).__name__, str(np.shape(x)) if hasattr(x, "shape") else "")
             for name, x in layout.given.items()
@@ -226,11 +216,8 @@ class DensityModel:
         def simulate(rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
             return stated.replicate(rng, **self.completed(values))
 
-        return (
-            stated.drawer(function, self.transformed),
-            simulate,
-            lambda observed: self.with_data(**observed),
-        )
+        draw = stated.drawer(function, self.transformed)
+        return draw, simulate, lambda observed: self.with_data(**observed)
 
     def with_data(self, /, **data: Operand) -> Self:
         """The same model with other data.
@@ -479,11 +466,8 @@ class DensityModel:
         left_out = () if include_tp else values.keys() - parameters.keys()
         if include_gq:
             values = self.with_quantities(values, np.random.default_rng() if rng is None else rng)
-        return {
-            name: plain_data(value, f"constrain: {name}")
-            for name, value in values.items()
-            if name not in left_out
-        }
+        found = values.items()
+        return {n: plain_data(x, f"constrain: {n}") for n, x in found if n not in left_out}
 
     def param_constrain(
         self,

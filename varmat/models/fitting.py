@@ -243,16 +243,8 @@ def _optimum(
     value, gradient = model.log_density_gradient(q, jacobian=jacobian)
     # A search that begins where the density is zero finds no way from there, and reports success.
     success = success and bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
-    return Optimum(
-        model.constrain(q, include_tp=True),
-        q,
-        value,
-        gradient,
-        success,
-        message,
-        iterations,
-        jacobian,
-    )
+    values = model.constrain(q, include_tp=True)
+    return Optimum(values, q, value, gradient, success, message, iterations, jacobian)
 
 
 @dataclass(frozen=True, repr=False)
@@ -384,12 +376,8 @@ def named_draws(
         return None
 
     found = [at(x, True) for x in q]
-    known = next((row for row in found if row is not None), None)
-    shapes = (
-        model.shapes(True, True)
-        if known is None
-        else {name: np.shape(value) for name, value in known.items()}
-    )
+    known = [row for row in found if row is not None]
+    shapes = {n: np.shape(x) for n, x in known[0].items()} if known else model.shapes(True, True)
     nans = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
     rows = [
         {**nans, **(at(x, False) or {})} if row is None else row
@@ -410,13 +398,6 @@ def approximate(model: Model, mode: Optimum, draws: int, seed: int | None) -> La
     with np.errstate(all="ignore"):
         named = named_draws("laplace", model, q, rng)
     log_density = np.array([density_at(model, x, mode.jacobian)[0] for x in q])
-    return LaplaceApproximation(
-        mode,
-        back.T @ back,
-        q,
-        named,
-        log_density,
-        constant - 0.5 * np.sum(z * z, axis=1),
-        model.coords,
-        model.dims,
-    )
+    log_normal, covariance = constant - 0.5 * np.sum(z * z, axis=1), back.T @ back
+    of_draws, labels = (q, named, log_density, log_normal), (model.coords, model.dims)
+    return LaplaceApproximation(mode, covariance, *of_draws, *labels)

@@ -56,23 +56,19 @@ class Named:
         self.title, self.function, self._is_last = title, function, is_last
         self.names = tuple(p.name for p in parameters if p.kind in _NAMED)
         self._everything = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        required = [
-            p for p in parameters if p.kind in (p.POSITIONAL_ONLY, *_NAMED) and p.default is p.empty
-        ]
-        required = [p for p in required if p.name not in OPTIONS]
-        self._required = [p.name for p in required]
-        # The name of the parameter that may take the dict.
-        self._dict = (
-            required[0].name
-            if by_dict
-            and len(required) == 1
-            and required[0].kind is not inspect.Parameter.KEYWORD_ONLY
-            else None
-        )
-        self._given = dict(given)
-        self._fixed = {
-            name: given[name] for name in given if self._everything or name in self.names
+        kinds = {
+            p.name: p.kind
+            for p in parameters
+            if p.kind in (p.POSITIONAL_ONLY, *_NAMED) and p.default is p.empty
         }
+        self._required = [name for name in kinds if name not in OPTIONS]
+        # The name of the parameter that may take the dict.
+        self._dict: str | None = None
+        if by_dict and len(self._required) == 1:
+            (name,) = self._required
+            self._dict = None if kinds[name] is inspect.Parameter.KEYWORD_ONLY else name
+        self._given = dict(given)
+        self._fixed = {n: x for n, x in given.items() if self._everything or n in self.names}
         self._varying = tuple(name for name in self.names if name not in given)
 
     def check(self, known: Iterable[str]) -> None:

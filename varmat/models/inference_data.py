@@ -212,12 +212,8 @@ def _spread(rows: np.ndarray, places: Sequence[int], count: int) -> np.ndarray:
 
 def of_data(model: Model, observed: Iterable[str]) -> Groups:
     """The data of a model that are arrays: observations, and the others."""
-    taken = {
-        *model.coords,
-        "chain",
-        "draw",
-        *(dim for names in model.dims.values() for dim in names),
-    }
+    dims = (dim for names in model.dims.values() for dim in names)
+    taken = {*model.coords, "chain", "draw", *dims}
     observed, groups = {*observed}, Groups()
     for name, x in {**model.layout.given, **model.stated.incomplete}.items():
         with Attempt() as attempt:  # `x` may be of any library

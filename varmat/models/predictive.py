@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from varmat.models.model import Model
     from varmat.models.results import ArvizData, Labels
 
+_TITLE = "predictive draws (chains, draws, ...)"
+
 
 @dataclass(frozen=True, repr=False)
 class Predictive:
@@ -48,20 +50,15 @@ class Predictive:
         return self.groups[group]
 
     def __repr__(self) -> str:
-        lines = [
-            f"{group}: {name}, shape {x.shape}"
-            for group, each in self.groups.items()
-            for name, x in each.items()
-        ]
-        return "\n".join(["predictive draws (chains, draws, ...)", *lines])
+        lines = [f"{group}: {name}, shape {shape}" for name, group, shape in self._rows()]
+        return "\n".join([_TITLE, *lines])
 
     def _repr_html_(self) -> str:
-        rows = [
-            (name, group, str(x.shape))
-            for group, each in self.groups.items()
-            for name, x in each.items()
-        ]
-        return html.table(["", "group", "shape"], rows, "predictive draws (chains, draws, ...)")
+        return html.table(["", "group", "shape"], self._rows(), _TITLE)
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        groups = self.groups.items()
+        return [(name, group, str(x.shape)) for group, each in groups for name, x in each.items()]
 
     def to_arviz(self) -> ArvizData:
         """The draws as ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``.

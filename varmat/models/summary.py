@@ -77,20 +77,14 @@ class Summary:
         return ", ".join(said)
 
     def _cells(self) -> list[tuple[str, ...]]:
-        shown = range(len(self.names))[: self.rows]
-        return [
-            (
-                self.names[i],
-                *(
-                    "-" if name in DIAGNOSTICS and np.isnan(x[i]) else f"{x[i]:{_DIGITS[name]}}"
-                    for name, x in self.table.items()
-                ),
-            )
-            for i in shown
+        columns = [
+            ["-" if name in DIAGNOSTICS and np.isnan(x) else f"{x:{_DIGITS[name]}}" for x in column]
+            for name, column in ((name, x[: self.rows]) for name, x in self.table.items())
         ]
+        return [*zip(self.names[: self.rows], *columns, strict=True)]
 
     def _left(self) -> list[str]:
-        left = len(self.names) - len(range(len(self.names))[: self.rows])
+        left = len(self.names[self.rows :]) if self.rows is not None else 0
         return [f"and {left} more: summary(..., rows=None) prints all"] if left else []
 
     def __repr__(self) -> str:

@@ -73,19 +73,15 @@ class MappedCall(NamedTuple):
         found = []
         for chunk in chunks:
             jobs = tuple(chunk.tolist())
-            own = [
-                [
-                    _number(place.of(leaves[place.leaf]))
-                    for place in self.places(job)
-                    if place.leaf not in common
-                ]
-                for job in jobs
-            ]
+            own = [[_number(x.of(leaves[x.leaf])) for x in self.own_places(job)] for job in jobs]
             chosen = None if cotangents is None else [cotangents[job] for job in jobs]
-            found.append(
-                Request(self.key, jobs, self.directions, has_gradient, common, own, chosen)
-            )
+            what = self.key, jobs, self.directions, has_gradient
+            found.append(Request(*what, common, own, chosen))
         return found
+
+    def own_places(self, job: int) -> list[VariablePlace]:
+        """The places of a job that have operands of its own, in the order of its numbers."""
+        return [place for place in self.places(job) if place.leaf not in self.common]
 
     def places(self, job: int) -> list[VariablePlace]:
         """The places of a job, in the order of its numbers."""
@@ -125,8 +121,7 @@ def _gradients(
         for leaf, c in answer.common.items():
             total[leaf] += c
         for job, own in zip(request.jobs, answer.own, strict=True):
-            places = [place for place in call.places(job) if place.leaf not in call.common]
-            for place, c in zip(places, own, strict=True):
+            for place, c in zip(call.own_places(job), own, strict=True):
                 total[place.leaf][... if place.index is None else place.index] += c
     return [x if x.shape else float(x) for x in total]
 
@@ -146,11 +141,8 @@ def shared_out(*leaves: Plain, call: MappedCall, workspace: Any = None) -> Plain
     found = call.answers(requests)
     # Compute the gradient of the sum at once: it is what the reverse pass usually needs.
     gradients = None if workspace is None else _gradients(call, leaves, requests, found)
-    return Saved(
-        _values(call, found),
-        gradients=gradients,
-        sizes=[value.size for answer in found for value in answer.values],
-    )
+    sizes = [value.size for answer in found for value in answer.values]
+    return Saved(_values(call, found), gradients=gradients, sizes=sizes)
 
 
 @shared_out.reverse
@@ -307,11 +299,8 @@ def _items(name: str, title: str, x: Operand) -> int:
 
 def _container(x: Operand) -> Operand:
     """A container of items; anything but a list, tuple or variable becomes an array."""
-    return (
-        x
-        if isinstance(x, (list, tuple, ArrayMethods, MatVar, np.ndarray))
-        else np.asarray(plain(x))
-    )
+    is_one = isinstance(x, (list, tuple, ArrayMethods, MatVar, np.ndarray))
+    return x if is_one else np.asarray(plain(x))
 
 
 def _item(x: Operand, index: Index) -> Result:
@@ -415,20 +404,7 @@ def reduce_sum(
     *shared: Operand,
     executor: Executor | str | None = None,
 ) -> Result:
-    return _reduce_sum("reduce_sum", f, x, grainsize, shared, executor)
-
-
-def reduce_sum_static(
-    f: Function,
-    x: Operand,
-    grainsize: int,
-    *shared: Operand,
-    executor: Executor | str | None = None,
-) -> Result:
-    return _reduce_sum("reduce_sum_static", f, x, grainsize, shared, executor)
-
-
-_REDUCE_SUM = """The sum of a function of slices, computed by several workers.
+    """The sum of a function of slices, computed by several workers.
 
     Parameters
     ----------
@@ -438,7 +414,8 @@ _REDUCE_SUM = """The sum of a function of slices, computed by several workers.
     x : array_like or list
         What is sliced, along the first axis.
     grainsize : int
-        {grainsize}
+        The fewest items that a slice should have; positive. There are at most four slices for
+        each worker.
     *shared
         Further arguments of `f`; each slice gets all of them.
     executor : concurrent.futures.Executor, str or None, keyword only
@@ -467,10 +444,12 @@ _REDUCE_SUM = """The sum of a function of slices, computed by several workers.
     -----
     Scalars and arrays among `x` and `shared` may be variables, to any depth of lists, tuples and
     dicts. Each worker computes the values and gradients of its slices; their sum is one entry of
-    the tape. Derivatives along a direction, and so Hessian products, are shared out too. {order}
+    the tape. Derivatives along a direction, and so Hessian products, are shared out too.
+    The slices depend on the number of workers, and so do the last digits of the sum; see
+    `reduce_sum_static`.
 
-    The function and the data are sent to a worker once, and each slice is recorded there{when}
-    (see `varmat.recorded`). A later call uses them again if the function, the structure and
+    The function and the data are sent to a worker once, and each slice is recorded there after some
+    calls (see `varmat.recorded`). A later call uses them again if the function, the structure and
     the small data are equal and arrays of more than 4 kB are the same objects. Large arrays must
     therefore not be overwritten between calls. Another process is sent its slices of `x`, but all
     of `shared`: data of the items belong in `x`, as columns of one array, or in `map_rect` if they
@@ -486,25 +465,36 @@ _REDUCE_SUM = """The sum of a function of slices, computed by several workers.
     >>> def part(y, start, end, mu):
     ...     return vm.normal_lpdf(y, mu, 1.0)
     >>> y = np.array([0.5, -1.0, 2.0, 0.0])
-    >>> vm.value_and_grad(lambda mu: vm.{name}(part, y, 2, mu))(0.0)
+    >>> vm.value_and_grad(lambda mu: vm.reduce_sum(part, y, 2, mu))(0.0)
     (-6.30075413281869, 1.5)
     """
+    return _reduce_sum("reduce_sum", f, x, grainsize, shared, executor)
 
-reduce_sum.__doc__ = _REDUCE_SUM.format(
-    name="reduce_sum",
-    grainsize="The fewest items that a slice should have; positive. There are at most four slices "
-    "for each worker.",
-    when=" after some calls",
-    order="The slices depend on the number of workers, and so do the last digits of the sum; see "
-    "`reduce_sum_static`.",
-)
-reduce_sum_static.__doc__ = _REDUCE_SUM.format(
-    name="reduce_sum_static",
-    grainsize="How many items each slice has, but for the last one; positive.",
-    when="",
-    order="The last digits do not depend on the number of workers, nor on how often the sum was "
-    "computed: each slice takes a request of its own, and is recorded at the first.",
-)
+
+def reduce_sum_static(
+    f: Function,
+    x: Operand,
+    grainsize: int,
+    *shared: Operand,
+    executor: Executor | str | None = None,
+) -> Result:
+    return _reduce_sum("reduce_sum_static", f, x, grainsize, shared, executor)
+
+
+# What differs in the description of the other function.
+_OF_STATIC = {
+    "vm.reduce_sum(": "vm.reduce_sum_static(",
+    """The fewest items that a slice should have; positive. There are at most four slices for
+        each worker.""": "How many items each slice has, but for the last one; positive.",
+    "recorded there after some\n    calls (see": "recorded there\n    (see",
+    """The slices depend on the number of workers, and so do the last digits of the sum; see
+    `reduce_sum_static`.""": """The last digits do not depend on the number of workers, nor on how
+    often the sum was computed: each slice takes a request of its own, and is recorded at the
+    first.""",
+}
+reduce_sum_static.__doc__ = reduce_sum.__doc__
+for _text, _other in _OF_STATIC.items():
+    reduce_sum_static.__doc__ = (reduce_sum_static.__doc__ or "").replace(_text, _other)
 
 
 def _check_function(name: str, f: Function) -> None:

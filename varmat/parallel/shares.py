@@ -130,13 +130,8 @@ class Work:
     def __init__(
         self, name: str, function: Function, shared: tuple[Operand, ...], is_sum: bool, leaves: int
     ) -> None:
-        self.name, self.function, self.shared, self.is_sum, self.leaves = (
-            name,
-            function,
-            shared,
-            is_sum,
-            leaves,
-        )
+        self.name, self.function, self.shared = name, function, shared
+        self.is_sum, self.leaves = is_sum, leaves
         self.is_static = name == "reduce_sum_static"
         self.jobs: dict[int, tuple[object, ...]] = {}
         self._shares: dict[Hashable, Result] = {}
