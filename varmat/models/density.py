@@ -13,7 +13,6 @@ import numpy as np
 
 from varmat import html
 from varmat.core.array_methods import FLOAT64
-from varmat.core.errors import ShapeError
 from varmat.core.tape import Tape, nested
 from varmat.core.variables import borrow_leaf, var
 from varmat.core.variables import data as plain_data
@@ -22,6 +21,7 @@ from varmat.derivatives.inputs_and_outputs import recording, scalar_result
 from varmat.derivatives.recorded import Recorded, RecordedIfPossible, RecordedWithData, recorded
 from varmat.derivatives.reverse import Terms, value_and_grad
 from varmat.derivatives.structure import leaves_of
+from varmat.functions.checks import misfit
 from varmat.interrupts import Attempt
 from varmat.models.functions import Named, of_values
 from varmat.models.gradients import LogDensityGradient
@@ -309,9 +309,7 @@ class DensityModel:
         if type(q) is not np.ndarray or q.dtype is not FLOAT64:
             q = plain_data(q, f"{function}: {title}")
         if np.shape(q) != self._shape:
-            raise ShapeError(
-                f"{function}: {title} has shape {np.shape(q)}, but must have shape {self._shape}!"
-            )
+            raise misfit(function, title, np.shape(q), f"have shape {self._shape}")
         point: np.ndarray = q
         return point
 
@@ -341,9 +339,8 @@ class DensityModel:
         point = self.point("log_density", q)
         # Called with plain numbers and propto, a density would drop all its terms.
         with recording() as tape:
-            y = scalar_result(
-                "log_density", self._target(borrow_leaf(point, tape), propto, jacobian), tape
-            )
+            y = self._target(borrow_leaf(point, tape), propto, jacobian)
+            y = scalar_result("log_density", y, tape)
             return y if type(y) is float else float(y.val)
 
     @cached_property
@@ -516,12 +513,8 @@ class DensityModel:
         """
         if not isinstance(values, Mapping):
             flat = plain_data(values, "param_unconstrain: values")
-            shape = (self.param_num(),)
-            if np.shape(flat) != shape:
-                raise ShapeError(
-                    f"param_unconstrain: values has shape {np.shape(flat)}, but must have shape "
-                    f"{shape}!"
-                )
+            if np.shape(flat) != (shape := (self.param_num(),)):
+                raise misfit("param_unconstrain", "values", np.shape(flat), f"have shape {shape}")
             values = self.layout.split(flat)
         return self.layout.pack("param_unconstrain", values)
 
@@ -541,24 +534,16 @@ class DensityModel:
                 shapes.update((name, np.shape(value)) for name, value in values.items())
                 return True
 
-            random_start(
-                np.random.default_rng(0),
-                self.layout.size,
-                is_allowed,
-                np.zeros(self._shape),
-                of_values,
-            )
+            rng, origin = np.random.default_rng(0), np.zeros(self._shape)
+            random_start(rng, self.layout.size, is_allowed, origin, of_values)
         return shapes
 
     def param_names(self, include_tp: bool = False, include_gq: bool = False) -> list[str]:
         """The name of every element of what `param_constrain` returns: ``theta.1``, counted from
         one.
         """
-        return [
-            label
-            for name, shape in self.shapes(include_tp, include_gq).items()
-            for label in indexed(name, shape)
-        ]
+        shapes = self.shapes(include_tp, include_gq).items()
+        return [label for name, shape in shapes for label in indexed(name, shape)]
 
     def param_unc_names(self) -> list[str]:
         """The name of every element of the unconstrained vector."""

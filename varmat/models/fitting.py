@@ -170,10 +170,8 @@ def maximise(
         )
         iterations += int(found.get("nit", found.nfev))
         value, gradient = density_at(model, found.x, jacobian)
-        gain, start = (
-            _gain(model, found.x, value, gradient, jacobian, found.get("hess_inv")),
-            found.x,
-        )
+        gain = _gain(model, found.x, value, gradient, jacobian, found.get("hess_inv"))
+        start = found.x
         if objective.best is not None and not np.isfinite(value):
             start = objective.best[2]
         elif not found.success or gain <= _LITTLE_GAIN:

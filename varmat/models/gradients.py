@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
-from varmat.core.errors import ShapeError
 from varmat.core.variables import data as plain_data
+from varmat.functions.checks import misfit
 from varmat.interrupts import Attempt, Noted
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.functions import recoverable
@@ -122,9 +122,7 @@ class LogDensityGradient:
         points = plain_data(points, f"{name}: points")
         size = self._model.param_unc_num()
         if np.ndim(points) != 2 or np.shape(points)[1] != size:
-            raise ShapeError(
-                f"{name}: points has shape {np.shape(points)}, but must have shape (m, {size})!"
-            )
+            raise misfit(name, "points", np.shape(points), f"have shape (m, {size})")
         points, start = np.ascontiguousarray(points, float), time.perf_counter()
         if self._model.recorded:
             self._model.for_many_calls(self._seconds)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
+from varmat.functions.checks import misfit
 from varmat.functions.missing import with_missing
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
@@ -357,9 +357,7 @@ def _named(
         return {"posterior": stacked(name, [row for rows in blocks for row in rows], shape)}
     (q, _), size = with_missing(draws), model.param_unc_num()
     if q.ndim != 3 or q.shape[2] != size:
-        raise ShapeError(
-            f"{name}: draws has shape {q.shape}, but must have shape (chains, draws, {size})!"
-        )
+        raise misfit(name, "draws", q.shape, f"have shape (chains, draws, {size})")
     points = np.ascontiguousarray(q, float).reshape(math.prod(q.shape[:2]), size)
     found = of_blocks(name, partial(_constrained, model), points, executor, rng)
     posterior = stacked(name, [row for rows, _ in found for row in rows], q.shape[:2])

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from varmat.models.stated import Observed
 
 
+def names_of(dims: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of dimensions, of which one may be given alone."""
+    return (dims,) if isinstance(dims, str) else tuple(dims)
+
+
 def labelled(x: Any) -> tuple[list[str | None], list[list[Any] | None]]:
     """Names and labels of the dimensions of what xarray or pandas hold."""
     if hasattr(x, "dims") and hasattr(x, "coords"):
@@ -58,7 +63,7 @@ class Labelled:
             if declared and declared.dims:
                 self.dims[name] = list(declared.dims)
         self.coords |= {name: list(labels) for name, labels in coords.items()}
-        self.dims |= {n: [x] if isinstance(x, str) else list(x) for n, x in dims.items()}
+        self.dims |= {name: [*names_of(each)] for name, each in dims.items()}
         used = {dim for names in self.dims.values() for dim in names}
         for name in coords.keys() - used:
             # Labels that nothing has may be those of predictions, unless one misses some.

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
 from varmat.core.variables import ARRAYS, data
 from varmat.derivatives.structure import shaped
+from varmat.functions.checks import misfit
 from varmat.models.bounds import Dependent
 from varmat.models.unpacking import BoundedParameter, part_of, read_off
 from varmat.transforms import Real, Transform
@@ -50,14 +51,8 @@ class Layout:
             self._check(name, transform)
             shape, size = transform.unconstrained_shape, transform.unconstrained_size
             where = slice(start, start + size) if shape else start
-            self._entries.append(
-                (
-                    name,
-                    where,
-                    shape if len(shape) > 1 else None,
-                    None if type(transform) is Real else transform,
-                )
-            )
+            inner, made = shape if len(shape) > 1 else None, transform
+            self._entries.append((name, where, inner, None if type(made) is Real else made))
             simple = part_of(transform, where)
             if simple is not None:
                 parts[name] = simple
@@ -152,9 +147,7 @@ class Layout:
         value = data(value, f"{function}: {name}")
         shape = self.parameters[name].shape
         if np.shape(value) != shape:
-            raise ShapeError(
-                f"{function}: {name} has shape {np.shape(value)}, but must have shape {shape}!"
-            )
+            raise misfit(function, name, np.shape(value), f"have shape {shape}")
         return value
 
     def split(self, flat: np.ndarray) -> dict[str, Operand]:

@@ -146,16 +146,9 @@ class NativeModel:
             shapes[_POINT] = (self._size,)
         made, sizes = variables(shapes)
         user, total = self._data.user.ctypes.data, sum(map(math.prod, shapes.values()))
-        return nuts.PyMcModel(
-            nuts.LogpFunc(self._data.log_density, user, self._data),
-            nuts.ExpandFunc(self._size, total, self._data.expand, user, self._data),
-            made,
-            self._size,
-            sizes,
-            {},
-            start,
-            None,
-        )
+        density = nuts.LogpFunc(self._data.log_density, user, self._data)
+        expand = nuts.ExpandFunc(self._size, total, self._data.expand, user, self._data)
+        return nuts.PyMcModel(density, expand, made, self._size, sizes, {}, start, None)
 
     def completed(self, result: Groups, progress_bar: bool = False) -> Groups:
         """The result with the values that are made after sampling, without the points."""
@@ -169,10 +162,8 @@ class NativeModel:
                     self._complete(result[group], _GROUPS[group], count, at_draws)
             except KeyboardInterrupt:  # return what there is, as nutpie does
                 self._leave_out([result[group] for group in groups], count.done)
-                names = (
-                    ", ".join(name for name in self._later if name not in self._parameters)
-                    or "none"
-                )
+                missing = (name for name in self._later if name not in self._parameters)
+                names = ", ".join(missing) or "none"
                 text = (
                     f"interrupted after sampling: of {total} draws {total - count.done} lack "
                     f"quantities ({names}), which are nan"

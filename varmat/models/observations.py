@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from varmat.models.parameters import names_of
+from varmat.models.labels import names_of
 from varmat.models.stated import Observed
 from varmat.typing import Function, Operand
 

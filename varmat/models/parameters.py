@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.models.bounds import checked_shape, with_bounds
+from varmat.models.labels import names_of
 from varmat.models.stated import Declared, Located
 from varmat.transforms import (
     CholeskyFactorCorr,
@@ -62,10 +63,6 @@ __all__ = [
     "unit_vector",
     "upper",
 ]
-
-
-def names_of(dims: str | Sequence[str]) -> tuple[str, ...]:
-    return (dims,) if isinstance(dims, str) else tuple(dims)
 
 
 def _declared(
@@ -307,12 +304,8 @@ def offset_multiplier(
     >>> vm.offset_multiplier(10.0, 2.0).constrain(3.0)
     16.0
     """
-    return _declared(
-        "offset_multiplier",
-        partial(with_bounds, OffsetMultiplier, (offset, multiplier)),
-        shape,
-        stated,
-    )
+    make = partial(with_bounds, OffsetMultiplier, (offset, multiplier))
+    return _declared("offset_multiplier", make, shape, stated)
 
 
 # --- vectors ---

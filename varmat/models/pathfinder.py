@@ -58,14 +58,9 @@ def _path(model: Model, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return 1e300, np.zeros(q.shape)
         return -value, -gradient
 
-    minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        callback=lambda q: points.append(q.copy()),
-        options={"maxcor": _HISTORY, "maxiter": _STEPS, "ftol": 1e-12, "gtol": 1e-8},
-    )
+    options = {"maxcor": _HISTORY, "maxiter": _STEPS, "ftol": 1e-12, "gtol": 1e-8}
+    keep = {"callback": lambda q: points.append(q.copy())}
+    minimize(objective, start, jac=True, method="L-BFGS-B", options=options, **keep)
     slopes = [known[q.tobytes()] for q in points]
     return np.array(points), np.array(slopes)
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat import html
-from varmat.core.errors import DomainError, ShapeError
+from varmat.core.errors import DomainError
+from varmat.functions.checks import misfit
 from varmat.functions.missing import with_missing
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks, rows_of
 from varmat.models.bounds import Dependent
 from varmat.models.functions import Named, generator
-from varmat.models.results import check_shapes, coordinates, groups_of, stacked, to_arviz
+from varmat.models.labels import names_of
+from varmat.models.results import check_shapes, coordinates, groups_of, shapes_in, stacked, to_arviz
 from varmat.models.stated import is_located
 from varmat.typing import Function, Operand, Shape
 
@@ -118,10 +120,8 @@ def draws_of(
             or x.shape[2:] != transform.shape
             or (outer or x.shape[:2]) != x.shape[:2]
         ):
-            raise ShapeError(
-                f"{function}: {name} has shape {x.shape}, but must have shape {wanted} and then "
-                f"{transform.shape}!"
-            )
+            rule = f"have shape {wanted} and then {transform.shape}"
+            raise misfit(function, name, x.shape, rule)
         arrays[name], outer = x, x.shape[:2]
     if outer is None:
         raise TypeError(f"{function}: the model has no parameters, but must have some!")
@@ -151,14 +151,8 @@ class Predictor:
     ) -> None:
         self.model, self.function = model, function
         self.rng = generator(function, seed)
-        self.coords = {
-            **model.coords,
-            **{name: list(labels) for name, labels in (coords or {}).items()},
-        }
-        self.dims = {
-            name: [each] if isinstance(each, str) else list(each)
-            for name, each in (dims or {}).items()
-        }
+        self.coords = model.coords | {name: list(x) for name, x in (coords or {}).items()}
+        self.dims = {name: [*names_of(each)] for name, each in (dims or {}).items()}
 
     def named(self, title: str, function: Function) -> Named:
         """A function of the user, which may name the data of the model."""
@@ -189,7 +183,7 @@ class Predictor:
         return {name: np.concatenate([each[name] for each in found]) for name in inner}
 
     def result(self, groups: dict[str, dict[str, np.ndarray]]) -> Predictive:
-        shapes = {name: x.shape[2:] for group in groups.values() for name, x in group.items()}
+        shapes = shapes_in(groups)
         dims = {name: each for name, each in self.model.dims.items() if name in shapes} | self.dims
         return Predictive(groups, coordinates(shapes, self.coords, dims), dims)
 

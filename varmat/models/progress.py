@@ -50,10 +50,8 @@ class Display:
             self._show_in_cell({"text/plain": "\n".join(lines())})
             return
         width = _columns() - 1
-        back, text = (
-            f"\x1b[{self._written}F" if self._written else "",
-            [f"{line[:width]}\x1b[K\n" for line in lines()],
-        )
+        back = f"\x1b[{self._written}F" if self._written else ""
+        text = [f"{line[:width]}\x1b[K\n" for line in lines()]
         self._written = len(text)
         sys.stderr.write(back + "".join(text))
         sys.stderr.flush()
@@ -90,12 +88,8 @@ def table(
             f"{cell!s:{width}}" for cell, width in zip(cells, widths, strict=True)
         )
 
-    heading = line(title, columns)
-    return [
-        heading,
-        " " + "-" * (len(heading) - 1),
-        *(line(bar(done, of, size), cells) for done, of, cells in rows),
-    ]
+    heading, lines = line(title, columns), (line(bar(n, of, size), x) for n, of, x in rows)
+    return [heading, " " + "-" * (len(heading) - 1), *lines]
 
 
 def bar(done: int, of: int, size: int) -> str:

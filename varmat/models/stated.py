@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -249,6 +250,11 @@ class _Part(NamedTuple):
     y: np.ndarray
     where: np.ndarray | None
 
+    def draw_missing(self, values: dict[str, Operand], rng: np.random.Generator) -> Plain:
+        """Draw the observations that are missing."""
+        assert self.where is not None
+        return np.delete(self.stated.at(values).like(self.y, rng), self.where)
+
 
 class StatedModel:
     """All that a model states.
@@ -420,23 +426,16 @@ class StatedModel:
         for name in self.parameters:
             source = name.removesuffix("_missing")
             if name in self.priors:
-                found[name] = (
-                    self.priors[name].function,
-                    lambda name=name: {name: self._drawn(function, name, values, rng)},
-                )
+                of, draw = self.priors[name], partial(self._drawn, function, name, values, rng)
             elif source in self.completions:
-                part = self.parts[source]
-                found[name] = (
-                    part.stated.function,
-                    lambda name=name, part=part: {
-                        name: np.delete(part.stated.at(values).like(part.y, rng), part.where)
-                    },
-                )
+                of = self.parts[source].stated
+                draw = partial(self.parts[source].draw_missing, values, rng)
             else:
                 raise TypeError(
                     f"{function}: {name} states no prior, but must, as in "
                     "varmat.real(prior=...): or give a function that draws all parameters!"
                 )
+            found[name] = of.function, lambda name=name, draw=draw: {name: draw()}
         return found
 
     def _of_bounds(self, name: str) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import getitem
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,12 +121,8 @@ def labelled(name: str, shape: Shape, dims: Dims, coords: Labels) -> list[str]:
         coords.get(dim, range(size)) if dim else range(size)
         for dim, size in zip(known, shape, strict=True)
     ]
-    return [
-        f"{name}[{', '.join(str(label[i]) for label, i in zip(labels, index, strict=True))}]"
-        if shape
-        else name
-        for index in np.ndindex(*shape)
-    ]
+    found = (map(getitem, labels, index) for index in np.ndindex(*shape))
+    return [f"{name}[{', '.join(map(str, each))}]" if shape else name for each in found]
 
 
 def _names(arrays: Mapping[str, np.ndarray], dims: Dims, coords: Labels) -> list[str]:

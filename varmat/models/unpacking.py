@@ -136,12 +136,11 @@ def _write_parameters(
     q, builder = program.find(x), program.builder
     nodes, terms, backs = [], [], []
     for result, each in zip(results, saved[0], strict=False):
-        free = (
-            builder.view(q.value, itemgetter(each.where))
-            if each.shape
-            else builder.element(q.value, each.where)
-        )
-        free = builder.reshaped(free, each.shape) if each.shape else free
+        if each.shape:
+            free = builder.view(q.value, itemgetter(each.where))
+            free = builder.reshaped(free, each.shape)
+        else:
+            free = builder.element(q.value, each.where)
         value, term, of_x = (_bounded if each.operation is None else _by_operation)(
             program, each, free, result.shape
         )

@@ -205,11 +205,8 @@ class Walk:
             return copy, (type(tree), *((key, part[1]) for key, part in parts.items()))
         if isinstance(tree, (list, tuple)):
             pairs = [self(item) for item in tree]
-            items = [item for item, _ in pairs]
-            return items if isinstance(tree, list) else like(tree, items), (
-                type(tree),
-                *(mark for _, mark in pairs),
-            )
+            items, marks = [item for item, _ in pairs], (mark for _, mark in pairs)
+            return items if isinstance(tree, list) else like(tree, items), (type(tree), *marks)
         return self._data(tree)
 
     def _data(self, x: Operand) -> tuple[Operand, Operand]:
@@ -275,10 +272,8 @@ def _call(
         work = Work(name, f, template_of_shared, is_sum, len(walk.leaves))
         work.jobs = dict(enumerate(split(template_of_own)))
         common = frozenset(place.leaf for place in places_of(template_of_shared))
-        entry = (
-            MappedCall(uuid.uuid4().hex, work, common, (), None),
-            (of_function.held, walk.held),
-        )
+        call = MappedCall(uuid.uuid4().hex, work, common, (), None)
+        entry = call, (of_function.held, walk.held)
         with _LOCK:
             if not of_function.leaves:
                 _CALLS[mark] = entry
