@@ -300,17 +300,18 @@ class AtDraws:
         self,
         points: np.ndarray,
         rng: np.random.Generator,
-        once: Callable[[int, Operand], Mapping[str, Operand]],
+        once: Callable[[int, Operand, dict[str, np.ndarray]], Mapping[str, Operand]],
     ) -> dict[str, np.ndarray] | None:
         """The results in rows; None if the function cannot be recorded. Where a recording does not
-        hold, they are what `once` returns for the number of the row and a generator.
+        hold, they are what `once` returns for the number of the row, a generator and the results;
+        nan if that is nothing.
         """
         made = self(points, rng)
         if made is None:
             return None
         found, lost = made
         for i, numbers in lost.items():
-            for name, x in once(i, numbers).items():
+            for name, x in (once(i, numbers, found) or dict.fromkeys(found, np.nan)).items():
                 found[name][i] = x
         return found
 

@@ -44,12 +44,11 @@ class Draws(NamedTuple):
         return Noted(f"{name}: at draw {self.start + i}, counted from 0 through all chains")
 
 
-def rows_of(arrays: Mapping[str, np.ndarray], axes: int = 2) -> np.ndarray:
-    """Put named arrays into rows, one for each draw along their first axes."""
-    size = math.prod
-    return np.concatenate(
-        [x.reshape(size(x.shape[:axes]), size(x.shape[axes:])) for x in arrays.values()], axis=1
-    )
+def rows_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Put named arrays of shape (chains, draws, ...) into rows, one for each draw."""
+    sizes = [(math.prod(x.shape[:2]), math.prod(x.shape[2:])) for x in arrays.values()]
+    parts = [x.reshape(size) for x, size in zip(arrays.values(), sizes, strict=True)]
+    return np.concatenate(parts, axis=1)
 
 
 def of_blocks(

@@ -122,14 +122,11 @@ class _Objective:
         return -value, -gradient
 
     def product(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        product: np.ndarray = -self.model.log_density_hessian_vector_product(
-            q, v, jacobian=self.jacobian
-        )[1]
-        return product
+        product = self.model.log_density_hessian_vector_product
+        return np.asarray(-product(q, v, jacobian=self.jacobian)[1])
 
     def hessian(self, q: np.ndarray) -> np.ndarray:
-        hessian: np.ndarray = -self.model.log_density_hessian(q, jacobian=self.jacobian)[2]
-        return hessian
+        return np.asarray(-self.model.log_density_hessian(q, jacobian=self.jacobian)[2])
 
 
 def density_at(model: Model, q: np.ndarray, jacobian: bool) -> tuple[float, np.ndarray]:

@@ -4,7 +4,6 @@ samplers as ArviZ data.
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -178,29 +177,29 @@ class _Pointwise:
 
     def __call__(self, block: Draws) -> tuple[NamedArrays, int]:
         """The terms in rows, nan where an error is allowed, and the number of rows."""
-        points = block.rows
+        points, found = block.rows, NamedArrays()
         # Where all are nan, the chain was interrupted.
         left = np.flatnonzero(~np.isnan(points).all(axis=1)).tolist()
-        found: NamedArrays = {}
+
+        def once(i: int, _: Operand, known: NamedArrays) -> NamedArrays:
+            with Attempt(self._allows), block.noted("log_likelihood", left[i]):
+                row = self._terms.plain(self._model, self._at_draws.named(points[left[i]]))
+                if known:
+                    check_shapes("log_likelihood", row, {n: x.shape[1:] for n, x in known.items()})
+                return row
+            return {}
+
         recorded = None
         if self._is_recorded and left:
-            recorded = self._at_draws(points[left], np.random.default_rng(0))
-        if recorded is not None:
-            found, lost = recorded
-            if len(left) < len(points):
-                found = {name: _spread(x, left, len(points)) for name, x in found.items()}
-            for name, i in itertools.product(found, lost):
-                found[name][left[i]] = np.nan
-            left = [left[k] for k in lost]
-        for i in left:
-            with Attempt(self._allows), block.noted("log_likelihood", i):
-                row = self._terms.plain(self._model, self._at_draws.named(points[i]))
-                for name in row if not found else ():
-                    found[name] = np.full((len(points), *row[name].shape), np.nan)
-                check_shapes("log_likelihood", row, {n: x.shape[1:] for n, x in found.items()})
-                for name, x in row.items():
-                    found[name][i] = x
-        return found, len(points)
+            recorded = self._at_draws.everywhere(points[left], np.random.default_rng(0), once)
+        if recorded is not None and len(left) < len(points):
+            recorded = {name: _spread(x, left, len(points)) for name, x in recorded.items()}
+        for i in range(len(left)) if recorded is None else ():
+            for name, x in once(i, None, found).items():
+                if name not in found:
+                    found[name] = np.full((len(points), *x.shape), np.nan)
+                found[name][left[i]] = x
+        return found if recorded is None else recorded, len(points)
 
 
 def _spread(rows: np.ndarray, places: Sequence[int], count: int) -> np.ndarray:

@@ -173,21 +173,15 @@ class NativeModel:
                 del result[group][_POINT]
         elif self._refused:
             draws = result["posterior"]
-            rows = self._rows({name: draws[name] for name in self._made})
-            self.calls.lost += self._refused[:1] * sum(map(self._is_refused, rows))
+            self.calls.lost += self._refused[:1] * int(np.sum(self._is_refused(draws, 2)))
         return self.calls.completed(result)
 
-    @staticmethod
-    def _rows(arrays: dict[str, np.ndarray]) -> Any:
-        chains, draws = next(iter(arrays.values())).shape[:2]
-        return (
-            {name: array[place] for name, array in arrays.items()}
-            for place in np.ndindex(chains, draws)
-        )
-
-    def _is_refused(self, values: dict[str, Operand]) -> bool:
+    def _is_refused(self, values: dict[str, Operand], axes: int = 0) -> np.ndarray:
+        """Whether values have been refused, at each draw along their first axes."""
         names = [name for name in self._made if name not in self._parameters] or self._parameters
-        return all(np.isnan(values[name]).all() for name in names)
+        arrays = [np.isnan(values[name]) for name in names]
+        nan = [x.all(axis=tuple(range(axes, x.ndim))) for x in arrays]
+        return np.asarray(np.all(nan, axis=0))
 
     def _at_draws(self) -> AtDraws | None:
         """Return the function of generated quantities at many draws, if it reads nothing else."""
@@ -212,7 +206,7 @@ class NativeModel:
                 rows = rows_of({name: draws[name] for name in self._made})[there.ravel()]
                 with np.errstate(all="ignore"):
                     found = at_draws.everywhere(
-                        rows, rng, lambda i, numbers: at_draws.once(rows[i], numbers)
+                        rows, rng, lambda i, numbers, _: at_draws.once(rows[i], numbers)
                     )
                 if found is not None and all(
                     x.shape[1:] == calls.shapes.get(name) for name, x in found.items()

@@ -8,27 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import varmat.transforms as transforms
 from varmat.models.bounds import checked_shape, with_bounds
 from varmat.models.labels import names_of
 from varmat.models.stated import Declared, Located
-from varmat.transforms import (
-    CholeskyFactorCorr,
-    CholeskyFactorCov,
-    CorrMatrix,
-    CovMatrix,
-    Lower,
-    LowerUpper,
-    OffsetMultiplier,
-    Ordered,
-    Positive,
-    PositiveOrdered,
-    Real,
-    Simplex,
-    SumToZero,
-    Transform,
-    UnitVector,
-    Upper,
-)
+from varmat.transforms import Transform
 from varmat.transforms.common import check_against
 
 if TYPE_CHECKING:
@@ -128,7 +112,7 @@ def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Stated]) ->
     array([ 8., 10., 12.])
     """
     if centred:
-        return _declared("real", Real, shape, stated)
+        return _declared("real", transforms.Real, shape, stated)
     if stated.get("prior") is None:
         raise TypeError("real: centred is False, but must be True where there is no prior!")
     return _declared("real", partial(with_bounds, Located, (stated["prior"],)), shape, stated)
@@ -159,7 +143,7 @@ def positive(*shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     >>> vm.positive().constrain(0.0)
     1.0
     """
-    return _declared("positive", Positive, shape, stated)
+    return _declared("positive", transforms.Positive, shape, stated)
 
 
 def lower(bound: Operand, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
@@ -192,7 +176,7 @@ def lower(bound: Operand, *shape: int | Shape, **stated: Unpack[Stated]) -> Tran
     >>> vm.lower(2.0).constrain(0.0)
     3.0
     """
-    return _declared("lower", partial(with_bounds, Lower, (bound,)), shape, stated)
+    return _declared("lower", partial(with_bounds, transforms.Lower, (bound,)), shape, stated)
 
 
 def upper(bound: Operand, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
@@ -225,7 +209,7 @@ def upper(bound: Operand, *shape: int | Shape, **stated: Unpack[Stated]) -> Tran
     >>> vm.upper(2.0).constrain(0.0)
     1.0
     """
-    return _declared("upper", partial(with_bounds, Upper, (bound,)), shape, stated)
+    return _declared("upper", partial(with_bounds, transforms.Upper, (bound,)), shape, stated)
 
 
 def lower_upper(
@@ -264,7 +248,8 @@ def lower_upper(
     """
     if not (callable(lower) or callable(upper)):
         check_against("interval", "lower", lower, "less than upper, which is {}", np.less, upper)
-    return _declared("lower_upper", partial(with_bounds, LowerUpper, (lower, upper)), shape, stated)
+    make = partial(with_bounds, transforms.LowerUpper, (lower, upper))
+    return _declared("lower_upper", make, shape, stated)
 
 
 interval = lower_upper
@@ -304,7 +289,7 @@ def offset_multiplier(
     >>> vm.offset_multiplier(10.0, 2.0).constrain(3.0)
     16.0
     """
-    make = partial(with_bounds, OffsetMultiplier, (offset, multiplier))
+    make = partial(with_bounds, transforms.OffsetMultiplier, (offset, multiplier))
     return _declared("offset_multiplier", make, shape, stated)
 
 
@@ -338,7 +323,7 @@ def ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transfo
     >>> vm.ordered(3).constrain([0.0, 0.0, 0.0])
     array([0., 1., 2.])
     """
-    return _declared("ordered", partial(Ordered, size), shape, stated)
+    return _declared("ordered", partial(transforms.Ordered, size), shape, stated)
 
 
 def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
@@ -369,7 +354,7 @@ def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -
     >>> vm.positive_ordered(3).constrain([0.0, 0.0, 0.0])
     array([1., 2., 3.])
     """
-    return _declared("positive_ordered", partial(PositiveOrdered, size), shape, stated)
+    return _declared("positive_ordered", partial(transforms.PositiveOrdered, size), shape, stated)
 
 
 def simplex(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
@@ -400,7 +385,7 @@ def simplex(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transfo
     >>> vm.simplex(2).constrain([0.0])
     array([0.5, 0.5])
     """
-    return _declared("simplex", partial(Simplex, size), shape, stated)
+    return _declared("simplex", partial(transforms.Simplex, size), shape, stated)
 
 
 def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
@@ -430,7 +415,7 @@ def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tra
     >>> vm.sum_to_zero(3).unconstrained_size
     2
     """
-    return _declared("sum_to_zero", partial(SumToZero, size), shape, stated)
+    return _declared("sum_to_zero", partial(transforms.SumToZero, size), shape, stated)
 
 
 def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
@@ -460,7 +445,7 @@ def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tra
     >>> vm.unit_vector(2).constrain([3.0, 4.0])
     array([0.6, 0.8])
     """
-    return _declared("unit_vector", partial(UnitVector, size), shape, stated)
+    return _declared("unit_vector", partial(transforms.UnitVector, size), shape, stated)
 
 
 # --- matrices ---
@@ -494,7 +479,7 @@ def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tra
     array([[1., 0.],
            [0., 1.]])
     """
-    return _declared("corr_matrix", partial(CorrMatrix, size), shape, stated)
+    return _declared("corr_matrix", partial(transforms.CorrMatrix, size), shape, stated)
 
 
 def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
@@ -524,7 +509,7 @@ def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tran
     >>> vm.cov_matrix(2).unconstrained_size
     3
     """
-    return _declared("cov_matrix", partial(CovMatrix, size), shape, stated)
+    return _declared("cov_matrix", partial(transforms.CovMatrix, size), shape, stated)
 
 
 def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
@@ -555,7 +540,7 @@ def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> T
     >>> vm.cholesky_corr(3).unconstrained_size
     3
     """
-    return _declared("cholesky_corr", partial(CholeskyFactorCorr, size), shape, stated)
+    return _declared("cholesky_corr", partial(transforms.CholeskyFactorCorr, size), shape, stated)
 
 
 def cholesky_cov(
@@ -590,4 +575,5 @@ def cholesky_cov(
     array([[1., 0.],
            [5., 1.]])
     """
-    return _declared("cholesky_cov", partial(CholeskyFactorCov, rows, columns), shape, stated)
+    make = partial(transforms.CholeskyFactorCov, rows, columns)
+    return _declared("cholesky_cov", make, shape, stated)

@@ -72,7 +72,7 @@ def _diagonal(alpha: np.ndarray, s: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def _normals(points: np.ndarray, slopes: np.ndarray) -> Iterator[_Normal]:
-    """The normal distribution of each point of a path but the first."""
+    """The normal distribution of each point of a path but the first, as long as there is one."""
     alpha, history = np.ones(points.shape[1]), list[tuple[np.ndarray, np.ndarray]]()
     for i in range(1, len(points)):
         s, z = points[i] - points[i - 1], slopes[i - 1] - slopes[i]
@@ -80,9 +80,12 @@ def _normals(points: np.ndarray, slopes: np.ndarray) -> Iterator[_Normal]:
             alpha = _diagonal(alpha, s, z)
             history = [*history, (s, z)][-_HISTORY:]
         if history:
-            yield _normal(
-                points[i], slopes[i], alpha, *map(np.transpose, zip(*history, strict=True))
-            )
+            steps = map(np.transpose, zip(*history, strict=True))
+            try:
+                normal = _normal(points[i], slopes[i], alpha, *steps)
+            except np.linalg.LinAlgError:
+                return
+            yield normal
 
 
 def _normal(
@@ -109,15 +112,7 @@ def _best(model: Model, start: np.ndarray, draws: int, rng: np.random.Generator)
     log densities.
     """
     best, most = None, -np.inf
-    points, slopes = _path(model, start)
-    candidates = _normals(points, slopes)
-    while True:
-        try:
-            normal = next(candidates, None)
-        except np.linalg.LinAlgError:
-            break
-        if normal is None:
-            break
+    for normal in _normals(*_path(model, start)):
         q, log_normal = normal.draws(rng.standard_normal((draws, start.size)))
         gain = float(np.mean([density_at(model, x, True)[0] for x in q] - log_normal))
         if gain > most:

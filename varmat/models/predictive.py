@@ -17,7 +17,15 @@ from varmat.models.blocks import Draws, of_blocks, rows_of
 from varmat.models.bounds import Dependent
 from varmat.models.functions import Named, generator
 from varmat.models.labels import names_of
-from varmat.models.results import check_shapes, coordinates, groups_of, shapes_in, stacked, to_arviz
+from varmat.models.results import (
+    check_shapes,
+    coordinates,
+    draws_in,
+    groups_of,
+    shapes_in,
+    stacked,
+    to_arviz,
+)
 from varmat.models.stated import is_located
 from varmat.typing import Function, Operand, Shape
 
@@ -166,21 +174,27 @@ class Predictor:
     def simulated(
         self, simulate: Function, draws: dict[str, np.ndarray], executor: Executor | str | None
     ) -> dict[str, np.ndarray]:
-        """Simulations at draws of the parameters, all along the first axis."""
-        shapes = {name: x.shape[1:] for name, x in draws.items()}
-        count = len(next(iter(draws.values())))
-        block = _Simulation(self, self.named("simulate", simulate), shapes, count >= MANY)
-        return self.joined(block, rows_of(draws, 1), executor)
+        """Simulations at draws of the parameters, of shape (chains, draws, ...)."""
+        shapes, rows = {name: x.shape[2:] for name, x in draws.items()}, rows_of(draws)
+        block = _Simulation(self, self.named("simulate", simulate), shapes, len(rows) >= MANY)
+        return self.joined(block, rows, draws_in(draws), executor)
 
     def joined(
-        self, block: _Simulation, rows: np.ndarray, executor: Executor | str | None = None
+        self,
+        block: _Simulation,
+        rows: np.ndarray,
+        shape: tuple[int, int],
+        executor: Executor | str | None = None,
     ) -> dict[str, np.ndarray]:
-        """What is simulated in all blocks."""
+        """What is simulated in all blocks, of shape (chains, draws, ...)."""
         found = of_blocks(self.function, block, rows, executor, self.rng)
         inner = {name: x.shape[1:] for name, x in found[0].items()}
         for each in found:
             check_shapes(self.function, {name: x[0] for name, x in each.items()}, inner)
-        return {name: np.concatenate([each[name] for each in found]) for name in inner}
+        return {
+            name: np.concatenate([each[name] for each in found]).reshape(shape + of_one)
+            for name, of_one in inner.items()
+        }
 
     def result(self, groups: dict[str, dict[str, np.ndarray]]) -> Predictive:
         shapes = shapes_in(groups)
@@ -207,7 +221,7 @@ class _Simulation:
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         rng, count = np.random.default_rng(block.seed), len(block.rows)
 
-        def once(i: int, numbers: Operand) -> dict[str, Operand]:
+        def once(i: int, numbers: Operand, _: Operand = None) -> dict[str, Operand]:
             with block.noted(self._predictor.function, i):
                 return self._once(self._at_draws.named(block.rows[i]), numbers)
 
@@ -276,11 +290,9 @@ def posterior_predictive(
             f"{predictor.function}: simulate is missing, but must be given: the model has no "
             "varmat.observed!"
         )
-    arrays, shape = draws_of(predictor.function, result, predictor.model.layout.parameters)
-    flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in arrays.items()}
-    found = predictor.simulated(simulate, flat, executor)
-    chains = {name: x.reshape(shape + x.shape[1:]) for name, x in found.items()}
-    return predictor.result({"posterior_predictive": chains})
+    arrays, _ = draws_of(predictor.function, result, predictor.model.layout.parameters)
+    found = predictor.simulated(simulate, arrays, executor)
+    return predictor.result({"posterior_predictive": found})
 
 
 def prior_predictive(
@@ -294,10 +306,10 @@ def prior_predictive(
     model, simulate = predictor.model, predictor.simulation(simulate)
     prior = prior or model.stated.drawer(predictor.function, model.transformed)
     block = _Prior(predictor, predictor.named("prior", prior), draws >= MANY)
-    drawn = predictor.joined(block, np.zeros((draws, 1))) if draws else {}
-    groups = {"prior": {name: x[np.newaxis] for name, x in drawn.items()}}
+    drawn = predictor.joined(block, np.zeros((draws, 1)), (1, draws)) if draws else {}
+    groups = {"prior": drawn}
     if simulate is not None:
-        flat = {name: drawn[name] for name in model.layout.parameters} if draws else {}
-        found = predictor.simulated(simulate, flat, executor) if draws else {}
-        groups["prior_predictive"] = {name: x[np.newaxis] for name, x in found.items()}
+        arrays = {name: drawn[name] for name in model.layout.parameters} if draws else {}
+        found = predictor.simulated(simulate, arrays, executor) if draws else {}
+        groups["prior_predictive"] = found
     return predictor.result(groups)

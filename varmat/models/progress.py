@@ -47,7 +47,12 @@ class Display:
             return
         self._last = now
         if self._in_notebook:
-            self._show_in_cell({"text/plain": "\n".join(lines())})
+            content = {"text/plain": "\n".join(lines())}
+            if self._cell is None:
+                display = sys.modules["IPython"].display.display
+                self._cell = display(content, raw=True, display_id=True)
+            else:
+                self._cell.update(content, raw=True)
             return
         width = _columns() - 1
         back = f"\x1b[{self._written}F" if self._written else ""
@@ -55,13 +60,6 @@ class Display:
         self._written = len(text)
         sys.stderr.write(back + "".join(text))
         sys.stderr.flush()
-
-    def _show_in_cell(self, content: dict[str, str]) -> None:
-        display = sys.modules["IPython"].display.display
-        if self._cell is None:
-            self._cell = display(content, raw=True, display_id=True)
-        else:
-            self._cell.update(content, raw=True)
 
 
 def table(

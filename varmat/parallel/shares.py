@@ -144,7 +144,35 @@ class Work:
         return all(job in self.jobs for job in jobs)
 
     def answered(self, request: Request) -> ShareResult:
-        return answered(self, request)
+        """Compute the answer of a worker that has the jobs."""
+        values: list[np.ndarray] = []
+        common: dict[int, Plain] = {}
+        all_own: list[list[Plain]] = []
+        for i, job in enumerate(request.jobs):
+            try:
+                share = self.share(job, request.directions)
+                following = iter(request.own[i])
+                numbers = [
+                    request.common[x.leaf] if x.leaf in request.common else next(following)
+                    for x in share.places
+                ]
+                if not request.has_gradient:
+                    values.append(share.values(numbers))
+                    continue
+                value, gradient = share.gradient(
+                    numbers, None if request.cotangents is None else request.cotangents[i]
+                )
+            except Exception as error:
+                raise JobError(job, error) from error
+            values.append(value)
+            own: list[Plain] = []
+            for place, c in zip(share.places, gradient, strict=True):
+                if place.leaf in request.common:
+                    common[place.leaf] = common[place.leaf] + c if place.leaf in common else c
+                else:
+                    own.append(c)
+            all_own.append(own)
+        return ShareResult(values, common, all_own)
 
     def share(self, job: int, directions: tuple[int, ...]) -> EvaluatedShare:
         """A job as a function of its numbers, differentiated along some of the operands."""
@@ -409,38 +437,6 @@ def _answer(request: Any, parcel: tuple[bytes | None, bytes] | None) -> Any:
         return work.answered(request)
     finally:
         here.is_busy = was
-
-
-def answered(work: Work, request: Request) -> ShareResult:
-    """The answer of a worker that has the work and the jobs."""
-    values: list[np.ndarray] = []
-    common: dict[int, Plain] = {}
-    all_own: list[list[Plain]] = []
-    for i, job in enumerate(request.jobs):
-        try:
-            share = work.share(job, request.directions)
-            following = iter(request.own[i])
-            numbers = [
-                request.common[x.leaf] if x.leaf in request.common else next(following)
-                for x in share.places
-            ]
-            if not request.has_gradient:
-                values.append(share.values(numbers))
-                continue
-            value, gradient = share.gradient(
-                numbers, None if request.cotangents is None else request.cotangents[i]
-            )
-        except Exception as error:
-            raise JobError(job, error) from error
-        values.append(value)
-        own: list[Plain] = []
-        for place, c in zip(share.places, gradient, strict=True):
-            if place.leaf in request.common:
-                common[place.leaf] = common[place.leaf] + c if place.leaf in common else c
-            else:
-                own.append(c)
-        all_own.append(own)
-    return ShareResult(values, common, all_own)
 
 
 def dumps(thing: object) -> bytes:
