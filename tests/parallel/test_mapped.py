@@ -16,6 +16,7 @@ from stan import check, entries, number
 
 import varmat as vm
 from varmat.parallel import executors, mapped, shares
+from varmat.parallel.tasks import on_workers
 from varmat.testing import expect_ad, expect_ad_matvar
 
 PHI, THETA = np.array([1.2, -0.4]), np.array([[0.5, 0.1], [-0.3, 0.2], [0.7, -0.6]])
@@ -428,3 +429,22 @@ def test_busy_threads_are_known_by_their_numbers():
     assert here.is_busy
     here.release(threading.get_ident())
     assert not here.is_busy
+
+
+def test_a_task_is_known_until_its_results_are_there():
+    """Its function may not be sendable, as that of chains with compiled functions is not."""
+    lock = threading.Lock()
+
+    def function(i):
+        with lock:
+            for k in range(shares.MOST_WORKS + 1):
+                shares.keep(f"other {k}", shares.Work("other", abs, (), True, 0))
+        return i
+
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            assert on_workers("function", function, range(3), pool) == [0, 1, 2]
+        assert len(shares._KNOWN) == shares.MOST_WORKS
+    finally:
+        for k in range(shares.MOST_WORKS + 1):
+            shares.forget(f"other {k}")

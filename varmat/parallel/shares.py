@@ -127,6 +127,8 @@ class Work:
         process knows the jobs that it was sent.
     """
 
+    is_awaited = False
+
     def __init__(
         self, name: str, function: Function, shared: tuple[Operand, ...], is_sum: bool, leaves: int
     ) -> None:
@@ -380,12 +382,16 @@ if hasattr(os, "register_at_fork"):
 
 
 def keep(key: str, work: Any) -> None:
-    """Remember a `Work` or a `Task`, and forget those least recently used."""
+    """Remember a `Work` or a `Task`, and forget those least recently used, unless they wait here
+    for their results.
+    """
     with _LOCK:
         _KNOWN[key] = work
         _KNOWN.move_to_end(key)
-        while len(_KNOWN) > MOST_WORKS:
-            _KNOWN.popitem(last=False)
+        if len(_KNOWN) > MOST_WORKS:
+            free = [each for each, known in _KNOWN.items() if not known.is_awaited]
+            for each in free[:-MOST_WORKS]:
+                del _KNOWN[each]
 
 
 def forget(key: str) -> None:

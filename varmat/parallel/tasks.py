@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from varmat.parallel.executors import Asking, answers, check, sendable
 from varmat.parallel.shares import JobError, forget, keep
-from varmat.typing import Function, Operand, Result
+from varmat.typing import Function, Operand, Result, Settings
 
 __all__: list[str] = []
 
@@ -40,6 +40,11 @@ class Task:
         self.function = function
         # Always empty: the jobs of a task have no data of their own, unlike those of a `Work`.
         self.jobs: dict[int, Result] = {}
+        # Whether this process waits for the results. It may be unable to send the function again.
+        self.is_awaited = True
+
+    def __getstate__(self) -> Settings:
+        return {**vars(self), "is_awaited": False}
 
     def has(self, jobs: Sequence[int]) -> bool:
         return True
