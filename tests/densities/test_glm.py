@@ -246,7 +246,7 @@ def test_a_number_stands_for_a_vector(f, y, others, make):
 @pytest.mark.parametrize("name", ["scalars", "all variable", "bernoulli", "poisson"])
 def test_variables_one_at_a_time(name):
     f, *args = CASES[name]
-    first = 1 if f.support else 0
+    first = 1 if f.discrete else 0
     everything = vm.value_and_grad(f, tuple(range(first, len(args))))(*args)[1]
     for i in range(first, len(args)):
         np.testing.assert_allclose(
@@ -398,7 +398,7 @@ def test_the_shorter_way_gives_the_same(name):
     shorter one.
     """
     f, *args = CASES[name]
-    variable = tuple(i for i in range(1 if f.support else 0, len(args)))
+    variable = tuple(i for i in range(1 if f.discrete else 0, len(args)))
     short = vm.value_and_grad(f, variable)(*args)
     general = vm.value_and_grad(
         lambda *values: f(**dict(zip(f.arguments, values, strict=True))), variable

@@ -260,7 +260,7 @@ def test_trials_come_second() -> None:
     )
     message = (
         r"^binomial_logit_glm_lpmf: missing a required argument: 'X'; the signature is "
-        r".*\(n, N, X, alpha, beta\)"
+        r".*\(n, N, X, alpha, beta, \*, propto=False\)"
     )
     with pytest.raises(TypeError, match=message):
         binomial_logit_glm_lpmf(WINS, TRIALS)

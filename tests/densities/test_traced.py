@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
-from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE
+from varmat.densities.summed_density import IS_ARRAY, IS_VARIABLE
 from varmat.densities.traced import CarefulSums, Outline, Replay, Sums, single_step
 from varmat.densities.univariate import Univariate
 from varmat.programs.build.symbol import Symbol, lift

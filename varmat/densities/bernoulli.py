@@ -89,17 +89,16 @@ def bernoulli_logit_lpmf(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
     (-2.0794415416798357, 0.5)
     """
     # Where this exponential overflows, the value does.
-    sign = n + n - 1.0
-    t = sign * alpha
+    sign = 1.0 - (n + n)
     if quick:
-        e = np.exp(-t)
+        above = e = np.exp(sign * alpha)
         chance = -np.log1p(e)
-        above = e
     else:
+        t = -sign * alpha
         e = np.exp(np.minimum(t, -t))
         chance = np.minimum(t, 0.0) - np.log1p(e)
         above = np.maximum(t <= 0.0, e)
-    return LogDensity(chance, alpha=sign * above / (1.0 + e), support=zero_or_one.holds(n))
+    return LogDensity(chance, alpha=sign * above / (-1.0 - e), support=zero_or_one.holds(n))
 
 
 bernoulli_lpmf.data_domain = bernoulli_logit_lpmf.data_domain = lambda *_: zero_or_one
@@ -186,14 +185,13 @@ def binomial_logit_lpmf(n: Operand, N: Operand, alpha: Operand, quick: bool) -> 
     >>> vm.gradient(lambda alpha: vm.binomial_logit_lpmf([3, 4], 10, alpha), 0.0)
     -3.0
     """
+    m = N - n
     e = np.exp(np.minimum(alpha, -alpha))
-    p = np.maximum(alpha > 0.0, e) / (1.0 + e)
-    q = np.maximum(alpha <= 0.0, e) / (1.0 + e)
-    terms = n * np.minimum(alpha, 0.0), (N - n) * np.minimum(-alpha, 0.0), -N * np.log1p(e)
+    kept = n * np.minimum(alpha, 0.0) + m * np.minimum(-alpha, 0.0) - N * np.log1p(e)
     return LogDensity(
         _log_choices(n, N, quick),
-        terms[0] + terms[1] + terms[2] if quick else -binomial_logit_deviance(n, N, alpha),
-        alpha=n * q - (N - n) * p,
+        kept if quick else -binomial_logit_deviance(n, N, alpha),
+        alpha=(n * np.maximum(alpha <= 0.0, e) - m * np.maximum(alpha > 0.0, e)) / (1.0 + e),
         support=_is_possible(n, N),
-        dropping=terms,
+        dropping=(kept,),
     )

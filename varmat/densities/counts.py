@@ -202,9 +202,9 @@ def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, quick: bool)
     logarithm = np.maximum(t, 0.0) + m
     if quick:
         chance = -n * (np.maximum(-t, 0.0) + m) - phi * logarithm
-        p = np.maximum(t > 0.0, e) / (1.0 + e)
-        q = np.maximum(t <= 0.0, e) / (1.0 + e)
-        in_eta = n * q - phi * p
+        above, below = np.maximum(t > 0.0, e), np.maximum(t <= 0.0, e)
+        p = above / (1.0 + e)
+        in_eta = (n * below - phi * above) / (1.0 + e)
         in_phi = digamma_less_line(phi, n) + n * p / phi + log1m_less_line(p, logarithm, phi)
     else:
         chance = -neg_binomial_2_log_deviance(n, eta, phi)

@@ -1,238 +1,308 @@
-"""Densities of generalised linear models, which go through the matrix of independent variables
-once.
+"""Densities of generalised linear models: a row of the table of densities, and a matrix.
 
-A family is a function of the observations and of a way to make the pass: for each block of rows it
-is given the products with the weight vector and answers with the derivatives of the log density
-with respect to the linear predictors; their product with the block is formed while the block is in
-the cache. Value and gradient are thus made together. A call without variables leaves the second
-product out."""
+The matrix is read block by block. The function of the row takes the linear predictors of a block
+while the block is in the cache, and the derivatives that it returns are multiplied by the block at
+once. A call without variables leaves the second product out."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from functools import partial, update_wrapper
-from typing import Any
+from functools import cache, partial, update_wrapper
+from typing import NamedTuple
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
+from varmat.core.dispatch import plain
 from varmat.core.domains import finite, positive_finite
-from varmat.core.operation import Saved
-from varmat.core.tape import Rule, Tape, join
-from varmat.core.variables import VARIABLES, make_result
-from varmat.densities.density import (
-    HALF_LOG_TWO_PI,
-    Density,
-    Domains,
-    KeptTerms,
-    is_count,
-    not_nan,
-    typed,
-    zero_or_one,
+from varmat.core.dual import Dual, dual_call
+from varmat.core.matvar import MatVar, to_varmat
+from varmat.core.operation import OPERATIONS, as_operand
+from varmat.core.tape import Tape, join
+from varmat.core.variables import make_result
+from varmat.densities.bernoulli import bernoulli_logit_lpmf
+from varmat.densities.counts import poisson_log_lpmf
+from varmat.densities.density import Domains, KeptTerms, ieee, not_nan, possible, typed
+from varmat.densities.normal import normal_lpdf
+from varmat.densities.row_pass import in_matrix, longest, observations, part, pass_over, total
+from varmat.densities.summed_density import (
+    IS_ARRAY,
+    IS_VARIABLE,
+    KINDS,
+    Computed,
+    SummedDensity,
+    Use,
+    as_number,
 )
-from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
-from varmat.densities.row_pass import Pass, PassSums, in_matrix, observations, part
-from varmat.densities.sparse_glm import SparseGlm, call_with_sparse, check_elements
-from varmat.functions.arrays.reductions import add_reduce
-from varmat.functions.checks import misfit
-from varmat.functions.special.logistic_functions import expit
+from varmat.densities.univariate import Univariate
+from varmat.functions.checks import is_held, misfit
+from varmat.functions.sparse.products import checked_matrix
+from varmat.functions.sparse.variable import as_sparse
 from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.build.symbol import is_symbol, refuse
-from varmat.programs.kernels.counts import log_factorials
-from varmat.typing import Adjoint, Function, Operand, Plain, Propto, Result, Settings
+from varmat.programs.ir.program import ElsewhereError
+from varmat.typing import Function, Linear, Operand, Plain, Propto, Result, Settings, Shape
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 
+# The name of the linear predictors, which are no argument.
+PREDICTOR = "eta"
+LINEAR = frozenset({"X", "alpha", "beta"})
 
-class Glm(Density):
-    """The density of a generalised linear model; made by `glm`."""
+
+class Plan(NamedTuple):
+    """What one use of a model computes: see `Glm.evaluate`."""
+
+    active: list[str]
+    # The row's own use, and its partials in their order.
+    use: Use
+    wanted: list[str]
+    # Whether the derivatives in single predictors are wanted, and not only sums of them.
+    is_each: bool
+    # Whether all terms are dropped, and whether an argument outside its domain does not show.
+    is_empty: bool
+    is_hidden: bool
+
+
+class Glm(SummedDensity):
+    """A density of the linear predictors ``alpha + X @ beta``; made by `glm`.
+
+    Attributes
+    ----------
+    row : Univariate
+        The density of each observation.
+    names : dict
+        Name of an argument of the row -> the name of the argument here, or `PREDICTOR`.
+    """
 
     def __init__(
-        self,
-        family: Callable[..., PassSums],
-        arguments: Domains,
-        support: Operand,
-        partials: Operand,
-        discrete: Operand,
+        self, family: Function, row: Univariate, predictor: str, arguments: Domains
     ) -> None:
-        super().__init__(family.__name__, arguments, discrete)
+        first, *others = (name for name in arguments if name not in LINEAR)
+        self.names = {row.operands[0]: first, predictor: PREDICTOR}
+        rest = [name for name in row.operands if name not in self.names]
+        found = self.names | dict(zip(rest, others, strict=True))
+        self.names = {name: found[name] for name in row.operands}
+        super().__init__(family.__name__, arguments, [found[name] for name in row.discrete])
         update_wrapper(self, family)
-        self.family, self.support, self.partials = family, support, partials
-        self.names = tuple(arguments)
-        self.places = [(i, name) for i, name in enumerate(self.names) if name in self.discrete]
-
-        def value(
-            *values: Operand, keep: KeptTerms | None = None, workspace: Function = np.empty
-        ) -> Result:
-            return self._value(values, keep, workspace)
-
-        update_wrapper(value, family)
+        self.row, self.data_domain = row, row.data_domain
         # What makes the value infinite or nan if it is outside its domain is checked only if the
         # value is that.
-        early = {name: arguments[name] for name in self.names[4:]}
-        self.early = tuple(early.values())
-        self.operation = self.made_of(value, early, keep=None, workspace=np.empty)
-        self.operation.reverse(self._reverse)
-        self.operation.tangent(self._tangent)
-        self.operation.rule = Rule(self.name, self._chain, self.operation)
-        self.with_sparse = SparseGlm(self, value, early)
+        self.early = [(name, *arguments[name]) for name in others]
+        self._tangent, self._plan = self._maps, cache(self._plan_of)
 
     @typed
-    def __call__(self, *args: Operand, propto: Propto = False, **named: Operand) -> Result:
-        """The operation does the same for all kinds of arguments; floats, arrays and variables have
-        a shorter way.
-        """
-        if propto or named or len(args) != len(self.arguments):
-            return self._with_other_kinds(args, propto, named)
+    def __call__(
+        self,
+        *args: Operand,
+        propto: Propto = False,
+        keep: KeptTerms | None = None,
+        **named: Operand,
+    ) -> Result:
+        if named or len(args) != self.arity:
+            args, _ = self._bind(args, named)
+        if propto:
+            keep = self.kept_terms(zip(self.operands, args, strict=True), propto)
         tape: Tape | None = None
-        operands, values = [], []
-        for x in args:
+        values, active, use = [], [], 1
+        for name, x in zip(self.operands, args, strict=True):
             kind = KINDS.get(type(x))
             if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
-                number = as_number(x)
+                number = as_number(x) or (self._as_matrix(x) if name == "X" else None)
                 if number is None:
-                    return self._with_other_kinds(args, False, {})
+                    return self.unless_impossible(args, self._general(args, {"keep": keep}))
                 x, kind = number
-            operands.append(x)
+            use = use << 2 | kind
             if kind >= IS_VARIABLE:
+                if name in self.discrete:
+                    self.refuse_variable(name)
                 tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
+                active.append(x)
                 x = x._val
             values.append(x)
-        for i, name in self.places:
-            if type(args[i]) in VARIABLES:
-                self.refuse_variable(name)
-        for (title, domain), x in zip(self.early, values[4:], strict=True):
-            domain.check(self.name, title, x)
-        top = None if tape is None else tape.top
-        value, sums = self._evaluate(values, None, np.empty if top is None else top.workspace)
-        if top is None:
+        key: Use = use if keep is None else (use, keep)
+        value, partials = self.evaluate(values, None, key)
+        if tape is None:
             return value
-        if value == -math.inf:
+        if value == -np.inf:
             self.refuse_data(values)
+        top = tape.top
         result = make_result(value, top)
-        top.append((self.operation.rule, result, operands, {"keep": None, "sums": sums}))
+        top.append((self.rule, result, active, (partials, values, None, key)))
         return result
 
-    def _with_other_kinds(self, args: Sequence[Operand], propto: Propto, named: Operand) -> Result:
-        if any(map(is_scipy_sparse, (*args[1:2], *named.values()))):
-            return call_with_sparse(self, args, propto, named)
-        return super().__call__(*args, propto=propto, **named)
+    def _as_matrix(self, x: Operand) -> tuple[Operand, int] | None:
+        """A sparse matrix of SciPy, which is data; None for anything else."""
+        if not is_scipy_sparse(x):
+            return None
+        x = checked_matrix(self.name, "X", x)
+        if x.shape[0] == 1:  # one row for all observations
+            x = x.toarray()
+        elif x.format not in ("csr", "csc", "coo"):  # SciPy converts these at every product
+            x = x.tocsr()
+        return x.astype(FLOAT64, copy=False), IS_ARRAY
 
-    def _value(
-        self, values: tuple[Operand, ...], keep: KeptTerms | None, workspace: Function
-    ) -> Result:
-        if any(map(is_symbol, values)):  # a program has its own form, or calls this function
+    def _general(self, args: Sequence[Operand], settings: Settings) -> Result:
+        if any(map(is_symbol, args)):  # a program has its own form, or calls this function
             refuse()
-        value, sums = self._evaluate(values, keep, workspace)
-        return Saved(value, sums=sums)
+        given = dict(zip(self.operands, args, strict=True))
+        if not is_scipy_sparse(given["X"]):
+            return super()._general(args, settings)
+        args = [
+            self._as_matrix(x)[0] if name == "X" else as_operand(x, f"{self.name}: {name}")  # type: ignore[index]
+            for name, x in given.items()
+        ]
+        if any(isinstance(x, Dual) for x in args):
+            return dual_call(self, args, settings)
+        return self(*(to_varmat(x) if isinstance(x, MatVar) else x for x in args), **settings)
 
-    def _evaluate(
-        self, values: Operand, keep: KeptTerms | None, workspace: Function
-    ) -> tuple[float, PassSums | None]:
-        """The value, and what the reverse rule wants back: None if there are no rows, or an
-        observation is impossible.
-        """
-        y, x, alpha, beta, *others = values
-        size = _rows(x, beta, y, alpha, *others)
+    def evaluate(self, values: list[Operand], shape: Shape | None, use: Use) -> Computed:
+        given = dict(zip(self.operands, values, strict=True))
+        for name, title, domain in self.early:
+            domain.check(self.name, title, given[name])
+        size, numbers = _rows(**given), NO_NUMBERS
         if size < 2:
-            size = self._size(values)
-            y, alpha, others = _number(y), _number(alpha), [_number(v) for v in others]
-        with np.errstate(all="ignore"):
-            inside = self.support is None or bool(self.support(y, *others))
-            if not size or not inside:
-                self._check(values)
-                return (0.0 if inside or keep == frozenset() else -math.inf), None
-            one_pass = Pass(x, beta, size, workspace, workspace is not np.empty)
-            sums = self.family(
-                one_pass, y, alpha, *others, keep=self.all_terms if keep is None else keep
-            )
-        if not math.isfinite(sums.value):
-            self._check(values)
-        return (0.0 if keep is not None and not keep else sums.value), sums
+            size = self.size(values)
+            given |= {name: _number(x) for name, x in given.items() if name not in ("X", "beta")}
+            numbers = tuple(name for name, x in given.items() if type(x) is float)
+        x = given["X"]
+        plan = self._plan(use, numbers, x.ndim == 1 or x.shape[0] != size)
+        if not size or plan.is_hidden:
+            self._check_domains(values)
+        if not size or plan.is_empty:
+            return 0.0, [0.0] * len(plan.active)
+        try:
+            with np.errstate(all="ignore"):
+                value, partials = self._evaluate(plan, given, size)
+        except ElsewhereError:  # an observation is outside the support
+            self._check_domains(values)
+            return -np.inf, [0.0] * len(plan.active)
+        if not -np.inf < value < np.inf:
+            self._check_domains(values)
+        return value, [partials[name] for name in plan.active]
 
-    def _check(self, values: tuple[Plain, ...]) -> None:
-        for (title, domain), x in zip(self.arguments.values(), values, strict=True):
-            if is_scipy_sparse(x):
-                check_elements(self.name, title, domain, x)
-            else:
-                domain.check(self.name, title, x)
-
-    def _size(self, values: tuple[Plain, ...]) -> int:
-        """The number of observations."""
-        x, titles = values[1], [title for title, _ in self.arguments.values()]
-        if np.ndim(x) in (1, 2) and np.shape(values[3]) != x.shape[-1:]:
-            raise misfit(
-                self.name, titles[3], np.shape(values[3]), f"have the shape {x.shape[-1:]}"
-            )
-        vectors = [(titles[i], value) for i, value in enumerate(values) if i not in (1, 3)]
-        return observations(self.name, x, vectors)
+    def _plan_of(self, use: Use, numbers: tuple[str, ...], has_one_row: bool) -> Plan:
+        keep = use[1] if isinstance(use, tuple) else None
+        kinds = dict(zip(self.operands, self.kinds_of(use), strict=True))
+        active = [name for name, kind in kinds.items() if kind & IS_VARIABLE]
+        arrays = {name for name, kind in kinds.items() if kind & IS_ARRAY and name not in numbers}
+        if not has_one_row or "alpha" in arrays:
+            arrays.add(PREDICTOR)
+        variables = {*active} if LINEAR.isdisjoint(active) else {*active, PREDICTOR}
+        packed = 1
+        for name in self.names.values():
+            packed = packed << 2 | IS_ARRAY * (name in arrays) | IS_VARIABLE * (name in variables)
+        return Plan(
+            active,
+            packed if keep is None else (packed, self.kept_of_row(keep)),
+            [name for name in self.names.values() if name in variables],
+            "X" in active or ("alpha" in active and "alpha" in arrays),
+            keep == frozenset(),
+            keep is not None and not keep & LINEAR,
+        )
 
     # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):
     # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
-    def _contribution(self, i: int, g: float, values: Operand, sums: PassSums | None) -> Result:
-        """To the adjoint of an argument, a new array or a float."""
-        if sums is None:
-            return np.zeros(np.shape(values[i]))
-        name, w, scale = self.names[i], sums.weights, g * sums.scale
-        if name == "beta":
-            return scale * sums.product
-        if name == "alpha":
-            return scale * float(add_reduce(w)) if type(values[i]) is float else scale * w
-        if name == "X":
-            return in_matrix(w, values[i], values[3], scale)
-        c = scale * sums.partials[name](w)
-        return (
-            np.full(np.shape(values[i]), c)
-            if type(c) is float and type(values[i]) is not float
-            else c
-        )
+    def _evaluate(
+        self, plan: Plan, given: dict[str, Operand], size: int
+    ) -> tuple[float, dict[str, Result]]:
+        """The value, and the partials by name."""
+        x, alpha, beta = given["X"], given["alpha"], given["beta"]
+        function = self.row.of_vectors(plan.use, longest(x, size))
+        at = plan.wanted.index(PREDICTOR) if PREDICTOR in plan.wanted else None
+        has_intercept = type(alpha) is not float or alpha != 0.0
+        operands = ieee(given.get(name) for name in self.names.values())
+        value, blocks = 0.0, []
 
-    def _reverse(
-        self,
-        g: Adjoint,
-        r: Operand,
-        *values: Operand,
-        keep: KeptTerms | None,
-        sums: PassSums | None,
-    ) -> tuple[Result, ...]:
-        return tuple(partial(self._contribution, i, g, values, sums) for i in range(len(values)))
+        def weigh(t: Operand, here: slice) -> Plain | None:
+            """Add the log density at predictors without intercept; the derivatives in them."""
+            nonlocal value
+            if has_intercept:
+                t += part(alpha, here)
+            count = len(t) if type(t) is np.ndarray else size
+            share, partials = function(
+                *[t if v is None else part(v, here) for v in operands], count
+            )
+            value += share
+            blocks.append(partials)
+            if at is None:
+                return None
+            weights = partials[at]
+            if not plan.is_each:
+                partials[at] = total(weights)
+            return weights
 
-    def _chain(self, result: Operand, operands: Operand, settings: Settings) -> None:
-        """What the reverse pass does with an entry: as for every operation, but only for the
-        variables.
-        """
-        values = [x._val if type(x) in VARIABLES else x for x in operands]
-        g, sums = result._adj, settings["sums"]
-        for i, x in enumerate(operands):
-            if type(x) in VARIABLES:
-                x._take(self._contribution(i, g, values, sums))
+        product = pass_over(x, beta, size, weigh, at is not None)
+        if len(blocks) > 1:
+            blocks = [[*map(_joined, zip(*blocks, strict=True))]]
+        found = dict(zip(plan.wanted, blocks[0], strict=True))
+        if at is not None:
+            w = found[PREDICTOR]
+            if "X" in plan.active:
+                found["X"] = in_matrix(w, x, beta)
+            found["beta"], found["alpha"] = product, w if type(alpha) is not float else total(w)
+        return value, found
 
-    def _tangent(self, r: Operand, *values: Operand, keep: KeptTerms | None) -> tuple[Result, ...]:
-        y, x, alpha, beta, *others = values
-        if not self._size(values) or (self.support is not None and not self.support(y, *others)):
-            return (_no_tangent,) * len(values)
-        rates = self.partials(y, alpha + x @ beta, *others)
-        w = rates["eta"]
-        maps = {
-            "X": lambda t: np.sum(w * (t @ beta)),
-            "alpha": partial(_inner, w),
-            "beta": lambda t: np.sum(w * (x @ t)),
-            **{name: partial(_inner, rate) for name, rate in rates.items()},
+    def kept_of_row(self, keep: KeptTerms) -> KeptTerms:
+        """The arguments of the row of which terms are kept."""
+        keep = keep | {PREDICTOR} if keep & LINEAR else keep
+        return frozenset(name for name, own in self.names.items() if own in keep)
+
+    def _check_domains(self, values: Sequence[Plain]) -> None:
+        for (title, domain), x in zip(self.checks, values, strict=True):
+            if not is_scipy_sparse(x):
+                domain.check(self.name, title, x)
+                continue
+            places = x.tocoo()
+            for i in np.flatnonzero(~domain.holds(places.data)):
+                place = f"{title}[{places.row[i]}, {places.col[i]}]"
+                domain.check(self.name, place, float(places.data[i]))
+
+    def size(self, values: Sequence[Operand]) -> int:
+        """The number of observations."""
+        given = {
+            name: (title, x)
+            for (name, (title, _)), x in zip(self.arguments.items(), values, strict=True)
         }
-        return tuple(maps.get(name) for name in self.arguments)
+        (_, x), (title, beta) = given.pop("X"), given.pop("beta")
+        if np.ndim(x) in (1, 2) and np.shape(beta) != x.shape[-1:]:
+            raise misfit(self.name, title, np.shape(beta), f"have the shape {x.shape[-1:]}")
+        return observations(self.name, x, given.values())
+
+    def _maps(self, r: Operand, *values: Operand, keep: KeptTerms | None) -> tuple[Result, ...]:
+        given = dict(zip(self.operands, values, strict=True))
+        x, beta = given["X"], given["beta"]
+        x = as_sparse(x) if is_scipy_sparse(x) else x
+        given[PREDICTOR] = given["alpha"] + x @ beta
+        operands = [given[name] for name in self.names.values()]
+        inside = is_held(possible, r) or self.row.in_support([*map(plain, operands)])
+        if not self.size(values) or not inside:
+            return (_no_tangent,) * self.arity
+        rates = {
+            own: cache(lambda name=name: self.row.slopes[name](*ieee(operands))[0])
+            for name, own in self.names.items()
+        }
+        along: dict[str, Linear] = {"X": lambda t: t @ beta, "beta": lambda t: x @ t}
+
+        def push(name: str, t: Operand) -> Result:
+            if name in self.discrete:
+                self.refuse_variable(name)
+            return np.sum(rates.get(name, rates[PREDICTOR])() * along.get(name, _same)(t))
+
+        return tuple(partial(push, name) for name in self.operands)
 
 
-def _rows(x: Operand, beta: Operand, *others: Operand) -> int:
-    """The number of observations if there is a row of `x` for each, and all others are floats or
+NO_NUMBERS: tuple[str, ...] = ()
+
+
+def _rows(*, X: Operand, beta: Operand, **vectors: Operand) -> int:
+    """The number of observations if there is a row of `X` for each, and all others are floats or
     vectors; otherwise zero.
     """
-    if type(x) is type(beta) is np.ndarray and x.ndim == 2 and beta.shape == x.shape[1:]:
-        shape = x.shape[:1]
-        for v in others:
-            if type(v) is not float and np.shape(v) != shape:
-                return 0
-        return shape[0]  # type: ignore[no-any-return]
+    if type(X) is type(beta) is np.ndarray and X.ndim == 2 and beta.shape == X.shape[1:]:
+        shape = X.shape[:1]
+        if all(type(v) is float or v.shape == shape for v in vectors.values()):
+            return shape[0]  # type: ignore[no-any-return]
     return 0
 
 
@@ -241,42 +311,43 @@ def _number(x: Operand) -> Result:
     return x if type(x) is np.ndarray and x.size != 1 else float(np.reshape(x, ()))
 
 
-def _inner(rate: Operand, t: Operand) -> Result:
-    return np.sum(rate * t)
+def _joined(parts: Sequence[Operand]) -> Result:
+    """One partial of those of all blocks."""
+    return sum(parts) if type(parts[0]) is float else np.concatenate(parts)
+
+
+def _same(t: Operand) -> Result:
+    return t
 
 
 def _no_tangent(t: Operand) -> float:
     return 0.0
 
 
-def glm(
-    partials: Operand, support: Operand = None, kind: Any = Glm, **arguments: Operand
-) -> Callable[[Callable[..., PassSums]], Glm]:
-    """Make a density of a family.
+def glm(row: Univariate, predictor: str, **arguments: Operand) -> Callable[[Function], Glm]:
+    """Make the density of a generalised linear model.
 
     Parameters
     ----------
-    partials : callable
-        Takes the observations, the linear predictors (with intercept) and the other parameters;
-        returns the elementwise derivatives of the log density with respect to the linear predictors
-        ("eta") and to what is named, written with differentiable functions.
-    support : callable, optional
-        Whether all observations are possible, given them and the other parameters; where it is
-        given they are discrete.
-    kind : type
-        The class to make.
+    row : Univariate
+        The density of an observation.
+    predictor : str
+        The argument of the row for which the linear predictor stands.
     **arguments : tuple of str and Domain
-        For each argument, in order, its title in messages and its domain.
+        For each argument, in order, its title in messages and its domain: first the observations,
+        then in any order `X`, `alpha`, `beta` and the other arguments of the row in its order.
 
     Returns
     -------
     callable
-        Decorator for the family, a function of a `Pass`, the observations, the intercept, other
-        parameters, and ``keep``.
+        Decorator for a function whose name and docstring are those of the density.
     """
-    return lambda family: kind(
-        family, arguments, support, partials, () if support is None else ("y",)
-    )
+
+    def make(family: Function) -> Glm:
+        made = OPERATIONS[family.__name__] = Glm(family, row, predictor, arguments)
+        return made
+
+    return make
 
 
 def titles(y: Operand, **others: Operand) -> Domains:
@@ -290,18 +361,8 @@ def titles(y: Operand, **others: Operand) -> Domains:
     }
 
 
-def normal_partials(y: Operand, eta: Operand, sigma: Operand) -> dict[str, Result]:
-    z = (y - eta) / sigma
-    w = z / sigma
-    return {"eta": w, "y": -w, "sigma": (z * z - 1.0) / sigma}
-
-
-# With z = (y - eta) / sigma:  log p = -z**2 / 2 - log(sigma) - log(2 pi) / 2,
-# d/deta = z / sigma,  d/dy = -z / sigma,  d/dsigma = (z**2 - 1) / sigma.
-@glm(normal_partials, **titles(finite, sigma=("Scale vector", positive_finite)))
-def normal_id_glm_lpdf(
-    one_pass: Pass, y: Operand, alpha: Operand, sigma: Operand, keep: KeptTerms
-) -> PassSums:
+@glm(normal_lpdf, "mu", **titles(finite, sigma=("Scale vector", positive_finite)))
+def normal_id_glm_lpdf() -> None:
     """Log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)`` in one pass
     through `X`.
 
@@ -350,51 +411,10 @@ def normal_id_glm_lpdf(
     >>> vm.gradient(lambda beta: vm.normal_id_glm_lpdf(y, X, 0.5, beta, 1.0), np.zeros(2))
     array([5., 7.])
     """
-    several, squares = type(sigma) is not float, 0.0
-    # One scale is left for the end, unless squares of it, or of residuals like it, overflow or
-    # underflow.
-    each = several or not 1e-100 < sigma < 1e100
-
-    def weigh(t: Operand, here: slice) -> None:
-        nonlocal squares
-        np.subtract(part(y, here), t, t)
-        if alpha.__class__ is not float or alpha != 0.0:
-            t -= part(alpha, here)
-        if each:
-            t /= part(sigma, here)
-        squares += float(t.dot(t))
-        if each:
-            t /= part(sigma, here)
-
-    one_pass.run(weigh)
-    n, scale = one_pass.size, 1.0 if each else 1.0 / sigma**2
-    squares *= scale
-    value = -0.5 * squares
-    if "sigma" in keep:
-        value -= float(add_reduce(np.log(sigma))) if several else n * math.log(sigma)
-    if "constants" in keep:
-        value -= n * HALF_LOG_TWO_PI
-    in_sigma = (
-        (lambda w: w * w * sigma - 1.0 / sigma)
-        if several
-        else (lambda w: (squares - n) / (scale * sigma))
-    )
-    return PassSums(
-        value, one_pass.weights, one_pass.product, scale, {"y": np.negative, "sigma": in_sigma}
-    )
 
 
-def bernoulli_partials(y: Operand, eta: Operand) -> dict[str, Result]:
-    sign = 2.0 * y - 1.0
-    return {"eta": sign * expit(-sign * eta)}
-
-
-# With s = 2 y - 1 and t = s eta:  log p = -log(1 + exp(-t)) = min(t, 0) - log(1 + exp(-abs(t))),
-# d/deta = s / (1 + exp(t)).
-@glm(bernoulli_partials, lambda y: np.all((y == 0.0) | (y == 1.0)), **titles(not_nan))
-def bernoulli_logit_glm_lpmf(
-    one_pass: Pass, y: Operand, alpha: Operand, keep: KeptTerms
-) -> PassSums:
+@glm(bernoulli_logit_lpmf, "alpha", **titles(not_nan))
+def bernoulli_logit_glm_lpmf() -> None:
     """Log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)`` in one pass
     through `X`.
 
@@ -443,45 +463,10 @@ def bernoulli_logit_glm_lpmf(
     >>> vm.gradient(lambda beta: vm.bernoulli_logit_glm_lpmf(y, X, 0.0, beta), np.zeros(2))
     array([-1., -1.])
     """
-    value, first, second = 0.0, np.empty(one_pass.rows), np.empty(one_pass.rows)
-    # With half the sign there is one multiplication less: -t = (1/2 - y) (2 eta).
-    half_sign, twice = 0.5 - y, 2.0 * alpha
-
-    def weigh(t: Operand, here: slice) -> None:
-        nonlocal value
-        if alpha.__class__ is not float or alpha != 0.0:
-            t += part(twice, here)
-        sign = part(half_sign, here)
-        t *= sign
-        e, other = first[: len(t)], second[: len(t)]
-        np.exp(t, e)
-        share = float(add_reduce(np.log1p(e, other)))
-        if not share < math.inf:  # an exponential overflows
-            np.exp(-np.abs(t), e)
-            share = float(add_reduce(np.maximum(t, 0.0)) + add_reduce(np.log1p(e)))
-            np.add(e, 1.0, other)
-            e[:] = np.where(t > 0.0, 1.0, e)
-        else:
-            np.add(e, 1.0, other)
-        value -= share
-        np.divide(e, other, t)
-        t *= sign
-
-    one_pass.beta = 2.0 * one_pass.beta
-    one_pass.run(weigh)
-    return PassSums(value, one_pass.weights, one_pass.product, -2.0)
 
 
-bernoulli_logit_glm_lpmf.data_domain = lambda *_: zero_or_one
-
-
-def poisson_partials(y: Operand, eta: Operand) -> dict[str, Result]:
-    return {"eta": y - np.exp(eta)}
-
-
-# log p = y eta - exp(eta) - log(y!),  d/deta = y - exp(eta).
-@glm(poisson_partials, lambda y: np.all(is_count(y)), **titles(not_nan))
-def poisson_log_glm_lpmf(one_pass: Pass, y: Operand, alpha: Operand, keep: KeptTerms) -> PassSums:
+@glm(poisson_log_lpmf, "alpha", **titles(not_nan))
+def poisson_log_glm_lpmf() -> None:
     """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @
     beta)`` in one pass through `X`.
 
@@ -529,21 +514,3 @@ def poisson_log_glm_lpmf(one_pass: Pass, y: Operand, alpha: Operand, keep: KeptT
     >>> vm.gradient(lambda beta: vm.poisson_log_glm_lpmf(y, X, 0.0, beta), np.zeros(2))
     array([-1.,  0.])
     """
-    value = 0.0
-
-    def weigh(t: Operand, here: slice) -> None:
-        nonlocal value
-        if alpha.__class__ is not float or alpha != 0.0:
-            t += part(alpha, here)
-        counts = part(y, here)
-        value += counts * float(add_reduce(t)) if type(counts) is float else float(counts.dot(t))
-        np.exp(t, t)
-        value -= float(add_reduce(t))
-        np.subtract(counts, t, t)
-
-    one_pass.run(weigh)
-    if "constants" in keep:
-        value -= (
-            one_pass.size * math.lgamma(y + 1.0) if type(y) is float else float(log_factorials(y))
-        )
-    return PassSums(value, one_pass.weights, one_pass.product)

@@ -14,7 +14,7 @@ from varmat.densities.categorical import categories
 from varmat.densities.density import ZERO, KeptTerms, density, integer_to, not_nan
 from varmat.densities.domains import finite_vector, ordered
 from varmat.densities.ordered import Cells, ordered_logistic_lpmf, ordered_logistic_reverse
-from varmat.densities.row_pass import MOST_ROWS, Pass, in_matrix, observations
+from varmat.densities.row_pass import MOST_ROWS, in_matrix, observations, pass_over
 from varmat.functions.arrays.exponentials import softmax
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import misfit
@@ -378,9 +378,8 @@ def ordered_logistic_glm_lpmf(
         _check(ordered_logistic_glm_lpmf, None, x, None, None)
         return Saved(-math.inf if which is None else 0.0, sums=None)
     which, recording = _each(which, size), workspace is not np.empty
-    one_pass = Pass(x, beta, size, workspace, recording)
     with np.errstate(all="ignore"):
-        below, above, value = _weigh_cells(one_pass, which, cutpoints)
+        below, above, value, product = _weigh_cells(x, beta, which, cutpoints, recording)
     in_bounds = np.zeros(len(cutpoints) + 2)
     if recording:
         in_bounds[:-1] -= np.bincount(which, below, len(cutpoints) + 1)
@@ -390,7 +389,7 @@ def ordered_logistic_glm_lpmf(
     odds = counts / np.expm1(widths)
     in_bounds[2:-1] += odds
     in_bounds[1:-2] -= odds
-    return Saved(value, sums=(one_pass.weights, one_pass.product, in_bounds[1:-1]))
+    return Saved(value, sums=(below - above, product, in_bounds[1:-1]))
 
 
 # With a = exp(low - eta) and b = exp(eta - high), zero where there is no such end, F(low - eta) = a
@@ -404,46 +403,43 @@ ordered_logistic_glm_lpmf.data_domain = lambda y, x, beta, cutpoints: integer_to
 )
 
 
-def _weigh_cells(one_pass: Pass, which: Plain, cutpoints: Operand) -> tuple[Result, Result, float]:
-    """Make the pass; F(low - eta) and F(eta - high) of all observations, and their log mass but for
-    the widths of the cells.
+def _weigh_cells(
+    x: Operand, beta: Operand, which: Plain, cutpoints: Operand, recording: bool
+) -> tuple[Result, Result, float, Result]:
+    """F(low - eta) and F(eta - high) of all observations, their log mass but for the widths of the
+    cells, and the product of the weights with the matrix.
     """
-    bounds = np.concatenate([[-math.inf], cutpoints, [math.inf]])
+    size, bounds = len(which), np.concatenate([[-math.inf], cutpoints, [math.inf]])
     low, high = np.exp(bounds[:-1]), np.exp(-bounds[1:])
     a, b, d = low.take(which), high.take(which), np.exp(bounds[:-1] - bounds[1:]).take(which)
-    space = np.empty((2, one_pass.rows))
 
-    def weigh(t: Operand, here: slice) -> None:
-        e, other = space[:, : len(t)]
-        x, y, z = a[here], b[here], d[here]
-        np.exp(t, e)
+    def weigh(t: Operand, here: slice) -> Result:
+        e, x, y, z = np.exp(t), a[here], b[here], d[here]
         x /= e
         y *= e
         z += x
         z += y
-        np.add(z, 1.0, other)
-        np.subtract(x, y, t)
-        t /= other
+        return (x - y) / (z + 1.0)
 
-    one_pass.run(weigh)
+    product = pass_over(x, beta, size, weigh, recording)
     if np.abs(cutpoints).max() < FAR and d.max() < LARGEST:
         value, whole = -float(add_reduce(np.log1p(d))), 1.0 + d
-        return a * (1.0 + b) / whole, b * (1.0 + a) / whole, value
-    _check(ordered_logistic_glm_lpmf, None, one_pass.x, None, None)
+        return a * (1.0 + b) / whole, b * (1.0 + a) / whole, value, product
+    _check(ordered_logistic_glm_lpmf, None, x, None, None)
     value = 0.0
 
-    def weigh_carefully(t: Operand, here: slice) -> None:
+    def weigh_carefully(t: Operand, here: slice) -> Result:
         nonlocal value
-        x = bounds.take(which[here]) - t, t - bounds.take(which[here] + 1)
+        ends = bounds.take(which[here]) - t, t - bounds.take(which[here] + 1)
         value -= sum(
             float(add_reduce(np.maximum(each, 0.0)) + add_reduce(np.log1p(np.exp(-np.abs(each)))))
-            for each in x
+            for each in ends
         )
-        a[here], b[here] = map(expit, x)
-        np.subtract(a[here], b[here], t)
+        a[here], b[here] = map(expit, ends)
+        return a[here] - b[here]
 
-    one_pass.run(weigh_carefully)
-    return a, b, value
+    product = pass_over(x, beta, size, weigh_carefully, recording)
+    return a, b, value, product
 
 
 def _inner_counts(which: Plain, cutpoints: Operand) -> Result:
@@ -467,7 +463,7 @@ def ordered_logistic_glm_reverse(
     weights, product, in_cutpoints = sums
     return (
         None,
-        lambda: in_matrix(weights, x, beta, g),
+        lambda: in_matrix(g * weights, x, beta),
         lambda: g * product,
         lambda: g * in_cutpoints,
     )

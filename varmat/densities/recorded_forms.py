@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from varmat.core.elementwise import Elementwise
-from varmat.densities.bernoulli import bernoulli_logit_lpmf, binomial_logit_lpmf
-from varmat.densities.counts import neg_binomial_2_log_lpmf, poisson_log_lpmf
 from varmat.densities.density import KeptTerms
-from varmat.densities.glm import bernoulli_logit_glm_lpmf, normal_id_glm_lpdf, poisson_log_glm_lpmf
-from varmat.densities.glm_counts import binomial_logit_glm_lpmf, neg_binomial_2_log_glm_lpmf
-from varmat.densities.kinds import IS_VARIABLE
-from varmat.densities.normal import normal_lpdf
-from varmat.densities.sparse_glm import SparseGlm
-from varmat.densities.traced import Outline, Replay
+from varmat.densities.glm import LINEAR, PREDICTOR, Glm
+from varmat.densities.summed_density import IS_VARIABLE, SummedDensity
+from varmat.densities.traced import Replay
 from varmat.densities.univariate import Univariate
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.precision_scores import digamma_less_line
@@ -30,15 +25,11 @@ from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.ir.program import Shape, Step, Value
 from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.kernels.sparse import product_step
-from varmat.programs.record.entries import structured
-from varmat.programs.record.tape_programs import WRITERS, Operands, TapeProgram, writes
-from varmat.typing import Function, Operand, Result, Settings
+from varmat.programs.record.tape_programs import Operands, RecordedVariable, TapeProgram, writes
+from varmat.typing import Function, Operand
 
 # Functions of counts, the last operand, that are long and often wanted in sums.
 COUNTED = (log_rising_factorial, zeta_difference, digamma_less_line)
-
-# From an outline and what is kept to the terms.
-TermsFunction = Callable[[Outline, Any], list[Any]]
 
 
 def is_refuted(condition: Value) -> bool:
@@ -70,8 +61,6 @@ class Traced:
         To which they broadcast.
     keep : frozenset of str, optional
         What is kept of the constants; None keeps all.
-    terms : callable, optional
-        What makes the terms of the outline of the density, if not `Univariate.kept`.
     careful : bool
         Whether the quick form must not be used.
     """
@@ -84,7 +73,6 @@ class Traced:
         variables: Operand,
         shape: Shape,
         keep: KeptTerms | None,
-        terms: TermsFunction | None = None,
         careful: bool = False,
     ) -> None:
         self.program = program
@@ -120,8 +108,8 @@ class Traced:
         for name, (_, domain) in zip(density.operands, density.checks, strict=True):
             if name in variables and name not in late:
                 builder.guard(lift(builder, domain.holds(Symbol(builder, values[name]))))
-        kept = density.kept(self._parts, keep) if terms is None else terms(outline, keep)
-        self.value = builder.add_all([self._summed(term) for term in kept])
+        terms = density.kept(self._parts, keep)
+        self.value = builder.add_all([self._summed(term) for term in terms])
 
     def _applied(self, builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
         value = apply_row(builder, row, operands)
@@ -183,18 +171,46 @@ class Traced:
 def _split(rule: Operand, active: Operand, saved: Operand) -> Operand:
     """The operands of a density: its variables, and then its data."""
     _, plain, shape, use = saved
-    data = [
-        x for x, kind in zip(plain, rule.op.kinds_of(use), strict=True) if not kind & IS_VARIABLE
-    ]
-    return (*active, *data), (shape, use)
+    kinds = zip(plain, rule.op.kinds_of(use), strict=True)
+    data = [x for x, kind in kinds if not (kind & IS_VARIABLE or is_scipy_sparse(x))]
+    return (*active, *data), (*map(id, filter(is_scipy_sparse, plain)), shape, use)
 
 
 def _joined(rule: Operand, active: Operand, saved: Operand, operands: Operand) -> Operand:
     _, plain, shape, use = saved
     data = iter(operands[len(active) :])
     kinds = rule.op.kinds_of(use)
-    values = [x if k & IS_VARIABLE else next(data) for x, k in zip(plain, kinds, strict=True)]
+    values = [
+        x if k & IS_VARIABLE or is_scipy_sparse(x) else next(data)
+        for x, k in zip(plain, kinds, strict=True)
+    ]
     return operands[: len(active)], (None, values, shape, use)
+
+
+def _arguments(
+    program: TapeProgram, density: SummedDensity, active: Operand, saved: Operand
+) -> tuple[dict[str, Operand], dict[str, RecordedVariable], KeptTerms | None]:
+    """The values of the arguments by name, the nodes of the variables, and what is kept."""
+    _, plain, _, use = saved
+    variables = iter(active)
+    values: dict[str, Operand] = {}
+    nodes: dict[str, RecordedVariable] = {}
+    for name, kind, x in zip(density.operands, density.kinds_of(use), plain, strict=True):
+        if is_scipy_sparse(x):
+            values[name] = SparseData(program, x)
+            continue
+        values[name], node = program.operand(next(variables) if kind & IS_VARIABLE else x)
+        if node is not None:
+            nodes[name] = node
+    return values, nodes, use[1] if isinstance(use, tuple) else None
+
+
+def _nothing(program: TapeProgram, density: SummedDensity, result: Operand, nodes: Operand) -> None:
+    """The sum over no observations, with the checks of the variables."""
+    for name, node in nodes.items():
+        holds = density.arguments[name][1].holds(program.symbol(node.value))
+        program.builder.guard(lift(program.builder, holds))
+    program.node(result, program.builder.constant(0.0))
 
 
 @cache
@@ -215,26 +231,19 @@ def _is_too_quick(density: Univariate, values: Sequence[Operand]) -> bool:
     return not all(np.isfinite(each).all() for each in terms)
 
 
-@writes(Univariate, operands=Operands(_split, _joined))
+_OPERANDS = Operands(_split, _joined)
+
+
+@writes(Univariate, operands=_OPERANDS)
 def _density(
     program: TapeProgram, rule: Operand, result: Operand, active: Operand, saved: Operand
 ) -> None:
     density: Univariate = rule.op
-    _, plain, shape, use = saved
-    builder, variables = program.builder, iter(active)
-    operands = {
-        name: program.operand(next(variables) if kind & IS_VARIABLE else v)
-        for name, kind, v in zip(density.operands, density.kinds_of(use), plain, strict=True)
-    }
-    values = {name: value for name, (value, _) in operands.items()}
-    nodes = {name: node for name, (_, node) in operands.items() if node is not None}
+    _, plain, shape, _ = saved
+    values, nodes, keep = _arguments(program, density, active, saved)
     if shape is not None and 0 in shape:
-        for name, (_, domain) in zip(density.operands, density.checks, strict=True):
-            if name in nodes:
-                builder.guard(lift(builder, domain.holds(program.symbol(values[name]))))
-        program.node(result, builder.constant(0.0))
+        _nothing(program, density, result, nodes)
         return
-    keep = use[1] if isinstance(use, tuple) else None
     careful = density.quick is not None and _is_too_quick(density, plain)
     traced = Traced(program, density, values, nodes, shape or (), keep, careful=careful)
     traced.write(result, nodes)
@@ -260,122 +269,61 @@ class SparseData:
         return product_step(*self._parts, self.shape, self.program.symbol(full), transposed).value
 
 
-def _is_matrix_for(x: Value, others: Sequence[Value]) -> bool:
-    """Whether this is a matrix with elements, and the others are numbers or vectors of one for each
-    row.
-    """
-    return len(x.shape) == 2 and bool(x.size) and all(v.shape in ((), x.shape[:1]) for v in others)
-
-
-def _predictor_contributions(
-    program: TapeProgram, operands: Sequence[Operand], slope: Value
+# The native runner reads a long matrix once.
+@writes(Glm, operands=_OPERANDS)
+def _glm(
+    program: TapeProgram, rule: Operand, result: Operand, active: Operand, saved: Operand
 ) -> None:
-    """What the matrix, the intercept and the weights get from the derivative with respect to the
-    linear predictor.
-    """
-    builder = program.builder
-    (x, x_node), (_, alpha_node), (beta, beta_node) = operands
-    if x_node is not None:
-        rows = builder.reshaped(builder.broadcast(slope, x.shape[:1]), (x.shape[0], 1))
-        program.contribute(x_node, builder.ufunc(np.multiply, rows, beta), x.shape)
-    if alpha_node is not None:
-        program.contribute(alpha_node, slope, x.shape[:1])
-    if beta_node is not None:
+    """Write the row at the linear predictors, and products with the matrix."""
+    model: Glm = rule.op
+    builder, size = program.builder, model.size(saved[1])
+    values, nodes, keep = _arguments(program, model, active, saved)
+    if not size:
+        _nothing(program, model, result, nodes)
+        return
+    x, beta = values["X"], values["beta"]
+    is_row = x.shape[0] != size or len(x.shape) == 1
+    if is_row:
+        x = builder.reshaped(x, beta.shape)
+    values = {
+        name: builder.reshaped(v, ()) if name not in LINEAR and v.size == 1 else v
+        for name, v in values.items()
+    }
+
+    def product(transposed: bool, v: Value) -> Value:
         if isinstance(x, SparseData):
-            product = x.times(slope, True)
-        else:
-            product = builder.matmul(builder.transposed(x), builder.broadcast(slope, x.shape[:1]))
-        program.contribute(beta_node, product, beta_node.shape)
+            return x.times(v, transposed)
+        if is_row and transposed:
+            return builder.ufunc(np.multiply, builder.sum(v), x)
+        if transposed:
+            return builder.matmul(builder.transposed(x), v)
+        return builder.matmul(x, v)
 
+    eta = values["alpha"]
+    if beta.size:
+        eta = builder.ufunc(np.add, eta, product(False, beta))
+    values[PREDICTOR] = eta = eta if is_row else builder.broadcast(eta, (size,))
+    of_row = {name: values[own] for name, own in model.names.items()}
+    (predictor,) = (name for name, own in model.names.items() if own == PREDICTOR)
+    variables = {name: nodes[own] for name, own in model.names.items() if own in nodes}
+    # The predictor is not checked, because what is wrong with it, or with what it is made of, shows
+    # in the value.
+    kept = None if keep is None else model.kept_of_row(keep)
+    traced = Traced(program, model.row, of_row, variables, (size,), kept)
 
-def _glm(density: Univariate, predictor: str, terms: TermsFunction | None = None) -> Function:
-    """How a generalised linear model is written: its density of the linear predictor, and two
-    products with the matrix.
-
-    The native runner reads a long matrix once.
-    """
-
-    def write(
-        program: TapeProgram,
-        rule: Operand,
-        result: Operand,
-        args: Sequence[Operand],
-        settings: Settings,
-    ) -> None:
-        operands: list[Result] = [
-            (SparseData(program, x), None) if is_scipy_sparse(x) else program.operand(x)
-            for x in args
-        ]
-        (y, _), (x, _), (alpha, _), (beta, _), *others = operands
-        is_sparse = isinstance(x, SparseData)
-        if not _is_matrix_for(x, [y, alpha, *(value for value, _ in others)]):
-            structured(
-                program,
-                rule,
-                result,
-                [each for each in args if not is_scipy_sparse(each)],
-                settings,
-            )
-            return
-        builder = program.builder
-        eta = builder.ufunc(
-            np.add, alpha, x.times(beta, False) if is_sparse else builder.matmul(x, beta)
+    def of_predictor(g: Value) -> None:
+        """Contribute to the matrix, the intercept and the weights."""
+        slope = builder.broadcast(
+            builder.ufunc(np.multiply, g, traced.partial(predictor)), eta.shape
         )
-        first = density.operands[0]
-        names = [
-            first,
-            predictor,
-            *(name for name in density.operands if name not in (first, predictor)),
-        ]
-        values = dict(zip(names, (y, eta, *(value for value, _ in others)), strict=True))
-        nodes = dict(zip(names, (operands[0][1], None, *(node for _, node in others)), strict=True))
-        active = [name for name, node in nodes.items() if node is not None]
-        # The predictor is not checked, for what is wrong with it, or with what it is made of, shows
-        # in the value.
-        keep = settings.get("keep")
-        if keep is not None:
-            keep = frozenset({*active, predictor} if keep & {"X", "alpha", "beta"} else active)
-        traced = Traced(program, density, values, active, x.shape[:1], keep, terms)
+        if "X" in nodes and beta.size:
+            node = nodes["X"]
+            rows = builder.sum(slope) if is_row else builder.reshaped(slope, (size, 1))
+            c = builder.ufunc(np.multiply, rows, beta)
+            program.contribute(node, builder.reshaped(c, node.shape), node.shape)
+        if "alpha" in nodes:
+            program.contribute(nodes["alpha"], slope, eta.shape)
+        if "beta" in nodes and beta.size:
+            program.contribute(nodes["beta"], product(True, slope), beta.shape)
 
-        def of_predictor(g: Value) -> None:
-            slope = builder.ufunc(np.multiply, g, traced.partial(predictor))
-            _predictor_contributions(program, operands[1:4], slope)
-
-        traced.write(result, {name: nodes[name] for name in active}, of_predictor)
-
-    return write
-
-
-def _without_factorials(outline: Outline, keep: KeptTerms | None) -> list[Operand]:
-    row, parts = neg_binomial_2_log_lpmf, outline.parts
-    if keep is None or not keep & {"n", "phi"}:
-        return [*row.kept(parts, keep)]
-    n, _, phi = outline.symbols.values()
-    return [log_rising_factorial(phi, n), *row.kept(parts, keep)[1:]]
-
-
-@writes(SparseGlm)
-def _sparse_glm(
-    program: TapeProgram,
-    rule: Operand,
-    result: Operand,
-    args: Sequence[Operand],
-    settings: Settings,
-) -> None:
-    """As the same model with a dense matrix, if that is written in the way above."""
-    writer = WRITERS.get(rule.op.model.operation.rule)
-    if writer is None:
-        structured(program, rule, result, args, settings)
-    else:
-        writer(program, rule, result, (args[0], settings["matrix"], *args[1:]), settings)
-
-
-writes(normal_id_glm_lpdf.operation.rule)(_glm(normal_lpdf, "mu"))
-writes(bernoulli_logit_glm_lpmf.operation.rule)(_glm(bernoulli_logit_lpmf, "alpha"))
-writes(poisson_log_glm_lpmf.operation.rule)(_glm(poisson_log_lpmf, "alpha"))
-writes(binomial_logit_glm_lpmf.operation.rule)(_glm(binomial_logit_lpmf, "alpha"))
-# The density of counts keeps the logarithm of a binomial coefficient as one, with the factorials,
-# which are data.
-writes(neg_binomial_2_log_glm_lpmf.operation.rule)(
-    _glm(neg_binomial_2_log_lpmf, "eta", _without_factorials)
-)
+    traced.write(result, variables, of_predictor)

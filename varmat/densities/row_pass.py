@@ -4,111 +4,79 @@ products with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import misfit
 from varmat.plain_arrays import BLOCK, blocks, is_scipy_sparse
-from varmat.typing import Function, Linear, Operand, Plain, Result
+from varmat.typing import Operand, Plain, Result
 
 # Rows of a block, at most: more would not share out NumPy's overhead any better.
-MOST_ROWS = 4000
+MOST_ROWS = 8000
 
-Weigh = Callable[[Any, slice], Any]
 # Of all rows.
 ALL = slice(None)
 
 
-class PassSums(NamedTuple):
-    """What a family makes of a pass. The derivatives with respect to the linear predictors are
-    `scale` times `weights`.
+def longest(x: Operand, size: int) -> int:
+    """The number of rows that are taken at once."""
+    if is_scipy_sparse(x) or x.ndim == 1 or len(x) != size:
+        return size
+    return min(max(2 * BLOCK // max(1, int(x.shape[1])), 8), MOST_ROWS, size)
+
+
+def pass_over(
+    x: Operand, beta: Plain, size: int, weigh: Callable[[Any, slice], Any], recording: bool
+) -> Plain | None:
+    """Make one pass through the rows of a matrix, block by block.
+
+    `weigh` is given the products of the rows of a block with `beta`, in memory that it may use, or
+    a number for a row that all observations share, and the places of the rows. If recording, it
+    returns weights, and their product with the matrix is the result."""
+    if is_scipy_sparse(x):
+        weights = weigh(x @ beta, ALL)
+        return x.T @ weights if recording else None
+    if x.ndim == 1 or len(x) != size:
+        row = x.reshape(-1)
+        weights = weigh(float(row.dot(beta)), ALL)
+        return total(weights) * row if recording else None
+    # `dot` is quicker, but copies what is not in C order; `matmul` is slow with what has no unit
+    # stride.
+    x = x if x.flags.forc else np.ascontiguousarray(x)
+    multiply: Any = np.dot if x.flags.c_contiguous else np.matmul
+    most = longest(x, size)
+    if size <= most:
+        weights = weigh(multiply(x, beta), ALL)
+        return multiply(weights, x) if recording else None
+    product, share, space = np.zeros(beta.size), np.empty(beta.size), np.empty(most)
+    for here in blocks(size, most):
+        block = x[here]
+        weights = weigh(multiply(block, beta, space[: len(block)]), here)
+        if recording:
+            product += multiply(weights, block, share)
+    return product
+
+
+def in_matrix(weights: Operand, x: Plain, beta: Plain) -> Result:
+    """The derivatives with respect to the matrix, or to the row that all observations share, of
+    those with respect to the linear predictors.
     """
-
-    value: float
-    weights: Plain
-    # X.T @ weights
-    product: Plain
-    scale: float = 1.0
-    # Of what can be a variable besides X, alpha and beta: functions of the weights, elementwise.
-    partials: Mapping[str, Linear] = {}
+    if x.ndim == 1 or type(weights) is float or len(x) != len(weights):
+        return (total(weights) * beta).reshape(x.shape)
+    return np.multiply.outer(weights, beta)
 
 
-class Pass:
-    """One pass through the rows of the matrix `x`: it makes the weights and, if recording, keeps
-    them and their product with it.
-    """
-
-    __slots__ = ("beta", "product", "recording", "rows", "size", "space", "weights", "x")
-
-    def __init__(
-        self, x: Operand, beta: Operand, size: int, space: Function, recording: bool
-    ) -> None:
-        self.x, self.beta, self.size, self.space, self.recording = x, beta, size, space, recording
-        rows = BLOCK // max(1, beta.size)
-        at_once = rows >= size <= MOST_ROWS or is_scipy_sparse(x)
-        self.rows = size if at_once else min(max(rows, 8), MOST_ROWS, size)
-        self.weights: np.ndarray = space((size,)) if recording else np.empty(self.rows)
-        self.product: np.ndarray | None = None
-
-    def run(self, weigh: Weigh) -> None:
-        """Have `weigh` replace linear predictors (without intercept) by weights, in place, block by
-        block.
-        """
-        x, beta, recording = self.x, self.beta, self.recording
-        if is_scipy_sparse(x):
-            self.weights[...] = x @ beta
-            weigh(self.weights, ALL)
-            self.product = x.T @ self.weights if recording else None
-            return None
-        if x.ndim == 1 or len(x) != self.size:
-            return self._one_row(weigh)
-        in_order = x.flags.c_contiguous
-        if in_order and self.rows == self.size:
-            weigh(np.dot(x, beta, self.weights), ALL)
-            self.product = np.dot(self.weights, x) if recording else None
-            return None
-        product, share = np.zeros(beta.size), np.empty(beta.size)
-        # `dot` is quicker, but copies what is not in C order; `matmul` is slow with what has no
-        # unit stride.
-        multiply: Any = np.matmul if not in_order and x.flags.f_contiguous else np.dot
-        for here in blocks(self.size, self.rows):
-            block = x[here] if in_order or multiply is np.matmul else np.ascontiguousarray(x[here])
-            t = multiply(
-                block, beta, self.weights[here] if recording else self.weights[: len(block)]
-            )
-            weigh(t, here)
-            if recording:
-                product += multiply(t, block, share)
-        self.product = product
-        return None
-
-    def _one_row(self, weigh: Weigh) -> None:
-        """The same row for all observations."""
-        row = self.x.reshape(-1)
-        predictor, summed = row.dot(self.beta), 0.0
-        for here in blocks(self.size, self.rows):
-            t = self.weights[here] if self.recording else self.weights[: here.stop - here.start]
-            t.fill(predictor)
-            weigh(t, here)
-            summed += add_reduce(t)
-        self.product = summed * row
-
-
-def in_matrix(weights: Plain, x: Plain, beta: Plain, g: float) -> Result:
-    """The contribution to the matrix, or to the row that all observations share, of the derivatives
-    with respect to the linear predictors.
-    """
-    if x.ndim == 1 or len(x) != len(weights):
-        return (g * add_reduce(weights) * beta).reshape(x.shape)
-    return np.multiply.outer(g * weights, beta)
+def total(weights: Operand) -> float:
+    """The sum of an array; a number is one already."""
+    return weights if type(weights) is float else float(add_reduce(weights))
 
 
 def part(x: Operand, here: slice) -> Result:
     """The elements of a block: a number stays one."""
-    return x if type(x) is float or here is ALL else x[here]
+    return x[here] if type(x) is np.ndarray and here is not ALL else x
 
 
 def observations(function: str, x: Operand, vectors: Iterable[tuple[str, Operand]]) -> int:

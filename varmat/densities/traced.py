@@ -23,7 +23,7 @@ from varmat.programs.build.symbol import Symbol, apply_ufunc, lift
 from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import Program, Value
 from varmat.programs.kernels import elementwise
-from varmat.programs.kernels.counts import TALLIED, TALLY, sum_of_counts
+from varmat.programs.kernels.counts import SUMS, TALLIED, TALLY, sum_of_counts
 from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
 from varmat.programs.kernels.guards import Unless
 from varmat.programs.kernels.reductions import Reduce
@@ -198,6 +198,8 @@ class Sums(Builder):
         super().__init__()
         self.size: Value | None = None
         self.counts: set[Value] = set()
+        # Counts that were tallied -> their tallies.
+        self._tallies: dict[Value, Value] = {}
 
     def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
         """A step for a ufunc, in the order as written: products may overflow in another order."""
@@ -241,7 +243,10 @@ class Sums(Builder):
             return self.call(Reduce(np.add, (0,)), x)
         kernel, (*others, n) = known
         if n.shape and others and not any(v.shape for v in others) and kernel.name in TALLIED:
-            return self.call(kernel, *others, n, self.call(TALLY, n))
+            self._tallies[n] = self.call(TALLY, n)
+            return self.call(kernel, *others, n, self._tallies[n])
+        if kernel is SUMS["gammaln"] and n in self._tallies:
+            return self.call(kernel, n, self._tallies[n])
         return self.call(kernel, *others, n)
 
 

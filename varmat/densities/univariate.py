@@ -27,7 +27,6 @@ reverse rule only multiplies by the adjoint of the result."""
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property, partial
@@ -39,34 +38,38 @@ import numpy as np
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import plain
 from varmat.core.domains import Domain
-from varmat.core.operation import OPERATIONS, Operation
+from varmat.core.operation import OPERATIONS
 from varmat.core.tape import join
-from varmat.core.variables import Var, VarMat, new
+from varmat.core.variables import Var, new
 from varmat.densities.density import (
-    Density,
     Domains,
     KeptTerms,
     argument_lines,
     ieee,
     not_nan,
-    positional,
     possible,
     typed,
 )
-from varmat.densities.kinds import IS_ARRAY, IS_VARIABLE, KINDS, as_number
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import LAST_SECTIONS, reference_section, told
+from varmat.densities.summed_density import (
+    IS_ARRAY,
+    IS_VARIABLE,
+    KINDS,
+    Computed,
+    SummedDensity,
+    Use,
+    as_number,
+)
 from varmat.densities.traced import Outline, traced
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.ir.program import ElsewhereError, Value
 from varmat.programs.run.emit import function_of_program
 from varmat.typing import Function, Operand, Propto, Result, Setting, Shape
 
-Use = int | tuple[int, KeptTerms]
 # A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
 # number of partials.
 Evaluators = tuple[Function, Function, list[tuple[int, str, Domain]] | None, int]
-Computed = tuple[float, list[Result]]  # the value, and a partial for each variable
 # Elements from which value and partials are computed in place, block by block. At 4096 that takes
 # as long as without, at 10^4 up to a tenth less, at 10^5 half to two thirds.
 LONG = 8192
@@ -141,7 +144,7 @@ class Quick(NamedTuple):
         )
 
 
-class Univariate(Density, Operation):
+class Univariate(SummedDensity):
     """A density of one variable; made by `univariate`."""
 
     title: str
@@ -165,15 +168,7 @@ class Univariate(Density, Operation):
         demand: Demand | None = None,
         quick: Quick | None = None,
     ) -> None:
-        def function(*values: Operand) -> Result:
-            return self(*values)
-
-        function.__name__ = name
-        function.__signature__ = inspect.Signature(positional(arguments))  # type: ignore[attr-defined]
-        Operation.__init__(self, function, None, False, False, False)
-        Density.__init__(self, name, arguments, discrete)
-        self.operation = self
-        self.checks = tuple(arguments.values())
+        super().__init__(name, arguments, discrete)
         self.form, self.quick, self.demand = form, quick, demand
         # These make the log density infinite or nan if they are outside their domain or the
         # support.
@@ -183,7 +178,6 @@ class Univariate(Density, Operation):
         # Makes the first two of them for long arrays.
         self._long: dict[Use, Function] = {}
         self._tangent = self._maps
-        OPERATIONS[name] = self
 
     def outline(self, quick: bool) -> Outline:
         """The steps of the function, in its quick or its careful form."""
@@ -282,16 +276,6 @@ class Univariate(Density, Operation):
         tape.append((self.rule, result, active, (partials, values, shape, key)))
         return result
 
-    def again(self, active: Operand, saved: Operand) -> Result:
-        """Call it as the entry that saved this did, with other operands for its variables."""
-        _, values, _, use = saved
-        following = iter(active)
-        args = [
-            next(following) if kind & IS_VARIABLE else v
-            for v, kind in zip(values, self.kinds_of(use), strict=True)
-        ]
-        return self(*args, keep=use[1] if isinstance(use, tuple) else None)
-
     def _broadcast(self, args: Sequence[Operand], keep: KeptTerms | None) -> Result:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         if any(type(x) in (list, tuple) for x in args):  # behind an array without axes
@@ -307,7 +291,6 @@ class Univariate(Density, Operation):
         )
 
     def evaluate(self, values: list[Operand], shape: Shape | None, use: Use) -> Computed:
-        """The value, and for each variable its partial: a float, or an array of `shape`."""
         function, exact, early, count = self.compiled(use)
         if shape is not None and math.prod(shape) >= LONG:
             function, exact = self._long[use]()
@@ -327,7 +310,12 @@ class Univariate(Density, Operation):
         if -math.inf < value < math.inf:
             return value, partials
         self._check_domains(values)
-        return (value, partials) if self._in_support(values) else (-math.inf, [0.0] * count)
+        return (value, partials) if self.in_support(values) else (-math.inf, [0.0] * count)
+
+    def of_vectors(self, use: Use, size: int) -> Function:
+        """The function for one use, of vectors of about this size, where numbers are NumPy's."""
+        short = self.compiled(use)
+        return (short if size < LONG else self._long[use]())[1]
 
     def _compute(
         self, function: Function, exact: Function, values: list[Operand], shape: Shape | None
@@ -357,7 +345,7 @@ class Univariate(Density, Operation):
             value = np.broadcast_to(values[self.operands.index(name)], np.shape(holds))
             Domain(phrase, lambda _: holds).check(function, self.arguments[name][0], value)
 
-    def _in_support(self, values: list[Operand]) -> bool:
+    def in_support(self, values: list[Operand]) -> bool:
         inside = self.inside
         if inside is None:
             return True
@@ -398,11 +386,6 @@ class Univariate(Density, Operation):
     def pointwise(self) -> Pointwise:
         """The density at each element, instead of their sum."""
         return Pointwise(self)
-
-    def kinds_of(self, use: Use) -> list[int]:
-        """For each operand whether it is an array, and whether a variable, as bits."""
-        packed = use[0] if isinstance(use, tuple) else use
-        return [packed >> 2 * i & 3 for i in reversed(range(self.arity))]
 
     def quick_for(self, arrays: set[str]) -> Quick | None:
         """The quick form, if there is one where these arguments are arrays."""
@@ -453,36 +436,10 @@ class Univariate(Density, Operation):
         compiled = partial(function_of_program, program, [*self.operands, "size"], title)
         return compiled(), cache(lambda: compiled(by_blocks=True))
 
-    def chain(self, result: Operand, active: Operand, saved: Operand) -> None:
-        """Add the partials times the adjoint of the result to the operands' adjoints."""
-        g = result._adj
-        partials = saved[0]
-        for i, x in enumerate(active):
-            p = partials[i]
-            if p.__class__ is float:
-                c = p * g
-                if x.__class__ is Var:
-                    a = x._adj
-                    x._adj = c if a is None else a + c
-                else:
-                    x._take(np.broadcast_to(c, x._val.shape))
-                continue
-            if p is None:  # given away in an earlier reverse pass
-                partials[:] = self.evaluate(*saved[1:])[1]
-                p = partials[i]
-            if g == 1.0:
-                partials[i] = None
-            else:
-                p = p * g
-            if x.__class__ is VarMat and x._adj is None:
-                x._adj = p
-            else:
-                x._take(p)
-
     # The tangent rule of every density of one variable: the sum of partial times tangent.
     def _maps(self, r: Operand, *values: Operand, keep: KeptTerms | None) -> tuple[Result, ...]:
         size = math.prod(np.broadcast_shapes(*map(np.shape, values)))
-        inside = is_held(possible, r) or self._in_support([plain(v) for v in values])
+        inside = is_held(possible, r) or self.in_support([plain(v) for v in values])
 
         def directional(name: str) -> Result:
             # Once for all directions.
@@ -558,6 +515,7 @@ def univariate(
         row.__module__ = form.__module__
         row.points, row.tails, row.outside = tuple(points), tuple(tails), tuple(outside)
         row.title = title
+        OPERATIONS[row.name] = row
         row.__doc__ = _DOC.format(
             kind="mass" if row.name.endswith("pmf") else "density",
             title=title,

@@ -33,8 +33,10 @@ def _is_tabulated(n: np.ndarray | float, least: int = 1, most: int = TABLE) -> b
     return np.size(n) >= least and bool(np.max(n) <= most)
 
 
-def log_factorials(n: np.ndarray) -> Array:
-    """The sum of ``log(n!)`` over an array of counts."""
+def log_factorials(n: np.ndarray, tallied: Any = None) -> Array:
+    """The sum of ``log(n!)`` over an array of counts, which may have been tallied."""
+    if tallied is not None:
+        return tallied.dot(np.log(np.arange(1.0, len(tallied) + 1.0)))
     # From the table it takes a tenth of the time for 10^5 counts, and as long for 100.
     if _is_tabulated(n, 100):
         return np.add.reduce(_table().take(n.astype(np.intp)))

@@ -67,7 +67,8 @@ def function_of_program(
     function = function_of(
         ", ".join(names), lines, body.functions, f"{title}{', by blocks' * by_blocks}"
     )
-    return function, FunctionType(function.__code__, body.functions | body.exact)
+    # With the builtins, because NumPy imports modules of its own when it first needs them.
+    return function, FunctionType(function.__code__, function.__globals__ | body.exact)
 
 
 def total(x: np.ndarray) -> float:

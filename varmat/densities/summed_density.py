@@ -1,0 +1,94 @@
+"""Densities whose value and partials are computed together, by functions that are compiled for the
+kinds of the arguments: numbers or arrays, data or variables.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection
+
+import numpy as np
+
+from varmat.core.array_methods import FLOAT64
+from varmat.core.operation import Operation
+from varmat.core.variables import ARRAYS, Var, VarMat
+from varmat.densities.density import Density, Domains, KeptTerms, positional
+from varmat.typing import Operand, Result, Shape
+
+# A use is a number with two bits for each argument, and what is kept if terms may be dropped.
+Use = int | tuple[int, KeptTerms]
+Computed = tuple[float, list[Result]]  # the value, and a partial for each variable
+IS_ARRAY, IS_VARIABLE = 1, 2
+KINDS = {float: 0, np.ndarray: IS_ARRAY, Var: IS_VARIABLE} | dict.fromkeys(
+    ARRAYS, IS_ARRAY | IS_VARIABLE
+)
+
+
+def as_number(x: Operand) -> tuple[float, int] | None:
+    """A number or an array of integers as floats, with its kind; None for anything else."""
+    kind = type(x)
+    if kind is int or kind is np.float64:
+        return float(x), 0
+    if kind is np.ndarray and x.ndim and x.dtype.kind in "iub":
+        return x.astype(FLOAT64), IS_ARRAY
+    return None
+
+
+class SummedDensity(Density, Operation):
+    """A density whose value and partials are computed together, by one function."""
+
+    def __init__(self, name: str, arguments: Domains, discrete: Collection[str]) -> None:
+        def function(*values: Operand) -> Result:
+            return self(*values)
+
+        function.__name__ = name
+        function.__signature__ = inspect.Signature(positional(arguments))  # type: ignore[attr-defined]
+        Operation.__init__(self, function, None, False, False, False)
+        Density.__init__(self, name, arguments, discrete)
+        self.operation = self
+        self.checks = tuple(arguments.values())
+
+    def evaluate(self, values: list[Operand], shape: Shape | None, use: Use) -> Computed:
+        """The value, and for each variable its partial: a float, or an array of its shape."""
+        raise NotImplementedError
+
+    def again(self, active: Operand, saved: Operand) -> Result:
+        """Call it as the entry that saved this did, with other operands for its variables."""
+        _, values, _, use = saved
+        following = iter(active)
+        args = [
+            next(following) if kind & IS_VARIABLE else v
+            for v, kind in zip(values, self.kinds_of(use), strict=True)
+        ]
+        return self(*args, keep=use[1] if isinstance(use, tuple) else None)
+
+    def kinds_of(self, use: Use) -> list[int]:
+        """For each operand whether it is an array, and whether a variable, as bits."""
+        packed = use[0] if isinstance(use, tuple) else use
+        return [packed >> 2 * i & 3 for i in reversed(range(self.arity))]
+
+    def chain(self, result: Operand, active: Operand, saved: Operand) -> None:
+        """Add the partials times the adjoint of the result to the operands' adjoints."""
+        g = result._adj
+        partials = saved[0]
+        for i, x in enumerate(active):
+            p = partials[i]
+            if p.__class__ is float:
+                c = p * g
+                if x.__class__ is Var:
+                    a = x._adj
+                    x._adj = c if a is None else a + c
+                else:
+                    x._take(np.broadcast_to(c, x._val.shape))
+                continue
+            if p is None:  # given away in an earlier reverse pass
+                partials[:] = self.evaluate(*saved[1:])[1]
+                p = partials[i]
+            if g == 1.0:
+                partials[i] = None
+            else:
+                p = p * g
+            if x.__class__ is VarMat and x._adj is None:
+                x._adj = p
+            else:
+                x._take(p)
