@@ -20,7 +20,7 @@ from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import misfit
 from varmat.functions.special.logistic_functions import expit, log1m_exp
 from varmat.plain_arrays import BLOCK, blocks
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import is_symbol, refuse, require
 from varmat.typing import Adjoint, Function, Operand, Plain, Result, Setting
 
 __all__ = ["categorical_logit_glm_lpmf", "ordered_logistic_glm_lpmf"]
@@ -56,9 +56,20 @@ def _each(which: Plain, size: int) -> Result:
     )
 
 
-def _is_moderate(x: Operand, size: int) -> bool:
-    """Whether this is a matrix with a row for each observation, and not large."""
-    return np.ndim(x) == 2 and len(x) == size and 0 < np.size(x) <= LARGE
+def _require(x: Operand, size: int, *conditions: Operand) -> None:
+    """Let a program take a matrix with a row for each observation, if it is finite and not large,
+    and conditions hold.
+    """
+    if np.ndim(x) != 2 or len(x) != size or not 0 < np.size(x) <= LARGE:
+        refuse()
+    for condition in (np.isfinite(x), *conditions):
+        require(condition)
+
+
+def _known(y: Plain, k: int) -> Result:
+    """The categories of a program, from 0; an observation that is none is left to Python."""
+    which = categories(y, k)
+    return refuse() if which is None else which
 
 
 def _rows(x: Operand) -> Result:
@@ -146,8 +157,12 @@ def categorical_logit_glm_lpmf(
     >>> vm.gradient(f, np.zeros(2))
     array([ 0.46211716, -0.46211716])
     """
-    _check(categorical_logit_glm_lpmf, y, None, alpha, beta)
     size, k = _shapes_of_logits(y, x, alpha, beta)
+    if any(map(is_symbol, (x, alpha, beta))):
+        _require(x, size, np.isfinite(alpha), np.isfinite(beta))
+        value, weights = _of_logits(_each(_known(y, k), size), np.matmul(x, beta) + alpha)
+        return Saved(value, sums=weights)
+    _check(categorical_logit_glm_lpmf, y, None, alpha, beta)
     which = categories(y, k)
     if which is None or not size:
         _check(categorical_logit_glm_lpmf, None, x, None, None)
@@ -229,6 +244,14 @@ def categorical_logit_glm_reverse(
 ) -> Result:
     if sums is None:
         return None, *(lambda: ZERO,) * 3
+    if is_symbol(sums):
+        w = g * sums
+        return (
+            None,
+            lambda: np.matmul(w, beta.T),
+            lambda: np.sum(w, axis=0),
+            lambda: np.matmul(x.T, w),
+        )
     in_alpha, in_beta = sums
 
     def of_x() -> Result:
@@ -259,37 +282,17 @@ def categorical_logit_glm_tangent(
     )
 
 
+def _of_logits(which: Plain, eta: Operand) -> tuple[Result, Result]:
+    """The log mass at linear predictors in a program, and its derivatives in them."""
+    chosen, eta = _indicators(which, eta.shape[1]), eta - np.max(eta, axis=1, keepdims=True)
+    e = np.exp(eta)
+    total = np.sum(e, axis=1, keepdims=True)
+    return np.vdot(chosen, eta) - np.sum(np.log(total)), chosen - e / total
+
+
 def _indicators(which: Plain, k: int) -> Result:
     """A row for each observation, with a one for its category."""
     return (which[:, None] == np.arange(k)).astype(np.float64)
-
-
-@categorical_logit_glm_lpmf.straight
-def categorical_logit_glm_straight(
-    y: Operand, x: Operand, alpha: Operand, beta: Operand, keep: KeptTerms | None
-) -> Result:
-    size, k = _shapes_of_logits(y, x, alpha, beta)
-    which = categories(y, k)
-    if which is None or not _is_moderate(x, size) or keep == frozenset():
-        refuse()
-    for operand in (x, alpha, beta):
-        require(np.isfinite(operand))
-    eta, chosen = np.matmul(x, beta) + alpha, _indicators(_each(which, size), k)
-    eta = eta - np.max(eta, axis=1, keepdims=True)
-    e = np.exp(eta)
-    total = np.sum(e, axis=1, keepdims=True)
-    value = np.vdot(chosen, eta) - np.sum(np.log(total))
-
-    def contributions(g: Adjoint) -> Result:
-        w = g * (chosen - e / total)
-        return (
-            None,
-            lambda: np.matmul(w, beta.T),
-            lambda: np.sum(w, axis=0),
-            lambda: np.matmul(np.transpose(x), w),
-        )
-
-    return value, contributions
 
 
 # With eta = X @ beta, F the logistic function, b = F(low - eta), a = F(eta - high), and
@@ -369,8 +372,13 @@ def ordered_logistic_glm_lpmf(
     >>> vm.gradient(lambda beta: vm.ordered_logistic_glm_lpmf(y, X, beta, [-1.0, 1.0]), np.zeros(2))
     array([1.46211716, 1.46211716])
     """
-    _check(ordered_logistic_glm_lpmf, y, None, beta, cutpoints)
     size = _shapes_of_order(y, x, beta)
+    if any(map(is_symbol, (x, beta, cutpoints))):
+        _require(x, size, np.isfinite(beta), ordered.holds(cutpoints))
+        known = _each(_known(y, np.shape(cutpoints)[0] + 1), size) + 1
+        mass = ordered_logistic_lpmf.operation.function(known, np.matmul(x, beta), cutpoints)
+        return Saved(mass.value, sums=mass.saved)
+    _check(ordered_logistic_glm_lpmf, y, None, beta, cutpoints)
     if cutpoints.ndim != 1:
         raise misfit("ordered_logistic_glm_lpmf", "Cut-points", cutpoints.shape, "be a vector")
     which = categories(y, len(cutpoints) + 1)
@@ -460,6 +468,10 @@ def ordered_logistic_glm_reverse(
 ) -> Result:
     if sums is None:
         return None, *(lambda: ZERO,) * 3
+    if type(sums) is dict:
+        _, of_eta, of_cutpoints = ordered_logistic_reverse(g, r, y, None, cutpoints, keep, **sums)
+        w = of_eta()
+        return None, lambda: w[:, None] * beta, lambda: np.matmul(x.T, w), of_cutpoints
     weights, product, in_cutpoints = sums
     return (
         None,
@@ -481,28 +493,6 @@ def ordered_logistic_glm_tangent(
     cells = Cells(which, np.shape(cutpoints), (size,))
     w, along = cells.logistic_tangent(x @ beta, cutpoints)
     return None, lambda t: np.sum(w * (t @ beta)), lambda t: np.sum(w * (x @ t)), along
-
-
-@ordered_logistic_glm_lpmf.straight
-def ordered_logistic_glm_straight(
-    y: Operand, x: Operand, beta: Operand, cutpoints: Operand, keep: KeptTerms
-) -> Result:
-    size = _shapes_of_order(y, x, beta)
-    if not _is_moderate(x, size) or np.ndim(cutpoints) != 1 or keep == frozenset():
-        refuse()
-    for operand in (x, beta):
-        require(np.isfinite(operand))
-    require(ordered.holds(cutpoints))
-    operands = np.broadcast_to(y, (size,)), x @ beta, cutpoints
-    mass = ordered_logistic_lpmf.operation.function(*operands)
-    value, cells = mass.value, mass.saved["cells"] or refuse()
-
-    def of_matrix(g: Adjoint) -> Result:
-        _, of_eta, of_cutpoints = ordered_logistic_reverse(g, value, *operands, keep, cells)
-        w = of_eta()
-        return None, lambda: w[:, None] * beta, lambda: np.matmul(np.transpose(x), w), of_cutpoints
-
-    return value, of_matrix
 
 
 for _density in (categorical_logit_glm_lpmf, ordered_logistic_glm_lpmf):
