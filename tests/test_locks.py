@@ -119,11 +119,11 @@ def run_python(text: str) -> str:
 # --- what the package makes when it is first needed ---
 
 
-def test_threads_share_the_outline_of_a_density(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_the_graph_of_a_density(monkeypatch: pytest.MonkeyPatch) -> None:
     density = dist.Normal(0.0, 1.0).row
-    monkeypatch.setattr(density, "_outlines", {})
-    monkeypatch.setattr(univariate, "Outline", slow(univariate.Outline))
-    assert len({*map(id, at_once(lambda: density.outline(True)))}) == 1
+    monkeypatch.setattr(density, "_graphs", {})
+    monkeypatch.setattr(univariate, "Graph", slow(univariate.Graph))
+    assert len({*map(id, at_once(lambda: density.graph(True)))}) == 1
 
 
 def test_threads_share_the_rule_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The quick forms for arrays, of densities and cumulative functions, agree with the careful forms
+"""The fast forms for arrays, of densities and cumulative functions, agree with the careful forms
 element by element.
 """
 
@@ -14,10 +14,8 @@ import varmat as vm
 from varmat.densities import univariate
 from varmat.densities.univariate import Univariate
 
-ROWS = [
-    row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate) and row.quick
-]
-CONDITIONAL = [row for row in ROWS if row.outline(True).parts.when is not None]
+ROWS = [row for name in vm.__all__ if isinstance(row := getattr(vm, name), Univariate) and row.fast]
+CONDITIONAL = [row for row in ROWS if row.graph(True).parts.when is not None]
 both_lengths = pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
 
 
@@ -94,7 +92,7 @@ def test_extremes(row, points):
 @pytest.mark.parametrize("runner", ["numpy", "native"])
 @pytest.mark.parametrize("y", [[0.5, 3.0, 7.0], [0.5, 1e-200, 7.0], [0.5, math.inf, 7.0]])
 def test_recorded(runner, y):
-    """The condition of the quick form holds for data, holds for parameters too, or fails."""
+    """The condition of the fast form holds for data, holds for parameters too, or fails."""
 
     def log_probability(alpha: Any, sigma: Any) -> Any:
         return vm.weibull_lcdf(np.array(y), alpha, sigma)

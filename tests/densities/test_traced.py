@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat.densities.row_program import RowProgram, StableSums, Sums, single_step
 from varmat.densities.summed_density import IS_ARRAY, IS_VARIABLE
-from varmat.densities.traced import CarefulSums, Outline, Replay, Sums, single_step
 from varmat.densities.univariate import Univariate
 from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.passes import without_dead_steps
@@ -52,7 +52,7 @@ SUMS = {
 }
 
 
-@pytest.mark.parametrize("kind", [Sums, CarefulSums])
+@pytest.mark.parametrize("kind", [Sums, StableSums])
 @pytest.mark.parametrize("expression", SUMS)
 def test_sums(expression: str, kind: type[Sums]) -> None:
     builder = kind()
@@ -70,7 +70,7 @@ def test_sums(expression: str, kind: type[Sums]) -> None:
         for step in without_dead_steps(program).steps
         if any(v.shape for v in step.operands)
     ]
-    assert kind is CarefulSums or sorted(vectors) == sorted(SUMS[expression])
+    assert kind is StableSums or sorted(vectors) == sorted(SUMS[expression])
     known = ARGUMENTS | {"exp": np.exp}
     for name, abbreviated in LET.items():
         known[name] = eval(abbreviated, known)
@@ -79,10 +79,10 @@ def test_sums(expression: str, kind: type[Sums]) -> None:
         assert function(*ARGUMENTS.values(), 3)[0] == pytest.approx(expected, rel=1e-14)
 
 
-def test_an_outline_knows_what_its_values_depend_on() -> None:
-    outline = vm.gamma_lpdf.outline(False)
-    assert outline.names(outline.parts.support) == {"y"}
-    assert [outline.names(t) for t in outline.parts.terms] == [
+def test_a_graph_knows_what_its_values_depend_on() -> None:
+    graph = vm.gamma_lpdf.graph(False)
+    assert graph.names(graph.parts.support) == {"y"}
+    assert [graph.names(t) for t in graph.parts.terms] == [
         {"alpha"},
         {"alpha", "beta"},
         {"alpha", "y"},
@@ -90,10 +90,10 @@ def test_an_outline_knows_what_its_values_depend_on() -> None:
     ]
 
 
-@pytest.mark.parametrize("quick", [False, True])
-def test_functions_of_an_outline_take_arguments_of_any_kinds(quick: bool) -> None:
-    outline = vm.gamma_lpdf.outline(quick)
-    function = outline.function([outline.parts.partials["alpha"]])
+@pytest.mark.parametrize("fast", [False, True])
+def test_functions_of_a_graph_take_arguments_of_any_kinds(fast: bool) -> None:
+    graph = vm.gamma_lpdf.graph(fast)
+    function = graph.function([graph.parts.partials["alpha"]])
     y, alpha, beta = 1.5, np.array([0.5, 2.0]), 0.7
     (expected,) = function(y, alpha, beta)
     np.testing.assert_allclose(
@@ -104,13 +104,13 @@ def test_functions_of_an_outline_take_arguments_of_any_kinds(quick: bool) -> Non
     np.testing.assert_allclose(second, [-vm.trigamma(a) for a in alpha], rtol=1e-13)
 
 
-def test_a_replay_writes_only_the_steps_that_are_wanted() -> None:
-    outline, builder = Outline(vm.normal_lpdf), Sums()
+def test_a_row_writes_only_the_steps_that_are_wanted() -> None:
+    builder = Sums()
     arguments = {name: builder.argument(()) for name in vm.normal_lpdf.arguments}
-    write = Replay(outline, builder, arguments, single_step)
-    log_sigma = write(outline.parts.terms[1])
+    program = RowProgram(vm.normal_lpdf, builder, arguments, apply=single_step)
+    log_sigma = program.write(program.parts.terms[1])
     assert [step.kernel.name for step in builder.steps] == ["log", "negative"]
-    assert write(outline.parts.terms[1]) is log_sigma
+    assert program.write(program.parts.terms[1]) is log_sigma
 
 
 def test_numbers_of_any_size() -> None:

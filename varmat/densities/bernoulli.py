@@ -6,7 +6,7 @@ import numpy as np
 
 from varmat.core.domains import finite, nonnegative
 from varmat.densities.density import not_nan, probability, zero_or_one
-from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.deviances import binomial_deviance, binomial_logit_deviance
 from varmat.functions.special.gamma_functions import lchoose
 from varmat.functions.special.stirling import log_factorial_excess
@@ -24,8 +24,8 @@ def _of_both(n: Operand, m: Operand, theta: Operand) -> tuple[Operand, Operand, 
 
 # The binomial coefficient has no terms of the size of N log(N). They are in the deviance from the
 # most likely probability, which is written without them: see `varmat.functions.special.deviances`.
-def _log_choices(n: Operand, trials: Operand, quick: bool) -> Operand:
-    if quick:
+def _log_choices(n: Operand, trials: Operand, fast: bool) -> Operand:
+    if fast:
         return lchoose(trials, n)
     return log_factorial_excess(trials) - log_factorial_excess(n) - log_factorial_excess(trials - n)
 
@@ -41,12 +41,12 @@ def _is_possible(n: Operand, trials: Operand) -> Operand:
     "n",
     n=("n", not_nan),
     theta=("Probability parameter", probability),
-    quick=Quick(),
+    fast=Fast(),
     points=[(1, 0.3), (0, 0.3), (1, 0.999), (0, 1e-9)],
     tails=[(1, 1e-300), (0, 1.0 - 2.0**-53)],
     outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
 )
-def bernoulli_lpmf(n: Operand, theta: Operand, quick: bool) -> LogDensity:
+def bernoulli_lpmf(n: Operand, theta: Operand, fast: bool) -> LogDensity:
     """The log mass is :math:`\\log \\theta` for n = 1 and :math:`\\log(1 - \\theta)` for n =
     0, with the derivatives :math:`1 / \\theta` and :math:`-1 / (1 - \\theta)`. In SciPy
     ``scipy.stats.bernoulli(theta)``.
@@ -56,7 +56,7 @@ def bernoulli_lpmf(n: Operand, theta: Operand, quick: bool) -> LogDensity:
     (-2.0794415416798357, 2.0)
     """
     m = 1.0 - n
-    if quick:
+    if fast:
         wins, losses, slope = _of_both(n, m, theta)
     else:
         wins = np.where(n > 0.5, np.log(theta), 0.0)
@@ -74,12 +74,12 @@ def bernoulli_lpmf(n: Operand, theta: Operand, quick: bool) -> LogDensity:
     "n",
     n=("n", not_nan),
     alpha=("Logit transformed probability parameter", not_nan),
-    quick=Quick(),
+    fast=Fast(),
     points=[(1, 0.3), (0, 0.3), (1, -4.0), (0, 4.0), (1, 30.0), (0, 0.0), (1, 0.0)],
     tails=[(1, 700.0), (0, 700.0), (1, -1e5)],
     outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
 )
-def bernoulli_logit_lpmf(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
+def bernoulli_logit_lpmf(n: Operand, alpha: Operand, fast: bool) -> LogDensity:
     """With the log odds :math:`\\alpha` the log mass is :math:`-\\log(1 + e^{-\\alpha})` for
     n = 1 and :math:`-\\log(1 + e^{\\alpha})` for n = 0; the derivative is n minus the probability
     ``expit(alpha)``.
@@ -90,7 +90,7 @@ def bernoulli_logit_lpmf(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
     """
     # Where this exponential overflows, the value does.
     sign = 1.0 - (n + n)
-    if quick:
+    if fast:
         above = e = np.exp(sign * alpha)
         chance = -np.log1p(e)
     else:
@@ -111,7 +111,7 @@ bernoulli_lpmf.data_domain = bernoulli_logit_lpmf.data_domain = lambda *_: zero_
     n=("Successes variable", not_nan),
     N=("Population size parameter", nonnegative),
     theta=("Probability parameter", probability),
-    quick=Quick(counts=("N",)),
+    fast=Fast(counts=("N",)),
     points=[(3, 10, 0.35), (0, 10, 0.01), (10, 10, 0.99), (40, 100, 0.5), (0, 0, 0.5)],
     tails=[
         (1, 2, 1e-300),
@@ -121,7 +121,7 @@ bernoulli_lpmf.data_domain = bernoulli_logit_lpmf.data_domain = lambda *_: zero_
     ],
     outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
 )
-def binomial_lpmf(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDensity:
+def binomial_lpmf(n: Operand, N: Operand, theta: Operand, fast: bool) -> LogDensity:
     """The log mass is :math:`\\log \\binom{N}{n} + n \\log \\theta + (N - n) \\log(1 -
     \\theta)`, with the derivative :math:`n / \\theta - (N - n) / (1 - \\theta)`. In SciPy
     ``scipy.stats.binom(N, theta)``.
@@ -131,7 +131,7 @@ def binomial_lpmf(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDen
     -12.0
     """
     m = N - n
-    if quick:
+    if fast:
         wins, losses, slope = _of_both(n, m, theta)
         chance = wins + losses
     else:
@@ -140,7 +140,7 @@ def binomial_lpmf(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDen
         wins = np.where(n > 0.0, n * np.log(theta), 0.0)
         losses = np.where(n < N, m * np.log1p(-theta), 0.0)
     return LogDensity(
-        _log_choices(n, N, quick),
+        _log_choices(n, N, fast),
         chance,
         theta=slope,
         support=_is_possible(n, N),
@@ -157,7 +157,7 @@ def binomial_lpmf(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDen
     n=("Successes variable", not_nan),
     N=("Population size parameter", nonnegative),
     alpha=("Probability parameter", finite),
-    quick=Quick(counts=("N",)),
+    fast=Fast(counts=("N",)),
     points=[
         (3, 10, 0.3),
         (0, 10, -4.0),
@@ -176,7 +176,7 @@ def binomial_lpmf(n: Operand, N: Operand, theta: Operand, quick: bool) -> LogDen
     ],
     outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
 )
-def binomial_logit_lpmf(n: Operand, N: Operand, alpha: Operand, quick: bool) -> LogDensity:
+def binomial_logit_lpmf(n: Operand, N: Operand, alpha: Operand, fast: bool) -> LogDensity:
     """With the log odds :math:`\\alpha` the log mass is :math:`\\log \\binom{N}{n} - n
     \\log(1 + e^{-\\alpha}) - (N - n) \\log(1 + e^{\\alpha})`, with the derivative ``n - N *
     expit(alpha)``.
@@ -189,8 +189,8 @@ def binomial_logit_lpmf(n: Operand, N: Operand, alpha: Operand, quick: bool) -> 
     e = np.exp(np.minimum(alpha, -alpha))
     kept = n * np.minimum(alpha, 0.0) + m * np.minimum(-alpha, 0.0) - N * np.log1p(e)
     return LogDensity(
-        _log_choices(n, N, quick),
-        kept if quick else -binomial_logit_deviance(n, N, alpha),
+        _log_choices(n, N, fast),
+        kept if fast else -binomial_logit_deviance(n, N, alpha),
         alpha=(n * np.maximum(alpha <= 0.0, e) - m * np.maximum(alpha > 0.0, e)) / (1.0 + e),
         support=_is_possible(n, N),
         dropping=(kept,),

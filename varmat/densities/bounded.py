@@ -6,7 +6,7 @@ import numpy as np
 
 from varmat.core.domains import Domain, finite, positive_finite
 from varmat.densities.density import not_nan
-from varmat.densities.univariate import Demand, LogDensity, Quick, univariate
+from varmat.densities.univariate import Demand, Fast, LogDensity, univariate
 from varmat.functions.special.gamma_functions import betaln, gammaln
 from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.typing import Operand
@@ -43,13 +43,13 @@ def uniform_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
 
 # Dividing 0 by the smallest number gives 0, and 0 for its derivative in theta. The derivative in
 # the shape overflows to infinity, as it should.
-def _powers(theta: Operand, a: Operand, b: Operand, quick: bool) -> tuple[Operand, ...]:
+def _powers(theta: Operand, a: Operand, b: Operand, fast: bool) -> tuple[Operand, ...]:
     """The logarithms of theta and of the rest, those of the powers a - 1 and b - 1 of both, and the
     derivative of the sum of these in theta.
     """
     log_theta, log_rest = np.log(theta), np.log1p(-theta)
     rising, falling, rest = (a - 1.0) * log_theta, (b - 1.0) * log_rest, 1.0 - theta
-    if not quick:
+    if not fast:
         rising, falling = np.where(a == 1.0, 0.0, rising), np.where(b == 1.0, 0.0, falling)
         rest = np.where((b == 1.0) & (theta == 1.0), 5e-324, rest)
         theta = np.where((a == 1.0) & (theta == 0.0), 5e-324, theta)
@@ -61,7 +61,7 @@ def _powers(theta: Operand, a: Operand, b: Operand, quick: bool) -> tuple[Operan
     theta=("Random variable", not_nan),
     alpha=("First shape parameter", positive_finite),
     beta=("Second shape parameter", positive_finite),
-    quick=Quick(),
+    fast=Fast(),
     points=[
         (0.3, 2.0, 3.0),
         (0.9, 0.7, 0.3),
@@ -72,7 +72,7 @@ def _powers(theta: Operand, a: Operand, b: Operand, quick: bool) -> tuple[Operan
     tails=[(1e-6, 2.0, 3.0), (0.999999, 2.0, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 1e6, 1e6)],
     outside=[(-1.0, 2.0, 1.5), (1.5, 2.0, 1.5)],
 )
-def beta_lpdf(theta: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDensity:
+def beta_lpdf(theta: Operand, alpha: Operand, beta: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`-\\log B(\\alpha, \\beta) + (\\alpha - 1) \\log \\theta +
     (\\beta - 1) \\log(1 - \\theta)`. In SciPy ``scipy.stats.beta(alpha, beta)``.
 
@@ -81,7 +81,7 @@ def beta_lpdf(theta: Operand, alpha: Operand, beta: Operand, quick: bool) -> Log
     0.0
     """
     # Terms dropped as in Stan are three, which cancel if both shapes are large.
-    log_theta, log_rest, rising, falling, slope = _powers(theta, alpha, beta, quick)
+    log_theta, log_rest, rising, falling, slope = _powers(theta, alpha, beta, fast)
     return LogDensity(
         -betaln(alpha, beta),
         rising,
@@ -99,7 +99,7 @@ def beta_lpdf(theta: Operand, alpha: Operand, beta: Operand, quick: bool) -> Log
     theta=("Random variable", not_nan),
     mu=("Location parameter", proper_fraction),
     kappa=("Precision parameter", positive_finite),
-    quick=Quick(),
+    fast=Fast(),
     points=[
         (0.3, 0.4, 3.0),
         (0.9, 0.6, 0.7),
@@ -110,7 +110,7 @@ def beta_lpdf(theta: Operand, alpha: Operand, beta: Operand, quick: bool) -> Log
     tails=[(1e-6, 0.4, 3.0), (0.999999, 0.6, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 0.5, 2e6)],
     outside=[(-1.0, 0.4, 1.5), (1.5, 0.4, 1.5)],
 )
-def beta_proportion_lpdf(theta: Operand, mu: Operand, kappa: Operand, quick: bool) -> LogDensity:
+def beta_proportion_lpdf(theta: Operand, mu: Operand, kappa: Operand, fast: bool) -> LogDensity:
     """`beta_lpdf` with the shapes :math:`\\alpha = \\mu\\kappa` and :math:`\\beta = (1 -
     \\mu)\\kappa`: the mean is :math:`\\mu`, the variance :math:`\\mu (1 - \\mu) / (1 + \\kappa)`.
     In SciPy ``scipy.stats.beta(mu * kappa, (1 - mu) * kappa)``.
@@ -122,7 +122,7 @@ def beta_proportion_lpdf(theta: Operand, mu: Operand, kappa: Operand, quick: boo
     a = mu * kappa
     nu = 1.0 - mu
     b = nu * kappa
-    log_theta, log_rest, rising, falling, slope = _powers(theta, a, b, quick)
+    log_theta, log_rest, rising, falling, slope = _powers(theta, a, b, fast)
     first = zeta_difference(1.0, a, b) + log_theta
     second = zeta_difference(1.0, b, a) + log_rest
     return LogDensity(

@@ -28,7 +28,7 @@ nonnegative_finite = Domain(
     y=("Random variable", finite),
     mu=("Location parameter", finite),
     kappa=("Scale parameter", nonnegative_finite),
-    shown=("y", "mu"),
+    lazy=("y", "mu"),
     points=[
         (0.3, 0.1, 1.5),
         (-2.0, -1.0, 0.7),

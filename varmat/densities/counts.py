@@ -6,7 +6,7 @@ import numpy as np
 
 from varmat.core.domains import finite, nonnegative, positive_finite
 from varmat.densities.density import LARGEST, is_count, not_nan
-from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.deviances import (
     neg_binomial_2_deviance,
     neg_binomial_2_log_deviance,
@@ -47,12 +47,12 @@ OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
     "n",
     n=("Random variable", not_nan),
     rate=("Rate parameter", nonnegative),
-    quick=Quick(counts=("n",)),
+    fast=Fast(counts=("n",)),
     points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 1e-9), (0, 50.0)],
     tails=[(1000000, 1000500.0), (5, 1e-300), (0, 700.0), (10**10, 1.00001e10), (3, 1e5)],
     outside=[point[:2] for point in OUTSIDE],
 )
-def poisson_lpmf(n: Operand, rate: Operand, quick: bool) -> LogDensity:
+def poisson_lpmf(n: Operand, rate: Operand, fast: bool) -> LogDensity:
     """With the rate :math:`\\lambda` the log mass is :math:`n \\log \\lambda - \\lambda -
     \\log n!`, with the derivative :math:`n / \\lambda - 1`. In SciPy
     ``scipy.stats.poisson(rate)``.
@@ -62,7 +62,7 @@ def poisson_lpmf(n: Operand, rate: Operand, quick: bool) -> LogDensity:
     (-2.0, -1.0)
     """
     # With an infinite rate the second term is the larger one.
-    if quick:
+    if fast:
         log_rate = np.log(rate)
         log_part = n * log_rate
         chance = log_part - rate
@@ -83,12 +83,12 @@ def poisson_lpmf(n: Operand, rate: Operand, quick: bool) -> LogDensity:
     "n",
     n=("Random variable", not_nan),
     alpha=("Log rate parameter", not_nan),
-    quick=Quick(counts=("n",)),
+    fast=Fast(counts=("n",)),
     points=[(3, 0.9), (0, -7.0), (40, 3.6), (1, -20.0), (0, 4.0)],
     tails=[(1000000, 13.8), (5, -700.0), (0, 700.0), (10**10, 23.02586)],
     outside=[point[:2] for point in OUTSIDE],
 )
-def poisson_log_lpmf(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
+def poisson_log_lpmf(n: Operand, alpha: Operand, fast: bool) -> LogDensity:
     """The log mass is :math:`n \\alpha - e^\\alpha - \\log n!`, with the derivative
     :math:`n - e^\\alpha`.
 
@@ -98,7 +98,7 @@ def poisson_log_lpmf(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
     """
     # Where the sum is 0 * -inf or inf - inf, its limit is that of the second term.
     mean = np.exp(alpha)
-    if quick:
+    if fast:
         log_part = n * alpha
         chance = log_part - mean
         rest = gammaln(n + 1.0)
@@ -111,30 +111,30 @@ def poisson_log_lpmf(n: Operand, alpha: Operand, quick: bool) -> LogDensity:
     )
 
 
-def _log_choices(n: Operand, phi: Operand, quick: bool) -> Operand:
-    """The logarithm of the binomial coefficient of n + phi - 1 and n; if not quick, without terms
+def _log_choices(n: Operand, phi: Operand, fast: bool) -> Operand:
+    """The logarithm of the binomial coefficient of n + phi - 1 and n; if not fast, without terms
     of the size of n log(n).
     """
-    if quick:
+    if fast:
         return log_rising_factorial(phi, n) - gammaln(n + 1.0)
     return log_gamma_excess(n + phi) - log_gamma_excess(phi) - log_factorial_excess(n)
 
 
 # The derivative in mu avoids the cancellation of n / mu - (n + phi) / (mu + phi), and its first
 # quotient has a derivative of exactly zero for n = 0. That in phi is written in two ways, of which
-# the quick one has a term that equal counts share: see `varmat.functions.special.precision_scores`.
+# the fast one has a term that equal counts share: see `varmat.functions.special.precision_scores`.
 @univariate(
     "negative binomial distribution of mean and precision",
     "n",
     n=("n", not_nan),
     mu=("Location parameter", positive_finite),
     phi=("Precision parameter", positive_finite),
-    quick=Quick(counts=("n",)),
+    fast=Fast(counts=("n",)),
     points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
     tails=[(3, 2.5, 1e6), (1000, 1020.0, 35.0), (2, 1e5, 1e-3), (10**10, 1.2e10, 13.0)],
     outside=OUTSIDE,
 )
-def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, quick: bool) -> LogDensity:
+def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, fast: bool) -> LogDensity:
     """The mean is :math:`\\mu` and the variance :math:`\\mu + \\mu^2 / \\phi`. The log mass
     is :math:`\\log \\binom{n + \\phi - 1}{n} + n \\log \\frac{\\mu}{\\mu + \\phi} + \\phi \\log
     \\frac{\\phi}{\\mu + \\phi}`. In SciPy ``scipy.stats.nbinom(phi, phi / (mu + phi))``.
@@ -144,7 +144,7 @@ def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, quick: bool) -> L
     0.0
     """
     ratio = mu / phi
-    if quick:
+    if fast:
         logarithm = np.log1p(ratio)
         chance = n * np.log(mu) - n * np.log(mu + phi) - phi * logarithm
         p = mu / (mu + phi)
@@ -153,7 +153,7 @@ def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, quick: bool) -> L
         chance = -neg_binomial_2_deviance(n, mu, phi)
         in_phi = neg_binomial_2_score(n, mu, phi)
     return LogDensity(
-        _log_choices(n, phi, quick),
+        _log_choices(n, phi, fast),
         chance,
         mu=(n - mu) / mu / (1.0 + ratio),
         phi=in_phi,
@@ -173,7 +173,7 @@ def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, quick: bool) -> L
     n=("n", not_nan),
     eta=("Log location parameter", finite),
     phi=("Precision parameter", positive_finite),
-    quick=Quick(counts=("n",)),
+    fast=Fast(counts=("n",)),
     points=[(3, 0.9, 1.3), (0, -7.0, 0.5), (40, 3.6, 12.0), (1, -2.0, 4.0), (7, 4.0, 0.3)],
     tails=[
         (3, 0.9, 1e6),
@@ -186,7 +186,7 @@ def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, quick: bool) -> L
     ],
     outside=OUTSIDE,
 )
-def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, quick: bool) -> LogDensity:
+def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, fast: bool) -> LogDensity:
     """The mean is :math:`e^\\eta` and the variance :math:`e^\\eta + e^{2 \\eta} / \\phi`:
     `neg_binomial_2_lpmf` with ``mu = exp(eta)``, without overflow.
 
@@ -200,7 +200,7 @@ def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, quick: bool)
     e = np.exp(np.minimum(t, -t))
     m = np.log1p(e)
     logarithm = np.maximum(t, 0.0) + m
-    if quick:
+    if fast:
         chance = -n * (np.maximum(-t, 0.0) + m) - phi * logarithm
         above, below = np.maximum(t > 0.0, e), np.maximum(t <= 0.0, e)
         p = above / (1.0 + e)
@@ -211,7 +211,7 @@ def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, quick: bool)
         in_eta = neg_binomial_2_log_mean_score(n, eta, phi)
         in_phi = neg_binomial_2_log_score(n, eta, phi)
     return LogDensity(
-        _log_choices(n, phi, quick),
+        _log_choices(n, phi, fast),
         chance,
         eta=in_eta,
         phi=in_phi,

@@ -6,7 +6,7 @@ import numpy as np
 
 from varmat.core.domains import finite, positive, positive_finite
 from varmat.densities.density import LARGEST, not_nan
-from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.typing import Operand
 
 __all__ = ["frechet_lpdf", "gumbel_lpdf"]
@@ -19,7 +19,7 @@ __all__ = ["frechet_lpdf", "gumbel_lpdf"]
     y=("Random variable", not_nan),
     mu=("Location parameter", finite),
     beta=("Scale parameter", positive),
-    shown=("y", "mu"),
+    lazy=("y", "mu"),
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 2.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-1)],
     tails=[(1e8, 1.0, 1e-3), (-600.0, 1.0, 1.0), (6.0, 6.0 + 1e-9, 0.5)],
     outside=[(float("-inf"), 0.1, 1.5)],
@@ -51,8 +51,8 @@ def gumbel_lpdf(y: Operand, mu: Operand, beta: Operand) -> LogDensity:
     y=("Random variable", not_nan),
     alpha=("Shape parameter", positive_finite),
     sigma=("Scale parameter", positive_finite),
-    shown=("y",),
-    quick=Quick(),
+    lazy=("y",),
+    fast=Fast(),
     points=[
         (0.3, 2.0, 0.5),
         (4.0, 0.7, 0.3),
@@ -63,7 +63,7 @@ def gumbel_lpdf(y: Operand, mu: Operand, beta: Operand) -> LogDensity:
     tails=[(1e8, 2.0, 1.0), (0.01, 3.0, 2.0), (1e300, 0.01, 1.0)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
 )
-def frechet_lpdf(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDensity:
+def frechet_lpdf(y: Operand, alpha: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\log \\alpha + \\alpha \\log \\sigma - (\\alpha + 1) \\log
     y - (\\sigma / y)^\\alpha`: that of the reciprocal of a Weibull variable. In SciPy
     ``scipy.stats.invweibull(alpha, scale=sigma)``.
@@ -74,7 +74,7 @@ def frechet_lpdf(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Log
     """
     u = sigma / y
     log_u = np.log(u)
-    if quick:
+    if fast:
         log_y = np.log(sigma) - log_u
         t = np.exp(alpha * log_u)
     else:

@@ -18,17 +18,14 @@ from varmat.core.domains import finite, positive_finite
 from varmat.core.dual import Dual, dual_call
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import OPERATIONS, as_operand
-from varmat.core.tape import Tape, join
-from varmat.core.variables import make_result
 from varmat.densities.bernoulli import bernoulli_logit_lpmf
 from varmat.densities.counts import poisson_log_lpmf
-from varmat.densities.density import Domains, KeptTerms, ieee, not_nan, possible, typed
+from varmat.densities.density import Domains, KeptTerms, ieee, not_nan, possible
 from varmat.densities.normal import normal_lpdf
 from varmat.densities.row_pass import in_matrix, longest, observations, part, pass_over, total
 from varmat.densities.summed_density import (
     IS_ARRAY,
     IS_VARIABLE,
-    KINDS,
     Computed,
     SummedDensity,
     Use,
@@ -41,7 +38,7 @@ from varmat.functions.sparse.variable import as_sparse
 from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.build.symbol import is_symbol, refuse
 from varmat.programs.ir.program import ElsewhereError
-from varmat.typing import Function, Linear, Operand, Plain, Propto, Result, Settings, Shape
+from varmat.typing import Function, Linear, Operand, Plain, Result, Settings, Shape
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 
@@ -75,6 +72,8 @@ class Glm(SummedDensity):
         Name of an argument of the row -> the name of the argument here, or `PREDICTOR`.
     """
 
+    is_elementwise = False
+
     def __init__(
         self, family: Function, row: Univariate, predictor: str, arguments: Domains
     ) -> None:
@@ -91,50 +90,10 @@ class Glm(SummedDensity):
         self.early = [(name, *arguments[name]) for name in others]
         self._tangent, self._plan = self._maps, cache(self._plan_of)
 
-    @typed
-    def __call__(
-        self,
-        *args: Operand,
-        propto: Propto = False,
-        keep: KeptTerms | None = None,
-        **named: Operand,
-    ) -> Result:
-        if named or len(args) != self.arity:
-            args, _ = self._bind(args, named)
-        if propto:
-            keep = self.kept_terms(zip(self.operands, args, strict=True), propto)
-        tape: Tape | None = None
-        values, active, use = [], [], 1
-        for name, x in zip(self.operands, args, strict=True):
-            kind = KINDS.get(type(x))
-            if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
-                number = as_number(x) or (self._as_matrix(x) if name == "X" else None)
-                if number is None:
-                    return self.unless_impossible(args, self._general(args, {"keep": keep}))
-                x, kind = number
-            use = use << 2 | kind
-            if kind >= IS_VARIABLE:
-                if name in self.discrete:
-                    self.refuse_variable(name)
-                tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
-                active.append(x)
-                x = x._val
-            values.append(x)
-        key: Use = use if keep is None else (use, keep)
-        value, partials = self.evaluate(values, None, key)
-        if tape is None:
-            return value
-        if value == -np.inf:
-            self.refuse_data(values)
-        top = tape.top
-        result = make_result(value, top)
-        top.append((self.rule, result, active, (partials, values, None, key)))
-        return result
-
-    def _as_matrix(self, x: Operand) -> tuple[Operand, int] | None:
-        """A sparse matrix of SciPy, which is data; None for anything else."""
+    def as_data(self, x: Operand) -> tuple[Operand, int] | None:
+        """The same, and a sparse matrix of SciPy."""
         if not is_scipy_sparse(x):
-            return None
+            return as_number(x)
         x = checked_matrix(self.name, "X", x)
         if x.shape[0] == 1:  # one row for all observations
             x = x.toarray()
@@ -149,7 +108,7 @@ class Glm(SummedDensity):
         if not is_scipy_sparse(given["X"]):
             return super()._general(args, settings)
         args = [
-            self._as_matrix(x)[0] if name == "X" else as_operand(x, f"{self.name}: {name}")  # type: ignore[index]
+            self.as_data(x)[0] if name == "X" else as_operand(x, f"{self.name}: {name}")  # type: ignore[index]
             for name, x in given.items()
         ]
         if any(isinstance(x, Dual) for x in args):
@@ -185,6 +144,8 @@ class Glm(SummedDensity):
         keep = use[1] if isinstance(use, tuple) else None
         kinds = dict(zip(self.operands, self.kinds_of(use), strict=True))
         active = [name for name, kind in kinds.items() if kind & IS_VARIABLE]
+        for name in self.discrete.intersection(active):
+            self.refuse_variable(name)
         arrays = {name for name, kind in kinds.items() if kind & IS_ARRAY and name not in numbers}
         if not has_one_row or "alpha" in arrays:
             arrays.add(PREDICTOR)

@@ -77,9 +77,9 @@ def binomial_logit_glm_lpmf() -> None:
     """
 
 
-def _without_factorials(n: Operand, eta: Operand, phi: Operand, quick: bool) -> LogDensity:
+def _without_factorials(n: Operand, eta: Operand, phi: Operand, fast: bool) -> LogDensity:
     """The negative binomial log mass, whose factorials are dropped with ``propto=True``."""
-    made = neg_binomial_2_log_lpmf.form(n, eta, phi, quick)
+    made = neg_binomial_2_log_lpmf.form(n, eta, phi, fast)
     made.dropping = log_rising_factorial(phi, n), *made.dropping[1:]
     return made
 
@@ -89,7 +89,7 @@ _ROW = Univariate(
     _without_factorials,
     neg_binomial_2_log_lpmf.arguments,
     neg_binomial_2_log_lpmf.discrete,
-    quick=neg_binomial_2_log_lpmf.quick,
+    fast=neg_binomial_2_log_lpmf.fast,
 )
 _ROW.data_domain = neg_binomial_2_log_lpmf.data_domain
 

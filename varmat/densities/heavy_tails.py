@@ -6,7 +6,7 @@ import numpy as np
 
 from varmat.core.domains import finite, positive_finite
 from varmat.densities.density import LARGEST, not_nan
-from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.logistic_functions import expit
 from varmat.typing import Operand
 
@@ -23,12 +23,12 @@ SCALE = ("Scale parameter", positive_finite)
     y=VARIABLE,
     y_min=SCALE,
     alpha=SHAPE,
-    quick=Quick(),
+    fast=Fast(),
     points=[(1.3, 0.2, 1.1), (3.9, 1.2, 0.7), (4.0, 0.999, 20.0), (8e9, 1e-3, 0.2)],
     tails=[(1e200, 1e-100, 2.0), (4.0, 3.999999, 1e6), (1.0, 1.0, 1e10)],
     outside=[(0.1, 0.2, 1.5), (-1.0, 0.2, 1.5)],
 )
-def pareto_lpdf(y: Operand, y_min: Operand, alpha: Operand, quick: bool) -> LogDensity:
+def pareto_lpdf(y: Operand, y_min: Operand, alpha: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\log \\alpha + \\alpha \\log y_{min} - (\\alpha + 1) \\log
     y` from :math:`y_{min}` on. In SciPy ``scipy.stats.pareto(alpha, scale=y_min)``.
 
@@ -37,7 +37,7 @@ def pareto_lpdf(y: Operand, y_min: Operand, alpha: Operand, quick: bool) -> LogD
     3.0
     """
     log_ratio = np.log1p((y - y_min) / y_min)
-    log_y = np.log(y_min) + log_ratio if quick else np.log(y)
+    log_y = np.log(y_min) + log_ratio if fast else np.log(y)
     return LogDensity(
         np.log(alpha),
         -log_y,

@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.core.domains import positive_finite
 from varmat.densities.density import LN2, not_nan
-from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.entropies_and_losses import kl_div
 from varmat.functions.special.gamma_functions import gammaln
 from varmat.functions.special.stirling import digamma_excess, log_gamma_excess
@@ -28,13 +28,13 @@ FREEDOM = ("Degrees of freedom parameter", positive_finite)
     "inverse chi-square distribution",
     y=VARIABLE,
     nu=FREEDOM,
-    shown=("y",),
-    quick=Quick(),
+    lazy=("y",),
+    fast=Fast(),
     points=[(1.3, 2.0), (0.4, 0.9), (0.2, 5.0), (0.01, 102.5), (1e9, 1e-3)],
     tails=[(0.001, 0.1), (1e-6, 1.001e6), (1e300, 2.0)],
     outside=[(-1.0, 2.0), (0.0, 2.0)],
 )
-def inv_chi_square_lpdf(y: Operand, nu: Operand, quick: bool) -> LogDensity:
+def inv_chi_square_lpdf(y: Operand, nu: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) -
     (\\frac\\nu2 + 1) \\log y - \\frac1{2y}`. In SciPy ``scipy.stats.invgamma(nu / 2, scale=1 /
     2)``.
@@ -47,7 +47,7 @@ def inv_chi_square_lpdf(y: Operand, nu: Operand, quick: bool) -> LogDensity:
     w = 0.5 / y
     u = w / half
     log_u = np.log(u)
-    if quick:
+    if fast:
         deviance = u - 1.0 - log_u
         log_y = -log_u - np.log(nu)
     else:
@@ -69,13 +69,13 @@ def inv_chi_square_lpdf(y: Operand, nu: Operand, quick: bool) -> LogDensity:
     y=VARIABLE,
     nu=FREEDOM,
     s=("Scale parameter", positive_finite),
-    shown=("y",),
-    quick=Quick(),
+    lazy=("y",),
+    fast=Fast(),
     points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 100.5, 2.0), (1e9, 1e-3, 1e3)],
     tails=[(0.01, 2.0, 1.0), (1.001, 1e6, 1.0), (1e300, 2.0, 1.1)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
 )
-def scaled_inv_chi_square_lpdf(y: Operand, nu: Operand, s: Operand, quick: bool) -> LogDensity:
+def scaled_inv_chi_square_lpdf(y: Operand, nu: Operand, s: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\frac\\nu2 \\log \\frac\\nu2 - \\log\\Gamma(\\frac\\nu2) +
     \\nu \\log s - (\\frac\\nu2 + 1) \\log y - \\frac{\\nu s^2}{2y}`. In SciPy
     ``scipy.stats.invgamma(nu / 2, scale=nu * s**2 / 2)``.
@@ -86,7 +86,7 @@ def scaled_inv_chi_square_lpdf(y: Operand, nu: Operand, s: Operand, quick: bool)
     """
     half = 0.5 * nu
     u = s / y * s
-    if quick:
+    if fast:
         log_u = np.log(u)
         deviance = u - 1.0 - log_u
         log_y = 2.0 * np.log(s) - log_u

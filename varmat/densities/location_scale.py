@@ -6,7 +6,7 @@ import numpy as np
 
 from varmat.core.domains import finite, positive_finite
 from varmat.densities.density import LN2, not_nan
-from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.typing import Operand
@@ -26,8 +26,8 @@ SCALE = ("Scale parameter", positive_finite)
     nu=("Degrees of freedom parameter", positive_finite),
     mu=LOCATION,
     sigma=SCALE,
-    shown=("y", "mu"),
-    quick=Quick(),
+    lazy=("y", "mu"),
+    fast=Fast(),
     points=[
         (0.3, 2.5, 0.1, 1.5),
         (-4.0, 1.0, 0.7, 0.3),
@@ -42,7 +42,7 @@ SCALE = ("Scale parameter", positive_finite)
         (40.0, 1e-11, 0.1, 1.5),
     ],
 )
-def student_t_lpdf(y: Operand, nu: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+def student_t_lpdf(y: Operand, nu: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """With :math:`z = (y - \\mu) / \\sigma` the log density is
     :math:`\\log\\Gamma(\\frac{\\nu + 1}2) - \\log\\Gamma(\\frac\\nu2) - \\frac12 \\log \\nu\\pi -
     \\log\\sigma - \\frac{\\nu + 1}2 \\log(1 + z^2 / \\nu)`. In SciPy ``scipy.stats.t(nu, mu,
@@ -54,7 +54,7 @@ def student_t_lpdf(y: Operand, nu: Operand, mu: Operand, sigma: Operand, quick: 
     """
     # The partial in sigma equals s z - inv, but that cancels where nu is small.
     d = y - mu
-    if quick:
+    if fast:
         root = np.sqrt(nu)
         k = 1.0 / (sigma * root)
         t = d * k
@@ -93,12 +93,12 @@ def student_t_lpdf(y: Operand, nu: Operand, mu: Operand, sigma: Operand, quick: 
     y=("Random variable", not_nan),
     mu=LOCATION,
     sigma=SCALE,
-    shown=("y", "mu"),
-    quick=Quick(),
+    lazy=("y", "mu"),
+    fast=Fast(),
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-3)],
     tails=[(-1e8, 0.0, 1.0), (1.0, 2.0, 1e8)],
 )
-def cauchy_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+def cauchy_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-\\log \\pi\\sigma -
     \\log(1 + z^2)`. In SciPy ``scipy.stats.cauchy(mu, sigma)``.
 
@@ -108,7 +108,7 @@ def cauchy_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDens
     """
     # The partial in sigma equals s z - inv, but the derivative of that cancels where z is large.
     inv = 1.0 / sigma
-    if quick:
+    if fast:
         z = (y - mu) * inv
         logarithm = np.log1p(z * z)
         p = 1.0 / (1.0 + z * z)
@@ -129,7 +129,7 @@ def cauchy_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDens
     y=("Random variable", not_nan),
     mu=LOCATION,
     sigma=SCALE,
-    shown=("y", "mu"),
+    lazy=("y", "mu"),
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-3, -0.1, 1e3), (7.0, 6.5, 1e-3)],
     tails=[(1e8, 1.0, 1e-3), (-1e-20, 1.0, 1e5)],
 )
@@ -154,7 +154,7 @@ def double_exponential_lpdf(y: Operand, mu: Operand, sigma: Operand) -> LogDensi
     y=("Random variable", not_nan),
     mu=LOCATION,
     sigma=SCALE,
-    shown=("y", "mu"),
+    lazy=("y", "mu"),
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (6.51, 6.5, 1e-3)],
     tails=[(1000.0, 0.0, 1.0), (-1000.0, 0.0, 1.0)],
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from varmat.core.domains import Domain, finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, not_nan
-from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.typing import Operand
 
 __all__ = ["normal_lpdf", "normal_sufficient_lpdf", "std_normal_lpdf"]
@@ -17,9 +17,9 @@ nonnegative_finite = Domain("nonnegative finite", lambda x: (x >= 0) & (x < math
 
 
 # With sigma = inf the value is -inf, as in Stan.
-def standardised(y: Operand, mu: Operand, inv: Operand, quick: bool) -> tuple[Operand, Operand]:
+def standardised(y: Operand, mu: Operand, inv: Operand, fast: bool) -> tuple[Operand, Operand]:
     """The residual in units of the scale, ``z = (y - mu) * inv``, and ``z * inv``."""
-    if not quick:
+    if not fast:
         z = (y - mu) * inv
         return z, z * inv
     # Squares of plain residuals, not of residuals over sigma: from 10^4 elements on this takes 0.6
@@ -33,12 +33,12 @@ def standardised(y: Operand, mu: Operand, inv: Operand, quick: bool) -> tuple[Op
     y=("Random variable", not_nan),
     mu=("Location parameter", finite),
     sigma=("Scale parameter", positive),
-    shown=("y", "mu", "sigma"),
-    quick=Quick(number="sigma"),
+    lazy=("y", "mu", "sigma"),
+    fast=Fast(number="sigma"),
     points=[(0.3, 0.1, 1.5), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-6)],
     tails=[(-40.0, 3.0, 0.01), (1e8, 1e-8, 1e5), (3e-170, 1e-170, 1e-170)],
 )
-def normal_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+def normal_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-z^2 / 2 - \\log
     \\sigma - \\log(2 \\pi) / 2`, with the derivatives :math:`-z / \\sigma`, :math:`z / \\sigma` and
     :math:`(z^2 - 1) / \\sigma`. In SciPy ``scipy.stats.norm(mu, sigma)``.
@@ -51,14 +51,14 @@ def normal_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDens
     1.0
     """
     inv = 1.0 / sigma
-    z, s = standardised(y, mu, inv, quick)
+    z, s = standardised(y, mu, inv, fast)
     return LogDensity(-0.5 * z * z, -np.log(sigma), -HALF_LOG_TWO_PI, y=-s, mu=s, sigma=z * s - inv)
 
 
 @univariate(
     "standard normal distribution",
     y=("Random variable", not_nan),
-    shown=("y",),
+    lazy=("y",),
     points=[(0.5,), (-3.0,), (1e-12,)],
     tails=[(40.0,), (1e10,)],
 )

@@ -4,15 +4,14 @@ criteria."""
 from __future__ import annotations
 
 import operator
-from functools import cache, cached_property, partial, reduce
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.operation import Saved
 from varmat.densities.density import Density, KeptTerms, ieee
-from varmat.densities.traced import Replay, cone
-from varmat.programs.build.expressions import apply_row
+from varmat.densities.row_program import RowProgram, cone
 from varmat.programs.build.symbol import Symbol, builder_of, lift, require
 from varmat.typing import Adjoint, Function, Operand, PointwiseCall, Result
 
@@ -32,7 +31,7 @@ class Pointwise(Density):
         self.__module__, self.__doc__ = summed.__module__, _DOC.format(name=summed.name)
         self.summed = summed
         # Terms are compiled for each set that is kept, and partials for what these terms have
-        # computed already; both in the careful and in the quick form.
+        # computed already; both in the careful and in the fast form.
         self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
 
         def function(*values: Operand, keep: KeptTerms | None = None) -> Result:
@@ -47,16 +46,6 @@ class Pointwise(Density):
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
 
-    @cached_property
-    def _short(self) -> bool:
-        """Whether there is a quick form that is valid for arguments of any kind."""
-        quick = self.summed.quick
-        return (
-            quick is not None
-            and quick.number is None
-            and self.summed.outline(True).parts.when is None
-        )
-
     def _value(self, parts: LogDensity, keep: KeptTerms | None) -> Operand:
         terms = self.summed.kept(parts, keep)
         return reduce(operator.add, terms) if terms else 0.0
@@ -65,23 +54,21 @@ class Pointwise(Density):
         """A function of the arguments to the value and to what the partials share with it, and
         which values these are.
         """
-        outline = self.summed.outline(short)
-        value = self._value(outline.parts, keep)
-        partials = [outline.value(p) for p in outline.parts.partials.values()]
-        for_value, for_partials = cone([outline.value(value)]), cone(partials)
+        graph = self.summed.graph(short)
+        value = self._value(graph.parts, keep)
+        partials = [graph.value(p) for p in graph.parts.partials.values()]
+        for_value, for_partials = cone([graph.value(value)]), cone(partials)
         read = {*partials} | {
             v for each in for_partials - for_value if each.step for v in each.step.operands
         }
-        shared = [
-            v for step in outline.builder.steps for v in step.results if v in for_value & read
-        ]
-        results = [value, *(Symbol(outline.builder, v) for v in shared)]
-        return outline.function(results), shared
+        shared = [v for step in graph.builder.steps for v in step.results if v in for_value & read]
+        results = [value, *(Symbol(graph.builder, v) for v in shared)]
+        return graph.function(results), shared
 
     def _partials_of(self, keep: KeptTerms | None, short: bool) -> dict[str, Function]:
         """The partials as functions of the arguments and of what the value shares with them."""
-        outline, shared = self.summed.outline(short), self._terms(keep, short)[1]
-        return {name: outline.function([p], shared) for name, p in outline.parts.partials.items()}
+        graph, shared = self.summed.graph(short), self._terms(keep, short)[1]
+        return {name: graph.function([p], shared) for name, p in graph.parts.partials.items()}
 
     def _outside(self, values: Operand) -> Result:
         """A mask, which broadcasts, of the elements outside the support; None if there are none."""
@@ -93,9 +80,8 @@ class Pointwise(Density):
         for i, title, domain in self.summed.early:
             domain.check(self.name, title, values[i])
         exact = ieee(values)
-        short = self._short and self.summed.quick.fits(
-            dict(zip(self.arguments, exact, strict=True))
-        )
+        fast = self.summed.fast
+        short = self.summed.always_fast and fast.fits(dict(zip(self.arguments, exact, strict=True)))
         try:
             shape = np.broadcast(*exact).shape
         except ValueError:
@@ -109,7 +95,7 @@ class Pointwise(Density):
                 value, *shared = self._terms(keep, short)[0](*exact)
                 finite = np.isfinite(value).all()
             outside, shows = None, keep is None and finite
-            if not (shows and self.summed.support_is_shown):
+            if self.summed.guarded or not shows:
                 outside = self._outside(exact)
             if not shows or outside is not None:  # nan is outside the support too
                 self.shape_of(values)
@@ -130,22 +116,18 @@ class Pointwise(Density):
         `moderate` says that all counts are, though they are no constants."""
         row, builder = self.summed, builder_of(*values)
         arguments = {name: lift(builder, x) for name, x in zip(self.arguments, values, strict=True)}
-        outline = row.outline(self._short and (moderate or row.quick.fits_in(arguments)))
-        write = Replay(outline, builder, arguments, apply_row)
-
-        def symbol(result: Operand) -> Symbol:
-            return Symbol(builder, write(result))
-
-        for i, _, domain in self.summed.early:
+        fast = row.always_fast and (moderate or row.fast.fits_in(arguments))
+        program = RowProgram(row, builder, arguments, keep, fast)
+        for i, _, domain in row.early:
             require(domain.holds(values[i]))
-        parts = outline.parts
-        if parts.support is not None and not (keep is None and row.support_is_shown):
-            require(symbol(parts.support))
-        value: Result = symbol(self._value(parts, keep))
-        value = np.broadcast_to(value, np.broadcast_shapes(*map(np.shape, values)))
+        if program.parts.support is not None and (keep is not None or row.guarded):
+            require(Symbol(builder, program.write(program.parts.support)))
+        shape = np.broadcast_shapes(*map(np.shape, values))
+        value = Symbol(builder, builder.broadcast(program.each(), shape))
         require(np.isfinite(value))
         return value, lambda g: tuple(
-            (lambda name=name: g * symbol(parts.partials[name])) for name in self.arguments
+            (lambda name=name: g * Symbol(builder, program.partial(name)))
+            for name in self.arguments
         )
 
     def _reverse(

@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core.domains import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, LARGEST, LN2, not_nan
 from varmat.densities.normal import standardised
-from varmat.densities.univariate import LogDensity, Quick, univariate
+from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.gamma_functions import gammaln
 from varmat.functions.special.zeta_functions import digamma
 from varmat.typing import Operand
@@ -35,13 +35,13 @@ SCALE = ("Scale parameter", positive_finite)
     y=VARIABLE,
     mu=("Location parameter", finite),
     sigma=SCALE,
-    shown=("y", "mu"),
-    quick=Quick(number="sigma"),
+    lazy=("y", "mu"),
+    fast=Fast(number="sigma"),
     points=[(0.3, 0.1, 1.5), (4.0, 0.7, 0.3), (1e-9, -20.0, 1e3), (700.0, 6.5, 1e-2)],
     tails=[(1e-300, 3.0, 0.5), (1e300, -3.0, 2.0)],
     outside=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
 )
-def lognormal_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogDensity:
+def lognormal_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """With :math:`z = (\\log y - \\mu) / \\sigma` the log density is :math:`-\\log y - \\log
     \\sigma - z^2 / 2 - \\log(2\\pi) / 2`. In SciPy ``scipy.stats.lognorm(sigma,
     scale=exp(mu))``.
@@ -52,7 +52,7 @@ def lognormal_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogD
     """
     log_y = np.log(y)
     inv = 1.0 / sigma
-    z, s = standardised(log_y, mu, inv, quick)
+    z, s = standardised(log_y, mu, inv, fast)
     return LogDensity(
         -np.log(sigma),
         -log_y,
@@ -72,12 +72,12 @@ def lognormal_lpdf(y: Operand, mu: Operand, sigma: Operand, quick: bool) -> LogD
     y=VARIABLE,
     alpha=SHAPE,
     beta=RATE,
-    quick=Quick(),
+    fast=Fast(),
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 65.0, 1.1), (1.5, 1.0, 2.0)],
     tails=[(41.0, 45.0, 1.1), (1e-300, 1e-3, 1.0), (1000.0, 2.0, 1.0), (1.0, 1e6, 1.1e6)],
     outside=[(-1.0, 2.0, 1.5)],
 )
-def gamma_lpdf(y: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDensity:
+def gamma_lpdf(y: Operand, alpha: Operand, beta: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) + (\\alpha - 1)
     \\log y - \\beta y`: shape :math:`\\alpha`, rate :math:`\\beta`, mean :math:`\\alpha / \\beta`.
     In SciPy ``scipy.stats.gamma(alpha, scale=1 / beta)``.
@@ -87,7 +87,7 @@ def gamma_lpdf(y: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDen
     0.0
     """
     log_y = np.log(y)
-    if quick:
+    if fast:
         log_power = (alpha - 1.0) * log_y
         slope = (alpha - 1.0) / y
     else:
@@ -110,7 +110,7 @@ def gamma_lpdf(y: Operand, alpha: Operand, beta: Operand, quick: bool) -> LogDen
     y=VARIABLE,
     alpha=SHAPE,
     beta=SCALE,
-    shown=("y",),
+    lazy=("y",),
     points=[
         (0.3, 2.0, 1.5),
         (4.0, 0.7, 0.3),
@@ -166,12 +166,12 @@ def exponential_lpdf(y: Operand, beta: Operand) -> LogDensity:
     "chi-square distribution",
     y=VARIABLE,
     nu=("Degrees of freedom parameter", positive_finite),
-    quick=Quick(),
+    fast=Fast(),
     points=[(0.3, 2.5), (4.0, 0.7), (1e-9, 0.1), (70.0, 65.0), (1.5, 2.0)],
     tails=[(50.0, 55.0), (1e-300, 1e-3), (1000.0, 2.0)],
     outside=[(-1.0, 2.0)],
 )
-def chi_square_lpdf(y: Operand, nu: Operand, quick: bool) -> LogDensity:
+def chi_square_lpdf(y: Operand, nu: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) +
     (\\frac\\nu2 - 1) \\log y - \\frac y2`. In SciPy ``scipy.stats.chi2(nu)``.
 
@@ -181,7 +181,7 @@ def chi_square_lpdf(y: Operand, nu: Operand, quick: bool) -> LogDensity:
     """
     half = 0.5 * nu
     log_y = np.log(y)
-    if quick:
+    if fast:
         log_power = (half - 1.0) * log_y
         slope = (half - 1.0) / y
     else:
@@ -202,12 +202,12 @@ def chi_square_lpdf(y: Operand, nu: Operand, quick: bool) -> LogDensity:
     y=VARIABLE,
     alpha=SHAPE,
     sigma=SCALE,
-    quick=Quick(),
+    fast=Fast(),
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 6.5, 65.0), (1.5, 1.0, 2.0)],
     tails=[(1e-8, 2.0, 1.0), (1e3, 3.0, 2.0), (1e-300, 0.01, 1.0)],
     outside=[(-1.0, 2.0, 1.5)],
 )
-def weibull_lpdf(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> LogDensity:
+def weibull_lpdf(y: Operand, alpha: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\log \\alpha + (\\alpha - 1) \\log y - \\alpha \\log
     \\sigma - (y / \\sigma)^\\alpha`. In SciPy ``scipy.stats.weibull_min(alpha, scale=sigma)``.
 
@@ -218,7 +218,7 @@ def weibull_lpdf(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Log
     log_y = np.log(y)
     u = y / sigma
     t = np.power(u, alpha)
-    if quick:
+    if fast:
         log_power = (alpha - 1.0) * log_y
         slope = (alpha - 1.0 - alpha * t) / y
     else:
@@ -242,7 +242,7 @@ def weibull_lpdf(y: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Log
     "Rayleigh distribution",
     y=VARIABLE,
     sigma=("Scale parameter", positive),
-    shown=("sigma",),
+    lazy=("sigma",),
     points=[(1.3, 2.0), (0.4, 0.9), (3.9, 1.5), (1e-9, 1e-6)],
     tails=[(1e3, 2.0), (1e-300, 1e5), (1.0 + 1e-6, 1.0)],
     outside=[(-1.0, 1.5), (0.0, 1.5), (float("inf"), 1.5)],

@@ -11,16 +11,14 @@ import numpy as np
 from varmat.core.elementwise import Elementwise
 from varmat.densities.density import KeptTerms
 from varmat.densities.glm import LINEAR, PREDICTOR, Glm
+from varmat.densities.row_program import RowProgram
 from varmat.densities.summed_density import IS_VARIABLE, SummedDensity
-from varmat.densities.traced import Replay
 from varmat.densities.univariate import Univariate
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.precision_scores import digamma_less_line
 from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.build.arithmetic import ADD, AND, SUBTRACT
-from varmat.programs.build.builder import Builder
-from varmat.programs.build.expressions import apply_row
 from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.ir.program import Shape, Step, Value
 from varmat.programs.kernels.matrices import MATMUL
@@ -46,73 +44,61 @@ def is_tabulated(n: np.ndarray, size: int) -> bool:
     )
 
 
-class Traced:
-    """A density of one variable in a program.
+class RecordedSum(RowProgram):
+    """The sum of a row in the program of a tape.
 
     Parameters
     ----------
     program : TapeProgram
-    density : Univariate
+    row : Univariate
     values : dict of str to Value
-        Its arguments.
+        The arguments of the row.
     variables : container of str
         Those that are variables.
     shape : tuple of int
         To which they broadcast.
     keep : frozenset of str, optional
-        What is kept of the constants; None keeps all.
-    careful : bool
-        Whether the quick form must not be used.
+        The arguments whose terms are kept; None keeps all.
+    stable : bool
+        Whether the fast path must not be taken.
     """
 
     def __init__(
         self,
         program: TapeProgram,
-        density: Univariate,
+        row: Univariate,
         values: Mapping[str, Value],
         variables: Operand,
         shape: Shape,
         keep: KeptTerms | None,
-        careful: bool = False,
+        stable: bool = False,
     ) -> None:
-        self.program = program
-        builder = self.builder = program.builder
-        self.shape, self._values = shape, values
+        self.program, self.shape = program, shape
         # Values that are functions of numbers and counts, which are data -> their sums: each count
         # is computed once.
         self._sums: dict[Value, Value] = {}
-        quick = None if careful else density.quick
+        builder = program.builder
         data = {name: program.data.get(id(v), v) for name, v in values.items()}
-        if quick is not None and (
-            not quick.fits_in(data) or (quick.number is not None and values[quick.number].shape)
-        ):
-            quick = None
-        if quick is not None:
-            write = Replay(density.outline(True), builder, values, self._applied)
-            condition = density.outline(True).parts.when
-            if condition is not None:
-                holds = write(condition)
-                if is_refuted(holds):
-                    quick = None
-                else:
-                    builder.guard(holds)
-        outline = density.outline(quick is not None)
-        self._write = Replay(outline, builder, values, self._applied)
-        if quick is not None and quick.number is not None:
-            builder.guard_between(values[quick.number], *quick.between)
-        self._parts = outline.parts
-        if self._parts.support is not None and not density.support_is_shown:
-            builder.guard(self._write(self._parts.support))
+        # With a number of its own, the fast path saves no step of a program.
+        fast = not (stable or row.fast is None or row.fast.number) and row.fast.fits_in(data)
+        super().__init__(row, builder, values, keep, fast)
+        if fast and self.parts.when is not None:
+            holds = self.write(self.parts.when)
+            if is_refuted(holds):
+                super().__init__(row, builder, values, keep)
+            else:
+                builder.guard(holds)
+        if row.guarded:
+            builder.guard(self.write(self.parts.support))
         # What would not show in the value is checked at every run.
-        late = density.late if keep is None else frozenset()
-        for name, (_, domain) in zip(density.operands, density.checks, strict=True):
-            if name in variables and name not in late:
-                builder.guard(lift(builder, domain.holds(Symbol(builder, values[name]))))
-        terms = density.kept(self._parts, keep)
-        self.value = builder.add_all([self._summed(term) for term in terms])
+        early = {row.operands[i] for i, *_ in row.early}
+        for name in variables if keep is not None else early.intersection(variables):
+            holds = row.arguments[name][1].holds(Symbol(builder, values[name]))
+            builder.guard(lift(builder, holds))
+        self.value = self.sum()
 
-    def _applied(self, builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
-        value = apply_row(builder, row, operands)
+    def apply(self, row: Elementwise, operands: list[Value]) -> Value:
+        value = super().apply(row, operands)
         *numbers, n = operands
         if (
             row in COUNTED
@@ -121,21 +107,18 @@ class Traced:
             and is_tabulated(n.data, n.size)
         ):
             often = np.bincount(n.data.astype(np.intp).ravel()).astype(np.float64)
-            counts = builder.constant(np.arange(float(often.size)))
-            each = apply_row(builder, row, [*numbers, counts])
-            self._sums[value] = builder.call(MATMUL, each, builder.constant(often))
+            counts = self.builder.constant(np.arange(float(often.size)))
+            each = super().apply(row, [*numbers, counts])
+            self._sums[value] = self.builder.call(MATMUL, each, self.builder.constant(often))
         return value
 
-    def _summed(self, result: Operand) -> Value:
-        return self._total(self._write(result))
-
-    def _total(self, x: Value) -> Value:
+    def total(self, x: Value) -> Value:
         if x in self._sums and x.shape == self.shape:
             return self._sums[x]
         if self._has_sum(x):
             step: Step = x.step  # type: ignore[assignment]
             ufunc = np.add if step.kernel is ADD else np.subtract
-            return self.builder.ufunc(ufunc, *map(self._total, step.operands))
+            return self.builder.ufunc(ufunc, *map(self.total, step.operands))
         return self.builder.sum(self.builder.broadcast(x, self.shape))
 
     def _has_sum(self, x: Value) -> bool:
@@ -143,7 +126,7 @@ class Traced:
         is_sum = x.step is not None and not x.is_view and x.step.kernel in (ADD, SUBTRACT)
         return is_sum and any(v in self._sums or self._has_sum(v) for v in x.step.operands)  # type: ignore[union-attr]
 
-    def write(
+    def record(
         self, result: Operand, nodes: Mapping[str, Operand], more: Function | None = None
     ) -> None:
         """Make the value the node of a result, and contribute to the nodes of arguments, after
@@ -157,15 +140,10 @@ class Traced:
             if more is not None:
                 more(g)
             for name, operand in nodes.items():
-                c = self.builder.ufunc(np.multiply, g, self.partial(name))
+                c = self.builder.ufunc(np.multiply, g, self.slope(name))
                 self.program.contribute(operand, c, operand.shape)
 
         self.program.back((node,), back)
-
-    def partial(self, name: str) -> Value:
-        """The derivative with respect to an argument, of its shape, or one for all elements."""
-        partial = self._parts.partials[name]
-        return self._write(partial) if self._values[name].shape else self._summed(partial)
 
 
 def _split(rule: Operand, active: Operand, saved: Operand) -> Operand:
@@ -214,18 +192,18 @@ def _nothing(program: TapeProgram, density: SummedDensity, result: Operand, node
 
 
 @cache
-def _quick_terms(density: Univariate) -> Function:
-    outline = density.outline(True)
-    return outline.function(density.kept(outline.parts, None))
+def _fast_terms(density: Univariate) -> Function:
+    graph = density.graph(True)
+    return graph.function(density.kept(graph.parts, None))
 
 
-def _is_too_quick(density: Univariate, values: Sequence[Operand]) -> bool:
-    """Whether the quick form is not finite where the function is recorded, as at probability 1."""
+def _fast_path_fails(density: Univariate, values: Sequence[Operand]) -> bool:
+    """Whether the fast path is not finite where the function is recorded, as at probability 1."""
     if not all(isinstance(v, (float, np.ndarray)) for v in values):
         return False
     with np.errstate(all="ignore"):
         try:
-            terms = _quick_terms(density)(*map(np.asarray, values))
+            terms = _fast_terms(density)(*map(np.asarray, values))
         except ArithmeticError:
             return True
     return not all(np.isfinite(each).all() for each in terms)
@@ -244,9 +222,9 @@ def _density(
     if shape is not None and 0 in shape:
         _nothing(program, density, result, nodes)
         return
-    careful = density.quick is not None and _is_too_quick(density, plain)
-    traced = Traced(program, density, values, nodes, shape or (), keep, careful=careful)
-    traced.write(result, nodes)
+    stable = density.fast is not None and _fast_path_fails(density, plain)
+    row = RecordedSum(program, density, values, nodes, shape or (), keep, stable)
+    row.record(result, nodes)
 
 
 class SparseData:
@@ -309,13 +287,11 @@ def _glm(
     # The predictor is not checked, because what is wrong with it, or with what it is made of, shows
     # in the value.
     kept = None if keep is None else model.kept_of_row(keep)
-    traced = Traced(program, model.row, of_row, variables, (size,), kept)
+    row = RecordedSum(program, model.row, of_row, variables, (size,), kept)
 
     def of_predictor(g: Value) -> None:
         """Contribute to the matrix, the intercept and the weights."""
-        slope = builder.broadcast(
-            builder.ufunc(np.multiply, g, traced.partial(predictor)), eta.shape
-        )
+        slope = builder.broadcast(builder.ufunc(np.multiply, g, row.slope(predictor)), eta.shape)
         if "X" in nodes and beta.size:
             node = nodes["X"]
             rows = builder.sum(slope) if is_row else builder.reshaped(slope, (size, 1))
@@ -326,4 +302,4 @@ def _glm(
         if "beta" in nodes and beta.size:
             program.contribute(nodes["beta"], product(True, slope), beta.shape)
 
-    traced.write(result, variables, of_predictor)
+    row.record(result, variables, of_predictor)

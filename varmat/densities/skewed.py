@@ -42,7 +42,7 @@ def mean_beyond(x: Operand, h: Operand) -> Operand:
     xi=LOCATION,
     omega=("Scale parameter", positive),
     alpha=("Shape parameter", finite),
-    shown=("y", "xi", "omega"),
+    lazy=("y", "xi", "omega"),
     points=[
         (0.3, 0.1, 1.5, 0.8),
         (-2.0, -1.0, 0.7, -2.0),
@@ -91,7 +91,7 @@ def skew_normal_lpdf(y: Operand, xi: Operand, omega: Operand, alpha: Operand) ->
     mu=LOCATION,
     sigma=("Scale parameter", positive_finite),
     tau=("Skewness parameter", probability),
-    shown=("y", "mu"),
+    lazy=("y", "mu"),
     points=[
         (0.3, 0.1, 1.5, 0.4),
         (-2.0, -1.0, 0.7, 0.8),
@@ -153,7 +153,7 @@ def exponential_part(z: Operand, a: Operand) -> tuple[Operand, ...]:
     mu=LOCATION,
     sigma=("Scale parameter", positive_finite),
     rate=("Inv_scale parameter", positive_finite),
-    shown=("y", "mu"),
+    lazy=("y", "mu"),
     points=[
         (0.3, 0.1, 1.5, 0.8),
         (-2.0, -1.0, 0.7, 2.0),

@@ -5,15 +5,17 @@ kinds of the arguments: numbers or arrays, data or variables.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.operation import Operation
-from varmat.core.variables import ARRAYS, Var, VarMat
-from varmat.densities.density import Density, Domains, KeptTerms, positional
-from varmat.typing import Operand, Result, Shape
+from varmat.core.tape import join
+from varmat.core.variables import ARRAYS, Var, VarMat, new
+from varmat.densities.density import Density, Domains, KeptTerms, positional, typed
+from varmat.typing import Operand, Propto, Result, Shape
 
 # A use is a number with two bits for each argument, and what is kept if terms may be dropped.
 Use = int | tuple[int, KeptTerms]
@@ -37,6 +39,9 @@ def as_number(x: Operand) -> tuple[float, int] | None:
 class SummedDensity(Density, Operation):
     """A density whose value and partials are computed together, by one function."""
 
+    # Whether the arguments broadcast.
+    is_elementwise = True
+
     def __init__(self, name: str, arguments: Domains, discrete: Collection[str]) -> None:
         def function(*values: Operand) -> Result:
             return self(*values)
@@ -47,6 +52,59 @@ class SummedDensity(Density, Operation):
         Density.__init__(self, name, arguments, discrete)
         self.operation = self
         self.checks = tuple(arguments.values())
+
+    @typed
+    def __call__(
+        self,
+        *args: Operand,
+        propto: Propto = False,
+        keep: KeptTerms | None = None,
+        **named: Operand,
+    ) -> Result:
+        if named or len(args) != self.arity:
+            args, _ = self._bind(args, named)
+        if propto:
+            keep = self.kept_terms(zip(self.operands, args, strict=True), propto)
+        tape = shape = None
+        values, active = [], []
+        use = 1
+        for x in args:
+            kind = KINDS.get(type(x))
+            if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
+                number = self.as_data(x)
+                if number is None:
+                    return self.unless_impossible(args, self._general(args, {"keep": keep}))
+                x, kind = number
+            use = use << 2 | kind
+            if kind >= IS_VARIABLE:
+                tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
+                active.append(x)
+                x = x._val
+            if kind & IS_ARRAY and x.shape != shape:
+                if self.is_elementwise and (shape is not None or not x.shape):
+                    return self._broadcast(args, keep)
+                shape = x.shape
+            values.append(x)
+        key: Use = use if keep is None else (use, keep)
+        value, partials = self.evaluate(values, shape, key)
+        if tape is None:
+            return value
+        if value == -math.inf:
+            self.refuse_data(values)
+        result: Result = new(Var)
+        result._val = value
+        result._adj = None
+        result._tape = tape = tape.top
+        tape.append((self.rule, result, active, (partials, values, shape, key)))
+        return result
+
+    def as_data(self, x: Operand) -> tuple[Operand, int] | None:
+        """An argument of a kind that is rarer as data, with its kind; None for anything else."""
+        return as_number(x)
+
+    def _broadcast(self, args: Sequence[Operand], keep: KeptTerms | None) -> Result:
+        """Call with arrays of different shapes."""
+        raise NotImplementedError
 
     def evaluate(self, values: list[Operand], shape: Shape | None, use: Use) -> Computed:
         """The value, and for each variable its partial: a float, or an array of its shape."""

@@ -17,9 +17,9 @@
         )
 
 The function is written in NumPy's functions and those of the elementwise table. It is run once, on
-symbols (see `varmat.densities.traced`). The log density is the sum of the terms over all elements
-to which the arguments broadcast; a term is dropped with ``propto=True`` if all on which it depends
-is data.
+symbols (see `varmat.densities.row_program`). The log density is the sum of the terms over all
+elements to which the arguments broadcast; a term is dropped with ``propto=True`` if all on which it
+depends is data.
 
 Value and partials are computed together, while the arguments are in the cache, by a function that
 is compiled for each use: which arguments are arrays, which are variables, which terms are kept. The
@@ -35,37 +35,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import plain
 from varmat.core.domains import Domain
 from varmat.core.operation import OPERATIONS
-from varmat.core.tape import join
-from varmat.core.variables import Var, new
-from varmat.densities.density import (
-    Domains,
-    KeptTerms,
-    argument_lines,
-    ieee,
-    not_nan,
-    possible,
-    typed,
-)
+from varmat.densities.density import Domains, KeptTerms, argument_lines, ieee, not_nan, possible
 from varmat.densities.pointwise import Pointwise
+from varmat.densities.row_program import Graph, program_of_sum
 from varmat.densities.sources import LAST_SECTIONS, reference_section, told
-from varmat.densities.summed_density import (
-    IS_ARRAY,
-    IS_VARIABLE,
-    KINDS,
-    Computed,
-    SummedDensity,
-    Use,
-    as_number,
-)
-from varmat.densities.traced import Outline, traced
+from varmat.densities.summed_density import IS_ARRAY, IS_VARIABLE, Computed, SummedDensity, Use
 from varmat.functions.checks import check_values, is_held
 from varmat.programs.ir.program import ElsewhereError, Value
 from varmat.programs.run.emit import function_of_program
-from varmat.typing import Function, Operand, Propto, Result, Setting, Shape
+from varmat.typing import Function, Operand, Result, Setting, Shape
 
 # A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
 # number of partials.
@@ -90,7 +71,7 @@ class LogDensity:
     dropping : sequence, optional
         The terms with ``propto=True``, if others than `terms` are to be dropped one by one.
     when : array of bool, optional
-        Where the quick form holds.
+        Where the fast form holds.
     **partials
         The derivatives of the log density, by name of the argument.
     """
@@ -117,8 +98,8 @@ class Demand(NamedTuple):
     phrase: str
 
 
-class Quick(NamedTuple):
-    """That the function of a row has a quick form (``quick=True``): other expressions of the same,
+class Fast(NamedTuple):
+    """That the function of a row has a fast form (``fast=True``): other expressions of the same,
     with which arrays take fewer steps, and numbers too, if there are counts.
 
     They are for where the value is finite, for where one argument, if named, is a number, and for
@@ -164,62 +145,51 @@ class Univariate(SummedDensity):
         form: Callable[..., LogDensity],
         arguments: Domains,
         discrete: Collection[str] = (),
-        shown: Collection[str] = (),
+        lazy: Collection[str] = (),
         demand: Demand | None = None,
-        quick: Quick | None = None,
+        fast: Fast | None = None,
     ) -> None:
         super().__init__(name, arguments, discrete)
-        self.form, self.quick, self.demand = form, quick, demand
+        self.form, self.fast, self.demand = form, fast, demand
         # These make the log density infinite or nan if they are outside their domain or the
-        # support.
-        self.shown = frozenset(shown)
-        self._outlines: dict[bool, Outline] = {}
+        # support, and are validated only if it is that.
+        self.lazy = frozenset(lazy)
+        self._graphs: dict[bool, Graph] = {}
         self._uses: dict[Use, Evaluators] = {}
         # Makes the first two of them for long arrays.
         self._long: dict[Use, Function] = {}
         self._tangent = self._maps
 
-    def outline(self, quick: bool) -> Outline:
-        """The steps of the function, in its quick or its careful form."""
-        known = self._outlines.get(quick)
+    def graph(self, fast: bool) -> Graph:
+        """The steps of the function, on its fast or its stable path."""
+        known = self._graphs.get(fast)
         if known is None:
             # The first one stays, because its symbols are no symbols of another thread's.
-            known = self._outlines.setdefault(quick, Outline(self, quick))
+            known = self._graphs.setdefault(fast, Graph(self, fast))
         return known
 
     @property
     def formula(self) -> LogDensity:
         """Symbols of what the function makes."""
-        formula: LogDensity = self.outline(False).parts
+        formula: LogDensity = self.graph(False).parts
         return formula
 
     @cached_property
-    def _supported(self) -> frozenset[str]:
-        """The arguments on which the support depends."""
+    def guarded(self) -> frozenset[str]:
+        """The arguments that can leave the support without making the value infinite or nan."""
         support = self.formula.support
-        return frozenset() if support is None else self.outline(False).names(support)
-
-    @property
-    def support_is_shown(self) -> bool:
-        return self._supported <= self.shown
-
-    @cached_property
-    def late(self) -> frozenset[str]:
-        """The arguments that are checked only if the value is infinite or nan. What is nan is not
-        in the support either, and is refused when that is looked at.
-        """
-        supported = {name for name in self._supported if self.arguments[name][1] is not_nan}
-        return self.shown | supported
+        names = frozenset() if support is None else self.graph(False).names(support)
+        return frozenset() if names <= self.lazy else names
 
     @cached_property
     def early(self) -> list[tuple[int, str, Domain]]:
-        """The arguments that are checked first, because the value does not show that they are
-        outside: their places, titles and domains.
+        """The arguments that are validated before anything is computed: their places, titles and
+        domains. What is nan is not in the support either, and is refused when that is looked at.
         """
         return [
-            (i, *argument)
-            for i, (name, argument) in enumerate(self.arguments.items())
-            if name not in self.late
+            (i, title, domain)
+            for i, (name, (title, domain)) in enumerate(self.arguments.items())
+            if name not in self.lazy and not (name in self.guarded and domain is not_nan)
         ]
 
     def __getattr__(self, name: str) -> Result:
@@ -230,51 +200,6 @@ class Univariate(SummedDensity):
             raise AttributeError(f"{self!r} has no attribute {name!r}")
         import_module("varmat.densities.cumulative")
         return self.__dict__.get(name)
-
-    @typed
-    def __call__(
-        self,
-        *args: Operand,
-        propto: Propto = False,
-        keep: KeptTerms | None = None,
-        **named: Operand,
-    ) -> Result:
-        if named or len(args) != self.arity:
-            args, _ = self._bind(args, named)
-        if propto:
-            keep = self.kept_terms(zip(self.operands, args, strict=True), propto)
-        tape = shape = None
-        values, active = [], []
-        use = 1
-        for x in args:
-            kind = KINDS.get(type(x))
-            if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
-                number = as_number(x)
-                if number is None:
-                    return self.unless_impossible(args, self._general(args, {"keep": keep}))
-                x, kind = number
-            use = use << 2 | kind
-            if kind >= IS_VARIABLE:
-                tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
-                active.append(x)
-                x = x._val
-            if kind & IS_ARRAY and x.shape != shape:
-                if shape is not None or not x.shape:
-                    return self._broadcast(args, keep)
-                shape = x.shape
-            values.append(x)
-        key: Use = use if keep is None else (use, keep)
-        value, partials = self.evaluate(values, shape, key)
-        if tape is None:
-            return value
-        if value == -math.inf:
-            self.refuse_data(values)
-        result: Result = new(Var)
-        result._val = value
-        result._adj = None
-        result._tape = tape = tape.top
-        tape.append((self.rule, result, active, (partials, values, shape, key)))
-        return result
 
     def _broadcast(self, args: Sequence[Operand], keep: KeptTerms | None) -> Result:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
@@ -356,12 +281,12 @@ class Univariate(SummedDensity):
     def inside(self) -> Function | None:
         """A function of the arguments to a list of the support; None if all is inside."""
         support = self.formula.support
-        return None if support is None else self.outline(False).function([support])
+        return None if support is None else self.graph(False).function([support])
 
     @cached_property
     def slopes(self) -> dict[str, Function]:
         """Functions of arguments of any kinds to lists of a partial."""
-        function = self.outline(False).function
+        function = self.graph(False).function
         return {name: function([partial]) for name, partial in self.formula.partials.items()}
 
     def safe(self, values: Sequence[Operand], outside: Operand) -> list[Operand]:
@@ -373,7 +298,7 @@ class Univariate(SummedDensity):
     @cached_property
     def _depends(self) -> list[frozenset[str]]:
         """For each term that may be dropped the arguments on which it depends."""
-        return [self.outline(False).names(t) for t in self.formula.dropping]
+        return [self.graph(False).names(t) for t in self.formula.dropping]
 
     def kept(self, parts: LogDensity, keep: KeptTerms | None) -> Sequence[Operand]:
         """The terms that depend on an argument in `keep`; None keeps all."""
@@ -387,14 +312,16 @@ class Univariate(SummedDensity):
         """The density at each element, instead of their sum."""
         return Pointwise(self)
 
-    def quick_for(self, arrays: set[str]) -> Quick | None:
-        """The quick form, if there is one where these arguments are arrays."""
-        quick = self.quick
-        return (
-            quick
-            if quick is not None and (arrays or quick.counts) and quick.number not in arrays
-            else None
-        )
+    @cached_property
+    def always_fast(self) -> bool:
+        """Whether there is a fast path that is valid for arguments of any kind."""
+        has_number = self.fast is None or self.fast.number is not None
+        return not has_number and self.graph(True).parts.when is None
+
+    def takes_fast_path(self, arrays: set[str]) -> bool:
+        """Whether there is a fast path where these arguments are arrays."""
+        fast = self.fast
+        return fast is not None and bool(arrays or fast.counts) and fast.number not in arrays
 
     def compiled(self, use: Use) -> Evaluators:
         """The function for one use, compiled when it is first wanted."""
@@ -409,29 +336,29 @@ class Univariate(SummedDensity):
         ]
         for name in self.discrete.intersection(active):
             self.refuse_variable(name)
-        function, self._long[use] = self._functions(arrays, active, keep, self.quick_for(arrays))
+        is_fast = self.takes_fast_path(arrays)
+        function, self._long[use] = self._functions(arrays, active, keep, is_fast)
         # What is dropped does not show anything.
         self._uses[use] = *function, self.early if keep is None else None, len(active)
         return self._uses[use]
 
     def _functions(
-        self, arrays: set[str], active: list[str], keep: KeptTerms | None, quick: Quick | None
+        self, arrays: set[str], active: list[str], keep: KeptTerms | None, is_fast: bool
     ) -> tuple[Result, Result]:
         """The functions for one use, and what makes those for long arrays."""
-        made: Function = cache(lambda: self._functions(arrays, active, keep, None)[0])
+        functions: Function = cache(lambda: self._functions(arrays, active, keep, False)[0])
 
-        def careful(*values: Operand) -> Computed:
-            function, exact = made()
+        def stable(*values: Operand) -> Computed:
+            function, exact = functions()
             return self._compute(function, exact, [*values[:-1]], values[-1:])
 
-        program = traced(self, arrays, active, keep, quick, None if quick is None else careful)
+        program = program_of_sum(self, arrays, active, keep, stable if is_fast else None)
         kinds = [
             f"{name}{' array' * (name in arrays)}{' variable' * (name in active)}"
             for name in self.operands
         ]
-        kinds += ["up to constants"] * (keep is not None) + ["careful"] * (
-            quick is not self.quick_for(arrays)
-        )
+        kinds += ["up to constants"] * (keep is not None)
+        kinds += ["stable"] * (not is_fast and self.takes_fast_path(arrays))
         title = f"{self.name}: {', '.join(kinds)}"
         compiled = partial(function_of_program, program, [*self.operands, "size"], title)
         return compiled(), cache(lambda: compiled(by_blocks=True))
@@ -473,9 +400,9 @@ def univariate(
     points: Sequence[tuple[float, ...]],
     tails: Sequence[tuple[float, ...]] = (),
     outside: Sequence[tuple[float, ...]] = (),
-    shown: Sequence[str] = (),
+    lazy: Sequence[str] = (),
     demand: Demand | None = None,
-    quick: Quick | None = None,
+    fast: Fast | None = None,
     **arguments: tuple[str, Domain],
 ) -> Callable[[Callable[..., LogDensity]], Univariate]:
     """Make a density of one variable: one row of the table.
@@ -489,14 +416,14 @@ def univariate(
     points, tails, outside : sequence of tuples
         Arguments for the tests: in the bulk, where value and derivatives are right to 1e-12; in the
         tails, where they are right to 1e-7; with an observation outside the support.
-    shown : sequence of str
+    lazy : sequence of str
         Arguments that make the log density infinite or nan if they are outside their domain (or the
         support): they are checked only if it is that, which saves a pass over arrays.
     demand : Demand, optional
         A condition on several arguments that makes the log density infinite or nan where it does
         not hold.
-    quick : Quick, optional
-        If there is a quick form: what it gives is taken where the value is finite.
+    fast : Fast, optional
+        If there is a fast form: what it gives is taken where the value is finite.
     **arguments : tuple of str and Domain
         For each argument, in order, its title in messages and its domain.
 
@@ -504,13 +431,13 @@ def univariate(
     -------
     callable
         Decorator for a function of the name of the density. The function takes the arguments, and
-        ``quick`` if there is a quick form, and returns what the terms, the partials and the support
+        ``fast`` if there is a fast form, and returns what the terms, the partials and the support
         are, element by element. Its docstring is the formula, with SciPy's equivalent, and an
         example: the docstring of the density has these as Notes and Examples.
     """
 
     def make(form: Callable[..., LogDensity]) -> Univariate:
-        row = Univariate(form.__name__, form, arguments, discrete, shown, demand, quick)
+        row = Univariate(form.__name__, form, arguments, discrete, lazy, demand, fast)
         # where it is found when it is unpickled
         row.__module__ = form.__module__
         row.points, row.tails, row.outside = tuple(points), tuple(tails), tuple(outside)

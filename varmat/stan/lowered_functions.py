@@ -142,9 +142,9 @@ class LoweredFunctions(LoweredExpressions):
             for name, each in zip(density.operands, x, strict=True)
             if name in density.discrete
         }
-        moderate = density.quick is not None and all(
+        moderate = density.fast is not None and all(
             (limits := ends[name]) is not None and limits[1] <= MODERATE
-            for name in density.quick.counts
+            for name in density.fast.counts
         )
         function = density_function(density, keep, moderate)
         terms = self.mapped(function, *x)

@@ -30,7 +30,7 @@ __all__ = [
 
 
 # These are the formulas of the Weibull distribution with the two probabilities exchanged.
-def _gumbel(x: Operand, mu: Operand, beta: Operand, quick: bool) -> Tails:
+def _gumbel(x: Operand, mu: Operand, beta: Operand, fast: bool) -> Tails:
     """The probability up to y is :math:`\\exp(-e^{-z})` with :math:`z = (y - \\mu) / \\beta`.
     In SciPy ``scipy.stats.gumbel_r(mu, beta)``.
 
@@ -40,12 +40,12 @@ def _gumbel(x: Operand, mu: Operand, beta: Operand, quick: bool) -> Tails:
     """
     inv = 1.0 / beta
     z = (x - mu) * inv
-    if quick:
+    if fast:
         t = np.exp(-z)
     else:  # an infinite one is without derivatives
         t = np.where(-z < LARGEST_EXPONENT, np.exp(np.minimum(-z, LARGEST_EXPONENT)), math.inf)
-    rest, odds = less(t, quick)
-    if not quick:
+    rest, odds = less(t, fast)
+    if not fast:
         rest = np.where(z > 50.0, -z, rest)
     return Tails(
         below=Tail(-t, y=t * inv, mu=-t * inv, beta=-t * inv * z),
@@ -57,13 +57,13 @@ def _gumbel(x: Operand, mu: Operand, beta: Operand, quick: bool) -> Tails:
 gumbel_cdf, gumbel_lcdf, gumbel_lccdf = cumulative(
     gumbel_lpdf,
     _gumbel,
-    quick=True,
+    fast=True,
     tails=[(-5.0, 0.0, 1.0), (40.0, 0.0, 1.0), (1000.0, 0.0, 1.0), (-600.0, 0.0, 1.0)],
     inside=lambda mu, *_: mu,
 )
 
 
-def _frechet(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
+def _frechet(x: Operand, alpha: Operand, sigma: Operand, fast: bool) -> Tails:
     """The probability up to y is :math:`\\exp(-(y / \\sigma)^{-\\alpha})`. In SciPy
     ``scipy.stats.invweibull(alpha, scale=sigma)``.
 
@@ -73,9 +73,9 @@ def _frechet(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
     """
     u = x / sigma
     log_u = np.log(u)
-    t = power_of(u, log_u, -alpha, quick)
-    rest, odds = less(t, quick)
-    if not quick:
+    t = power_of(u, log_u, -alpha, fast)
+    rest, odds = less(t, fast)
+    if not fast:
         rest = np.where(t < 1e-20, -alpha * log_u, rest)
     slope = odds * alpha
     return Tails(
@@ -88,7 +88,7 @@ def _frechet(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
 frechet_cdf, frechet_lcdf, frechet_lccdf = cumulative(
     frechet_lpdf,
     _frechet,
-    quick=True,
+    fast=True,
     tails=[(1e9, 3.0, 1.0), (1e100, 2.0, 1.0), (0.05, 2.0, 1.0)],
     **POSITIVE,
 )

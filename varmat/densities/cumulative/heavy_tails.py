@@ -18,7 +18,7 @@ __all__ = [
 
 # With t = alpha log(1 + u) the probability above is exp(-t). Next to the smallest possible
 # observation u is exact, but log(1 + u) of a quotient near 1 is not.
-def _pareto(x: Operand, y_min: Operand, alpha: Operand, quick: bool) -> Tails:
+def _pareto(x: Operand, y_min: Operand, alpha: Operand, fast: bool) -> Tails:
     """The probability above y is :math:`(y_{min} / y)^\\alpha`. In SciPy
     ``scipy.stats.pareto(alpha, scale=y_min)``.
 
@@ -28,7 +28,7 @@ def _pareto(x: Operand, y_min: Operand, alpha: Operand, quick: bool) -> Tails:
     """
     log_ratio = np.log1p((x - y_min) / y_min)
     t = alpha * log_ratio
-    rest, odds = less(t, quick)
+    rest, odds = less(t, fast)
     slope = odds / log_ratio
     return Tails(
         below=Tail(rest, y=slope / x, y_min=-slope / y_min, alpha=odds / alpha),
@@ -40,7 +40,7 @@ def _pareto(x: Operand, y_min: Operand, alpha: Operand, quick: bool) -> Tails:
 pareto_cdf, pareto_lcdf, pareto_lccdf = cumulative(
     pareto_lpdf,
     _pareto,
-    quick=True,
+    fast=True,
     tails=[(1.0 + 1e-9, 1.0, 2.0), (1e300, 1e-3, 2.0), (10.0, 1.0, 400.0), (2.0, 1.0, 1e-8)],
     start=lambda y, y_min, *_: y > y_min,
     before=(-1.0, 0.2),
@@ -48,7 +48,7 @@ pareto_cdf, pareto_lcdf, pareto_lccdf = cumulative(
 )
 
 
-def _pareto_type_2(x: Operand, mu: Operand, scale: Operand, alpha: Operand, quick: bool) -> Tails:
+def _pareto_type_2(x: Operand, mu: Operand, scale: Operand, alpha: Operand, fast: bool) -> Tails:
     """The probability above y is :math:`(1 + (y - \\mu) / \\lambda)^{-\\alpha}`, with the
     scale :math:`\\lambda`. In SciPy ``scipy.stats.lomax(alpha, mu, scale)``.
 
@@ -60,7 +60,7 @@ def _pareto_type_2(x: Operand, mu: Operand, scale: Operand, alpha: Operand, quic
     u = d / scale
     log_ratio = np.log1p(u)
     t, rate = alpha * log_ratio, alpha / (scale + d)
-    rest, odds = less(t, quick)
+    rest, odds = less(t, fast)
     slope = odds / log_ratio / (scale + d)
     return Tails(
         below=Tail(rest, y=slope, mu=-slope, scale=-slope * u, alpha=odds / alpha),
@@ -72,7 +72,7 @@ def _pareto_type_2(x: Operand, mu: Operand, scale: Operand, alpha: Operand, quic
 pareto_type_2_cdf, pareto_type_2_lcdf, pareto_type_2_lccdf = cumulative(
     pareto_type_2_lpdf,
     _pareto_type_2,
-    quick=True,
+    fast=True,
     tails=[(1e-9, 0.0, 1.0, 2.0), (1e10, 0.0, 1e-3, 2.0), (10.0, 1.0, 1.0, 400.0)],
     start=lambda y, mu, *_: y > mu,
     before=(-1.0, 0.2),

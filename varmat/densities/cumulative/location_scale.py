@@ -169,7 +169,7 @@ double_exponential_cdf, double_exponential_lcdf, double_exponential_lccdf = cumu
 
 
 # The probability is the angle of (-z, 1) over pi, which has all digits far below the location.
-def _cauchy(x: Operand, mu: Operand, sigma: Operand, quick: bool) -> Tails:
+def _cauchy(x: Operand, mu: Operand, sigma: Operand, fast: bool) -> Tails:
     """With :math:`z = (y - \\mu) / \\sigma` the probability up to y is :math:`\\frac12 +
     \\arctan(z) / \\pi`. In SciPy ``scipy.stats.cauchy(mu, sigma)``.
 
@@ -179,7 +179,7 @@ def _cauchy(x: Operand, mu: Operand, sigma: Operand, quick: bool) -> Tails:
     """
     inv = 1.0 / sigma
     z = (x - mu) * inv
-    if quick:
+    if fast:
         # One probability is s, the other one 1 - s. The second terms restore the digits that 1 - s
         # loses.
         s = np.arctan(1.0 / np.absolute(z)) / math.pi
@@ -206,7 +206,7 @@ def _cauchy(x: Operand, mu: Operand, sigma: Operand, quick: bool) -> Tails:
 cauchy_cdf, cauchy_lcdf, cauchy_lccdf = cumulative(
     cauchy_lpdf,
     _cauchy,
-    quick=True,
+    fast=True,
     tails=[(-1e8, 0.0, 1.0), (1.0, 2.0, 1e8), (1e20, 0.0, 1.0), (-1e20, 0.0, 1.0)],
     inside=lambda mu, *_: mu,
 )

@@ -25,7 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _exponential(x: Operand, beta: Operand, quick: bool) -> Tails:
+def _exponential(x: Operand, beta: Operand, fast: bool) -> Tails:
     """The probability above y is :math:`e^{-\\beta y}`. In SciPy ``scipy.stats.expon(scale=1
     / beta)``.
 
@@ -34,7 +34,7 @@ def _exponential(x: Operand, beta: Operand, quick: bool) -> Tails:
     -2.0
     """
     t = beta * x
-    rest, odds = less(t, quick)
+    rest, odds = less(t, fast)
     return Tails(
         below=Tail(rest, y=odds / x, beta=odds / beta),
         above=Tail(-t, y=-beta, beta=-x),
@@ -45,13 +45,13 @@ def _exponential(x: Operand, beta: Operand, quick: bool) -> Tails:
 exponential_cdf, exponential_lcdf, exponential_lccdf = cumulative(
     exponential_lpdf,
     _exponential,
-    quick=True,
+    fast=True,
     tails=[(1e-9, 1e3), (1e10, 2e-10), (1e-200, 2e200), (1e-300, 1.0), (800.0, 1.0)],
     **POSITIVE,
 )
 
 
-def _weibull(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
+def _weibull(x: Operand, alpha: Operand, sigma: Operand, fast: bool) -> Tails:
     """The probability above y is :math:`\\exp(-(y / \\sigma)^\\alpha)`. In SciPy
     ``scipy.stats.weibull_min(alpha, scale=sigma)``.
 
@@ -61,9 +61,9 @@ def _weibull(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
     """
     u = x / sigma
     log_u = np.log(u)
-    t = power_of(u, log_u, alpha, quick)
-    rest, odds = less(t, quick)
-    if not quick:
+    t = power_of(u, log_u, alpha, fast)
+    rest, odds = less(t, fast)
+    if not fast:
         rest = np.where(t < 1e-20, alpha * log_u, rest)
     slope = odds * alpha
     return Tails(
@@ -76,7 +76,7 @@ def _weibull(x: Operand, alpha: Operand, sigma: Operand, quick: bool) -> Tails:
 weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
     weibull_lpdf,
     _weibull,
-    quick=True,
+    fast=True,
     tails=[
         (1e-9, 0.1, 1e3),
         (1e-300, 1e-3, 1.0),
@@ -88,7 +88,7 @@ weibull_cdf, weibull_lcdf, weibull_lccdf = cumulative(
 )
 
 
-def _rayleigh(x: Operand, sigma: Operand, quick: bool) -> Tails:
+def _rayleigh(x: Operand, sigma: Operand, fast: bool) -> Tails:
     """The probability above y is :math:`\\exp(-y^2 / (2 \\sigma^2))`. In SciPy
     ``scipy.stats.rayleigh(scale=sigma)``.
 
@@ -98,8 +98,8 @@ def _rayleigh(x: Operand, sigma: Operand, quick: bool) -> Tails:
     """
     u = x / sigma
     t = 0.5 * np.square(u)
-    rest, odds = less(t, quick)
-    if not quick:
+    rest, odds = less(t, fast)
+    if not fast:
         rest = np.where(u < 1e-8, 2.0 * np.log(u) - math.log(2.0), rest)
     slope = 2.0 * odds
     return Tails(
@@ -110,9 +110,5 @@ def _rayleigh(x: Operand, sigma: Operand, quick: bool) -> Tails:
 
 
 rayleigh_cdf, rayleigh_lcdf, rayleigh_lccdf = cumulative(
-    rayleigh_lpdf,
-    _rayleigh,
-    quick=True,
-    tails=[(1e-100, 2.0), (1e10, 3.0), (40.0, 1.0)],
-    **POSITIVE,
+    rayleigh_lpdf, _rayleigh, fast=True, tails=[(1e-100, 2.0), (1e10, 3.0), (40.0, 1.0)], **POSITIVE
 )

@@ -36,7 +36,7 @@ from varmat.core.variables import Var
 from varmat.densities.density import LARGEST_EXPONENT, argument_lines, positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import LAST_SECTIONS, reference_section, told
-from varmat.densities.univariate import Demand, LogDensity, Quick, Univariate
+from varmat.densities.univariate import Demand, Fast, LogDensity, Univariate
 from varmat.functions.checks import is_held
 from varmat.functions.special.logistic_functions import exprel, log1m_exp
 from varmat.programs.build.symbol import Symbol
@@ -54,31 +54,31 @@ COUNTS: dict[str, Any] = {"start": lambda n, *_: n >= 0.0, "before": (-1,)}
 CERTAIN = 800.0
 
 
-def less(t: Operand, quick: bool) -> tuple[Operand, Operand]:
+def less(t: Operand, fast: bool) -> tuple[Operand, Operand]:
     """The logarithm of 1 - exp(-t), and t times its derivative.
 
-    The quick form is for all t that are neither tiny nor infinite (see `within`). Next to 1 the
+    The fast form is for all t that are neither tiny nor infinite (see `within`). Next to 1 the
     probability m has lost what makes its logarithm; what is left of 1 - m - exp(-t) is that, and
     nothing elsewhere. The other form is differentiated again, so nothing in it overflows."""
-    if not quick:
+    if not fast:
         s = np.minimum(t, CERTAIN)
         return log1m_exp(-t), np.exp(-s) / exprel(-s)
     e, m = np.exp(-t), -np.expm1(-t)
     return np.log(m) + (1.0 - m - e) * m, t * e / m
 
 
-def power_of(u: Operand, log_u: Operand, alpha: Operand, quick: bool) -> Operand:
+def power_of(u: Operand, log_u: Operand, alpha: Operand, fast: bool) -> Operand:
     """The power of a positive base, for `less`: where it is beyond `CERTAIN`, an infinite one is
     without derivatives.
     """
-    if quick:
+    if fast:
         return np.exp(alpha * log_u)
     is_finite = alpha * log_u < LARGEST_EXPONENT
     return np.where(is_finite, np.power(np.where(is_finite, u, 1.0), alpha), math.inf)
 
 
 def within(t: Operand) -> Operand:
-    """Where the quick form of `less` is right."""
+    """Where the fast form of `less` is right."""
     return (t > 1e-300) & (t < math.inf)
 
 
@@ -97,7 +97,7 @@ class Tail:
 
 
 class Tails(NamedTuple):
-    """Both probabilities, and where a quick form of them holds."""
+    """Both probabilities, and where a fast form of them holds."""
 
     below: Tail
     above: Tail
@@ -118,7 +118,7 @@ class LogCumulative(Univariate):
     ) -> None:
         # Scales of the wrong sign and infinite locations give probabilities too: all domains are
         # checked beforehand.
-        super().__init__(name, form, arguments, density.discrete, (), density.demand, Quick())
+        super().__init__(name, form, arguments, density.discrete, (), density.demand, Fast())
         # Nothing is dropped of a probability.
         self.__signature__ = inspect.Signature(self.parameters)
         del self.proportional
@@ -304,16 +304,16 @@ def _form_of(
     not beyond the opposite end, at which the probability is 1.
     """
 
-    def form(*values: Operand, quick: bool = False) -> LogDensity:
+    def form(*values: Operand, fast: bool = False) -> LogDensity:
         x, *others = values
         before, after = other(*values), support(*values)
-        if not quick:  # nothing that is differentiated is outside the support
+        if not fast:  # nothing that is differentiated is outside the support
             within = before & after
             x = np.where(within, x, inside(*others) if callable(inside) else inside)
-        tails = tails_of(x, *others, **({"quick": quick} if has_quick else {}))
+        tails = tails_of(x, *others, **({"fast": fast} if has_quick else {}))
         tail: Tail = tails[side]
         term, partials = tail.term, tail.partials
-        if quick:
+        if fast:
             before = before if tails.when is None else before & tails.when
         else:
             term = np.where(before, term, 0.0)
@@ -354,7 +354,7 @@ def cumulative(
     start: Callable[..., Any] = lambda y, *_: y > -math.inf,
     end: Callable[..., Any] = lambda y, *_: y < math.inf,
     inside: Callable[..., Any] | float = 1.0,
-    quick: bool = False,
+    fast: bool = False,
     at_zero: Operand = None,
     observed: Domain | None = None,
 ) -> tuple[Cumulative, LogCumulative, LogCumulative]:
@@ -366,7 +366,7 @@ def cumulative(
         The density or mass, from which the names, the arguments and their domains come. It gets the
         three functions as its ``cdf``, ``lcdf`` and ``lccdf``.
     tails_of : callable
-        Function of a possible observation and of the parameters, and of ``quick`` if it has a quick
+        Function of a possible observation and of the parameters, and of ``fast`` if it has a fast
         form, to the logarithms of the probability up to the observation (itself included), and of
         that above it. Its docstring is the formula, and an example: the docstrings have these as
         Notes and Examples.
@@ -383,8 +383,8 @@ def cumulative(
     inside : callable or float
         A possible observation, which takes the place of those outside; a function of the parameters
         if it depends on them.
-    quick : bool
-        Whether `tails_of` has a quick form, for arrays whose observations are all inside: what it
+    fast : bool
+        Whether `tails_of` has a fast form, for arrays whose observations are all inside: what it
         gives is taken where the value is finite.
     at_zero : callable, optional
         The probability up to each observation, written with differentiable functions of the
@@ -408,7 +408,7 @@ def cumulative(
     def made(
         kind: type[LogCumulative], suffix: str, side: int, support: Setting, other: Setting
     ) -> LogCumulative:
-        form = _form_of(tails_of, side, support, other, inside, density.demand, quick)
+        form = _form_of(tails_of, side, support, other, inside, density.demand, fast)
         row = kind(f"{family}_{suffix}", density, arguments, form)
         row.__module__, row.points, row.tails, row.outside = module, points, tuple(tails), ()
         return row

@@ -1,16 +1,20 @@
-"""From the function of a density to programs for the sum of its terms and for its derivatives.
+"""Rows of the table of densities in programs.
 
-The function is run once on symbols (`Outline`); its steps are then written into each program that
-wants some of its results (`Replay`). The program of a sum depends on which arguments are numbers
-and which are vectors. Summed over elements, ``-0.5 * z * z - log(sigma)`` is an inner product and
-one logarithm times the number of elements if sigma is a number, but an inner product and a sum of
-logarithms if sigma is a vector. Numbers are taken out of sums, sums of products become inner
-products, and each value that a result needs is computed once."""
+The function of a row is run once on symbols, which gives its `Graph`. A `RowProgram` is that graph
+in a program: the steps that a result needs are written when it is first wanted, for the sum of the
+terms over all elements, for each element, or for a partial.
+
+The program of a sum depends on which arguments are numbers and which are vectors. Summed over
+elements, ``-0.5 * z * z - log(sigma)`` is an inner product and one logarithm times the number of
+elements if sigma is a number, but an inner product and a sum of logarithms if sigma is a vector.
+Numbers are taken out of sums, sums of products become inner products, and each value that a result
+needs is computed once."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +23,7 @@ from varmat.functions.special.log_incomplete import SLOPES
 from varmat.locks import Once
 from varmat.programs.build.arithmetic import ADD, MULTIPLY, SUBTRACT, is_number
 from varmat.programs.build.builder import Builder
+from varmat.programs.build.expressions import apply_row
 from varmat.programs.build.symbol import Symbol, apply_ufunc, lift
 from varmat.programs.ir.kernel import Kernel
 from varmat.programs.ir.program import Program, Value
@@ -28,6 +33,10 @@ from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
 from varmat.programs.kernels.guards import Unless
 from varmat.programs.kernels.reductions import Reduce
 from varmat.typing import Function, Operand
+
+if TYPE_CHECKING:
+    from varmat.densities.density import KeptTerms
+    from varmat.densities.univariate import Univariate
 
 # A stand-in for the length of vectors during tracing. The real number of elements is an argument of
 # the program.
@@ -39,7 +48,7 @@ OPERATORS: dict[np.ufunc, Function] = {
 }  # fmt: skip
 
 
-class Outline:
+class Graph:
     """The steps of a density's function, run once on symbols of arrays.
 
     Attributes
@@ -50,12 +59,12 @@ class Outline:
         Of symbols.
     """
 
-    def __init__(self, row: Operand, quick: bool = False) -> None:
+    def __init__(self, row: Univariate, fast: bool = False) -> None:
         self.builder = _Elements()
         self.symbols = {
             name: Symbol(self.builder, self.builder.argument(VECTOR)) for name in row.operands
         }
-        self.parts = row.form(*self.symbols.values(), **({"quick": quick} if row.quick else {}))
+        self.parts = row.form(*self.symbols.values(), **({"fast": fast} if row.fast else {}))
 
     def value(self, result: Operand) -> Value:
         return lift(self.builder, result)
@@ -116,31 +125,67 @@ def cone(values: Iterable[Value], ends: Container[Value] = ()) -> set[Value]:
     return found
 
 
-class Replay:
-    """Writes results of an outline into a program, each step when it is first wanted.
+class RowProgram:
+    """A row of the table in a program.
 
     Parameters
     ----------
-    outline : Outline
+    row : Univariate
     builder : Builder
         Of the program.
-    arguments : dict of str to Value
+    values : dict of str to Value
+        The arguments of the row.
+    keep : frozenset of str, optional
+        The arguments whose terms are kept; None keeps all.
+    fast : bool
+        Whether the fast path of the row is taken.
     apply : callable
-        What writes a function of the elementwise table.
+        Writes a function of the elementwise table.
     """
 
     def __init__(
         self,
-        outline: Outline,
+        row: Univariate,
         builder: Builder,
-        arguments: Mapping[str, Value],
-        apply: Callable[[Builder, Elementwise, list[Value]], Value],
+        values: Mapping[str, Value],
+        keep: KeptTerms | None = None,
+        fast: bool = False,
+        apply: Callable[[Builder, Elementwise, list[Value]], Value] = apply_row,
     ) -> None:
-        self._outline, self._builder, self._apply = outline, builder, apply
-        self._made = {outline.symbols[name].value: value for name, value in arguments.items()}
+        self._apply = apply
+        self.graph, self.builder, self.values = row.graph(fast), builder, values
+        self.parts = self.graph.parts
+        self._terms = row.kept(self.parts, keep)
+        self._made = {self.graph.symbols[name].value: value for name, value in values.items()}
 
-    def __call__(self, result: Operand) -> Value:
-        return self._written(self._outline.value(result))
+    def each(self) -> Value:
+        """The log density at each element."""
+        return self.builder.add_all([*map(self.write, self._terms)])
+
+    def sum(self) -> Value:
+        """The sum over all elements."""
+        return self.builder.add_all([self.total(self.write(term)) for term in self._terms])
+
+    def partial(self, name: str) -> Value:
+        """The derivative in an argument at each element."""
+        return self.write(self.parts.partials[name])
+
+    def slope(self, name: str) -> Value:
+        """The derivative of the sum in an argument: of its shape, or one for all elements."""
+        partial = self.partial(name)
+        return partial if self.values[name].shape else self.total(partial)
+
+    def total(self, x: Value) -> Value:
+        """The sum of a value over all elements."""
+        return self.builder.sum(x)
+
+    def apply(self, row: Elementwise, operands: list[Value]) -> Value:
+        """Write a function of the elementwise table."""
+        return self._apply(self.builder, row, operands)
+
+    def write(self, result: Operand) -> Value:
+        """Write a result of the graph."""
+        return self._written(self.graph.value(result))
 
     def _written(self, value: Value) -> Value:
         if value not in self._made:
@@ -148,7 +193,7 @@ class Replay:
         return self._made[value]
 
     def _computed(self, value: Value) -> Value:
-        builder, step = self._builder, value.step
+        builder, step = self.builder, value.step
         if step is None:
             return builder.constant(value.data)
         kernel, operands = step.kernel, [self._written(v) for v in step.operands]
@@ -156,15 +201,13 @@ class Replay:
             return builder.where(*operands)
         if isinstance(kernel, elementwise.Ufunc):
             return apply_ufunc(builder, kernel.ufunc, operands)
-        row = self._outline.builder.rows[kernel]
+        row = self.graph.builder.rows[kernel]
         known = SLOPES.get(row.name)
         if known is None or not is_number(operands[0], 1.0):
-            return self._apply(builder, row, operands)
+            return self.apply(row, operands)
         # A slope is given the value of its function, which the program computes anyway.
         of, slope = known
-        return builder.call(
-            _slope(row.name, slope), *operands, self._apply(builder, of, operands[1:])
-        )
+        return builder.call(_slope(row.name, slope), *operands, self.apply(of, operands[1:]))
 
 
 def single_step(builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
@@ -250,7 +293,7 @@ class Sums(Builder):
         return self.call(kernel, *others, n)
 
 
-class CarefulSums(Sums):
+class StableSums(Sums):
     """Sums with every element computed first: a sum with a number taken out might overflow."""
 
     def _total(self, x: Value) -> Value:
@@ -265,7 +308,7 @@ def is_computed(x: Value) -> bool:
 
 
 class _Elements(Sums):
-    """Builder of an outline.
+    """Builder of a graph.
 
     Attributes
     ----------
@@ -291,44 +334,39 @@ class _Elements(Sums):
         return single_step(builder, row, operands)
 
 
-def traced(
-    density: Operand,
+def program_of_sum(
+    row: Univariate,
     vectors: set[str],
     active: Sequence[str],
-    keep: Operand,
-    quick: Operand,
-    careful: Function | None,
+    keep: KeptTerms | None,
+    stable: Function | None,
 ) -> Program:
     """The program that computes the value, and the partials in the active arguments, from the
     arguments and the number of elements.
 
-    The program calls `careful` instead where the conditions of a quick form fail or its value is
-    not finite."""
-    builder = Sums() if careful is not None or density.quick_for(vectors) is None else CarefulSums()
-    letters = {
-        name: builder.argument(VECTOR if name in vectors else ()) for name in density.operands
-    }
+    With `stable` it takes the fast path, and calls that function instead where the conditions fail
+    or the value is not finite."""
+    fast = None if stable is None else row.fast
+    builder = StableSums() if fast is None and row.takes_fast_path(vectors) else Sums()
+    letters = {name: builder.argument(VECTOR if name in vectors else ()) for name in row.operands}
     size = builder.argument(())
     builder.size = size if vectors else None
-    builder.counts = {letters[name] for name in density.discrete}
-    outline = density.outline(quick is not None)
-    parts, write = outline.parts, Replay(outline, builder, letters, single_step)
-    if careful is not None:
-        if quick.number is not None:
-            number, (low, high) = Symbol(builder, letters[quick.number]), quick.between
-            builder.apply(Unless(careful), ((number > low) & (number < high)).value)
-        for name in quick.counts:
-            few = Symbol(builder, letters[name]) <= density.moderate
-            builder.apply(Unless(careful), few.value)
+    builder.counts = {letters[name] for name in row.discrete}
+    program = RowProgram(row, builder, letters, keep, fast is not None, single_step)
+    parts = program.parts
+    if fast is not None and stable is not None:
+        if fast.number is not None:
+            number, (low, high) = Symbol(builder, letters[fast.number]), fast.between
+            builder.apply(Unless(stable), ((number > low) & (number < high)).value)
+        for name in fast.counts:
+            few = Symbol(builder, letters[name]) <= row.moderate
+            builder.apply(Unless(stable), few.value)
         if parts.when is not None:
-            builder.apply(Unless(careful), write(parts.when))
-    if parts.support is not None and not density.support_is_shown:
-        builder.guard(write(parts.support))
-    partials = [write(parts.partials[name]) for name in active]
-    partials = [
-        p if name in vectors else builder.sum(p) for name, p in zip(active, partials, strict=True)
-    ]
-    value = builder.add_all([builder.sum(write(term)) for term in density.kept(parts, keep)])
-    if careful is not None:
-        builder.apply(Unless(careful), builder.ufunc(np.isfinite, value))
+            builder.apply(Unless(stable), program.write(parts.when))
+    if row.guarded:
+        builder.guard(program.write(parts.support))
+    partials = [program.slope(name) for name in active]
+    value = program.sum()
+    if stable is not None:
+        builder.apply(Unless(stable), builder.ufunc(np.isfinite, value))
     return builder.program([value, *partials])
