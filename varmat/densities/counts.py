@@ -74,7 +74,7 @@ def poisson_lpmf(n: Operand, rate: Operand, fast: bool) -> LogDensity:
         quotient = n / np.where(n > 0.0, rate, 1.0)
         log_part = np.where((n > 0.0) & (rate <= LARGEST), n * np.log(rate), 0.0)
     return LogDensity(
-        chance, -rest, rate=quotient - 1.0, support=is_count(n), dropping=(log_part, -rate)
+        chance, -rest, rate=quotient - 1.0, support=is_count(n, fast), dropping=(log_part, -rate)
     )
 
 
@@ -107,7 +107,7 @@ def poisson_log_lpmf(n: Operand, alpha: Operand, fast: bool) -> LogDensity:
         rest = log_factorial_excess(n)
         log_part = np.where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)
     return LogDensity(
-        chance, -rest, alpha=n - mean, support=is_count(n), dropping=(log_part, -mean)
+        chance, -rest, alpha=n - mean, support=is_count(n, fast), dropping=(log_part, -mean)
     )
 
 
@@ -157,7 +157,7 @@ def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, fast: bool) -> Lo
         chance,
         mu=(n - mu) / mu / (1.0 + ratio),
         phi=in_phi,
-        support=is_count(n),
+        support=is_count(n, fast),
         dropping=(
             _log_choices(n, phi, True),
             n * np.log(mu),
@@ -215,7 +215,7 @@ def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, fast: bool) 
         chance,
         eta=in_eta,
         phi=in_phi,
-        support=is_count(n),
+        support=is_count(n, fast),
         dropping=(
             _log_choices(n, phi, True),
             n * eta,

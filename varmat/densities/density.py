@@ -62,9 +62,10 @@ LARGEST = sys.float_info.max
 LARGEST_EXPONENT = 709.78
 
 
-def is_count(n: Operand) -> Operand:
-    """The support of counts."""
-    return (n >= 0.0) & (n <= LARGEST) & (np.floor(n) == n)
+def is_count(n: Operand, moderate: bool = False) -> Operand:
+    """The support of counts, of which it may be known that they are moderate."""
+    is_whole = (n >= 0.0) & (np.floor(n) == n)
+    return is_whole if moderate else is_whole & (n <= LARGEST)
 
 
 # What an observation must be in, whatever the parameters are: see `Density.data_domain`.

@@ -22,7 +22,7 @@ from varmat.densities.bernoulli import bernoulli_logit_lpmf
 from varmat.densities.counts import poisson_log_lpmf
 from varmat.densities.density import Domains, KeptTerms, ieee, not_nan, possible
 from varmat.densities.normal import normal_lpdf
-from varmat.densities.row_pass import in_matrix, longest, observations, part, pass_over, total
+from varmat.densities.row_pass import in_matrix, observations, part, pass_over, total
 from varmat.densities.summed_density import (
     IS_ARRAY,
     IS_VARIABLE,
@@ -132,7 +132,11 @@ class Glm(SummedDensity):
             return 0.0, [0.0] * len(plan.active)
         try:
             with np.errstate(all="ignore"):
-                value, partials = self._evaluate(plan, given, size)
+                try:
+                    value, partials = self._evaluate(plan, given, size, False)
+                # where Python's floats raise, IEEE arithmetic answers
+                except (ArithmeticError, ValueError):
+                    value, partials = self._evaluate(plan, given, size, True)
         except ElsewhereError:  # an observation is outside the support
             self._check_domains(values)
             return -np.inf, [0.0] * len(plan.active)
@@ -165,14 +169,14 @@ class Glm(SummedDensity):
     # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):
     # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
     def _evaluate(
-        self, plan: Plan, given: dict[str, Operand], size: int
+        self, plan: Plan, given: dict[str, Operand], size: int, exact: bool
     ) -> tuple[float, dict[str, Result]]:
         """The value, and the partials by name."""
         x, alpha, beta = given["X"], given["alpha"], given["beta"]
-        function = self.row.of_vectors(plan.use, longest(x, size))
         at = plan.wanted.index(PREDICTOR) if PREDICTOR in plan.wanted else None
         has_intercept = type(alpha) is not float or alpha != 0.0
-        operands = ieee(given.get(name) for name in self.names.values())
+        operands = [given.get(name) for name in self.names.values()]
+        operands = ieee(operands) if exact else operands
         value, blocks = 0.0, []
 
         def weigh(t: Operand, here: slice) -> Plain | None:
@@ -181,9 +185,9 @@ class Glm(SummedDensity):
             if has_intercept:
                 t += part(alpha, here)
             count = len(t) if type(t) is np.ndarray else size
-            share, partials = function(
-                *[t if v is None else part(v, here) for v in operands], count
-            )
+            function = self.row.of_vectors(plan.use, count)[exact]
+            row = [t if v is None else part(v, here) for v in operands]
+            share, partials = function(*row, count)
             value += share
             blocks.append(partials)
             if at is None:
@@ -262,8 +266,10 @@ def _rows(*, X: Operand, beta: Operand, **vectors: Operand) -> int:
     """
     if type(X) is type(beta) is np.ndarray and X.ndim == 2 and beta.shape == X.shape[1:]:
         shape = X.shape[:1]
-        if all(type(v) is float or v.shape == shape for v in vectors.values()):
-            return shape[0]  # type: ignore[no-any-return]
+        for v in vectors.values():
+            if type(v) is not float and v.shape != shape:
+                return 0
+        return shape[0]  # type: ignore[no-any-return]
     return 0
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.checks import misfit
-from varmat.plain_arrays import BLOCK, blocks, is_scipy_sparse
+from varmat.plain_arrays import BLOCK, blocks
 from varmat.typing import Operand, Plain, Result
 
 # Rows of a block, at most: more would not share out NumPy's overhead any better.
@@ -19,13 +19,6 @@ MOST_ROWS = 8000
 
 # Of all rows.
 ALL = slice(None)
-
-
-def longest(x: Operand, size: int) -> int:
-    """The number of rows that are taken at once."""
-    if is_scipy_sparse(x) or x.ndim == 1 or len(x) != size:
-        return size
-    return min(max(2 * BLOCK // max(1, int(x.shape[1])), 8), MOST_ROWS, size)
 
 
 def pass_over(
@@ -36,7 +29,7 @@ def pass_over(
     `weigh` is given the products of the rows of a block with `beta`, in memory that it may use, or
     a number for a row that all observations share, and the places of the rows. If recording, it
     returns weights, and their product with the matrix is the result."""
-    if is_scipy_sparse(x):
+    if type(x) is not np.ndarray:
         weights = weigh(x @ beta, ALL)
         return x.T @ weights if recording else None
     if x.ndim == 1 or len(x) != size:
@@ -45,9 +38,10 @@ def pass_over(
         return total(weights) * row if recording else None
     # `dot` is quicker, but copies what is not in C order; `matmul` is slow with what has no unit
     # stride.
-    x = x if x.flags.forc else np.ascontiguousarray(x)
-    multiply: Any = np.dot if x.flags.c_contiguous else np.matmul
-    most = longest(x, size)
+    flags = x.flags
+    x = x if flags.forc else np.ascontiguousarray(x)
+    multiply: Any = np.matmul if flags.f_contiguous and not flags.c_contiguous else np.dot
+    most = min(max(2 * BLOCK // max(1, beta.size), 8), MOST_ROWS)
     if size <= most:
         weights = weigh(multiply(x, beta), ALL)
         return multiply(weights, x) if recording else None

@@ -237,10 +237,12 @@ class Univariate(SummedDensity):
         self._check_domains(values)
         return (value, partials) if self.in_support(values) else (-math.inf, [0.0] * count)
 
-    def of_vectors(self, use: Use, size: int) -> Function:
-        """The function for one use, of vectors of about this size, where numbers are NumPy's."""
-        short = self.compiled(use)
-        return (short if size < LONG else self._long[use]())[1]
+    def of_vectors(self, use: Use, size: int) -> tuple[Function, Function]:
+        """The function for one use, of vectors of about this size, and the same in IEEE
+        arithmetic.
+        """
+        function, exact, _, _ = self.compiled(use)
+        return (function, exact) if size < LONG else self._long[use]()
 
     def _compute(
         self, function: Function, exact: Function, values: list[Operand], shape: Shape | None
