@@ -15,7 +15,7 @@ from varmat.densities.domains import broadcast, finite_vector, simplex
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
-from varmat.programs.build.symbol import Symbol, number, refuse, require, spread_back
+from varmat.programs.build.symbol import Symbol, is_symbol, number, refuse, require, spread_back
 from varmat.typing import Operand, Result
 
 __all__ = ["categorical_logit_lpmf", "categorical_lpmf"]
@@ -102,6 +102,12 @@ def categorical_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     array([2., 0., 8.])
     """
     counts = tally("categorical_lpmf", "Number of categories", n, theta.shape)
+    if is_symbol(counts):
+        return Saved(np.log(np.vdot(counts, theta)), counts=counts)
+    if is_symbol(theta):  # of the categories that are observed
+        places = refuse() if counts is None else np.flatnonzero(counts)
+        logs = np.log(np.reshape(theta, (-1,))[places])
+        return Saved(np.sum(counts.ravel()[places] * logs), counts=counts)
     value = -math.inf if counts is None else float(add_reduce(log_products(counts, theta), None))
     return Saved(value, counts=counts)
 
@@ -109,23 +115,17 @@ def categorical_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
 categorical_lpmf.data_domain = lambda n, theta: integer_to(theta.shape[-1])
 
 
-@categorical_lpmf.straight
-def categorical_straight(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
-    counts = tally("categorical_lpmf", "", n, np.shape(theta))
-    if isinstance(counts, Symbol):
-        total = np.vdot(counts, theta)
-        return np.log(total), lambda g: (None, lambda: g * counts / total)
-    places = refuse() if counts is None else np.flatnonzero(counts)
-    some, times = np.reshape(theta, (-1,))[places], counts.ravel()[places]
-    return np.sum(times * np.log(some)), lambda g: (
-        None,
-        lambda: spread_back(g * times / some, places, np.shape(theta)),
-    )
-
-
 @categorical_lpmf.gradient
 def categorical_gradient(r: Operand, n: Operand, theta: Operand, counts: Operand) -> Result:
-    return None if counts is None else (None, lambda: ratios(counts, theta))
+    if counts is None:
+        return None
+    if is_symbol(counts):
+        return None, lambda: counts / np.vdot(counts, theta)
+    if is_symbol(theta):
+        places, shape = np.flatnonzero(counts), np.shape(theta)
+        some = counts.ravel()[places] / np.reshape(theta, (-1,))[places]
+        return None, lambda: spread_back(some, places, shape)
+    return None, lambda: ratios(counts, theta)
 
 
 @density(

@@ -33,7 +33,7 @@ from varmat.densities.hmm_filter import (
 )
 from varmat.functions.checks import TOLERANCE, is_held, misfit, one
 from varmat.programs.build.loops import loop
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import is_symbol, refuse, require
 from varmat.typing import Adjoint, Function, Operand, Result
 
 __all__ = ["hmm_hidden_state_prob", "hmm_marginal"]
@@ -112,6 +112,8 @@ def hmm_marginal(
     >>> round(vm.hmm_marginal(log_omegas, Gamma, rho), 12)
     -3.802272141469
     """
+    if any(map(is_symbol, (log_omegas, Gamma, rho))):
+        return _scaled(log_omegas, Gamma, rho)
     _check("hmm_marginal", log_omegas, Gamma, rho)
     value, filtered = log_marginal(log_omegas, Gamma, rho, workspace)
     return Saved(value, filtered=filtered)
@@ -121,14 +123,17 @@ def hmm_marginal(
 def hmm_marginal_reverse(
     g: Adjoint, r: Operand, log_omegas: Operand, gamma: Operand, rho: Operand, filtered: Operand
 ) -> Result:
+    if type(filtered) is tuple:  # of a program
+        return tuple((lambda part=part: g * part()) for part in filtered)
     parts = posterior_gradient(r, log_omegas, gamma, rho, filtered)
     return tuple((lambda part=part: part if g == 1.0 else g * part) for part in parts)
 
 
-# A filter and a smoother, scaled at every time. Emissions are scaled to a largest one of 1. The run
-# ends if a path of states that may matter is lost to underflow, or if no path is possible.
-@hmm_marginal.straight
-def hmm_marginal_straight(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:
+def _scaled(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Saved:
+    """The log marginal in a program, and its gradient: a filter and a smoother, scaled at every
+    time. Emissions are scaled to a largest one of 1. The run ends if a path of states that may
+    matter is lost to underflow, or if no path is possible.
+    """
     if not np.size(log_omegas):
         refuse()
     for rows in (Gamma, rho):
@@ -146,11 +151,12 @@ def hmm_marginal_straight(log_omegas: Operand, Gamma: Operand, rho: Operand) -> 
         is_kept = (np.minimum(x, 1.0) * emissions >= floor) & (x < np.inf)
         require(is_kept | (x == 0.0) | np.isinf(log_omegas.T) | (np.min(Gamma) >= CONNECTED))
     filtered, weighted = before * emissions / scales, later * emissions / scales
-    return value + np.sum(peaks), lambda g: (
-        lambda: g * (filtered * later).T,
-        lambda: g * (filtered[:-1].T @ weighted[1:]),
-        lambda: g * weighted[0],
+    gradient = (
+        lambda: (filtered * later).T,
+        lambda: filtered[:-1].T @ weighted[1:],
+        lambda: weighted[0],
     )
+    return Saved(value + np.sum(peaks), filtered=gradient)
 
 
 def _forward(before: Operand, emissions: Operand, gamma: Operand) -> tuple[Result, Result]:
