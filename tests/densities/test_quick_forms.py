@@ -106,6 +106,25 @@ def test_recorded(runner, y):
 
 
 @pytest.mark.parametrize("runner", ["numpy", "native"])
+@pytest.mark.parametrize("row", [vm.normal_lpdf, vm.lognormal_lpdf], ids=lambda row: row.name)
+def test_recorded_scales_whose_squares_underflow(row, runner):
+    """Squares of residuals are summed before they are divided by the scale, so the function itself
+    is evaluated where they would be lost.
+    """
+    y = 1e-170 * np.array([1.0, -2.0, 3.0])
+    y = np.exp(y) if row is vm.lognormal_lpdf else y
+
+    def log_density(mu: Any, sigma: Any) -> Any:
+        return row(y, mu, sigma)
+
+    recorded = vm.recorded(log_density, (0, 1), runner=runner)
+    recorded(0.0, 1.0)
+    value, gradients = vm.value_and_grad(log_density, (0, 1))(1e-171, 1e-170)
+    assert recorded(1e-171, 1e-170) == (value, gradients)
+    assert math.isfinite(gradients[1])
+
+
+@pytest.mark.parametrize("runner", ["numpy", "native"])
 def test_counts_in_programs(runner):
     """For counts that are data, a program computes each distinct value once."""
     n = np.random.default_rng(1).poisson(3.0, size=(40, 5))

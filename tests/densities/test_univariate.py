@@ -187,7 +187,6 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
     """
     monkeypatch.setattr(emit, "BLOCK", 20)  # several blocks, the last one shorter
     monkeypatch.setattr(row, "_uses", {})
-    monkeypatch.setattr(row, "_long", {})
     vectors, scalars = columns(row), given(row, row.points[0])
     free = continuous(row)
     count = len(vectors)

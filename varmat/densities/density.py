@@ -349,15 +349,6 @@ class StructuredDensity(Density):
         self.operation.wanted = frozenset(p.name for p in saved if p.default is p.empty)
         return rule
 
-    def straight(self, rule: Operand) -> Result:
-        """Decorator: how the density is written into a program. The rule takes the arguments of the
-        function.
-        """
-        self.operation.straight(
-            lambda *values, keep: rule(*values, keep=self.all_terms if keep is None else keep)
-        )
-        return rule
-
 
 def density(
     *discrete: str, **arguments: tuple[str, Domain]

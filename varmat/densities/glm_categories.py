@@ -66,10 +66,10 @@ def _require(x: Operand, size: int, *conditions: Operand) -> None:
         require(condition)
 
 
-def _known(y: Plain, k: int) -> Result:
-    """The categories of a program, from 0; an observation that is none is left to Python."""
+def _known(y: Plain, k: int, size: int) -> Result:
+    """The category of each observation, from 0, in a program; others are left to Python."""
     which = categories(y, k)
-    return refuse() if which is None else which
+    return refuse() if which is None else _each(which, size)
 
 
 def _rows(x: Operand) -> Result:
@@ -157,12 +157,10 @@ def categorical_logit_glm_lpmf(
     >>> vm.gradient(f, np.zeros(2))
     array([ 0.46211716, -0.46211716])
     """
-    size, k = _shapes_of_logits(y, x, alpha, beta)
     if any(map(is_symbol, (x, alpha, beta))):
-        _require(x, size, np.isfinite(alpha), np.isfinite(beta))
-        value, weights = _of_logits(_each(_known(y, k), size), np.matmul(x, beta) + alpha)
-        return Saved(value, sums=weights)
+        return _logits_in_program(y, x, alpha, beta)
     _check(categorical_logit_glm_lpmf, y, None, alpha, beta)
+    size, k = _shapes_of_logits(y, x, alpha, beta)
     which = categories(y, k)
     if which is None or not size:
         _check(categorical_logit_glm_lpmf, None, x, None, None)
@@ -282,12 +280,17 @@ def categorical_logit_glm_tangent(
     )
 
 
-def _of_logits(which: Plain, eta: Operand) -> tuple[Result, Result]:
-    """The log mass at linear predictors in a program, and its derivatives in them."""
-    chosen, eta = _indicators(which, eta.shape[1]), eta - np.max(eta, axis=1, keepdims=True)
+def _logits_in_program(y: Operand, x: Operand, alpha: Operand, beta: Operand) -> Saved:
+    """The log mass in a program, and its derivatives in the linear predictors."""
+    size, k = _shapes_of_logits(y, x, alpha, beta)
+    which = _known(y, k, size)
+    _require(x, size, np.isfinite(alpha), np.isfinite(beta))
+    chosen, eta = _indicators(which, k), np.matmul(x, beta) + alpha
+    eta = eta - np.max(eta, axis=1, keepdims=True)
     e = np.exp(eta)
     total = np.sum(e, axis=1, keepdims=True)
-    return np.vdot(chosen, eta) - np.sum(np.log(total)), chosen - e / total
+    value = np.vdot(chosen, eta) - np.sum(np.log(total))
+    return Saved(value, sums=chosen - e / total)
 
 
 def _indicators(which: Plain, k: int) -> Result:
@@ -372,13 +375,10 @@ def ordered_logistic_glm_lpmf(
     >>> vm.gradient(lambda beta: vm.ordered_logistic_glm_lpmf(y, X, beta, [-1.0, 1.0]), np.zeros(2))
     array([1.46211716, 1.46211716])
     """
-    size = _shapes_of_order(y, x, beta)
     if any(map(is_symbol, (x, beta, cutpoints))):
-        _require(x, size, np.isfinite(beta), ordered.holds(cutpoints))
-        known = _each(_known(y, np.shape(cutpoints)[0] + 1), size) + 1
-        mass = ordered_logistic_lpmf.operation.function(known, np.matmul(x, beta), cutpoints)
-        return Saved(mass.value, sums=mass.saved)
+        return _order_in_program(y, x, beta, cutpoints)
     _check(ordered_logistic_glm_lpmf, y, None, beta, cutpoints)
+    size = _shapes_of_order(y, x, beta)
     if cutpoints.ndim != 1:
         raise misfit("ordered_logistic_glm_lpmf", "Cut-points", cutpoints.shape, "be a vector")
     which = categories(y, len(cutpoints) + 1)
@@ -409,6 +409,15 @@ def ordered_logistic_glm_lpmf(
 ordered_logistic_glm_lpmf.data_domain = lambda y, x, beta, cutpoints: integer_to(
     cutpoints.shape[-1] + 1
 )
+
+
+def _order_in_program(y: Operand, x: Operand, beta: Operand, cutpoints: Operand) -> Saved:
+    """The density of the linear predictors in a program."""
+    size = _shapes_of_order(y, x, beta)
+    which = _known(y, np.shape(cutpoints)[0] + 1, size)
+    _require(x, size, np.isfinite(beta), ordered.holds(cutpoints))
+    mass = ordered_logistic_lpmf.operation.function(which + 1, np.matmul(x, beta), cutpoints)
+    return Saved(mass.value, sums=mass.saved)
 
 
 def _weigh_cells(

@@ -15,9 +15,7 @@ from varmat.densities.row_program import RowProgram, cone
 from varmat.programs.build.symbol import Symbol, builder_of, lift, require
 from varmat.typing import Adjoint, Function, Operand, PointwiseCall, Result
 
-if TYPE_CHECKING:
-    from varmat.densities.univariate import LogDensity
-    from varmat.programs.ir.program import Value
+Functions = dict[str, Function]
 
 
 class Pointwise(Density):
@@ -30,9 +28,8 @@ class Pointwise(Density):
         super().__init__(f"{summed.name}.pointwise", summed.arguments, summed.discrete)
         self.__module__, self.__doc__ = summed.__module__, _DOC.format(name=summed.name)
         self.summed = summed
-        # Terms are compiled for each set that is kept, and partials for what these terms have
-        # computed already; both in the careful and in the fast form.
-        self._terms, self._partials = cache(self._terms_of), cache(self._partials_of)
+        # For each set of terms that is kept, in the stable and in the fast form.
+        self._functions = cache(self._functions_of)
 
         def function(*values: Operand, keep: KeptTerms | None = None) -> Result:
             return self._evaluate(values, keep)
@@ -46,29 +43,23 @@ class Pointwise(Density):
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
 
-    def _value(self, parts: LogDensity, keep: KeptTerms | None) -> Operand:
-        terms = self.summed.kept(parts, keep)
-        return reduce(operator.add, terms) if terms else 0.0
-
-    def _terms_of(self, keep: KeptTerms | None, short: bool) -> tuple[Function, list[Value]]:
-        """A function of the arguments to the value and to what the partials share with it, and
-        which values these are.
+    def _functions_of(self, keep: KeptTerms | None, fast: bool) -> tuple[Function, Functions]:
+        """A function of the arguments to the value and to what the partials share with it, and the
+        partials as functions of the arguments and of that.
         """
-        graph = self.summed.graph(short)
-        value = self._value(graph.parts, keep)
-        partials = [graph.value(p) for p in graph.parts.partials.values()]
-        for_value, for_partials = cone([graph.value(value)]), cone(partials)
-        read = {*partials} | {
+        graph = self.summed.graph(fast)
+        terms = self.summed.kept(graph.parts, keep)
+        value = reduce(operator.add, terms) if terms else 0.0
+        partials = {name: graph.value(p) for name, p in graph.parts.partials.items()}
+        for_value, for_partials = cone([graph.value(value)]), cone(partials.values())
+        read = {*partials.values()} | {
             v for each in for_partials - for_value if each.step for v in each.step.operands
         }
         shared = [v for step in graph.builder.steps for v in step.results if v in for_value & read]
         results = [value, *(Symbol(graph.builder, v) for v in shared)]
-        return graph.function(results), shared
-
-    def _partials_of(self, keep: KeptTerms | None, short: bool) -> dict[str, Function]:
-        """The partials as functions of the arguments and of what the value shares with them."""
-        graph, shared = self.summed.graph(short), self._terms(keep, short)[1]
-        return {name: graph.function([p], shared) for name, p in graph.parts.partials.items()}
+        return graph.function(results), {
+            name: graph.function([p], shared) for name, p in graph.parts.partials.items()
+        }
 
     def _outside(self, values: Operand) -> Result:
         """A mask, which broadcasts, of the elements outside the support; None if there are none."""
@@ -88,11 +79,11 @@ class Pointwise(Density):
             self.shape_of(values)
             raise
         with np.errstate(all="ignore"):
-            value, *shared = self._terms(keep, short)[0](*exact)
+            value, *shared = self._functions(keep, short)[0](*exact)
             finite = np.isfinite(value).all()
             if short and not finite:
                 short = False
-                value, *shared = self._terms(keep, short)[0](*exact)
+                value, *shared = self._functions(keep, short)[0](*exact)
                 finite = np.isfinite(value).all()
             outside, shows = None, keep is None and finite
             if self.summed.guarded or not shows:
@@ -141,7 +132,7 @@ class Pointwise(Density):
         short: bool,
     ) -> Result:
         exact = [*ieee(values), *shared]
-        partials = self._partials(keep, short)
+        partials = self._functions(keep, short)[1]
 
         def contribution(name: str) -> Result:
             c = g * partials[name](*exact)[0]

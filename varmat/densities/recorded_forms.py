@@ -79,15 +79,20 @@ class RecordedSum(RowProgram):
         self._sums: dict[Value, Value] = {}
         builder = program.builder
         data = {name: program.data.get(id(v), v) for name, v in values.items()}
-        # With a number of its own, the fast path saves no step of a program.
-        fast = not (stable or row.fast is None or row.fast.number) and row.fast.fits_in(data)
-        super().__init__(row, builder, values, keep, fast)
-        if fast and self.parts.when is not None:
+        fast = None if stable else row.fast
+        if fast is not None:
+            is_number = fast.number is None or not values[fast.number].shape
+            fast = fast if is_number and fast.fits_in(data) else None
+        super().__init__(row, builder, values, keep, fast is not None)
+        if fast is not None and self.parts.when is not None:
             holds = self.write(self.parts.when)
             if is_refuted(holds):
                 super().__init__(row, builder, values, keep)
             else:
                 builder.guard(holds)
+        # Numbers are taken out of sums, also of squares, which may overflow or underflow.
+        if fast is not None and fast.number is not None:
+            builder.guard_between(values[fast.number], *fast.between)
         if row.guarded:
             builder.guard(self.write(self.parts.support))
         # What would not show in the value is checked at every run.

@@ -48,9 +48,9 @@ from varmat.programs.ir.program import ElsewhereError, Value
 from varmat.programs.run.emit import function_of_program
 from varmat.typing import Function, Operand, Result, Setting, Shape
 
-# A function, the same in IEEE arithmetic, the arguments to check first (None for all), and the
-# number of partials.
-Evaluators = tuple[Function, Function, list[tuple[int, str, Domain]] | None, int]
+# A function, the same in IEEE arithmetic, what makes these two for long arrays, the arguments to
+# check first (None for all), and the number of partials.
+Evaluators = tuple[Function, Function, Function, list[tuple[int, str, Domain]] | None, int]
 # Elements from which value and partials are computed in place, block by block. At 4096 that takes
 # as long as without, at 10^4 up to a tenth less, at 10^5 half to two thirds.
 LONG = 8192
@@ -156,8 +156,6 @@ class Univariate(SummedDensity):
         self.lazy = frozenset(lazy)
         self._graphs: dict[bool, Graph] = {}
         self._uses: dict[Use, Evaluators] = {}
-        # Makes the first two of them for long arrays.
-        self._long: dict[Use, Function] = {}
         self._tangent = self._maps
 
     def graph(self, fast: bool) -> Graph:
@@ -216,9 +214,9 @@ class Univariate(SummedDensity):
         )
 
     def evaluate(self, values: list[Operand], shape: Shape | None, use: Use) -> Computed:
-        function, exact, early, count = self.compiled(use)
+        function, exact, long, early, count = self.compiled(use)
         if shape is not None and math.prod(shape) >= LONG:
-            function, exact = self._long[use]()
+            function, exact = long()
         if early is None:
             self._check_domains(values)
         else:
@@ -241,8 +239,8 @@ class Univariate(SummedDensity):
         """The function for one use, of vectors of about this size, and the same in IEEE
         arithmetic.
         """
-        function, exact, _, _ = self.compiled(use)
-        return (function, exact) if size < LONG else self._long[use]()
+        function, exact, long, _, _ = self.compiled(use)
+        return (function, exact) if size < LONG else long()
 
     def _compute(
         self, function: Function, exact: Function, values: list[Operand], shape: Shape | None
@@ -339,19 +337,19 @@ class Univariate(SummedDensity):
         for name in self.discrete.intersection(active):
             self.refuse_variable(name)
         is_fast = self.takes_fast_path(arrays)
-        function, self._long[use] = self._functions(arrays, active, keep, is_fast)
+        functions = self._functions(arrays, active, keep, is_fast)
         # What is dropped does not show anything.
-        self._uses[use] = *function, self.early if keep is None else None, len(active)
+        self._uses[use] = *functions, self.early if keep is None else None, len(active)
         return self._uses[use]
 
     def _functions(
         self, arrays: set[str], active: list[str], keep: KeptTerms | None, is_fast: bool
-    ) -> tuple[Result, Result]:
+    ) -> tuple[Function, Function, Function]:
         """The functions for one use, and what makes those for long arrays."""
-        functions: Function = cache(lambda: self._functions(arrays, active, keep, False)[0])
+        functions: Function = cache(lambda: self._functions(arrays, active, keep, False))
 
         def stable(*values: Operand) -> Computed:
-            function, exact = functions()
+            function, exact, _ = functions()
             return self._compute(function, exact, [*values[:-1]], values[-1:])
 
         program = program_of_sum(self, arrays, active, keep, stable if is_fast else None)
@@ -363,7 +361,7 @@ class Univariate(SummedDensity):
         kinds += ["stable"] * (not is_fast and self.takes_fast_path(arrays))
         title = f"{self.name}: {', '.join(kinds)}"
         compiled = partial(function_of_program, program, [*self.operands, "size"], title)
-        return compiled(), cache(lambda: compiled(by_blocks=True))
+        return *compiled(), cache(lambda: compiled(by_blocks=True))
 
     # The tangent rule of every density of one variable: the sum of partial times tangent.
     def _maps(self, r: Operand, *values: Operand, keep: KeptTerms | None) -> tuple[Result, ...]:
