@@ -133,6 +133,8 @@ CASES = {
     "a row, all scalars": (normal_id_glm_lpdf, 0.7, X[0], 0.25, BETA, 1.3),
     "a row of a matrix": (normal_id_glm_lpdf, Y, X[:1], 0.25, BETA, 1.3),
     "a row, one intercept each": (normal_id_glm_lpdf, 0.7, X[:1], ALPHAS, BETA, 1.3),
+    "a row, an intercept of one element": (normal_id_glm_lpdf, Y, X[0], ALPHAS[:1], BETA, SIGMAS),
+    "a row, all of one element": (normal_id_glm_lpdf, Y[:1], X[:1], ALPHAS[:1], BETA, SIGMAS[:1]),
     "size one": (normal_id_glm_lpdf, Y[:1], X, ALPHAS[:1], BETA, SIGMAS[:1]),
     "fortran": (normal_id_glm_lpdf, Y, np.asfortranarray(X), ALPHAS, BETA, 1.3),
     "strided": (normal_id_glm_lpdf, Y[::-1], STRIDED[::-1], ALPHAS[::-1], BETA[::-1], SIGMAS[::-1]),

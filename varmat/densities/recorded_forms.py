@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.core.elementwise import Elementwise
 from varmat.densities.density import KeptTerms
-from varmat.densities.glm import LINEAR, PREDICTOR, Glm
+from varmat.densities.glm import PREDICTOR, Glm
 from varmat.densities.row_program import RowProgram
 from varmat.densities.summed_density import IS_VARIABLE, SummedDensity
 from varmat.densities.univariate import Univariate
@@ -269,7 +269,7 @@ def _glm(
     if is_row:
         x = builder.reshaped(x, beta.shape)
     values = {
-        name: builder.reshaped(v, ()) if name not in LINEAR and v.size == 1 else v
+        name: builder.reshaped(v, ()) if name not in ("X", "beta") and v.size == 1 else v
         for name, v in values.items()
     }
 
