@@ -56,9 +56,6 @@ class Plan(NamedTuple):
     wanted: list[str]
     # Whether the derivatives in single predictors are wanted, and not only sums of them.
     is_each: bool
-    # Whether all terms are dropped, and whether an argument outside its domain does not show.
-    is_empty: bool
-    is_hidden: bool
 
 
 class Glm(SummedDensity):
@@ -126,9 +123,10 @@ class Glm(SummedDensity):
             numbers = tuple(name for name, x in given.items() if type(x) is float)
         x = given["X"]
         plan = self._plan(use, numbers, x.ndim == 1 or x.shape[0] != size)
-        if not size or plan.is_hidden:
+        keep = use[1] if isinstance(use, tuple) else LINEAR
+        if not size or not keep & LINEAR:  # an argument outside its domain would not show
             self._check_domains(values)
-        if not size or plan.is_empty:
+        if not size or not keep:
             return 0.0, [0.0] * len(plan.active)
         try:
             with np.errstate(all="ignore"):
@@ -162,8 +160,6 @@ class Glm(SummedDensity):
             packed if keep is None else (packed, self.kept_of_row(keep)),
             [name for name in self.names.values() if name in variables],
             "X" in active or ("alpha" in active and "alpha" in arrays),
-            keep == frozenset(),
-            keep is not None and not keep & LINEAR,
         )
 
     # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):

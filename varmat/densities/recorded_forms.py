@@ -14,6 +14,7 @@ from varmat.densities.glm import PREDICTOR, Glm
 from varmat.densities.row_program import RowProgram
 from varmat.densities.summed_density import IS_VARIABLE, SummedDensity
 from varmat.densities.univariate import Univariate
+from varmat.functions.sparse.products import sparse_data_matmul_straight
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.precision_scores import digamma_less_line
 from varmat.functions.special.zeta_functions import zeta_difference
@@ -22,7 +23,6 @@ from varmat.programs.build.arithmetic import ADD, AND, SUBTRACT
 from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.ir.program import Shape, Step, Value
 from varmat.programs.kernels.matrices import MATMUL
-from varmat.programs.kernels.sparse import product_step
 from varmat.programs.record.tape_programs import Operands, RecordedVariable, TapeProgram, writes
 from varmat.typing import Function, Operand
 
@@ -180,7 +180,7 @@ def _arguments(
     nodes: dict[str, RecordedVariable] = {}
     for name, kind, x in zip(density.operands, density.kinds_of(use), plain, strict=True):
         if is_scipy_sparse(x):
-            values[name] = SparseData(program, x)
+            values[name] = x
             continue
         values[name], node = program.operand(next(variables) if kind & IS_VARIABLE else x)
         if node is not None:
@@ -232,26 +232,6 @@ def _density(
     row.record(result, nodes)
 
 
-class SparseData:
-    """A sparse matrix of independent variables in a program: as constants, row by row.
-
-    Parameters
-    ----------
-    program : TapeProgram
-    matrix : sparse array or matrix of SciPy
-    """
-
-    def __init__(self, program: TapeProgram, matrix: Operand) -> None:
-        rows = matrix.tocsr()
-        self.program, self.shape, self.size = program, rows.shape, rows.shape[0]
-        self._parts = rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
-
-    def times(self, x: Value, transposed: bool) -> Value:
-        """The product with a vector, or that of the transpose."""
-        full = self.program.builder.broadcast(x, (self.shape[not transposed],))
-        return product_step(*self._parts, self.shape, self.program.symbol(full), transposed).value
-
-
 # The native runner reads a long matrix once.
 @writes(Glm, operands=_OPERANDS)
 def _glm(
@@ -274,8 +254,9 @@ def _glm(
     }
 
     def product(transposed: bool, v: Value) -> Value:
-        if isinstance(x, SparseData):
-            return x.times(v, transposed)
+        if is_scipy_sparse(x):
+            full = program.symbol(builder.broadcast(v, (x.shape[not transposed],)))
+            return lift(builder, sparse_data_matmul_straight(full, x, transposed)[0])
         if is_row and transposed:
             return builder.ufunc(np.multiply, builder.sum(v), x)
         if transposed:
