@@ -245,7 +245,6 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
     results = []
     for long in (1, 1000):
         monkeypatch.setattr(row, "_uses", {})
-        monkeypatch.setattr(row, "_long", {})
         monkeypatch.setattr(univariate, "LONG", long)
         results.append(vm.value_and_grad(row, continuous(row))(*args))
     (value, gradients), (expected, others) = results
