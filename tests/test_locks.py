@@ -122,7 +122,7 @@ def run_python(text: str) -> str:
 def test_threads_share_the_graph_of_a_density(monkeypatch: pytest.MonkeyPatch) -> None:
     density = dist.Normal(0.0, 1.0).row
     monkeypatch.setattr(density, "_graphs", {})
-    monkeypatch.setattr(univariate, "Graph", slow(univariate.Graph))
+    monkeypatch.setattr(univariate, "RowGraph", slow(univariate.RowGraph))
     assert len({*map(id, at_once(lambda: density.graph(True)))}) == 1
 
 

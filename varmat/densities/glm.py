@@ -47,7 +47,7 @@ PREDICTOR = "eta"
 LINEAR = frozenset({"X", "alpha", "beta"})
 
 
-class Plan(NamedTuple):
+class ModelUse(NamedTuple):
     """What one use of a model computes: see `Glm.evaluate`."""
 
     active: list[str]
@@ -142,7 +142,7 @@ class Glm(SummedDensity):
             self._check_domains(values)
         return value, [partials[name] for name in plan.active]
 
-    def _plan_of(self, use: Use, numbers: tuple[str, ...], has_one_row: bool) -> Plan:
+    def _plan_of(self, use: Use, numbers: tuple[str, ...], has_one_row: bool) -> ModelUse:
         keep = use[1] if isinstance(use, tuple) else None
         kinds = dict(zip(self.operands, self.kinds_of(use), strict=True))
         active = [name for name, kind in kinds.items() if kind & IS_VARIABLE]
@@ -155,7 +155,7 @@ class Glm(SummedDensity):
         packed = 1
         for name in self.names.values():
             packed = packed << 2 | IS_ARRAY * (name in arrays) | IS_VARIABLE * (name in variables)
-        return Plan(
+        return ModelUse(
             active,
             packed if keep is None else (packed, self.kept_of_row(keep)),
             [name for name in self.names.values() if name in variables],
@@ -165,7 +165,7 @@ class Glm(SummedDensity):
     # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):
     # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
     def _evaluate(
-        self, plan: Plan, given: dict[str, Operand], size: int, exact: bool
+        self, plan: ModelUse, given: dict[str, Operand], size: int, exact: bool
     ) -> tuple[float, dict[str, Result]]:
         """The value, and the partials by name."""
         x, alpha, beta = given["X"], given["alpha"], given["beta"]

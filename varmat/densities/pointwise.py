@@ -15,7 +15,7 @@ from varmat.densities.row_program import RowProgram, cone
 from varmat.programs.build.symbol import Symbol, builder_of, lift, require
 from varmat.typing import Adjoint, Function, Operand, PointwiseCall, Result
 
-Functions = dict[str, Function]
+Partials = dict[str, Function]
 
 
 class Pointwise(Density):
@@ -43,7 +43,7 @@ class Pointwise(Density):
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
 
-    def _functions_of(self, keep: KeptTerms | None, fast: bool) -> tuple[Function, Functions]:
+    def _functions_of(self, keep: KeptTerms | None, fast: bool) -> tuple[Function, Partials]:
         """A function of the arguments to the value and to what the partials share with it, and the
         partials as functions of the arguments and of that.
         """

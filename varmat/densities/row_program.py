@@ -1,8 +1,8 @@
 """Rows of the table of densities in programs.
 
-The function of a row is run once on symbols, which gives its `Graph`. A `RowProgram` is that graph
-in a program: the steps that a result needs are written when it is first wanted, for the sum of the
-terms over all elements, for each element, or for a partial.
+The function of a row is run once on symbols, which gives its `RowGraph`. A `RowProgram` is that
+graph in a program: the steps that a result needs are written when it is first wanted, for the sum
+of the terms over all elements, for each element, or for a partial.
 
 The program of a sum depends on which arguments are numbers and which are vectors. Summed over
 elements, ``-0.5 * z * z - log(sigma)`` is an inner product and one logarithm times the number of
@@ -48,7 +48,7 @@ OPERATORS: dict[np.ufunc, Function] = {
 }  # fmt: skip
 
 
-class Graph:
+class RowGraph:
     """The steps of a density's function, run once on symbols of arrays.
 
     Attributes

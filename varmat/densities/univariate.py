@@ -40,7 +40,7 @@ from varmat.core.domains import Domain
 from varmat.core.operation import OPERATIONS
 from varmat.densities.density import Domains, KeptTerms, argument_lines, ieee, not_nan, possible
 from varmat.densities.pointwise import Pointwise
-from varmat.densities.row_program import Graph, program_of_sum
+from varmat.densities.row_program import RowGraph, program_of_sum
 from varmat.densities.sources import LAST_SECTIONS, reference_section, told
 from varmat.densities.summed_density import IS_ARRAY, IS_VARIABLE, Computed, SummedDensity, Use
 from varmat.functions.checks import check_values, is_held
@@ -154,16 +154,16 @@ class Univariate(SummedDensity):
         # These make the log density infinite or nan if they are outside their domain or the
         # support, and are validated only if it is that.
         self.lazy = frozenset(lazy)
-        self._graphs: dict[bool, Graph] = {}
+        self._graphs: dict[bool, RowGraph] = {}
         self._uses: dict[Use, Evaluators] = {}
         self._tangent = self._maps
 
-    def graph(self, fast: bool) -> Graph:
+    def graph(self, fast: bool) -> RowGraph:
         """The steps of the function, on its fast or its stable path."""
         known = self._graphs.get(fast)
         if known is None:
             # The first one stays, because its symbols are no symbols of another thread's.
-            known = self._graphs.setdefault(fast, Graph(self, fast))
+            known = self._graphs.setdefault(fast, RowGraph(self, fast))
         return known
 
     @property
