@@ -14,7 +14,7 @@ from varmat.densities.glm import PREDICTOR, Glm
 from varmat.densities.row_program import RowProgram
 from varmat.densities.summed_density import IS_VARIABLE, SummedDensity
 from varmat.densities.univariate import Univariate
-from varmat.functions.sparse.products import sparse_data_matmul_straight
+from varmat.functions.sparse.products import step_of
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.precision_scores import digamma_less_line
 from varmat.functions.special.zeta_functions import zeta_difference
@@ -253,10 +253,12 @@ def _glm(
         for name, v in values.items()
     }
 
+    sparse = step_of(x) if is_scipy_sparse(x) else None
+
     def product(transposed: bool, v: Value) -> Value:
-        if is_scipy_sparse(x):
+        if sparse is not None:
             full = program.symbol(builder.broadcast(v, (x.shape[not transposed],)))
-            return lift(builder, sparse_data_matmul_straight(full, x, transposed)[0])
+            return lift(builder, sparse(full, transposed))
         if is_row and transposed:
             return builder.ufunc(np.multiply, builder.sum(v), x)
         if transposed:

@@ -239,10 +239,17 @@ def sparse_data_matmul(b: Plain, *, matrix: Plain, transposed: bool = False) -> 
     check_product("matmul", matrix.shape[not transposed], b)
     if not is_symbol(b):
         return Saved(data_times(matrix, b, transposed), step=None)
+    step = step_of(matrix)
+    return Saved(step(b, transposed), step=step)
+
+
+def step_of(matrix: Operand) -> Function:
+    """The product with a sparse matrix that is data, as a function of a symbol and of whether the
+    matrix is transposed.
+    """
     rows = matrix.tocsr()
     columns, starts = (x.astype(np.int64) for x in (rows.indices, rows.indptr))
-    step = partial(product_step, rows.data.astype(np.float64), columns, starts, rows.shape)
-    return Saved(step(b, transposed), step=step)
+    return partial(product_step, rows.data.astype(np.float64), columns, starts, rows.shape)
 
 
 def data_times(matrix: Operand, b: Operand, transposed: bool = False) -> Result:
