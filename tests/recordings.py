@@ -12,8 +12,7 @@ import pytest
 from programs.verified import verify
 
 import varmat as vm
-from varmat.derivatives.recorded import record
-from varmat.derivatives.recorded_programs import product_program
+from varmat.derivatives.recorded_programs import product_program, record
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program
 from varmat.programs.run import has_native, runner_for
@@ -136,7 +135,7 @@ def agree_everywhere(
         if second:
             pairs = list(zip(given, vectors, strict=True))
             products = [[0.0, *vm.hessian_times_vector(at, point, v)] for point, v in pairs]
-            program = product_program("hessian_times_vector", at, given[0], (), {})
+            program = product_program("hessian_times_vector", at, (given[0],)).program
             both = [[*point, *v] for point, v in pairs]
             _agree(program, both, products, runners, tolerance, "Hessian times vector")
     for before, after in zip(points, given, strict=True):

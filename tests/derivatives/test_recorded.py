@@ -724,4 +724,4 @@ def test_functions_with_too_many_ways_stay_right(recorded):
         found = g(x)
         assert found[0] == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(found[1], gradient, rtol=1e-12)
-    assert len(g._recordings[0].more) == 8
+    assert len(g._recordings[0].ways) == 8

@@ -38,10 +38,10 @@ def test_a_hessian_times_a_vector():
         (x, s) = point
         return scale * s * x[0] ** 2 * x[1]
 
-    program = product_program("f", f, [*MADE_AT], (Mapped(1.0),), {})
+    program = product_program("f", f, ([*MADE_AT],), (Mapped(1.0),), {}).program
     found = outputs(program, X, S, 10.0, *DIRECTION)
     assert_same(found, [np.array([250.0, 100.0]), 80.0])
-    constant = product_program("f", lambda x: 2.0, [np.ones(2)], (), {})
+    constant = product_program("f", lambda x: 2.0, ([np.ones(2)],)).program
     assert_same(outputs(constant, X, X), [np.zeros(2)])
 
 

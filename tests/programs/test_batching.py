@@ -13,7 +13,7 @@ import pytest
 
 import varmat as vm
 from programs.verified import verify
-from varmat.derivatives.recorded import record
+from varmat.derivatives.recorded_programs import record
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import Program
@@ -28,7 +28,9 @@ Y = rng.normal(size=1000)
 def plain(f: Callable[..., Any], x: Any, monkeypatch: Any) -> Program:
     """Return the program of a function before batching."""
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["varmat.derivatives.recorded"], "optimised", without_dead_steps)
+        patch.setattr(
+            sys.modules["varmat.derivatives.recorded_programs"], "optimised", without_dead_steps
+        )
         return record(f, (0,), (x,), {})
 
 

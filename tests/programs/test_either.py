@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from varmat.derivatives.recorded import record_values
+from varmat.derivatives.recorded_programs import record_values
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
 from varmat.programs.passes.either import either

@@ -9,7 +9,7 @@ from random_functions import random_function
 from recordings import LARGE
 
 import varmat as vm
-from varmat.derivatives.recorded import record
+from varmat.derivatives.recorded_programs import record
 from varmat.programs.build.arithmetic import ADD, MULTIPLY, NEGATIVE
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.memory import LINE, Plan, overwritable

@@ -32,35 +32,12 @@ if TYPE_CHECKING:
 def called_tangent(
     op: Operation | Elementwise, args: tuple[Operand, ...], settings: Settings
 ) -> Result:
-    """Record the tangent of the result of an operation, or a tuple of tangents, as one call.
-
-    Parameters
-    ----------
-    op : Operation or Elementwise
-    args : tuple
-        The operands; at least one is a dual.
-    settings : dict
+    """Record the tangent of an operation on operands, of which one at least is a dual, as one call;
+    the tangents of an operation with several results as a tuple.
     """
-    operands = [x.val if isinstance(x, Dual) else x for x in args]
     places = [i for i, x in enumerate(args) if isinstance(x, Dual)]
-    given = [*operands, *(args[i].tan for i in places)]
-    return _operation(op, len(args), places, [type(x) in VARIABLES for x in given], settings)(
-        *given
-    )
-
-
-def _operation(
-    op: Operation | Elementwise,
-    count: int,
-    places: list[int],
-    variable: list[bool],
-    settings: Settings,
-) -> Operation:
-    """The tangent as an operation of its own: its operands are those of `op`, followed by the
-    tangents of the operands at `places`.
-    """
-
-    level = Level(op.name)
+    given = [x.val if isinstance(x, Dual) else x for x in args] + [args[i].tan for i in places]
+    level, count = Level(op.name), len(args)
 
     def tangent(*given: Operand) -> Result:
         operands = list(given[:count])
@@ -69,7 +46,7 @@ def _operation(
         y = op(*operands, **settings)
         return tuple(part.tan for part in y) if isinstance(y, tuple) else y.tan
 
-    return _called(f"{op.name}.tangent", tangent, variable)
+    return _called(f"{op.name}.tangent", tangent, [type(x) in VARIABLES for x in given])(*given)
 
 
 def _called(name: str, function: Function, variable: Sequence[bool]) -> Operation:
@@ -84,15 +61,11 @@ def _called(name: str, function: Function, variable: Sequence[bool]) -> Operatio
             ]
             results = function(*leaves)
             start_sweep(tape)
-            for result, c in zip(
-                *(x if isinstance(x, tuple) else (x,) for x in (results, g)), strict=True
-            ):
+            for result, c in zip(_tuple(results), _tuple(g), strict=True):
                 if type(result) in VARIABLES and c is not None:
                     result._add(c)
             sweep(tape)
-            return tuple(
-                adjoint_of(x) if each else 0.0 for x, each in zip(leaves, variable, strict=True)
-            )
+            return tuple(adjoint_of(x) if type(x) in VARIABLES else 0.0 for x in leaves)
 
     def value(*given: Operand) -> Result:
         return function(*given)
@@ -110,20 +83,18 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
 
     Shapes, and results other than real numbers, such as a rank, must be the same at every run.
     """
-    given = list(args), settings
-    leaves = leaves_of(given)
+    whole = list(args), settings
+    leaves = leaves_of(whole)
     places = [i for i, x in enumerate(leaves) if is_differentiable(x)]
-    operands = [leaves[i] for i in places]
     if any(type(x) is Condition for x in leaves):
         return None
 
     def call(*numbers: Operand) -> Result:
-        now = list(leaves)
-        for i, x in zip(places, numbers, strict=True):
-            now[i] = x
-        again, named = rebuilt(given, now)
+        now = dict(zip(places, numbers, strict=True))
+        again, named = rebuilt(whole, (now.get(i, x) for i, x in enumerate(leaves)))
         return function(*again, **named)
 
+    operands = [leaves[i] for i in places]
     found = call(*map(value_now, operands))
     if is_differentiable(found):
         return None
@@ -151,18 +122,16 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
             level, now = Level(name), list(numbers)
             now[i] = paired(now[i], t, level)
             y = results(*now)
-            rates = [_tangent(x, level) for x in (y if isinstance(y, tuple) else (y,))]
-            return tuple(rates) if isinstance(y, tuple) else rates[0]
+            pairs = [taken_apart(x, level) for x in _tuple(y)]
+            rates = tuple(np.zeros(np.shape(x))[()] if t is None else t for x, t in pairs)
+            return rates if isinstance(y, tuple) else rates[0]
 
         return tuple(partial(along, i) for i in range(len(numbers)))
 
-    y = made(*operands)
-    items = iter(y if isinstance(y, tuple) else (y,))
-    return rebuilt(
-        found, [next(items) if each else x for x, each in zip(at_first, is_real, strict=True)]
-    )
+    reals = iter(_tuple(made(*operands)))
+    items = zip(at_first, is_real, strict=True)
+    return rebuilt(found, [next(reals) if each else x for x, each in items])
 
 
-def _tangent(x: Operand, level: Level) -> Operand:
-    t = taken_apart(x, level)[1]
-    return np.zeros(np.shape(x))[()] if t is None else t
+def _tuple(x: Operand) -> tuple[Operand, ...]:
+    return x if isinstance(x, tuple) else (x,)

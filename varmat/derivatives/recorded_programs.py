@@ -1,26 +1,43 @@
-"""Programs of products with Hessians and Jacobians, as functions of the point and the vector."""
+"""Recordings as programs: functions of a point and, for products with derivatives, of a vector.
+
+The arguments of these programs are the leaves of the point, those of what is `Mapped`, and those of
+the vector. The first output is the value of a gradient; of the other programs it is zero, but not
+after a run that ended early."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.dual import attached
-from varmat.core.tape import Tape
-from varmat.core.variables import borrow_leaf
+from varmat.core.tape import Tape, sweep
+from varmat.core.variables import VARIABLES, borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
-from varmat.derivatives.inputs_and_outputs import outputs, scalar_result
+from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, scalar_result
 from varmat.derivatives.jacobians import has_no_tangent
-from varmat.derivatives.recorded_base import recording_to_write, watched
 from varmat.derivatives.recorded_rows import Mapped
-from varmat.derivatives.structure import Arguments, ArgumentTree, leaves_of, rebuilt
-from varmat.programs.ir.program import Program
-from varmat.programs.passes import optimised
-from varmat.programs.record.conditions import Branches, following
+from varmat.derivatives.recorded_tapes import recording_to_write, watched
+from varmat.derivatives.structure import (
+    Arguments,
+    ArgumentTree,
+    leaves_of,
+    map_leaves,
+    rebuilt,
+    size_of,
+    template_of,
+    unit_rows,
+)
+from varmat.programs.build.builder import Builder
+from varmat.programs.ir.program import FLOAT, Program, Value
+from varmat.programs.kernels.loop import Loop
+from varmat.programs.passes import optimised, without_dead_steps
+from varmat.programs.passes.rewriter import Rewriter
+from varmat.programs.record.conditions import Branches
 from varmat.programs.record.tape_programs import TapeProgram, program_of
-from varmat.typing import Entry, Function, Operand, Settings
+from varmat.typing import Entry, Function, Operand, Result, Settings
 
 
 class Written(NamedTuple):
@@ -29,82 +46,175 @@ class Written(NamedTuple):
     Attributes
     ----------
     program : Program
-        Before optimisation. Its first output is zero; after a run that ended early it is not.
     template : object
-        What the function returned, with zeros in place of the numbers.
+        The structure of the results, with zeros in place of the numbers.
     only_reverse : bool
         Whether there is an operation without a forward rule.
+    values : Written, optional
+        For products with the transposed Jacobian, the program of the values at the point.
     """
 
     program: Program
     template: Any
-    only_reverse: bool
+    only_reverse: bool = False
+    values: Written | None = None
+
+
+def record(
+    function: Function,
+    positions: Sequence[int],
+    args: Sequence[Operand],
+    named: Settings,
+    *,
+    follows: Branches | None = None,
+) -> Program:
+    """The program of the value and the gradients with respect to the arguments at some positions;
+    `follows` is as in `record_values`.
+
+    Raises `ElsewhereError` if the function catches the refusal of a value: at points where nothing
+    is refused it would take another path."""
+    with recording_to_write() as tape:
+        arguments, rows = _with_leaves(args, tape)
+        given = list(arguments)
+        for i in dict.fromkeys(positions):
+            given[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
+        variables = leaves_of([given[i] for i in positions])
+        with watched(tape, function, args, named, branches=follows):
+            y = scalar_result("recorded", function(*given, **named), tape)
+        ways = () if follows is None else follows.conditions
+        return optimised(program_of(tape, [*variables, *rows], [y], [y], variables, ways=ways))
+
+
+def record_values(
+    function: Function, point: np.ndarray, *, follows: Branches | None = None
+) -> tuple[Program, list[bool]]:
+    """The program of several results of a function of one vector, without derivatives. It raises
+    what `record` raises.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a list of variables and plain values.
+    point : ndarray of float64
+    follows : Branches, optional
+        Takes the branches of a function that branches on values. The program then holds where it
+        takes the same branches, and ends elsewhere.
+
+    Returns
+    -------
+    program : Program
+        Its outputs are zero and the results.
+    varies : list of bool
+        For each result, whether it is a variable.
+    """
+    with recording_to_write() as tape:
+        leaf = borrow_leaf(point, tape)
+        results = outputs("recorded", _followed(function, leaf, tape, follows), tape)
+        ways = () if follows is None else follows.conditions
+        program = program_of(tape, [leaf], [0.0, *results], ways=ways)
+        return optimised(program), [type(y) in VARIABLES for y in results]
+
+
+def _followed(function: Function, leaf: Operand, tape: Tape, branches: Branches | None) -> Result:
+    """Record a function, and note its branches or refuse them."""
+    with watched(tape, function, branches=branches):
+        results = function(leaf)
+        if branches is not None:
+            branches.add_jumps(tape)
+    return results
+
+
+def margins_of(function: Function, point: np.ndarray) -> list[tuple[float, np.ndarray]]:
+    """The differences of both sides of all comparisons of a function of a vector at a point, with
+    their gradients.
+    """
+    found, made = Branches(), []
+    with recording_to_write() as tape:
+        leaf = borrow_leaf(point, tape)
+        _followed(function, leaf, tape, found)
+        for x in (each for margin in found.margins for each in np.ravel(margin)):
+            tape.drop_adjoints()
+            x._adj = 1.0
+            sweep(tape)
+            made.append((float(x._val), np.array(leaf.adj)))
+    return made
+
+
+def _with_tangents(
+    name: str,
+    f: Function,
+    points: Sequence[Any],
+    args: Sequence[Any],
+    named: Settings | None,
+    tape: Tape,
+) -> tuple[Operand, list[tuple[Operand, Operand]], list[Operand], list[Operand]]:
+    """What `call_with_tangents` returns, the leaves of the point, and those of the arguments of the
+    program.
+    """
+    variables, tangents = _variables(points, tape), _variables(points, tape)
+    args, rows = _with_leaves(args, tape)
+    with watched(tape, f, args, named):
+        given = rebuilt(points, variables)
+        y, parts = call_with_tangents(name, f, given, tangents, args, named, attached)
+        return y, parts, variables, [*variables, *rows, *tangents]
 
 
 def product_program(
-    name: str, f: Function, points: ArgumentTree, args: Arguments, named: Settings
-) -> Program:
-    """The program of the Hessian of a scalar function times a vector, with the point, what is
-    `Mapped`, and the vector as arguments.
-    """
+    name: str,
+    f: Function,
+    points: Sequence[Any],
+    args: Sequence[Any] = (),
+    named: Settings | None = None,
+) -> Written:
+    """The program of the Hessian of a scalar function of one point times a vector."""
     with recording_to_write() as tape:
-        variables, tangents = _variables(points, tape), _variables(points, tape)
-        args, rows = with_leaves(args, tape)
-        with watched(tape, f, args, named):
-            y, parts = call_with_tangents(
-                name, f, (rebuilt(points, variables),), tangents, args, named, attached
-            )
-            value, tangent = scalar_parts(name, y, parts)
-            scalar_result(name, value, tape)
-            slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
-        leaves = [*variables, *rows, *tangents]
-        return optimised(program_of(tape, leaves, [0.0], [slope], variables))
+        y, parts, variables, leaves = _with_tangents(name, f, points, args, named, tape)
+        value, tangent = scalar_parts(name, y, parts)
+        scalar_result(name, value, tape)
+        slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
+        program = optimised(program_of(tape, leaves, [0.0], [slope], variables))
+        return Written(program, template_of(points[0]))
 
 
 def tangent_program(
     name: str,
     f: Function,
-    points: Sequence[object],
-    args: Arguments = (),
+    points: Sequence[Any],
+    args: Sequence[Any] = (),
     named: Settings | None = None,
 ) -> Written:
-    """The program of values and of their derivatives in a direction, with the point, what is
-    `Mapped`, and the direction as arguments.
+    """The program of values and of their derivatives in a direction, not optimised; the template is
+    that of the values.
 
-    The structure `points` is that of the first arguments of the function, and `args` are the
-    others."""
+    The items of `points` are the first arguments of the function, and `args` are the others."""
     with recording_to_write() as tape:
-        variables, tangents = _variables(points, tape), _variables(points, tape)
-        args, rows = with_leaves(args, tape)
-        with watched(tape, f, args, named):
-            y, parts = call_with_tangents(
-                name, f, rebuilt(points, variables), tangents, args, named, attached
-            )
-            values = outputs(name, [value for value, _ in parts], tape)
-            rates = [
-                np.zeros(np.shape(x)) if t is None else t
-                for x, (_, t) in zip(values, parts, strict=True)
-            ]
-            rates = outputs(name, rates, tape)
-        program = program_of(tape, [*variables, *rows, *tangents], [0.0, *values, *rates])
-        return Written(program, template_of(y, values), False)
+        y, parts, _, leaves = _with_tangents(name, f, points, args, named, tape)
+        values = outputs(name, [value for value, _ in parts], tape)
+        rates = [
+            np.zeros(np.shape(x)) if t is None else t
+            for x, (_, t) in zip(values, parts, strict=True)
+        ]
+        rates = outputs(name, rates, tape)
+        return Written(
+            program_of(tape, leaves, [0.0, *values, *rates]), template_of(rebuilt(y, values))
+        )
 
 
 def weighted_program(
     name: str,
     f: Function,
-    points: Sequence[object],
-    args: Arguments = (),
+    points: Sequence[Any],
+    args: Sequence[Any] = (),
     named: Settings | None = None,
 ) -> Written:
-    """The program of values and of the gradients of their weighted sum, with the point, what is
-    `Mapped`, and the weights as arguments.
+    """The program of values and of the gradients of their weighted sum, not optimised. The weights
+    are the vector, and the template is that of the values.
     """
     with recording_to_write() as tape:
         variables = _variables(points, tape)
-        args, rows = with_leaves(args, tape)
+        args, rows = _with_leaves(args, tape)
         followed = Branches(0)
-        with watched(tape, f, args, named), following(followed, tape):
+        with watched(tape, f, args, named, branches=followed):
             y = f(*rebuilt(points, variables), *args, **(named or {}))
             values = outputs(name, leaves_of(y), tape)
         only_reverse = any(map(has_no_tangent, tape))
@@ -112,7 +222,103 @@ def weighted_program(
         program = program_of(
             tape, leaves, [0.0, *values], values, variables, weighted=True, ways=ways
         )
-        return Written(program, template_of(y, values), only_reverse)
+        return Written(program, template_of(rebuilt(y, values)), only_reverse)
+
+
+def pushforward_program(*call: Any) -> Written:
+    """The program of `varmat.jvp`."""
+    made = tangent_program(*call)
+    return Written(_results_from(made.program, 0), (made.template, made.template))
+
+
+def pullback_program(name: str, f: Function, points: Sequence[Any], *_: object) -> Written:
+    """The programs of `varmat.vjp`."""
+    made, leaves = weighted_program(name, f, points), leaves_of(points)
+    results = len(leaves_of(made.template))
+    values = part_of(made.program, slice(len(leaves)), slice(1, 1 + results))
+    return Written(
+        _results_from(made.program, results),
+        template_of(points),
+        values=Written(values, made.template),
+    )
+
+
+def hessian_program(name: str, f: Function, points: Sequence[Any], *others: Any) -> Written:
+    """The program of the Hessian: a loop over the products with the unit vectors."""
+    made = product_program(name, f, points, *others)
+    return _along_units(made.program, made.template, made.template)
+
+
+def jacobian_program(name: str, f: Function, points: Sequence[Any], *others: Any) -> Written:
+    """The program of the Jacobian: a loop over its rows, or columns if there are fewer."""
+    made, (x,) = weighted_program(name, f, points, *others), points
+    template, by_columns, (rows, columns) = (
+        made.template,
+        False,
+        (sum(map(size_of, leaves_of(tree))) for tree in (made.template, x)),
+    )
+    if columns < rows and not made.only_reverse:
+        made, by_columns = tangent_program(name, f, points, *others), True
+    program = _results_from(made.program, len(leaves_of(template)))
+    return _along_units(program, template, template_of(x), by_columns)
+
+
+def _along_units(
+    program: Program, results: ArgumentTree, point: ArgumentTree, by_columns: bool = False
+) -> Written:
+    """The program of a matrix, of the results by the point, from the program of its product with a
+    vector: from the left or, for `by_columns`, from the right.
+    """
+    vector, others = (point, results) if by_columns else (results, point)
+    rows, columns = leaves_of(vector), leaves_of(others)
+    builder, products = _stacked(program, rows)
+    blocks: dict[tuple[int, int], Value] = {}
+    ends = np.cumsum([0, *map(size_of, rows)]).tolist()
+    for i, x in enumerate(rows):
+        for j, y in enumerate(columns):
+            part = builder.view(products[j], itemgetter(slice(ends[i], ends[i + 1])))
+            block = builder.reshaped(part, np.shape(x) + np.shape(y))
+            if by_columns:
+                axes, m = range(len(block.shape)), np.ndim(x)
+                block = builder.contiguous(builder.transposed(block, [*axes[m:], *axes[:m]]))
+            blocks[(j, i) if by_columns else (i, j)] = block
+    made = [blocks[key] for key in sorted(blocks)]
+    whole = without_dead_steps(builder.program([program.outputs[0], *made]))
+    template = map_leaves(lambda y, _: template_of(point, np.shape(y)), results)
+    return Written(whole, template)
+
+
+def _stacked(program: Program, vector: list[Operand]) -> tuple[Builder, list[Value]]:
+    """The outputs of a program, but the first, at all unit vectors: by a loop that has those steps
+    only which depend on the vector, its last arguments.
+    """
+    first, outputs = len(program.arguments) - len(vector), program.outputs[1:]
+    builder, units = Builder(), unit_rows(vector)
+    builder.arguments = program.arguments[:first]
+    count = sum(map(size_of, vector))
+    if not count:
+        return builder, [builder.constant(np.empty((0, *v.shape))) for v in outputs]
+    depending = {id(v) for v in program.arguments[first:]}
+    for step in program.steps:
+        if any(id(v.base) in depending for v in step.operands):
+            depending.update(map(id, (step, *step.results)))
+    body, read = [], {id(v.base): v.base for v in outputs}
+    for step in reversed(program.steps):
+        # A loop can share numbers only, so what makes truth values and objects is done in it too.
+        is_local = any(id(v) in read and v.dtype is not FLOAT for v in step.results)
+        if id(step) in depending or is_local:
+            body.append(step)
+            read.update((id(v.base), v.base) for v in step.operands)
+    mine = {id(v) for step in body for v in step.results} | depending
+    shared = [v for key, v in read.items() if key not in mine and not v.is_constant]
+    builder.steps = [step for step in program.steps if id(step) not in depending]
+    arguments = [*program.arguments[first:], *(Value(v.shape) for v in shared)]
+    rewriter = Rewriter(Program(arguments, body[::-1], outputs))
+    rewriter.replace(shared, arguments[len(vector) :])
+    for step in rewriter.old.steps:
+        rewriter.keep(step)
+    loop = Loop(rewriter.program(), count, 0, len(vector), len(outputs))
+    return builder, [*builder.apply(loop, *map(builder.constant, units), *shared)]
 
 
 def rolled_entries(
@@ -135,17 +341,17 @@ def rolled_entries(
 
 
 def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
-    """The program of the zero and some of the outputs. `arguments` must be all that these need."""
-    return optimised(
-        Program(
-            program.arguments[arguments],
-            program.steps,
-            [program.outputs[0], *program.outputs[outputs]],
-        )
-    )
+    """The program of the first and some other outputs. `arguments` must be all that these need."""
+    chosen = [program.outputs[0], *program.outputs[outputs]]
+    return optimised(Program(program.arguments[arguments], program.steps, chosen))
 
 
-def with_leaves(args: Sequence[Operand], tape: Tape) -> tuple[Arguments, list[Operand]]:
+def _results_from(program: Program, number: int) -> Program:
+    """The program of the first output and the results from a number on."""
+    return part_of(program, slice(None), slice(1 + number, None))
+
+
+def _with_leaves(args: Sequence[Operand], tape: Tape) -> tuple[Arguments, list[Operand]]:
     """Arguments with variables in place of what is `Mapped`, and all these variables."""
     given, leaves = list(args), []
     for i, x in enumerate(args):
@@ -157,8 +363,3 @@ def with_leaves(args: Sequence[Operand], tape: Tape) -> tuple[Arguments, list[Op
 
 def _variables(points: ArgumentTree, tape: Tape) -> list[Operand]:
     return [borrow_leaf(x, tape) for x in leaves_of(points)]
-
-
-def template_of(y: Operand, values: Sequence[Operand]) -> ArgumentTree:
-    """A structure with zeros in place of the numbers, which take no memory."""
-    return rebuilt(y, [np.broadcast_to(0.0, x.shape) if np.shape(x) else 0.0 for x in values])

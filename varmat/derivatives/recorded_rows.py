@@ -1,8 +1,9 @@
-"""The arguments of many calls of a recorded function, and their results in rows."""
+"""The arguments of recorded functions: copies, comparisons, and many calls in rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,10 @@ from varmat.derivatives.structure import (
 from varmat.programs.ir.program import ElsewhereError
 from varmat.typing import Function, Operand
 
+# Bytes up to which a copy of them is compared faster than the array.
+_FEW_BYTES = 1 << 12
+_SAME_IF_EQUAL = (int, float, str, bool, type(None))
+
 
 class Mapped(NamedTuple):
     """Stands for a tree of data that becomes arguments of a program. In the key of a recording, its
@@ -31,6 +36,49 @@ class Mapped(NamedTuple):
     @staticmethod
     def key(x: Operand) -> Operand:
         return Mapped(structure_of(x.tree)) if type(x) is Mapped else x
+
+
+def kept(
+    x: Operand, copies: dict[int, np.ndarray] | None = None, *, is_new: bool = True
+) -> Operand:
+    """An argument as it is now: arrays, lists and dicts may be changed later. An array is copied
+    once, and unless `is_new` only if it was.
+    """
+    copies = {} if copies is None else copies
+    if type(x) in (tuple, list):
+        return type(x)([kept(each, copies, is_new=is_new) for each in x])
+    if type(x) is np.ndarray and not x.dtype.hasobject:
+        if is_new and id(x) not in copies:
+            copies[id(x)] = x.copy(order="K")
+        return copies.get(id(x), x)
+    if type(x) is dict:
+        return {key: kept(each, copies, is_new=is_new) for key, each in x.items()}
+    return x
+
+
+def is_same(x: Operand, y: Operand) -> bool:
+    if type(x) is np.ndarray and type(y) is np.ndarray and not x.dtype.hasobject:
+        if x.nbytes <= _FEW_BYTES:
+            return (x.shape, x.dtype, x.tobytes()) == (y.shape, y.dtype, y.tobytes())
+        return bool(x.dtype == y.dtype and np.array_equal(_bits(x), _bits(y)))
+    if x is y:
+        return True
+    if type(x) is Mapped and type(y) is np.ndarray:
+        return bool(x.tree == y.shape and y.dtype == np.float64)
+    if type(x) is not type(y):
+        return False
+    if type(x) in (tuple, list, Mapped):
+        return len(x) == len(y) and all(map(is_same, x, y))
+    if type(x) is dict:
+        return list(x) == list(y) and all(map(is_same, x.values(), y.values()))
+    # 0.0 equals -0.0, and a day equals 24 hours: equal values must look the same too.
+    comparable = type(x) in _SAME_IF_EQUAL or (isinstance(x, np.generic) and x.dtype == y.dtype)
+    return comparable and bool(x == y) and bool(x or repr(x) == repr(y))
+
+
+def _bits(x: np.ndarray) -> np.ndarray:
+    """An array of floats as integers, because 0.0 equals -0.0 and nan equals nothing."""
+    return x.view(np.int64) if x.dtype == np.float64 else x
 
 
 class ArgumentRows:
@@ -64,20 +112,20 @@ class ArgumentRows:
         self.mapped: dict[int, ArgumentTree] = {}
         lengths: dict[str, int] = {}
 
-        def moved(leaf: Operand, title: str, axis: int) -> np.ndarray:
-            shape = np.shape(leaf)
+        def moved(axis: Any, title: str, leaf: Operand, path: str) -> np.ndarray:
+            shape, title = np.shape(leaf), title + path
             if not -len(shape) <= axis < len(shape):
                 raise ShapeError(
                     f"{name}: {title} has shape {shape}, but must have the axis {axis}, because "
                     f"in_axes is {in_axes!r}!"
                 )
-            first, length = next(iter(lengths.items()), (title, shape[axis]))
+            lengths.setdefault(title, shape[axis])
+            first, length = next(iter(lengths.items()))
             if shape[axis] != length:
                 raise ShapeError(
                     f"{name}: {title} has length {shape[axis]} along the axis {axis}, but must "
                     f"have length {length}, as {first}!"
                 )
-            lengths.setdefault(title, length)
             return np.ascontiguousarray(np.moveaxis(leaf, axis, 0))
 
         for i, axis in enumerate(axes):
@@ -88,11 +136,10 @@ class ArgumentRows:
                     f"{name}: in_axes is {in_axes!r}, but must be an integer, None or a tuple of "
                     "them!"
                 )
-            title = f"argument {i + 1}"
-            self.mapped[i] = map_leaves(
-                lambda x, path, title=title, axis=axis: moved(x, title + path, axis),  # type: ignore[misc]
-                _plain(name, title, args[i]),
-            )
+            x, title = args[i], f"argument {i + 1}"
+            is_list = isinstance(x, list) and not any(map(np.ndim, leaves_of(x)))
+            plain = data(x, f"{name}: {title}") if is_list else plain_tree(name, title, x)
+            self.mapped[i] = map_leaves(partial(moved, axis, title), plain)
         if not lengths:
             raise ValueError(
                 f"{name}: in_axes is {in_axes!r}, but must have an axis of an argument, along "
@@ -107,10 +154,8 @@ class ArgumentRows:
                 f"{self.name}: there is no row, but must be one at least, because the shapes of "
                 "the results are those of a call!"
             )
-        given = list(self.args)
-        for i, tree in self.mapped.items():
-            given[i] = row_of(tree, k)
-        return given
+        rows = {i: row_of(tree, k) for i, tree in self.mapped.items()}
+        return [rows.get(i, x) for i, x in enumerate(self.args)]
 
     def first(self, operands: Sequence[int]) -> tuple[list[Operand], list[np.ndarray]]:
         """The arguments of the first call, those that are data with rows as `Mapped`, and the rows
@@ -128,7 +173,11 @@ class ArgumentRows:
                 found += leaves_of(self.mapped[i])
             else:
                 plain = leaves_of(plain_tree(self.name, f"argument {i + 1}", self.args[i]))
-                found += [repeated(x, self.count) for x in plain]
+                # Rows that are all the same memory, in one piece.
+                found += [
+                    np.broadcast_to(np.array(x, order="C"), (self.count, *np.shape(x)))
+                    for x in plain
+                ]
         return found
 
     def results(
@@ -151,36 +200,28 @@ class ArgumentRows:
             holds = np.zeros(self.count, bool)
         for k in np.flatnonzero(~holds).tolist():
             made = leaves_of(function(*self.call(k)))
-            for place, x in zip(leaves_of(found), made, strict=True):
-                place[k] = x
+            for rows, x in zip(leaves_of(found), made, strict=True):
+                rows[k] = x
         return found
 
 
-def _plain(name: str, title: str, x: Operand) -> ArgumentTree:
-    """An argument with rows, of plain numbers: a list of numbers is an array."""
-    if isinstance(x, list) and not any(map(np.ndim, leaves_of(x))):
-        return data(x, f"{name}: {title}")
-    return plain_tree(name, title, x)
-
-
-def repeated(x: Operand, count: int) -> np.ndarray:
-    """Rows that are all the same memory."""
-    return np.broadcast_to(np.ascontiguousarray(x).reshape(np.shape(x)), (count, *np.shape(x)))
-
-
 def run_rows(
-    run: Any, arguments: list[np.ndarray], template: ArgumentTree, workers: int | None
-) -> tuple[Any, np.ndarray]:
-    """The outputs of a program at rows of arguments, for each output but the first, which is zero;
-    and for each row whether the program reached its end and all outputs are finite.
+    run: Any,
+    arguments: list[np.ndarray],
+    template: ArgumentTree,
+    workers: int | None,
+    only_first: bool = False,
+) -> tuple[np.ndarray, Any, np.ndarray]:
+    """The first output of a program at rows of arguments, the other outputs, and for each row
+    whether the program reached its end and all outputs, or `only_first` the first, are finite.
     """
-    count = len(arguments[0])
-    status, found = np.empty(count), rows_like(count, template)
-    run.map(arguments, [status, *leaves_of(found)], workers)
-    holds = np.isfinite(status)
-    for x in leaves_of(found):
+    count = len(arguments[0]) if arguments else 1
+    first, found = np.empty(count), rows_like(count, template)
+    run.map(arguments, [first, *leaves_of(found)], workers)
+    holds = np.isfinite(first)
+    for x in [] if only_first else leaves_of(found):
         holds &= np.isfinite(x).all(axis=tuple(range(1, x.ndim)))
-    return found, holds
+    return first, found, holds
 
 
 def rows_like(count: int, template: ArgumentTree) -> ArgumentTree:

@@ -39,6 +39,8 @@ def map_leaves(function: Callable[[Operand, str], object], tree: T) -> T:
 
 
 def _mapped(function: Callable[[Operand, str], object], tree: object, path: str) -> Result:
+    if type(tree) is np.ndarray or type(tree) is float:
+        return function(tree, path)
     if isinstance(tree, dict):
         result = copy.copy(tree)
         for key, item in tree.items():
@@ -55,6 +57,11 @@ def _mapped(function: Callable[[Operand, str], object], tree: object, path: str)
     if tree is None and path:
         return None
     return function(tree._settled if isinstance(tree, Standing) else tree, path)
+
+
+def is_container(tree: object) -> bool:
+    """Whether an object has items or fields that are trees."""
+    return isinstance(tree, (dict, list, tuple)) or _is_dataclass(tree)
 
 
 def structure_of(tree: object) -> object:
@@ -162,6 +169,18 @@ def _described(tree: object) -> str:
     if tree is None:
         return "None"
     return f"a {type(tree).__name__}"
+
+
+def template_of(tree: T, before: Shape = ()) -> T:
+    """The same structure with zeros in place of the numbers, which take no memory, of their shapes
+    behind that of `before`.
+    """
+
+    def zeros(x: Operand, _: str) -> Operand:
+        shape = before + _numpy.shape(x)
+        return np.broadcast_to(0.0, shape) if shape else 0.0
+
+    return map_leaves(zeros, tree)
 
 
 def size_of(leaf: Operand) -> int:

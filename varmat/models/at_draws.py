@@ -22,7 +22,7 @@ import numpy as np
 
 from varmat.core.operation import is_differentiable
 from varmat.densities.random_numbers.row import Drawn, RandomNumbers, Source
-from varmat.derivatives.recorded import record_values
+from varmat.derivatives.recorded_programs import record_values
 from varmat.derivatives.recorded_rows import run_rows
 from varmat.derivatives.structure import split
 from varmat.interrupts import Attempt
@@ -329,7 +329,7 @@ class AtDraws:
             if k == len(self._stages):
                 self._stages.append(self._recorded(rows[0], [x.shape[1:] for x in drawn]))
             stage = self._stages[k]
-            made, holds = run_rows(
+            _, made, holds = run_rows(
                 stage.run, [rows], list(map(np.empty, stage.shapes)), self._workers
             )
             for i in np.flatnonzero(~holds).tolist():

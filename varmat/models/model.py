@@ -529,7 +529,7 @@ class Model(DensityModel):
         """
         from varmat.programs.run.jax import scalar_to_jax
 
-        recorded = Recorded(self._target, 0)
+        recorded: Recorded[object] = Recorded(self._target, 0)
         recorded(self.initial_point(seed=0, jacobian=jacobian), propto, jacobian)
         assert recorded.program is not None  # it was just called
         return scalar_to_jax(recorded.program)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.derivatives.recorded import record_values
+from varmat.derivatives.recorded_programs import record_values
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import rows_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from varmat.derivatives.recorded import margins_of
+from varmat.derivatives.recorded_programs import margins_of
 from varmat.interrupts import Attempt
 from varmat.typing import Function
 

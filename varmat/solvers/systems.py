@@ -14,7 +14,7 @@ from varmat.core.operation import is_differentiable
 from varmat.core.tape import current_tape
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
-from varmat.derivatives.recorded import record_values
+from varmat.derivatives.recorded_programs import record_values
 from varmat.derivatives.structure import split, unit_rows
 from varmat.interrupts import Attempt, from_signal
 from varmat.programs.ir.program import ElsewhereError, Program

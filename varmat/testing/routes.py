@@ -29,7 +29,7 @@ from varmat.core.variables import (
     value,
     var,
 )
-from varmat.derivatives.recorded import record
+from varmat.derivatives.recorded_programs import record
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, RecordingError
 from varmat.programs.run import has_native, runner_for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -75,24 +75,26 @@ class Loop(Kernel):
         return self.body.outputs[:-1] if self.ends else self.body.outputs
 
     def results(self, *operands: Value) -> list[ArrayLayout]:
+        stacked = range(self.carried, self.carried + self.stacked)
         return [
-            ((self.trips, *v.shape) if self._is_stacked(i) else v.shape, v.dtype)
+            ((self.trips, *v.shape) if i in stacked else v.shape, v.dtype)
             for i, v in enumerate(self.outputs)
         ]
-
-    def _is_stacked(self, number: int) -> bool:
-        return self.carried <= number < self.carried + self.stacked
 
     def settings(self, *operands: Value) -> str:
         return f"{self.trips} times {len(self.body.steps)} steps"
 
     def evaluate(self, *operands: np.ndarray) -> Results:
-        return self._run(partial(interpret, self.body), operands)
+        if self.is_native:
+            return self._run(partial(interpret, self.body), operands)
+        return self._by_numpy(operands)  # quicker: native runs evaluate loops that call Python
+
+    def _by_numpy(self, operands: Sequence[Array]) -> Results:
+        return self._runner.lent(lambda body: self._run(lambda *x: body.run(x), operands))
 
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         def run() -> None:
-            made = self._runner.lent(lambda body: self._run(lambda *x: body.run(x), operands))
-            for place, x in zip(results, made, strict=True):
+            for place, x in zip(results, self._by_numpy(operands), strict=True):
                 place[...] = x
 
         return run
@@ -108,7 +110,7 @@ class Loop(Kernel):
         n, m = self.carried, self.carried + self.sliced
         now, rows, shared = [*operands[:n]], operands[n:m], operands[m:]
         made = [np.zeros(shape, dtype) for shape, dtype in self.results()]
-        for t in self._order():
+        for t in range(self.trips)[:: -1 if self.backwards else 1]:
             found = body(*now, *(x[t] for x in rows), *shared)
             now = [np.array(x) for x in found[:n]]
             for place, x in zip(made[n : n + self.stacked], found[n:], strict=False):
@@ -118,9 +120,6 @@ class Loop(Kernel):
             if self.ends and not found[-1]:
                 break
         return (*now, *made[n:])
-
-    def _order(self) -> Iterator[int]:
-        return iter(range(self.trips)[:: -1 if self.backwards else 1])
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         from varmat.programs.run.repeat import Repeat

@@ -1,0 +1,586 @@
+"""A functional of a function, recorded once: its programs, and the calls that they hold for."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from varmat.core.array_methods import FLOAT64
+from varmat.derivatives.inputs_and_outputs import plain_copy
+from varmat.derivatives.nested import holds_outer
+from varmat.derivatives.recorded_programs import (
+    Written,
+    hessian_program,
+    jacobian_program,
+    product_program,
+    pullback_program,
+    pushforward_program,
+    record,
+)
+from varmat.derivatives.recorded_rows import ArgumentRows, Mapped, is_same, kept, run_rows
+from varmat.derivatives.reverse import DerivedFunction, is_plain, positions_of, value_and_grad
+from varmat.derivatives.structure import (
+    Argnums,
+    ArgumentTree,
+    is_container,
+    leaves_of,
+    matching_leaves,
+    plain_tree,
+    rebuilt,
+    structure_of,
+    template_of,
+)
+from varmat.interrupts import Attempt, from_signal
+from varmat.locks import held
+from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
+from varmat.programs.passes.either import either
+from varmat.programs.record.conditions import Branches
+from varmat.programs.run import check_runner, runner_for
+from varmat.programs.run.threads import one_blas_thread
+from varmat.typing import Function, Operand, Result, Settings
+
+# The most recordings that one function keeps, and the most of them that differ in data only.
+_MOST_RECORDINGS, _MOST_DATA = 16, 3
+# Branches that a function takes in a call, and ways through it that are recorded, at most.
+_MOST_BRANCHES, _MOST_WAYS = 4, 8
+# Elements of data from which comparing them takes longer than what a program saves by holding them.
+_LARGE = 1 << 15
+
+Others: TypeAlias = dict[Any, Any]  # arguments by position or name
+InAxes: TypeAlias = int | tuple[int | None, ...] | None
+T = TypeVar("T")
+
+
+class Functional(NamedTuple):
+    """How a functional is called, and which program it becomes.
+
+    Attributes
+    ----------
+    write : callable, optional
+        Makes the program of a function, its points, other arguments and keywords; None for the
+        gradient.
+    title : str
+        The name of the point in messages, with positions in place of ``{0}`` and ``{1}``.
+    vector : str
+        The name of the vector in messages, if the call has one.
+    is_of_primals : bool
+        Whether all arguments of the function are its point.
+    """
+
+    write: Function | None = None
+    title: str = "argument {1}"
+    vector: str = ""
+    is_of_primals: bool = False
+
+
+_FUNCTIONALS = {
+    "hessian": Functional(hessian_program, "x"),
+    "hessian_times_vector": Functional(product_program, "x", "v"),
+    "hessp": Functional(product_program, "x", "v"),
+    "jacobian": Functional(jacobian_program, "x"),
+    "jvp": Functional(pushforward_program, "primals[{0}]", "tangents", is_of_primals=True),
+    "vjp": Functional(pullback_program, "primals[{0}]", is_of_primals=True),
+}
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of a functional.
+
+    Attributes
+    ----------
+    args, named : sequence, dict
+        The arguments of the function; those of the point are plain.
+    positions, points : sequence of int, tuple
+        The point: where it is among them, and what it is.
+    structures, others : tuple, dict
+        As in a `Recording`.
+    leaves : list
+        Of the point and the vector.
+    """
+
+    args: Sequence[Any]
+    named: Settings
+    positions: Sequence[int]
+    points: tuple[Any, ...]
+    structures: tuple[object, ...]
+    others: Others
+    leaves: list[Operand]
+
+    def copied(self) -> Call:
+        """The same call with copies of arrays that the caller may change, for the program holds
+        them.
+        """
+        if not self.others:
+            return self
+        copies: dict[int, np.ndarray] = {}
+        others = kept(self.others, copies)
+        args, named = kept([self.args, self.named], copies, is_new=False)
+        return replace(self, args=args, named=named, others=others)
+
+
+@dataclass(eq=False)
+class Recording:
+    """A program, and what it holds for.
+
+    Attributes
+    ----------
+    structures : tuple
+        Of the arguments to differentiate with respect to; for a number or an array its shape.
+    others : dict
+        All other arguments, by position or name; those with rows as `Mapped.key`.
+    written : Written
+    runner : str
+    ways : list of tuple
+        The ways through the function that the program takes, see `Branches.taken`.
+    run : callable
+        Takes the list of numbers and arrays; returns the list of outputs.
+    results : callable
+        Makes the results of the list of outputs but the first.
+    values : Recording, optional
+        The program of the values alone, for a pull-back.
+    data : list
+        Positions of the other arguments that are arguments of the program.
+    """
+
+    structures: tuple[Operand, ...]
+    others: Others
+    written: Written
+    runner: str
+    ways: list[tuple[bool, ...]]
+
+    def __post_init__(self) -> None:
+        written = self.written
+        self.run: Any = runner_for(written.program, self.runner)
+        self.results = _assembler(written.template)
+        self.data = sorted(key for key, x in self.others.items() if type(x) is Mapped)
+        self.values = written.values and Recording(
+            self.structures, {}, written.values, self.runner, []
+        )
+
+    @property
+    def program(self) -> Program:
+        return self.written.program
+
+    def is_alike(self, structures: tuple[object, ...], others: Others) -> bool:
+        """Whether this holds for other arguments like these: with other numbers in arrays."""
+        like = dict(others)
+        for key, x in self.others.items():
+            y = others.get(key)
+            if type(x) is type(y) is np.ndarray and (x.shape, x.dtype) == (y.shape, y.dtype):
+                like[key] = x
+        return self.holds_for(structures, like)
+
+    def holds_for(self, structures: tuple[object, ...], others: Others) -> bool:
+        if self.structures != structures or len(self.others) != len(others):
+            return False
+        return all(key in others and is_same(x, others[key]) for key, x in self.others.items())
+
+
+first_leaf = itemgetter(0)
+
+
+def _assembler(template: ArgumentTree) -> Callable[[list[Operand]], Result]:
+    """The function that makes a structure of its leaves; quick for the most common ones."""
+    if not is_container(template):
+        return first_leaf
+    if type(template) is tuple and not any(x is None or is_container(x) for x in template):
+        return tuple
+    return partial(rebuilt, template)
+
+
+class Recorded(Generic[T]):
+    """A functional of a function, recorded once for each combination of shapes and of other
+    arguments; made by `recorded`.
+
+    Parameters
+    ----------
+    function : callable or DerivedFunction
+        What a functional returned for a function; for any other function `value_and_grad` is meant.
+    argnums : int or tuple of int, optional
+        As in `value_and_grad`.
+    runner : str
+    """
+
+    def __init__(
+        self, function: Function, argnums: Argnums | None = None, runner: str = "auto"
+    ) -> None:
+        if not callable(function):
+            raise TypeError(
+                f"recorded: the argument is a {type(function).__name__}, but must be a function!"
+            )
+        functional: Any = function
+        if type(function) is not DerivedFunction:
+            functional = value_and_grad(function, 0 if argnums is None else argnums)
+        self._eager: Callable[..., T] = functional
+        self.function, self.argnums = functional.__wrapped__, functional.argnums
+        self.runner = check_runner("recorded", runner)
+        self._has_value = functional.functional == "value_and_grad"
+        self._kind = _FUNCTIONALS.get(functional.functional, Functional())
+        self._is_gradient = self._kind.write is None
+        self._name = "recorded" if self._is_gradient else functional.functional
+        named = self.function if self._has_value else functional
+        self.__name__ = f"recorded({getattr(named, '__name__', 'function')})"
+        self._recordings: list[Recording] = []
+        # The shortcut for the most common calls, which take one array and perhaps truth values:
+        # the runner by shape and truth values.
+        self._by_shape: dict[tuple[object, ...], Function] = {}
+        # Whether the function branches on values.
+        self.branches = False
+        self._lock = threading.RLock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Programs are not pickled: the function is recorded again.
+        return type(self), (self._eager, None, self.runner)
+
+    def __repr__(self) -> str:
+        return f"<varmat {self.__name__}>"
+
+    __get__ = DerivedFunction.__get__
+
+    @property
+    def program(self) -> Program | None:
+        """The program that was made last; None before the first call. Printed, it is a list of its
+        steps.
+        """
+        return self._recordings[0].program if self._recordings else None
+
+    # --- calls ---
+
+    def __call__(self, *args: Any, **named: Any) -> T:
+        x, others = (args[0], args[1:]) if args else (None, ())
+        if (
+            type(x) is np.ndarray
+            and x.dtype is FLOAT64
+            and not named
+            and (not others or all(type(each) is bool for each in others))
+        ):
+            run = self._by_shape.get((x.shape, *others))
+            if run is not None:
+                try:
+                    value, result = run((x,))
+                    if math.isfinite(value) and (self._is_gradient or np.isfinite(result).all()):
+                        return (value, result) if self._has_value else result  # type: ignore[return-value]
+                except ElsewhereError:
+                    pass
+                if not self.branches:
+                    return self._eager(*args)
+        return self._general(args, named)  # type: ignore[no-any-return]
+
+    def _general(self, args: Sequence[Any], named: Settings) -> Any:
+        known = None
+        try:
+            call = self._call(args, named)
+            known = self._found(call) or self._recording(call)
+            if known.values is not None:
+                return self._pulled_back(known, call.points)
+            arguments = [*call.leaves, *[args[i] for i in known.data]]
+            value, *found = _outputs(known, arguments, 1 if self._is_gradient else None)
+            return (value, known.results(found)) if self._has_value else known.results(found)
+        except ElsewhereError:
+            # A refusal, a density of zero, an overflow, or another branch: the function decides.
+            result = self._eager(*args, **named)
+            if known is not None:
+                self._follow(known, call)
+            return result
+
+    def _call(self, args: Sequence[Any], named: Settings) -> Call:
+        """The parts of a call. Raises `ElsewhereError` if something is missing, because the
+        functional says what, and inside another functional.
+        """
+        kind, outer, vector = self._kind, args, None
+        positions: Any = self.argnums if type(self.argnums) is tuple else (self.argnums,)
+        if (kind.is_of_primals and named) or len(args) < bool(kind.write) + bool(kind.vector):
+            raise ElsewhereError
+        if kind.vector:
+            x, vector, *more = args
+            if kind.is_of_primals and (more or not isinstance(x, (tuple, list))):
+                raise ElsewhereError
+            args = x if kind.is_of_primals else (x, *more)
+        if kind.is_of_primals:
+            positions = range(len(args))
+        points = leaves = [
+            args[i]
+            for i in positions
+            if type(i) is int and 0 <= i < len(args) and is_plain(args[i])
+        ]
+        structures = tuple([() if type(x) is float else x.shape for x in leaves])
+        if len(points) < len(positions) or not (self._is_gradient or all(map(is_plain, outer))):
+            if self._is_gradient:
+                positions = positions_of(self._name, self.argnums, len(args))
+            if holds_outer(tuple(outer)):
+                raise ElsewhereError
+            args = [*args]
+            for i in positions:
+                args[i] = plain_tree(self._name, kind.title.format(i, i + 1), args[i])
+            points = [args[i] for i in positions]
+            structures, leaves = tuple(map(structure_of, points)), leaves_of(points)
+        if kind.vector:
+            like = tuple(points) if kind.is_of_primals else points[0]
+            leaves = [*leaves, *matching_leaves(self._name, kind.vector, vector, like)]
+        others: Others = named
+        if len(args) > len({*positions}):
+            data = {i: Mapped.key(x) for i, x in enumerate(args) if i not in positions}
+            others = {**others, **data}
+        return Call(args, named, positions, tuple(points), structures, others, leaves)
+
+    def _pulled_back(self, known: Recording, given: Sequence[Any]) -> Any:
+        """The values at a point, and the function that pulls cotangents back."""
+        assert known.values is not None
+        points = tuple(rebuilt(given, map(plain_copy, leaves_of(given))))
+        leaves = leaves_of(points)
+        _, *values = _outputs(known.values, leaves)
+
+        def pullback(cotangent: ArgumentTree) -> Any:
+            weights = self._cotangent(known, cotangent)
+            try:
+                _, *found = _outputs(known, [*leaves, *weights])
+            except ElsewhereError:
+                return self._eager(*points)[1](cotangent)  # type: ignore[index]
+            return known.results(found)
+
+        return known.values.results(values), pullback
+
+    def _cotangent(self, known: Recording, cotangent: ArgumentTree) -> list[Operand]:
+        assert known.values is not None
+        template = known.values.written.template
+        return matching_leaves(self._name, "the cotangent", cotangent, template)
+
+    # --- recordings ---
+
+    def known(self, x: np.ndarray, *others: object) -> Recording | None:
+        """The recording for calls with such an array and these other arguments, if there is one."""
+        return self._found(self._call((x, *others), {}))
+
+    def _found(self, call: Call) -> Recording | None:
+        for known in self._recordings:
+            if known.holds_for(call.structures, call.others):
+                return known
+        return None
+
+    def _recording(self, call: Call, *, of_rows: bool = False) -> Recording:
+        """The recording for a call. If several threads need one at once, one of them records.
+
+        For a gradient, data that differ from an earlier call, or are large, become arguments of the
+        program if the function can be recorded so: it then holds for all data of their shapes, and
+        nothing is compared. Raises `ElsewhereError` where recording does not pay, because data that
+        cannot be arguments differ again and again."""
+        with held(self._lock):
+            known = self._found(call)
+            if known is not None:
+                return known
+            if self._is_gradient and not of_rows:
+                known = self._recording_of_data(call)
+            if known is None:
+                known = self._recorded(call.copied())
+            self._keep([known, *self._recordings[: _MOST_RECORDINGS - 1]])  # the newest comes first
+            return known
+
+    def _recorded(self, call: Call) -> Recording:
+        written, taken = self._written(call)
+        return Recording(call.structures, call.others, written, self.runner, [taken])
+
+    def _written(self, call: Call) -> tuple[Written, tuple[bool, ...]]:
+        """The program for a call, and which way it takes through the function."""
+        followed, count = Branches(_MOST_BRANCHES), len(call.positions)
+        if self._kind.write is not None:
+            given = call.args[:count], call.args[count:], call.named
+            return self._kind.write(self._name, self.function, *given), ()
+        program = record(self.function, call.positions, call.args, call.named, follows=followed)
+        point: Any = call.points if type(self.argnums) is tuple else call.points[0]
+        self.branches |= bool(followed.ways)
+        return Written(program, template_of(point)), followed.taken
+
+    def _recording_of_data(self, call: Call) -> Recording | None:
+        """A recording with data as arguments of the program; None if there is none."""
+        others = call.others
+        alike = [each for each in self._recordings if each.is_alike(call.structures, others)]
+        if len(alike) >= _MOST_DATA:
+            raise ElsewhereError
+        data = [i for i, x in others.items() if type(i) is int and is_plain(x) and np.ndim(x)]
+        if not data or not call.points:
+            return None
+        if not alike and max(others[i].size for i in data) < _LARGE:
+            return None
+        given = [Mapped(x) if i in data else x for i, x in enumerate(call.args)]
+        keys = {i: Mapped.key(given[i]) if i in data else kept(x) for i, x in others.items()}
+        with Attempt():  # the function may raise any error, and none for plain data
+            known = self._recorded(replace(call, args=given, others=keys))
+            expected = leaves_of(self._eager(*call.args, **call.named))
+            found = known.run([*call.leaves, *(call.args[i] for i in data)])[not self._has_value :]
+            # Terms of data alone are dropped from densities without constants, those of variables
+            # not.
+            if all(np.allclose(x, y, 1e-8, 1e-12) for x, y in zip(found, expected, strict=True)):
+                return known
+        return None
+
+    def _follow(self, known: Recording, call: Call) -> Recording | None:
+        """Let a recording hold where the function takes another way; None if it takes a known one,
+        or if there are too many.
+        """
+        ways: list[tuple[bool, ...]] = known.ways
+        if not any(ways) or len(ways) >= _MOST_WAYS:
+            return None
+        args = [Mapped(x) if i in known.data else x for i, x in enumerate(call.args)]
+        with held(self._lock):
+            written, taken = None, tuple[bool, ...]()
+            with suppress(RecordingError):
+                written, taken = self._written(replace(call, args=args))
+            if written is None or known not in self._recordings or taken in ways:
+                # Points that are refused, or are not finite, are not tried again and again.
+                ways.append(taken)
+                return None
+            written = Written(either(known.program, written.program), written.template)
+            made = Recording(known.structures, known.others, written, self.runner, [*ways, taken])
+            self._keep([made if each is known else each for each in self._recordings])
+            return made
+
+    def _keep(self, recordings: list[Recording]) -> None:
+        self._recordings = recordings
+        self._by_shape = {
+            (each.structures[0], *each.others.values()): each.run
+            for each in recordings
+            if self.argnums == 0
+            and not self._kind.vector
+            and not self._kind.is_of_primals
+            and each.results is first_leaf
+            and all(type(x) is bool for x in each.others.values())
+            and [*each.others] == [*range(1, len(each.others) + 1)]
+        }
+
+    # --- many calls ---
+
+    @one_blas_thread()
+    def map(self, *args: object, in_axes: InAxes = 0, workers: int | None = None) -> Result:
+        """The results of many calls, natively and in threads where the native runner is installed.
+
+        Parameters
+        ----------
+        *args
+            The arguments of all calls. A mapped argument has one part for each call along an axis;
+            it may be a structure of arrays. Any other argument is the same in every call.
+        in_axes : int, None or tuple of them
+            The axis along which an argument is mapped, or None for one that is not mapped: the same
+            for all arguments, or one item for each, as in ``jax.vmap``.
+        workers : int, optional
+            Threads; by default as many as there are processors that this process may use.
+
+        Returns
+        -------
+        ndarray or structure of them
+            What one call returns, with a first axis for the calls. So is the gradient for an
+            argument that is not mapped: it has a row for each call.
+
+        Raises
+        ------
+        ShapeError
+            If a mapped argument lacks the axis, or is of another length than the first; or if the
+            length is zero and the shapes of the results are not those of the arguments.
+        ValueError
+            If nothing is mapped, or `in_axes` has not one item for each argument.
+        TypeError
+            If an item of `in_axes` is neither an integer nor None, or a mapped argument is not
+            plain numbers.
+        TapeError
+            As by a call; and if the function looks at the value of a mapped argument.
+        DomainError and others
+            What the function raises at a point.
+
+        Notes
+        -----
+        One recording serves all calls: a mapped argument is an argument of the program, whether it
+        is differentiated or not. The function is called only for the recording and at points where
+        the program ends or is not finite. The observations of a discrete density cannot be mapped.
+
+        Examples
+        --------
+        The gradient of the loss of each observation, at the same parameters:
+
+        >>> import numpy as np, varmat as vm
+        >>> def loss(beta, x, y):
+        ...     return np.log1p(np.exp(x @ beta)) - y * (x @ beta)
+        >>> x, y = np.array([[1.0, 0.0], [1.0, 2.0], [1.0, -1.0]]), np.array([1.0, 0.0, 1.0])
+        >>> values, gradients = vm.recorded(loss).map(np.zeros(2), x, y, in_axes=(None, 0, 0))
+        >>> gradients
+        array([[-0.5,  0. ],
+               [ 0.5,  1. ],
+               [-0.5,  0.5]])
+        """
+        rows = ArgumentRows(f"{self.__name__}.map", args, in_axes)
+        if self._kind.write is not pullback_program:
+            return rows.results(lambda rows: self._mapped(rows, workers), self._eager)
+
+        def pullback(cotangent: ArgumentTree) -> ArgumentTree:
+            both = ArgumentRows(rows.name, (*args, cotangent), (*rows.axes, 0))
+            return both.results(
+                lambda both: self._mapped(both, workers, len(args)),
+                lambda *call: self._eager(*call[:-1])[1](call[-1]),  # type: ignore[index]
+            )
+
+        values = rows.results(
+            lambda rows: self._mapped(rows, workers),
+            lambda *call: self._eager(*call)[0],  # type: ignore[index]
+        )
+        return values, pullback
+
+    def _mapped(
+        self, rows: ArgumentRows, workers: int | None, cotangent: int | None = None
+    ) -> tuple[ArgumentTree, np.ndarray]:
+        """The results of calls, and which of them hold. With the position of a cotangent it is
+        pulled back.
+        """
+        points: Sequence[int] = (0,)
+        if self._kind.write is pullback_program:
+            points = range(len(rows.args) if cotangent is None else cotangent)
+        elif self._is_gradient:
+            points = positions_of("recorded", self.argnums, len(rows.args))
+            if not rows.count:
+                trees = tuple(rows.mapped.get(i, rows.args[i]) for i in points)
+                empty = rebuilt(trees, (np.empty(x.shape) for x in rows.leaves(*points)))
+                found: Any = empty if type(self.argnums) is tuple else empty[0]
+                return ((np.empty(0), found) if self._has_value else found), np.empty(0, bool)
+        vector = [] if cotangent is None else [cotangent]
+        vector = [1] if self._kind.vector else vector
+        first, data = rows.first([*points, *vector])
+        call = self._call(first[:cotangent], {})
+        known = self._found(call) or self._recording(call, of_rows=True)
+        used: Recording | None = known
+        if known.values is not None:
+            if cotangent is None:
+                used = known.values
+            else:
+                self._cotangent(known, first[cotangent])
+        arguments = [*rows.leaves(*points), *data, *rows.leaves(*vector)]
+        while used is not None:
+            run, template = used.run, used.written.template
+            values, found, holds = run_rows(run, arguments, template, workers, self._is_gradient)
+            left = np.flatnonzero(~holds)[:1].tolist() if self._is_gradient else []
+            # Recorded again for each way that a call takes.
+            used = self._follow(used, self._call(rows.call(left[0]), {})) if left else None
+        return ((values, found) if self._has_value else found), holds
+
+
+def _outputs(
+    known: Recording, arguments: Sequence[Operand], checked: int | None = None
+) -> list[Operand]:
+    """The outputs of a run. Raises `ElsewhereError` unless the first ones, by default all, are
+    finite, and where Python's floats raise or an argument is refused.
+    """
+    try:
+        found: list[Operand] = known.run(arguments)
+    except (ArithmeticError, ValueError) as error:
+        if from_signal(error):
+            raise
+        raise ElsewhereError from error
+    for x in found[:checked]:
+        if not (math.isfinite(x) if type(x) is float else np.isfinite(x).all()):
+            raise ElsewhereError
+    return found
