@@ -12,7 +12,7 @@ from varmat.core.errors import ShapeError
 from varmat.derivatives.hessians import hessian
 from varmat.derivatives.inputs_and_outputs import output
 from varmat.derivatives.reverse import gradient
-from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt, size_of
+from varmat.derivatives.structure import leaves_of, matching_leaves, plain_tree, rebuilt, shaped
 from varmat.typing import Function, Operand, Plain, Result
 
 __all__ = [
@@ -382,12 +382,8 @@ def _flat(points: object) -> np.ndarray:
 
 
 def _rebuilt_from(points: object, vector: np.ndarray) -> Result:
-    leaves, start = [], 0
-    for x in leaves_of(points):
-        part = vector[start : start + size_of(x)]
-        leaves.append(float(part[0]) if type(x) is float else part.reshape(x.shape).copy())
-        start += size_of(x)
-    return rebuilt(points, leaves)
+    leaves = shaped(vector, map(np.shape, leaves_of(points)))
+    return rebuilt(points, (x if type(x) is float else x.copy() for x in leaves))
 
 
 def _of_vector(name: str, f: Function, points: object) -> Function:

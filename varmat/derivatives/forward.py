@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -15,17 +15,18 @@ from varmat.core.errors import ShapeError
 from varmat.core.matvar import to_varmat
 from varmat.core.tape import Tape, current_tape
 from varmat.core.variables import VARIABLES, make_leaf, outsiders
-from varmat.derivatives.inputs_and_outputs import check_caught, lost, output, plain_copy, recording
-from varmat.derivatives.nested import (
-    adopt,
+from varmat.derivatives.inputs_and_outputs import (
+    check_caught,
     check_scalar,
-    flattened,
-    holds_variables,
+    has_outside,
     is_outer,
+    lost,
+    output,
     own,
-    passed_by,
-    refuse_finished,
+    plain_copy,
+    recording,
 )
+from varmat.derivatives.nested import adopt, flattened, holds_variables, passed_by, refuse_finished
 from varmat.derivatives.reverse import ABSENT, DerivedFunction, named
 from varmat.derivatives.structure import Arguments, leaves_of, matching_leaves, plain_tree, rebuilt
 from varmat.typing import Function, Operand, Result, Settings
@@ -127,9 +128,8 @@ def _outer_parts(
 ) -> list[tuple[Operand, Operand]]:
     parts = [(to_varmat(value), to_varmat(t)) for value, t in parts]
     found = [x for pair in parts for x in pair if holds_variables(x)]
-    parent: Any = tape.parent
     if found and tape.watch is None:  # otherwise there is no scope, see `forward_scope`
-        if not (parent or parent.leaves or parent.parent is not None) or any(
+        if not has_outside(tape) or any(
             passed_by(tape, x) for x in (*flattened(found), *outsiders(tape))
         ):
             raise lost(function, found[0])

@@ -10,12 +10,12 @@ import numpy as np
 from varmat.core.dual import Level, attached
 from varmat.core.tape import Tape
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
-from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_result
-from varmat.derivatives.nested import Finish, bottom, gradients_of, is_outer_result, stand_in
-from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, named, swept
+from varmat.derivatives.inputs_and_outputs import bottom, recording, scalar_result, stand_in
+from varmat.derivatives.nested import Finish, is_outer_result
+from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, finish_of, named
 from varmat.derivatives.structure import (
     Arguments,
-    derivative_block,
+    derivative_tree,
     leaves_of,
     matching_leaves,
     plain_tree,
@@ -225,31 +225,19 @@ def hessian(f: Function, x: object = ABSENT, /, *args: object, **kwargs: object)
 def _hessian(f: Function, x: object, /, *args: object, **kwargs: object) -> Result:
     points = plain_tree("hessian", "x", x, outer_too=True)
     leaves = leaves_of(points)
-    rows = [
+    rows = (
         _leaf_products("hessian", f, points, direction, args, kwargs)
         for direction in unit_directions(leaves)
-    ]
-    blocks = []
-    for leaf in leaves:
-        mine, rows = rows[: np.size(leaf)], rows[np.size(leaf) :]
-        parts = [
-            derivative_block([row[i] for row in mine], np.shape(leaf), y)
-            for i, y in enumerate(leaves)
-        ]
-        blocks.append(rebuilt(points, parts))
-    return rebuilt(points, blocks)
+    )
+    return derivative_tree(points, leaves, rows, points)
 
 
 def _product(
     name: str, f: Function, x: object, v: object, args: Arguments, kwargs: Settings
 ) -> Result:
     points = plain_tree(name, "x", x, outer_too=True)
-    return rebuilt(
-        points,
-        _leaf_products(
-            name, f, points, matching_leaves(name, "v", v, points, outer_too=True), args, kwargs
-        ),
-    )
+    direction = matching_leaves(name, "v", v, points, outer_too=True)
+    return rebuilt(points, _leaf_products(name, f, points, direction, args, kwargs))
 
 
 def _leaf_products(
@@ -261,11 +249,11 @@ def _leaf_products(
     kwargs: Settings,
 ) -> list[Operand]:
     with recording() as tape:
-        found = _record_and_sweep(name, f, points, direction, args, kwargs, tape)
-    return found() if callable(found) else found  # type: ignore[no-any-return]
+        finish = _recorded(name, f, points, direction, args, kwargs, tape)
+    return list(finish()[1:])
 
 
-def _record_and_sweep(
+def _recorded(
     name: str,
     f: Function,
     points: object,
@@ -273,10 +261,7 @@ def _record_and_sweep(
     args: Arguments,
     kwargs: Settings,
     tape: Tape,
-) -> Result:
-    """The product as a list of leaves; or, if it depends on variables from outside, a function that
-    makes it after the scope.
-    """
+) -> Finish:
     variables: list[Operand] = []
 
     def make(x: object, t: Operand, level: Level) -> Result:
@@ -287,16 +272,6 @@ def _record_and_sweep(
 
     y, parts = call_with_tangents(name, f, (points,), direction, args, kwargs, make)
     value, tangent = scalar_parts(name, y, parts)
-    if is_outer_result(value, tape) or is_outer_result(tangent, tape):
-        return partial(
-            _gradients, gradients_of(name, 0.0 if tangent is None else tangent, variables, tape)
-        )
-    scalar_result(name, value, tape)
-    slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
-    del y, parts, value, tangent
-    swept(slope, tape)
-    return [adjoint_of(x) for x in variables]
-
-
-def _gradients(finish: Finish) -> list[Operand]:
-    return list(finish()[1:])
+    if not is_outer_result(value, tape):
+        scalar_result(name, value, tape)
+    return finish_of(name, 0.0 if tangent is None else tangent, variables, tape)

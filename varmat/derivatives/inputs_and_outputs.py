@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import ComplexKind, Standing, is_complex
-from varmat.core.dual import Dual
+from varmat.core.dual import Dual, paired
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable
-from varmat.core.tape import Tape, nested
-from varmat.core.variables import VARIABLES, data, outsiders, var
-from varmat.derivatives.nested import stand_in
-from varmat.derivatives.structure import map_leaves, plain_tree
+from varmat.core.tape import Tape, nested, start_sweep, sweep
+from varmat.core.variables import ARRAYS, VARIABLES, Var, borrow_leaf, data, outsiders, var
+from varmat.derivatives.structure import Arguments, leaves_of, map_leaves, plain_tree
 from varmat.typing import Operand, Plain, Result
 
 
@@ -41,6 +41,45 @@ def recording() -> Iterator[Tape]:
             gc.enable()
 
 
+def is_outer(x: Operand) -> bool:
+    """Whether a number or an array has derivatives of its own."""
+    return isinstance(x, (ArrayMethods, MatVar))
+
+
+def holds_outer(args: Arguments) -> bool:
+    """Whether any leaf of the arguments has derivatives of its own."""
+    return any(map(is_outer, leaves_of(args)))
+
+
+def stand_in(x: Operand, tape: Tape) -> Operand:
+    """A leaf of the tape for a plain number or array; for a variable from outside, a copy that only
+    this call uses.
+    """
+    if type(x) is float or type(x) is np.ndarray:
+        return borrow_leaf(x, tape)
+    if isinstance(x, Dual):
+        return paired(stand_in(x.val, tape), stand_in(x.tan, tape), x.level)
+    return np.positive(x) if type(x) is Var else own(x)
+
+
+def own(x: Operand) -> Operand:
+    """A copy of an argument, into which a function may write."""
+    if type(x) is np.ndarray:
+        return np.array(x, order="C")
+    if isinstance(x, Dual):
+        return paired(own(x.val), own(x.tan), x.level)
+    if isinstance(x, MatVar):
+        x = to_varmat(x)
+    return np.copy(x) if type(x) in ARRAYS else x
+
+
+def bottom(x: Operand) -> Operand:
+    """The innermost value of a dual, or of duals of duals."""
+    while isinstance(x, Dual):
+        x = x.val
+    return x
+
+
 def leaf_tree(
     function: str, title: str, tree: object, tape: Tape, complex_too: bool = False
 ) -> Result:
@@ -54,12 +93,18 @@ def scalar_result(function: str, y: Operand, tape: Tape) -> Operand:
     the arguments.
     """
     (y,) = outputs(function, [y], tape)
-    if y.__class__ is not float and y.shape:
-        raise ShapeError(
-            f"{function}: the result has shape {y.shape}, but must be a scalar: sum it, or use "
-            "varmat.jacobian or varmat.vjp!"
-        )
+    check_scalar(function, y)
     return y
+
+
+def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp") -> None:
+    """Refuse an array where a scalar is needed."""
+    shape = getattr(y, "shape", ())
+    if shape:
+        raise ShapeError(
+            f"{function}: the result has shape {shape}, but must be a scalar: sum it, or use "
+            f"varmat.{other}!"
+        )
 
 
 def outputs(function: str, results: Sequence[Operand], tape: Tape) -> list[Operand]:
@@ -67,7 +112,7 @@ def outputs(function: str, results: Sequence[Operand], tape: Tape) -> list[Opera
     checked = [output(function, y) for y in results]
     for y in checked:
         if type(y) in VARIABLES and y._tape is not tape:
-            _ = y._tape.top.arena  # stale?
+            check_fresh([y])
             raise lost(function, y)
     check_closed(function, tape)
     return checked
@@ -112,10 +157,21 @@ def check_closed(function: str, tape: Tape) -> None:
     silently.
     """
     check_caught(function, tape)
-    outer: Any = tape.parent
-    if outer or outer.leaves or outer.parent is not None:
+    if has_outside(tape):
         for operand in outsiders(tape):
             raise lost(function, operand)
+
+
+def has_outside(tape: Tape) -> bool:
+    """Whether there are variables outside of a scope."""
+    outer: Any = tape.parent
+    return bool(outer or outer.leaves or outer.parent is not None)
+
+
+def check_fresh(variables: Sequence[Operand]) -> None:
+    """Raise if one of them is stale."""
+    for x in variables:
+        _ = x._tape.top.arena
 
 
 def lost(function: str, outsider: Operand) -> TapeError:
@@ -144,3 +200,17 @@ def plain_copy(y: Operand) -> Operand:
     return (
         np.array(value, order="C") if isinstance(value, np.ndarray) and value.ndim else float(value)
     )
+
+
+def pulled_back(
+    tape: Tape, results: Sequence[Operand], cotangents: Sequence[Operand], leaves: Sequence[Operand]
+) -> list[Plain]:
+    """The adjoints of leaves after a reverse pass from results that have these adjoints, of which
+    None is zero.
+    """
+    start_sweep(tape)
+    for y, c in zip(results, cotangents, strict=True):
+        if type(y) in VARIABLES and c is not None:
+            y._add(c)
+    sweep(tape)
+    return [adjoint_of(x) for x in leaves]

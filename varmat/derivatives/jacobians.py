@@ -8,19 +8,27 @@ import numpy as np
 
 from varmat.core.callbacks import CALLBACKS
 from varmat.core.dual import Dual
-from varmat.core.tape import Rule, Tape, start_sweep, sweep
-from varmat.core.variables import VARIABLES
+from varmat.core.tape import Rule, Tape
 from varmat.derivatives.forward import call_with_tangents, forward_scope, plain_parts
-from varmat.derivatives.inputs_and_outputs import adjoint_of, leaf_tree, output, outputs, recording
-from varmat.derivatives.nested import bottom, gradients_of, is_outer_result
+from varmat.derivatives.inputs_and_outputs import (
+    bottom,
+    leaf_tree,
+    output,
+    outputs,
+    pulled_back,
+    recording,
+)
+from varmat.derivatives.nested import Finish, gradients_of, is_outer_result
 from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, named
 from varmat.derivatives.structure import (
     Arguments,
     derivative_block,
+    derivative_tree,
     leaves_of,
     plain_tree,
     rebuilt,
     size_of,
+    unit_directions,
     unit_rows,
 )
 from varmat.typing import Entry, Function, Operand, Result, Settings
@@ -90,90 +98,44 @@ def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: objec
 def _jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Result:
     points = plain_tree("jacobian", "x", x, outer_too=True)
     with recording() as tape:
-        result = _by_sweeps(f, points, args, kwargs, tape)
-    if callable(result):
-        return result()
-    if result is not None:
-        return result[0]
-    return _by_directions(f, points, args, kwargs)
-
-
-def _assembled(y: Operand, points: object, blocks: list[list[Operand]]) -> Result:
-    return rebuilt(y, (rebuilt(points, row) for row in blocks))
+        finish = _by_sweeps(f, points, args, kwargs, tape)
+    return _by_directions(f, points, args, kwargs) if finish is None else finish()
 
 
 def _by_sweeps(
     f: Function, points: object, args: Arguments, kwargs: Settings, tape: Tape
-) -> Result:
-    """The Jacobian by a reverse pass for each output, in a tuple of one; None if forward mode will
-    be faster.
-
-    If it depends on variables from outside: a function that makes it after the scope.
+) -> Finish | None:
+    """A function that makes the Jacobian, after the scope, of a reverse pass for each output; None
+    if forward mode will be faster.
     """
     given = leaf_tree("jacobian", "x", points, tape)
     variables = list(map(bottom, leaves_of(given)))
     y = f(given, *args, **kwargs)
-    inputs = sum(x.size for x in variables)
-    found = leaves_of(y)
-    if any(is_outer_result(item, tape) for item in found):
-        found = [item if isinstance(item, Dual) else output("jacobian", item) for item in found]
-        by_hand = any(isinstance(item, Dual) and item.level.function is None for item in found)
-        if (
-            0 < inputs <= sum(map(np.size, found))
-            and not by_hand
-            and not any(map(has_no_tangent, tape))
-        ):
-            return None
-        return _each_of_outer(found, y, points, variables, tape)
-    results = outputs("jacobian", found, tape)
-    if (
-        inputs
-        and _forward_is_faster(tape, inputs, sum(map(size_of, results)))
-        and not any(map(has_no_tangent, tape))
-    ):
+    inputs, results = sum(x.size for x in variables), leaves_of(y)
+    is_outer = any(is_outer_result(item, tape) for item in results)
+    if is_outer:
+        results = [x if isinstance(x, Dual) else output("jacobian", x) for x in results]
+        by_hand = any(isinstance(x, Dual) and x.level.function is None for x in results)
+        is_forward = 0 < inputs <= sum(map(np.size, results)) and not by_hand
+    else:
+        results = outputs("jacobian", results, tape)
+        is_forward = bool(inputs) and _forward_is_faster(tape, inputs, sum(map(size_of, results)))
+    if is_forward and not any(map(has_no_tangent, tape)):
         return None
-    blocks = []
-    for result in results:
-        rows = [[adjoint_of(x) for x in variables] for _ in _each_output(result, tape)]
-        blocks.append(
-            [
-                derivative_block([row[i] for row in rows], np.shape(result), x)
-                for i, x in enumerate(leaves_of(points))
-            ]
-        )
-    return (_assembled(y, points, blocks),)
-
-
-def _each_of_outer(
-    found: list[Operand], y: Operand, points: object, variables: list[Operand], tape: Tape
-) -> Result:
-    """A function that makes the Jacobian, after the scope, of results that depend on variables from
-    outside.
-    """
-    leaves = leaves_of(points)
-    finishes = [
-        [
+    if is_outer:
+        finishes = [
             gradients_of("jacobian", item, variables, tape)
+            for result in results
             for item in (np.ravel(result) if np.shape(result) else [result])
         ]
-        for result in found
-    ]
-
-    def finish() -> Result:
-        blocks = []
-        for result, each in zip(found, finishes, strict=True):
-            rows = [one()[1:] for one in each]
-            blocks.append(
-                [
-                    np.reshape(np.stack([row[i] for row in rows]), np.shape(result) + np.shape(x))
-                    if np.shape(result)
-                    else rows[0][i]
-                    for i, x in enumerate(leaves)
-                ]
-            )
-        return _assembled(y, points, blocks)
-
-    return finish
+        return lambda: derivative_tree(y, results, (one()[1:] for one in finishes), points)
+    rows = (
+        pulled_back(tape, [result], cotangent, variables)
+        for result in results
+        for cotangent in unit_directions([result])
+    )
+    found = derivative_tree(y, results, rows, points)
+    return lambda: found
 
 
 def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
@@ -209,21 +171,6 @@ def _largest(entry: Entry) -> int:
     return max(getattr(part, "size", 1) for part in parts)
 
 
-def _each_output(result: Operand, tape: Tape) -> Result:
-    """Sweep from each element of a result in turn; a constant result leaves all adjoints zero."""
-    shape = np.shape(result)
-    for i in range(size_of(result)):
-        start_sweep(tape)
-        if type(result) in VARIABLES:
-            seed = np.zeros(shape)
-            seed.flat[i] = 1.0
-            result._take(seed if shape else 1.0)
-            sweep(tape)
-        else:
-            tape.drop_adjoints()
-        yield i
-
-
 def _is_join(rule: Rule) -> bool:
     """Whether it is the rule of a join of the library, and not of a user's of that name."""
     return rule.name in _JOINS and rule.op.is_traceable
@@ -256,4 +203,4 @@ def _by_directions(f: Function, points: object, args: Arguments, kwargs: Setting
                 for column, x in zip(columns, leaves, strict=True)
             ]
         )
-    return _assembled(y, points, blocks)
+    return rebuilt(y, (rebuilt(points, row) for row in blocks))

@@ -16,15 +16,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from varmat.core.array_methods import ArrayMethods
 from varmat.core.callbacks import CALLBACKS
 from varmat.core.dispatch import ComplexKind
 from varmat.core.dual import Dual, Level, newest, paired
-from varmat.core.errors import ShapeError, TapeError
+from varmat.core.errors import TapeError
 from varmat.core.indexing import ASSIGN
-from varmat.core.matvar import MatVar, to_varmat
+from varmat.core.matvar import to_varmat
 from varmat.core.operation import Operation
-from varmat.core.tape import ALWAYS, Rule, Tape, current_tape, nested, start_sweep, sweep
+from varmat.core.tape import ALWAYS, Rule, Tape, current_tape, nested
 from varmat.core.variables import (
     ARRAYS,
     VARIABLES,
@@ -36,52 +35,18 @@ from varmat.core.variables import (
     make_view,
     outsiders,
 )
-from varmat.derivatives.structure import Arguments, leaves_of, map_leaves
+from varmat.derivatives.inputs_and_outputs import (
+    bottom,
+    check_fresh,
+    has_outside,
+    is_outer,
+    plain_copy,
+    pulled_back,
+)
+from varmat.derivatives.structure import leaves_of, map_leaves
 from varmat.typing import Adjoint, Entry, Function, Operand, Plain, Result, Settings
 
 Finish: TypeAlias = Callable[[], Any]  # makes, after its scope, a value and its gradients
-
-
-def is_outer(x: Operand) -> bool:
-    """Whether a number or an array has derivatives of its own."""
-    return isinstance(x, (ArrayMethods, MatVar))
-
-
-def holds_outer(args: Arguments) -> bool:
-    """Whether any leaf of the arguments has derivatives of its own."""
-    return any(map(is_outer, leaves_of(args)))
-
-
-# --- arguments and results ---
-
-
-def stand_in(x: Operand, tape: Tape) -> Operand:
-    """A leaf of the tape for a plain number or array; for a variable from outside, a copy that only
-    this call uses.
-    """
-    if type(x) is float or type(x) is np.ndarray:
-        return borrow_leaf(x, tape)
-    if isinstance(x, Dual):
-        return paired(stand_in(x.val, tape), stand_in(x.tan, tape), x.level)
-    return np.positive(x) if type(x) is Var else own(x)
-
-
-def own(x: Operand) -> Operand:
-    """A copy of an argument, into which a function may write."""
-    if type(x) is np.ndarray:
-        return np.array(x, order="C")
-    if isinstance(x, Dual):
-        return paired(own(x.val), own(x.tan), x.level)
-    if isinstance(x, MatVar):
-        x = to_varmat(x)
-    return np.copy(x) if type(x) in ARRAYS else x
-
-
-def bottom(x: Operand) -> Operand:
-    """The innermost value of a dual, or of duals of duals."""
-    while isinstance(x, Dual):
-        x = x.val
-    return x
 
 
 def refuse_finished(function: str, y: Operand, tape: Tape) -> None:
@@ -338,9 +303,9 @@ def _contributions(
         leaves = [borrow_leaf(x, tape) for x in values]
         level, seeds = None, None
         if any(w is not None for w in adjoints):
-            zeros = [_copied(np.zeros(np.shape(x))) for x in r[1:]]
+            zeros = [plain_copy(np.zeros(np.shape(x))) for x in r[1:]]
             seeds = [
-                make_leaf(z if w is None else _copied(w), tape)
+                make_leaf(z if w is None else plain_copy(w), tape)
                 for w, z in zip(adjoints, zeros, strict=True)
             ]
             level = Level(name)
@@ -356,19 +321,12 @@ def _number(x: Operand) -> Operand:
     return x._val if type(x) in VARIABLES else x
 
 
-def _copied(x: Operand) -> Operand:
-    return np.array(x, order="C") if isinstance(x, np.ndarray) and x.ndim else float(x)
-
-
 def _swept(y: Operand, wrt: Sequence[Operand], tape: Tape) -> tuple[Operand, ...]:
     """The number and its gradients, as plain arrays."""
+    value = float(_number(y))
     if type(y) is not Var or y._tape is not tape:
-        return (float(_number(y)), *(_copied(np.zeros(np.shape(x))) for x in wrt))
-    start_sweep(tape)
-    y._adj = 1.0
-    value = float(y._val)
-    sweep(tape)
-    return (value, *(_copied(bottom(x).adj) for x in wrt))
+        return value, *(plain_copy(np.zeros(np.shape(x))) for x in wrt)
+    return value, *pulled_back(tape, [y], [1.0], [bottom(x) for x in wrt])
 
 
 def gradients_of(function: str, y: Operand, wrt: Sequence[Operand], tape: Tape) -> Finish:
@@ -399,8 +357,8 @@ def gradients_of(function: str, y: Operand, wrt: Sequence[Operand], tape: Tape) 
         )
     if type(y) is not Var or y._tape is not tape:
         if type(y) in VARIABLES:
-            _ = y._tape.top.arena  # stale?
-        zeros = [_copied(np.zeros(x.shape)) for x in wrt]
+            check_fresh([y])
+        zeros = [plain_copy(np.zeros(x.shape)) for x in wrt]
         return lambda: (y, *zeros)
     return _operation_of(function, y, wrt, tape)
 
@@ -409,8 +367,7 @@ def _operation_of(function: str, y: Var, wrt: Sequence[Operand], tape: Tape) -> 
     entries, roots = _needed(tape, y)
     outside = [x for x in roots.values() if x._tape is not tape]
     if outside:
-        for x in outside:
-            _ = x._tape.top.arena  # stale?
+        check_fresh(outside)
         _refuse_what_cannot(function, entries, outside, tape)
     before = [(x, x._adj) for x in outside]
     try:
@@ -470,22 +427,11 @@ def passed_by(tape: Tape, x: Operand) -> bool:
     return False
 
 
-def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp") -> None:
-    """Refuse an array where a scalar is needed."""
-    shape = getattr(y, "shape", ())
-    if shape:
-        raise ShapeError(
-            f"{function}: the result has shape {shape}, but must be a scalar: sum it, or use "
-            f"varmat.{other}!"
-        )
-
-
 def is_outer_result(y: Operand, tape: Tape) -> bool:
     """Whether a result depends on variables from outside, or the scope has used some."""
     if isinstance(y, Dual):
         return True
-    outer: Any = tape.parent
-    if not (outer or outer.leaves or outer.parent is not None):
+    if not has_outside(tape):
         return False
     return (type(y) in VARIABLES and y._tape is not tape) or bool(outsiders(tape))
 
@@ -529,14 +475,13 @@ def set_aside(function: str, tree: object, tape: Tape) -> Finish:
             if type(x) not in VARIABLES:
                 return x
             y = next(following)
-            return y if is_outer(y) else _copied(y)
+            return y if is_outer(y) else plain_copy(y)
 
         return map_leaves(fill, tree)
 
     if outsiders(tape) or any(x._tape is not tape for x in variables):
         kept = KeptFunction(tuple(variables), (), tape)
-        for x in kept.operands:
-            _ = x._tape.top.arena  # stale?
+        check_fresh(kept.operands)
         if kept.operands:
             _refuse_what_cannot(function, kept.entries, kept.operands, tape)
             return lambda: filled(kept.again(kept.operands)[0])
@@ -562,12 +507,18 @@ def adopt(tape: Tape, results: Sequence[Operand]) -> None:
         while x._tape is tape:
             x._tape = parent
             x = getattr(x, "_parent", x)
-    parent.extend(tape)
-    parent.leaves.extend(tape.leaves)
-    parent.kept.extend(tape.kept)
-    parent.assignments.extend(tape.assignments)
-    for stack in (tape, tape.leaves, tape.kept, tape.assignments):
-        stack.clear()
+    move(tape, parent)
+
+
+def move(tape: Tape, other: Tape) -> None:
+    """Move what is on a tape to another one. The arena does not use memory again that somebody
+    still refers to.
+    """
+    stacks: Any = (tape, tape.leaves, tape.kept, tape.assignments)
+    others: Any = (other, other.leaves, other.kept, other.assignments)
+    for mine, theirs in zip(stacks, others, strict=True):
+        theirs.extend(mine)
+        mine.clear()
 
 
 def flattened(results: Sequence[Operand]) -> list[Operand]:

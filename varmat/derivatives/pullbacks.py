@@ -10,12 +10,19 @@ import numpy as np
 
 from varmat.core.arena import Arena
 from varmat.core.dual import Dual
-from varmat.core.tape import Tape, start_sweep, sweep
-from varmat.core.variables import Variable, make_leaf
-from varmat.derivatives.inputs_and_outputs import output, outputs, plain_copy, recording
-from varmat.derivatives.nested import holds_outer, is_outer_result
-from varmat.derivatives.nested import own as own_copy
-from varmat.derivatives.reverse import DerivedFunction, _of_structures, named
+from varmat.core.tape import Tape
+from varmat.core.variables import make_leaf
+from varmat.derivatives.inputs_and_outputs import (
+    holds_outer,
+    output,
+    outputs,
+    plain_copy,
+    pulled_back,
+    recording,
+)
+from varmat.derivatives.inputs_and_outputs import own as own_copy
+from varmat.derivatives.nested import is_outer_result, move
+from varmat.derivatives.reverse import DerivedFunction, named, of_structures
 from varmat.derivatives.structure import (
     Arguments,
     leaves_of,
@@ -23,6 +30,7 @@ from varmat.derivatives.structure import (
     matching_leaves,
     plain_tree,
     rebuilt,
+    template_of,
 )
 from varmat.locks import held
 from varmat.typing import Function, Operand, Result
@@ -109,9 +117,7 @@ def _outer_pullback(f: Function, points: Arguments) -> tuple[Operand, Operand]:
     """
     y = f(*map_leaves(lambda x, _: own_copy(x), points))
     results = [x if isinstance(x, Dual) else output("vjp", x) for x in leaves_of(y)]
-    template = rebuilt(
-        y, [np.broadcast_to(0.0, np.shape(x)) if np.shape(x) else 0.0 for x in results]
-    )
+    template = template_of(rebuilt(y, results))
 
     def pullback(cotangent: object) -> tuple[Operand, ...]:
         weights = matching_leaves("vjp", "the cotangent", cotangent, template, outer_too=True)
@@ -121,7 +127,7 @@ def _outer_pullback(f: Function, points: Arguments) -> tuple[Operand, Operand]:
                 np.sum(each * w) for each, w in zip(leaves_of(f(*given)), weights, strict=True)
             )
 
-        return _of_structures("vjp", product, tuple(range(len(points))), points, {})[1]  # type: ignore[no-any-return]
+        return of_structures("vjp", product, tuple(range(len(points))), points, {})[1]  # type: ignore[no-any-return]
 
     return rebuilt(y, results), pullback
 
@@ -140,55 +146,17 @@ def _recorded_pullback(
         return None
     results = outputs("vjp", leaves_of(y), tape)
     value = rebuilt(y, map(plain_copy, results))
-    # The recording outlives the scope: its entries move to the tape of the pull-back. The arena
-    # does not use memory again that somebody still refers to.
-    own.extend(tape)
-    for mine, theirs in (
-        (own.leaves, tape.leaves),
-        (own.kept, tape.kept),
-        (own.assignments, tape.assignments),
-    ):
-        mine.extend(theirs)
-    own.swept = tape.swept
-    # Nothing more is recorded on it. If it referred to itself, its arrays would wait for the cyclic
-    # collector.
-    own.top = None
-    return value, _Pullback(own, points, variables, value, results)
+    # The recording outlives the scope: its entries move to the tape of the pull-back. Nothing more
+    # is recorded there. If it referred to itself, its arrays would wait for the cyclic collector.
+    own.swept, own.top = tape.swept, None
+    move(tape, own)
+    # The user may change the value, so its shapes are kept apart from it.
+    template, lock = template_of(value), threading.RLock()
 
+    def pullback(cotangent: object) -> tuple[Operand, ...]:
+        parts = matching_leaves("vjp", "the cotangent", cotangent, template)
+        with held(lock):
+            adjoints = pulled_back(own, results, parts, variables)
+        return rebuilt(points, adjoints)
 
-class _Pullback:
-    """Maps a cotangent to those of the primals, by a reverse pass over its own recording."""
-
-    __slots__ = ("_lock", "_points", "_results", "_tape", "_template", "_variables")
-
-    def __init__(
-        self,
-        tape: Tape,
-        points: Arguments,
-        variables: list[Operand],
-        value: Operand,
-        results: list[Operand],
-    ) -> None:
-        self._tape = tape
-        self._points = points
-        self._variables = variables
-        # The user may change the value, so its shapes are kept apart from it.
-        self._template = map_leaves(
-            lambda x, _: x if type(x) is float else np.broadcast_to(0.0, x.shape), value
-        )
-        self._results = results
-        self._lock = threading.RLock()
-
-    def __call__(self, cotangent: object) -> tuple[Operand, ...]:
-        parts = matching_leaves("vjp", "the cotangent", cotangent, self._template)
-        with held(self._lock):
-            start_sweep(self._tape)
-            for y, part in zip(self._results, parts, strict=True):
-                if isinstance(y, Variable):
-                    y._take(np.array(part, order="C") if type(part) is not float else part)  # type: ignore[attr-defined]
-            sweep(self._tape)
-            adjoints = [
-                np.array(x.adj, order="C") if x.shape else float(x.adj) for x in self._variables
-            ]
-        result: tuple[Operand, ...] = rebuilt(self._points, adjoints)
-        return result
+    return value, pullback

@@ -15,9 +15,9 @@ import numpy as np
 
 from varmat.core.dual import Dual, Level, paired, taken_apart, value_now
 from varmat.core.operation import Operation, is_differentiable
-from varmat.core.tape import nested, start_sweep, sweep
+from varmat.core.tape import nested
 from varmat.core.variables import VARIABLES, borrow_leaf
-from varmat.derivatives.inputs_and_outputs import adjoint_of
+from varmat.derivatives.inputs_and_outputs import pulled_back
 from varmat.derivatives.structure import leaves_of, rebuilt
 from varmat.programs.ir.program import ElsewhereError
 from varmat.programs.record.conditions import Condition
@@ -59,13 +59,9 @@ def _called(name: str, function: Function, variable: Sequence[bool]) -> Operatio
             leaves = [
                 borrow_leaf(x, tape) if each else x for x, each in zip(given, variable, strict=True)
             ]
-            results = function(*leaves)
-            start_sweep(tape)
-            for result, c in zip(_tuple(results), _tuple(g), strict=True):
-                if type(result) in VARIABLES and c is not None:
-                    result._add(c)
-            sweep(tape)
-            return tuple(adjoint_of(x) if type(x) in VARIABLES else 0.0 for x in leaves)
+            wrt = [x for x, each in zip(leaves, variable, strict=True) if each]
+            found = iter(pulled_back(tape, _tuple(function(*leaves)), _tuple(g), wrt))
+            return tuple(next(found) if each else 0.0 for each in variable)
 
     def value(*given: Operand) -> Result:
         return function(*given)

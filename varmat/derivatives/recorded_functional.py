@@ -14,8 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
-from varmat.derivatives.inputs_and_outputs import plain_copy
-from varmat.derivatives.nested import holds_outer
+from varmat.derivatives.inputs_and_outputs import holds_outer, plain_copy
 from varmat.derivatives.recorded_programs import (
     Written,
     hessian_program,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
-from copy import copy
+from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from inspect import signature
 from types import MethodType
@@ -19,21 +18,18 @@ from varmat.core.tape import Tape, close_scope, current_tape, open_scope, sweep
 from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf
 from varmat.derivatives.inputs_and_outputs import (
     adjoint_of,
+    bottom,
     check_caught,
+    check_scalar,
+    has_outside,
     leaf_tree,
     output,
     outputs,
+    own,
     recording,
     scalar_result,
 )
-from varmat.derivatives.nested import (
-    bottom,
-    check_scalar,
-    gradients_of,
-    is_outer_result,
-    refuse_complex,
-    set_aside,
-)
+from varmat.derivatives.nested import gradients_of, is_outer_result, refuse_complex, set_aside
 from varmat.derivatives.structure import Argnums, Arguments, leaves_of, rebuilt
 from varmat.typing import Derivative, Function, Operand, Result, Settings, ValueAndGrad
 
@@ -211,7 +207,7 @@ def _differentiated(
         if not (type(i) is int and 0 <= i < len(args) and is_plain(args[i])) or len(
             {*positions}
         ) < len(positions):
-            return _of_structures(name, f, argnums, args, kwargs)
+            return of_structures(name, f, argnums, args, kwargs)
     finish: Finish | None = None
     collecting = gc.isenabled()
     try:
@@ -224,23 +220,15 @@ def _differentiated(
                 given[i] = borrow_leaf(args[i], tape)
             y = f(*given, **kwargs)
             check_caught(name, tape)
-            outer: Any = tape.parent
             if type(y) is Terms:
                 y = Terms(outputs(name, y, tape))
-            elif (
-                type(y) is not Var
-                or y._tape is not tape
-                or outer
-                or outer.leaves
-                or outer.parent is not None
-            ):
-                finish = _outer_gradients(name, y, [given[i] for i in positions], tape)
-                y = scalar_result(name, y, tape) if finish is None else 0.0
-            value = swept(y, tape)
+            elif type(y) is not Var or y._tape is not tape or has_outside(tape):
+                finish = finish_of(name, y, [given[i] for i in positions], tape)
+            if finish is None:
+                value = swept(y, tape)
+                gradients = [adjoint_of(given[i]) for i in positions]
             # The memory of the tape is used again only once nobody refers to its variables.
-            del y
-            gradients = tuple([adjoint_of(given[i]) for i in positions])
-            del given
+            del y, given
         except ValueError as error:
             raise_hidden(error)
             raise
@@ -281,18 +269,18 @@ def with_aux(
     return (value, finishes[0]()), gradients
 
 
-def _outer_gradients(name: str, y: Operand, leaves: list[Operand], tape: Tape) -> Result:
-    """What makes value and gradients, after the scope, if the result depends on variables from
-    outside; None if it does not.
-    """
+def finish_of(name: str, y: Operand, leaves: Sequence[Operand], tape: Tape) -> Finish:
+    """A function that makes, after the scope, the value of a scalar result and its gradients."""
     if not isinstance(y, Dual):
         y = output(name, y)
-    if not is_outer_result(y, tape):
-        return None
-    check_scalar(name, y)
-    for x in leaves:
-        refuse_complex(name, x)
-    return gradients_of(name, y, [bottom(x) for x in leaves], tape)
+    if is_outer_result(y, tape):
+        check_scalar(name, y)
+        for x in leaves:
+            refuse_complex(name, x)
+        return gradients_of(name, y, [bottom(x) for x in leaves], tape)
+    value = swept(scalar_result(name, y, tape), tape)
+    results = value, *(adjoint_of(bottom(x)) for x in leaves)
+    return lambda: results
 
 
 def is_plain(x: Operand) -> bool:
@@ -336,54 +324,33 @@ def _seeded(terms: Terms) -> float:
     return total
 
 
-def _of_structures(
+def of_structures(
     name: str, f: Function, argnums: Argnums, args: Arguments, kwargs: Settings
 ) -> tuple[float, Result]:
     """Value and gradients with respect to any arguments of any structure."""
-    with recording() as tape:
-        found = _record_and_sweep(name, f, argnums, args, kwargs, tape)
-    return found() if callable(found) else found  # type: ignore[no-any-return]
-
-
-def _record_and_sweep(
-    name: str, f: Function, argnums: Argnums, args: Arguments, kwargs: Settings, tape: Tape
-) -> Any:
-    """Value and gradients; or, if they depend on variables from outside, a function that makes
-    them after the scope.
-    """
     chosen = positions_of(name, argnums, len(args))
-    given, variables = list(args), {}
+    with recording() as tape:
+        finish = _recorded(name, f, [*dict.fromkeys(chosen)], args, kwargs, tape)
+    value, *leaves = finish()
+    following = iter(leaves)
+    found = {i: [next(following) for _ in leaves_of(args[i])] for i in dict.fromkeys(chosen)}
+    if len(found) < len(chosen):  # each gradient has arrays of its own
+        parts = [[*map(own, found[i])] for i in chosen]
+    else:
+        parts = [*found.values()]
+    gradients = tuple(rebuilt(args[i], each) for i, each in zip(chosen, parts, strict=True))
+    return value, gradients if isinstance(argnums, tuple) else gradients[0]
+
+
+def _recorded(
+    name: str, f: Function, chosen: list[int], args: Arguments, kwargs: Settings, tape: Tape
+) -> Finish:
+    given, variables = list(args), list[Operand]()
     for i in chosen:
         given[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape, complex_too=True)
         # The function may change the containers, so the leaves are kept here too.
-        variables[i] = leaves_of(given[i])
-    y = f(*given, **kwargs)
-    finish = _outer_gradients(name, y, [x for i in variables for x in variables[i]], tape)
-    if finish is not None:
-        return partial(
-            _of_outer,
-            finish,
-            args,
-            argnums,
-            chosen,
-            {i: len(leaves) for i, leaves in variables.items()},
-        )
-    value = swept(scalar_result(name, y, tape), tape)
-    del y
-    # Each gradient is an array of its own, even if an argument is named twice.
-    adjoint = adjoint_of if len(variables) == len(chosen) else lambda x: copy(adjoint_of(x))
-    gradients = tuple(rebuilt(args[i], map(adjoint, map(bottom, variables[i]))) for i in chosen)
-    return value, gradients if isinstance(argnums, tuple) else gradients[0]
-
-
-def _of_outer(
-    finish: Finish, args: Arguments, argnums: Argnums, chosen: list[int], counts: dict[int, int]
-) -> tuple[Operand, Operand]:
-    value, *leaves = finish()
-    following = iter(leaves)
-    found = {i: [next(following) for _ in range(count)] for i, count in counts.items()}
-    gradients = tuple(rebuilt(args[i], found[i]) for i in chosen)
-    return value, gradients if isinstance(argnums, tuple) else gradients[0]
+        variables += leaves_of(given[i])
+    return finish_of(name, f(*given, **kwargs), variables, tape)
 
 
 def fixed_positions(argnums: Any) -> Argnums:

@@ -188,18 +188,13 @@ def size_of(leaf: Operand) -> int:
     return int(np.size(leaf))
 
 
-def unit_directions(leaves: list[Operand]) -> Iterator[list[Operand]]:
+def unit_directions(leaves: Sequence[Operand]) -> Iterator[list[Operand]]:
     """For each element of the leaves a direction that is one there and zero elsewhere."""
     for i, leaf in enumerate(leaves):
         for k in range(size_of(leaf)):
-            direction: list[Operand] = [
-                np.zeros(np.shape(x)) if np.shape(x) else 0.0 for x in leaves
-            ]
-            if not np.shape(leaf):
-                direction[i] = 1.0
-            else:
-                direction[i].flat[k] = 1.0
-            yield direction
+            direction = [np.zeros(np.shape(x)) for x in leaves]
+            direction[i].flat[k] = 1.0
+            yield [x if x.ndim else float(x) for x in direction]
 
 
 def unit_rows(leaves: Sequence[Operand], before: int = 0) -> list[np.ndarray]:
@@ -240,3 +235,20 @@ def derivative_block(rows: Operand, shape: Shape, leaf: Operand) -> Operand:
     block = np.empty(shape + np.shape(leaf))
     block.reshape(-1)[...] = np.ravel(rows)
     return block if block.ndim else float(block)
+
+
+def derivative_tree(
+    y: object, results: Iterable[Operand], rows: Iterable[Sequence[Operand]], point: object
+) -> Result:
+    """The derivatives of a structure, which has these leaves, with respect to another; `rows` has
+    for each element of the leaves its derivatives with respect to the leaves of `point`.
+    """
+    following, blocks = iter(rows), []
+    for result in results:
+        mine = [next(following) for _ in range(size_of(result))]
+        parts = (
+            derivative_block([row[i] for row in mine], np.shape(result), x)
+            for i, x in enumerate(leaves_of(point))
+        )
+        blocks.append(rebuilt(point, parts))
+    return rebuilt(y, blocks)

@@ -13,8 +13,8 @@ from varmat.core.dual import Level, paired, taken_apart
 from varmat.core.errors import ShapeError
 from varmat.core.variables import borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
-from varmat.derivatives.inputs_and_outputs import adjoint_of, recording, scalar_result
-from varmat.derivatives.reverse import swept
+from varmat.derivatives.inputs_and_outputs import recording, scalar_result
+from varmat.derivatives.reverse import finish_of
 from varmat.derivatives.structure import Arguments, plain_tree
 from varmat.typing import Function, Operand, Settings
 
@@ -62,12 +62,10 @@ def _gradient_of_second(
         y, found = call_with_tangents(function, f, (x,), [u], args, kwargs, make)
         value, slope = scalar_parts(function, y, found)
         scalar_result(function, taken_apart(value, inner)[0], tape)
-        slope = taken_apart(slope, inner)[1]
-        second = 0.0 if slope is None else scalar_result(function, slope, tape)
-        del y, found, value, slope
-        swept(second, tape)
-        gradient: np.ndarray = adjoint_of(variables[0])
-        return gradient
+        second = taken_apart(slope, inner)[1]
+        finish = finish_of(function, 0.0 if second is None else second, variables, tape)
+        del y, found, value, slope, second
+    return np.asarray(finish()[1])
 
 
 def grad_hessian(f: Function, x: ArrayLike, /, *args: object, **kwargs: object) -> np.ndarray:
