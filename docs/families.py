@@ -134,8 +134,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     "Derivatives": {
         "Gradients, Jacobians, Hessians": (
             "derivatives.reverse", "derivatives.pullbacks", "derivatives.jacobians",
-            "derivatives.hessians", "derivatives.forward", "derivatives.third",
-            "derivatives.trees",
+            "derivatives.hessians", "derivatives.forward", "derivatives.structure",
         ),
         "Recordings": ("derivatives.recorded",),
         "Finite differences": ("derivatives.finite_differences",),

@@ -13,13 +13,18 @@ from varmat.derivatives.finite_differences import (
     finite_diff_stepsize,
 )
 from varmat.derivatives.forward import derivative, gradient_dot_vector, jvp, partial_derivative
-from varmat.derivatives.hessians import hessian, hessian_times_vector, hessp
+from varmat.derivatives.hessians import (
+    grad_hessian,
+    grad_tr_mat_times_hessian,
+    hessian,
+    hessian_times_vector,
+    hessp,
+)
 from varmat.derivatives.jacobians import jacobian
 from varmat.derivatives.pullbacks import vjp
 from varmat.derivatives.recorded import recorded
 from varmat.derivatives.reverse import grad, gradient, value_and_grad
-from varmat.derivatives.third import grad_hessian, grad_tr_mat_times_hessian
-from varmat.derivatives.trees import ravel_pytree, stop_gradient
+from varmat.derivatives.structure import ravel_pytree, stop_gradient
 
 __all__ = [
     "derivative",

@@ -1,13 +1,17 @@
-"""Exact second derivatives: a reverse pass over the directional derivative."""
+"""Exact second and third derivatives: a reverse pass over the directional derivative, or over the
+second derivative along two directions, which duals of duals compute.
+"""
 
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from varmat.core.dual import Level, attached
+from varmat.core.dual import Level, attached, paired, taken_apart
+from varmat.core.errors import ShapeError
 from varmat.core.tape import Tape
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.inputs_and_outputs import bottom, recording, scalar_result, stand_in
@@ -25,10 +29,12 @@ from varmat.derivatives.structure import (
 from varmat.typing import Function, Operand, Result, Settings
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from varmat.derivatives.reverse import Gradient
 
 
-__all__ = ["hessian", "hessian_times_vector", "hessp"]
+__all__ = ["grad_hessian", "grad_tr_mat_times_hessian", "hessian", "hessian_times_vector", "hessp"]
 
 
 @overload
@@ -226,7 +232,7 @@ def _hessian(f: Function, x: object, /, *args: object, **kwargs: object) -> Resu
     points = plain_tree("hessian", "x", x, outer_too=True)
     leaves = leaves_of(points)
     rows = (
-        _leaf_products("hessian", f, points, direction, args, kwargs)
+        _gradient_along("hessian", f, points, direction, args, kwargs)
         for direction in unit_directions(leaves)
     )
     return derivative_tree(points, leaves, rows, points)
@@ -237,19 +243,23 @@ def _product(
 ) -> Result:
     points = plain_tree(name, "x", x, outer_too=True)
     direction = matching_leaves(name, "v", v, points, outer_too=True)
-    return rebuilt(points, _leaf_products(name, f, points, direction, args, kwargs))
+    return rebuilt(points, _gradient_along(name, f, points, direction, args, kwargs))
 
 
-def _leaf_products(
+def _gradient_along(
     name: str,
     f: Function,
     points: object,
     direction: list[Operand],
     args: Arguments,
     kwargs: Settings,
+    second: list[Operand] | None = None,
 ) -> list[Operand]:
+    """The leaves of the gradient of the derivative of a scalar function in a direction or, with a
+    `second`, of the second derivative in both.
+    """
     with recording() as tape:
-        finish = _recorded(name, f, points, direction, args, kwargs, tape)
+        finish = _recorded(name, f, points, direction, args, kwargs, second, tape)
     return list(finish()[1:])
 
 
@@ -260,18 +270,158 @@ def _recorded(
     direction: list[Operand],
     args: Arguments,
     kwargs: Settings,
+    second: list[Operand] | None,
     tape: Tape,
 ) -> Finish:
-    variables: list[Operand] = []
+    variables, inner, others = list[Operand](), Level(name), iter(second or ())
 
-    def make(x: object, t: Operand, level: Level) -> Result:
-        # The tangent is a variable too, so that variables can be assigned into it.
+    def make(x: Operand, t: Operand, level: Level) -> Result:
+        # All parts are variables, so that the function can assign variables into them.
         x, t = stand_in(x, tape), stand_in(t, tape)
         variables.append(bottom(x))
-        return attached(x, t, level)
+        if second is None:
+            return attached(x, t, level)
+        u = stand_in(next(others), tape)
+        return paired(
+            paired(x, u, inner), paired(t, stand_in(np.zeros(u.shape), tape), inner), level
+        )
 
     y, parts = call_with_tangents(name, f, (points,), direction, args, kwargs, make)
-    value, tangent = scalar_parts(name, y, parts)
-    if not is_outer_result(value, tape):
+    value, slope = scalar_parts(name, y, parts)
+    if second is not None:
+        value, slope = taken_apart(value, inner)[0], taken_apart(slope, inner)[1]
+    if second is not None or not is_outer_result(value, tape):
         scalar_result(name, value, tape)
-    return finish_of(name, 0.0 if tangent is None else tangent, variables, tape)
+    return finish_of(name, 0.0 if slope is None else slope, variables, tape)
+
+
+# --- third derivatives ---
+
+
+def _point(function: str, x: Operand) -> np.ndarray:
+    point = plain_tree(function, "x", np.asarray(x) if isinstance(x, (list, tuple)) else x)
+    if type(point) is not np.ndarray or point.ndim != 1:
+        what = (
+            f"is a {type(point).__name__}"
+            if isinstance(point, dict)
+            else f"has shape {np.shape(point)}"
+        )
+        raise ShapeError(f"{function}: x {what}, but must be a vector!")
+    return point
+
+
+def grad_hessian(f: Function, x: ArrayLike, /, *args: object, **kwargs: object) -> np.ndarray:
+    """The derivatives of the Hessian of a scalar function, exactly: all third derivatives.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar.
+    x : array_like, shape (n,)
+        The point.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    ndarray, shape (n, n, n)
+        Element ``[i, j, k]`` is the third derivative in elements `i`, `j` and `k` of `x`. In Stan
+        it is a list of matrices, along the first axis.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a vector, or `f` returns an array.
+    TypeError, TapeError
+        As `value_and_grad`.
+
+    Notes
+    -----
+    Forward over forward over reverse: for each pair of elements one evaluation at duals of duals
+    over variables, and one reverse pass.
+
+    References
+    ----------
+    A. Griewank and A. Walther (2008), Evaluating Derivatives, second edition, SIAM, chapter 5.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> vm.grad_hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
+    array([[[0., 2.],
+            [2., 0.]],
+    <BLANKLINE>
+           [[2., 0.],
+            [0., 0.]]])
+    """
+    point = _point("grad_hessian", x)
+    n = point.size
+    result, units = np.zeros((n, n, n)), np.eye(n)
+    for j, k in combinations_with_replacement(range(n), 2):
+        (gradient,) = _gradient_along(
+            "grad_hessian", f, point, [units[j]], args, kwargs, [units[k]]
+        )
+        result[:, j, k] = result[:, k, j] = gradient
+    return result
+
+
+def grad_tr_mat_times_hessian(
+    f: Function, x: ArrayLike, m: ArrayLike, /, *args: object, **kwargs: object
+) -> np.ndarray:
+    """The gradient of the trace of a matrix times the Hessian of a scalar function, exactly.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar.
+    x : array_like, shape (n,)
+        The point.
+    m : array_like, shape (n, n)
+        The matrix, which is constant.
+    *args, **kwargs
+        Further arguments of `f`, passed on as they are.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not a vector, `m` does not fit it, or `f` returns an array.
+    TypeError, TapeError
+        As `value_and_grad`.
+
+    Notes
+    -----
+    The sum of third derivatives ``m[j, i] * f[i, j, k]``, as one needs it for Laplace
+    approximations and Riemannian samplers: one evaluation at duals of duals over variables, and one
+    reverse pass, for each row of the matrix that is not zero.
+
+    References
+    ----------
+    M. Betancourt (2013), "A general metric for Riemannian manifold Hamiltonian Monte Carlo",
+    arXiv:1212.4693.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> weights = np.array([[1.0, 0.5], [0.5, 0.0]])
+    >>> vm.grad_tr_mat_times_hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]), weights)
+    array([2., 2.])
+    """
+    function = "grad_tr_mat_times_hessian"
+    point = _point(function, x)
+    matrix = np.asarray(
+        plain_tree(function, "m", np.asarray(m) if isinstance(m, (list, tuple)) else m)
+    )
+    if matrix.shape != (point.size, point.size):
+        raise ShapeError(
+            f"{function}: m has shape {matrix.shape}, but must have shape "
+            f"{(point.size, point.size)}!"
+        )
+    result, units = np.zeros(point.size), np.eye(point.size)
+    for unit, row in zip(units, matrix, strict=True):
+        if np.any(row):
+            result += _gradient_along(function, f, point, [unit], args, kwargs, [row.copy()])[0]
+    return result

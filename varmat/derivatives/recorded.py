@@ -166,9 +166,9 @@ def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto
     is a functional where a derivative is not finite. NumPy's warnings appear at the recording only.
 
     Second derivatives are recorded with dual numbers over variables, and so are a `jvp` and a
-    `jacobian` of more outputs than inputs; for this one `f` is called twice. A Hessian is one run
-    for each element of the point, a Jacobian one for each input or output, whichever are fewer. A
-    tangent rule that looks at values is called from Python at every run.
+    `jacobian` of more outputs than inputs; for this one `f` is called twice. The program of a
+    Hessian is a loop over the elements of the point, that of a Jacobian over the inputs or outputs,
+    whichever are fewer. A tangent rule that looks at values is called from Python at every run.
 
     Calls from several threads at once are safe.
 

@@ -1,4 +1,11 @@
-"""The tape of a recording that becomes a program: it refuses what no program can do."""
+"""The tape of a recording that becomes a program: it refuses what no program can do, and records
+functions that look at values as one operation, which calls them at every run.
+
+A tangent rule may choose a formula by the values of its operands: that of the determinant treats
+singular matrices apart. The choice made at the recorded point can be wrong at other points. Such a
+tangent is therefore recorded as one operation, which calls the rule at every run: in forward mode
+for its value, and in forward over reverse mode for its contributions. So are functions of NumPy
+that order, search or mask by values, as `numpy.median` and `numpy.interp`."""
 
 from __future__ import annotations
 
@@ -8,22 +15,24 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from varmat.core.arena import Arena
-from varmat.core.dual import Dual
+from varmat.core.dual import Dual, Level, paired, taken_apart, value_now
 from varmat.core.errors import refusals
-from varmat.core.tape import Tape
-from varmat.core.variables import outsiders
-from varmat.derivatives.inputs_and_outputs import recording
+from varmat.core.operation import Operation, is_differentiable
+from varmat.core.tape import Tape, nested
+from varmat.core.variables import VARIABLES, borrow_leaf, outsiders
+from varmat.derivatives.inputs_and_outputs import pulled_back, recording
 from varmat.derivatives.random_states import RandomStates
-from varmat.derivatives.recorded_calls import called_function, called_tangent
+from varmat.derivatives.structure import leaves_of, rebuilt
 from varmat.programs.ir.program import ElsewhereError, RecordingError
-from varmat.programs.record.conditions import Branches, compared, following, refuse_look
+from varmat.programs.record.conditions import Branches, Condition, compared, following, refuse_look
 from varmat.programs.record.tape_programs import writer_of
-from varmat.typing import Entry, Function, Operand, Result, Settings, Thunk
+from varmat.typing import Entry, Function, Linear, Operand, Result, Settings, Thunk
 
 if TYPE_CHECKING:
     from varmat.core.elementwise import Elementwise
-    from varmat.core.operation import Operation
 
 
 class WatchedTape(Tape):
@@ -121,3 +130,110 @@ def watched(tape: Tape, *reached: object, branches: Branches | None = None) -> I
     random.refuse_draws()
     if refusals.of_values != of_values:
         raise ElsewhereError
+
+
+# --- functions that look at values ---
+
+
+def called_tangent(
+    op: Operation | Elementwise, args: tuple[Operand, ...], settings: Settings
+) -> Result:
+    """Record the tangent of an operation on operands, of which one at least is a dual, as one call;
+    the tangents of an operation with several results as a tuple.
+    """
+    places = [i for i, x in enumerate(args) if isinstance(x, Dual)]
+    given = [x.val if isinstance(x, Dual) else x for x in args] + [args[i].tan for i in places]
+    level, count = Level(op.name), len(args)
+
+    def tangent(*given: Operand) -> Result:
+        operands = list(given[:count])
+        for i, t in zip(places, given[count:], strict=True):
+            operands[i] = paired(operands[i], t, level)
+        y = op(*operands, **settings)
+        return tuple(part.tan for part in y) if isinstance(y, tuple) else y.tan
+
+    return _called(f"{op.name}.tangent", tangent, [type(x) in VARIABLES for x in given])(*given)
+
+
+def _called(name: str, function: Function, variable: Sequence[bool]) -> Operation:
+    """A differentiable function as an operation that programs call; `variable` says which operands
+    have contributions.
+    """
+
+    def reverse(g: Operand, r: Operand, *given: Operand) -> tuple[Operand, ...]:
+        with nested() as tape:
+            leaves = [
+                borrow_leaf(x, tape) if each else x for x, each in zip(given, variable, strict=True)
+            ]
+            wrt = [x for x, each in zip(leaves, variable, strict=True) if each]
+            found = iter(pulled_back(tape, _tuple(function(*leaves)), _tuple(g), wrt))
+            return tuple(next(found) if each else 0.0 for each in variable)
+
+    def value(*given: Operand) -> Result:
+        return function(*given)
+
+    value.__name__ = name
+    made = Operation(value, None, variadic=True, stacked=False, native=False)
+    made.is_traceable = False
+    made.reverse(reverse)
+    return made
+
+
+def called_function(function: Function, args: Sequence[Operand], settings: Settings) -> Result:
+    """Record a function of arrays as one call. None if it makes no plain numbers of plain numbers:
+    what else it depends on would be lost.
+
+    Shapes, and results other than real numbers, such as a rank, must be the same at every run.
+    """
+    whole = list(args), settings
+    leaves = leaves_of(whole)
+    places = [i for i, x in enumerate(leaves) if is_differentiable(x)]
+    if any(type(x) is Condition for x in leaves):
+        return None
+
+    def call(*numbers: Operand) -> Result:
+        now = dict(zip(places, numbers, strict=True))
+        again, named = rebuilt(whole, (now.get(i, x) for i, x in enumerate(leaves)))
+        return function(*again, **named)
+
+    operands = [leaves[i] for i in places]
+    found = call(*map(value_now, operands))
+    if is_differentiable(found):
+        return None
+    at_first = leaves_of(found)
+    is_real = [
+        isinstance(x, (float, np.ndarray)) and np.asarray(x).dtype.kind == "f" for x in at_first
+    ]
+    if not any(is_real):
+        return None
+
+    def results(*numbers: Operand) -> Result:
+        made = leaves_of(call(*numbers))
+        for x, y, each in zip(made, at_first, is_real, strict=True):
+            if np.shape(x) != np.shape(y) or not (each or np.array_equal(x, y)):
+                raise ElsewhereError
+        reals = tuple(x for x, each in zip(made, is_real, strict=True) if each)
+        return reals if len(reals) > 1 else reals[0]
+
+    name = getattr(function, "__name__", "function")
+    made = _called(name, results, [True] * len(operands))
+
+    @made.tangent
+    def tangent(r: Operand, *numbers: Operand) -> tuple[Linear, ...]:
+        def along(i: int, t: Operand) -> Result:
+            level, now = Level(name), list(numbers)
+            now[i] = paired(now[i], t, level)
+            y = results(*now)
+            pairs = [taken_apart(x, level) for x in _tuple(y)]
+            rates = tuple(np.zeros(np.shape(x))[()] if t is None else t for x, t in pairs)
+            return rates if isinstance(y, tuple) else rates[0]
+
+        return tuple(partial(along, i) for i in range(len(numbers)))
+
+    reals = iter(_tuple(made(*operands)))
+    items = zip(at_first, is_real, strict=True)
+    return rebuilt(found, [next(reals) if each else x for x, each in items])
+
+
+def _tuple(x: Operand) -> tuple[Operand, ...]:
+    return x if isinstance(x, tuple) else (x,)
