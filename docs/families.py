@@ -133,7 +133,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Derivatives": {
         "Gradients, Jacobians, Hessians": (
-            "derivatives.reverse", "derivatives.pullbacks", "derivatives.jacobians",
+            "derivatives.reverse", "derivatives.jacobians",
             "derivatives.hessians", "derivatives.forward", "derivatives.structure",
         ),
         "Recordings": ("derivatives.recorded",),

@@ -17,16 +17,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, MappingView, Sequence, Set
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods, Container
 from varmat.core.data import data as data
-from varmat.core.dispatch import ComplexDataError
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.operators import InPlaceOperators, Operators
 from varmat.core.tape import Tape, current_tape, join, start_sweep, sweep
@@ -356,7 +355,7 @@ class View(VarMat):
             # NumPy makes some views read-only.
             flat = a.reshape(-1)
             offset = (address(part) - address(a)) // flat.strides[0] if part.size else 0
-            part = as_strided(flat[offset:], part.shape, part.strides)
+            part = np.lib.stride_tricks.as_strided(flat[offset:], part.shape, part.strides)
         return part
 
     @property
@@ -441,6 +440,8 @@ class Spread(View):
 
 VARIABLES = frozenset({Var, VarMat, Large, View, LargeView, Spread})
 ARRAYS = VARIABLES - {Var}
+# The tape that a variable, or a dual over variables, is on.
+own_tape = attrgetter("_tape")
 
 
 def outsiders(tape: Tape) -> list[Operand]:
@@ -540,7 +541,7 @@ def var(x: ArrayLike) -> Operand:
         return dispatch.MAKERS[0]("var", x)
     try:
         val = data(x, "var: the argument")
-    except ComplexDataError:
+    except dispatch.ComplexDataError:
         return dispatch.complex_answers()[var](x)
     tape = current_tape()
     if type(val) is float:

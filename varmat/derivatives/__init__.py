@@ -20,8 +20,7 @@ from varmat.derivatives.hessians import (
     hessian_times_vector,
     hessp,
 )
-from varmat.derivatives.jacobians import jacobian
-from varmat.derivatives.pullbacks import vjp
+from varmat.derivatives.jacobians import jacobian, vjp
 from varmat.derivatives.recorded import recorded
 from varmat.derivatives.reverse import grad, gradient, value_and_grad
 from varmat.derivatives.structure import ravel_pytree, stop_gradient

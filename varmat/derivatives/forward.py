@@ -14,7 +14,7 @@ from varmat.core.dual import Dual, Level, attached, taken_apart
 from varmat.core.errors import ShapeError
 from varmat.core.matvar import to_varmat
 from varmat.core.tape import Tape, current_tape
-from varmat.core.variables import VARIABLES, make_leaf, outsiders
+from varmat.core.variables import VARIABLES, make_leaf, outsiders, own_tape
 from varmat.derivatives.inputs_and_outputs import (
     check_caught,
     check_scalar,
@@ -39,7 +39,7 @@ def _dual(x: Operand, t: Operand, level: Level) -> Operand:
     x, t = own(x), own(t)
     # A tangent is a variable where the value is one, so that variables can be assigned into it.
     return attached(
-        x, make_leaf(t, x._tape.top) if type(x) in VARIABLES and not is_outer(t) else t, level
+        x, make_leaf(t, own_tape(x).top) if type(x) in VARIABLES and not is_outer(t) else t, level
     )
 
 

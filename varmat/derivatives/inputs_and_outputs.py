@@ -13,12 +13,21 @@ import numpy as np
 
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import ComplexKind, Standing, is_complex
-from varmat.core.dual import Dual, paired
+from varmat.core.dual import Dual, paired, value_now
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable
 from varmat.core.tape import Tape, nested, start_sweep, sweep
-from varmat.core.variables import ARRAYS, VARIABLES, Var, borrow_leaf, data, outsiders, var
+from varmat.core.variables import (
+    ARRAYS,
+    VARIABLES,
+    Var,
+    borrow_leaf,
+    data,
+    outsiders,
+    own_tape,
+    var,
+)
 from varmat.derivatives.structure import Arguments, leaves_of, map_leaves, plain_tree
 from varmat.typing import Operand, Plain, Result
 
@@ -111,7 +120,7 @@ def outputs(function: str, results: Sequence[Operand], tape: Tape) -> list[Opera
     """The results of a function, each a variable of `tape`, a float or an array."""
     checked = [output(function, y) for y in results]
     for y in checked:
-        if type(y) in VARIABLES and y._tape is not tape:
+        if type(y) in VARIABLES and own_tape(y) is not tape:
             check_fresh([y])
             raise lost(function, y)
     check_closed(function, tape)
@@ -171,7 +180,7 @@ def has_outside(tape: Tape) -> bool:
 def check_fresh(variables: Sequence[Operand]) -> None:
     """Raise if one of them is stale."""
     for x in variables:
-        _ = x._tape.top.arena
+        _ = own_tape(x).top.arena
 
 
 def lost(function: str, outsider: Operand) -> TapeError:
@@ -196,7 +205,7 @@ def adjoint_of(leaf: Operand) -> Plain:
 
 def plain_copy(y: Operand) -> Operand:
     """The value of a result: a float, or a C-contiguous array that nobody else holds."""
-    value = y._val if type(y) in VARIABLES else y
+    value = value_now(y)
     return (
         np.array(value, order="C") if isinstance(value, np.ndarray) and value.ndim else float(value)
     )

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from varmat.core.callbacks import CALLBACKS
-from varmat.core.dispatch import ComplexKind
-from varmat.core.dual import Dual, Level, newest, paired
+from varmat.core.dispatch import ComplexKind, plain
+from varmat.core.dual import Dual, Level, newest, paired, value_now
 from varmat.core.errors import TapeError
 from varmat.core.indexing import ASSIGN
 from varmat.core.matvar import to_varmat
@@ -34,6 +34,7 @@ from varmat.core.variables import (
     make_leaf,
     make_view,
     outsiders,
+    own_tape,
 )
 from varmat.derivatives.inputs_and_outputs import (
     bottom,
@@ -115,7 +116,7 @@ class KeptFunction:
         self.entries, roots = _needed(tape, y)
         used = {**roots, **{id(x): x for x in self.wrt}}
         made = {id(x) for _, result, _, _ in self.entries for x in _parts(result)}
-        outside = [x for x in used.values() if x._tape is not tape]
+        outside = [x for x in used.values() if own_tape(x) is not tape]
         self.operands = outside if operands is None else list(operands)
         assigned = {id(root_of(target)) for rule, _, target, _ in self.entries if rule is ASSIGN}
         self.assigned = assigned
@@ -123,7 +124,9 @@ class KeptFunction:
         for assignment in reversed(tape.assignments):
             assignment.undo()
         self.constants = [
-            (x, np.copy(x._val) if x.shape else x._val) for x in used.values() if id(x) not in known
+            (x, np.copy(value_now(x)) if x.shape else value_now(x))
+            for x in used.values()
+            if id(x) not in known
         ]
         for assignment in tape.assignments:
             assignment.redo()
@@ -207,7 +210,7 @@ def _seen(x: Operand, how: Function) -> Any:
     """A part of an array of any kind; a view if the part of a plain array would be one."""
     if isinstance(x, Dual):
         return paired(_seen(x.val, how), _seen(x.tan, how), x.level)
-    return make_view(x, how, how(x._val)) if type(x) in ARRAYS else how(x)
+    return make_view(x, how, how(value_now(x))) if type(x) in ARRAYS else how(x)
 
 
 def _writable(x: Operand, tape: Tape, level: Level | None) -> Operand:
@@ -279,7 +282,7 @@ class Gradients(Operation):
         """
         given = [*values, *tangents]
         with nested() as tape:
-            leaves = [borrow_leaf(_number(x), tape) for x in given]
+            leaves = [borrow_leaf(value_now(x), tape) for x in given]
             level, rates = Level(self.name), iter(leaves[len(values) :])
             operands = [
                 paired(x, next(rates), level) if is_mine else x
@@ -316,15 +319,10 @@ def _contributions(
         return tuple(_swept(slope, leaves, tape)[1:])
 
 
-def _number(x: Operand) -> Operand:
-    x = bottom(x)
-    return x._val if type(x) in VARIABLES else x
-
-
 def _swept(y: Operand, wrt: Sequence[Operand], tape: Tape) -> tuple[Operand, ...]:
     """The number and its gradients, as plain arrays."""
-    value = float(_number(y))
-    if type(y) is not Var or y._tape is not tape:
+    value = float(value_now(y))
+    if type(y) is not Var or own_tape(y) is not tape:
         return value, *(plain_copy(np.zeros(np.shape(x))) for x in wrt)
     return value, *pulled_back(tape, [y], [1.0], [bottom(x) for x in wrt])
 
@@ -355,7 +353,7 @@ def gradients_of(function: str, y: Operand, wrt: Sequence[Operand], tape: Tape) 
             paired(v, np.stack(t), level)
             for v, t in zip(values(), zip(*(part() for part in each), strict=True), strict=True)
         )
-    if type(y) is not Var or y._tape is not tape:
+    if type(y) is not Var or own_tape(y) is not tape:
         if type(y) in VARIABLES:
             check_fresh([y])
         zeros = [plain_copy(np.zeros(x.shape)) for x in wrt]
@@ -365,7 +363,7 @@ def gradients_of(function: str, y: Operand, wrt: Sequence[Operand], tape: Tape) 
 
 def _operation_of(function: str, y: Var, wrt: Sequence[Operand], tape: Tape) -> Finish:
     entries, roots = _needed(tape, y)
-    outside = [x for x in roots.values() if x._tape is not tape]
+    outside = [x for x in roots.values() if own_tape(x) is not tape]
     if outside:
         check_fresh(outside)
         _refuse_what_cannot(function, entries, outside, tape)
@@ -422,7 +420,7 @@ def passed_by(tape: Tape, x: Operand) -> bool:
     see what is recorded for that variable now.
     """
     for each in tape.chain():
-        if each.sweeping or each is x._tape:
+        if each.sweeping or each is own_tape(x):
             return each.sweeping
     return False
 
@@ -433,7 +431,7 @@ def is_outer_result(y: Operand, tape: Tape) -> bool:
         return True
     if not has_outside(tape):
         return False
-    return (type(y) in VARIABLES and y._tape is not tape) or bool(outsiders(tape))
+    return (type(y) in VARIABLES and own_tape(y) is not tape) or bool(outsiders(tape))
 
 
 # --- what a function returns beside its scalar ---
@@ -454,14 +452,14 @@ def set_aside(function: str, tree: object, tape: Tape) -> Finish:
         # A complex or a sparse variable.
         parts = filter(is_outer, [to_varmat(getattr(x, name)) for name in x.__slots__])
         if outsiders(tape) or any(
-            type(part) not in VARIABLES or part._tape is not tape for part in parts
+            type(part) not in VARIABLES or own_tape(part) is not tape for part in parts
         ):
             raise TypeError(
                 f"{function}: the second item of the result has a {type(x).__name__}, but must "
                 "have real variables only where the function uses variables from outside: return "
                 "its parts, or varmat.value(x) if it is a constant here"
             )
-        return x._plain
+        return plain(x)
 
     tree = map_leaves(prepared, tree)
     variables = flattened(leaves_of(tree))
@@ -479,14 +477,14 @@ def set_aside(function: str, tree: object, tape: Tape) -> Finish:
 
         return map_leaves(fill, tree)
 
-    if outsiders(tape) or any(x._tape is not tape for x in variables):
+    if outsiders(tape) or any(own_tape(x) is not tape for x in variables):
         kept = KeptFunction(tuple(variables), (), tape)
         check_fresh(kept.operands)
         if kept.operands:
             _refuse_what_cannot(function, kept.entries, kept.operands, tape)
             return lambda: filled(kept.again(kept.operands)[0])
-    plain = filled([x._val for x in variables])
-    return lambda: plain
+    found = filled([value_now(x) for x in variables])
+    return lambda: found
 
 
 # --- forward mode ---
@@ -504,7 +502,7 @@ def adopt(tape: Tape, results: Sequence[Operand]) -> None:
         if type(source) in VARIABLES
     ]
     for x in found:
-        while x._tape is tape:
+        while own_tape(x) is tape:
             x._tape = parent
             x = getattr(x, "_parent", x)
     move(tape, parent)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.dual import attached
-from varmat.core.tape import Tape, sweep
+from varmat.core.dual import attached, value_now
+from varmat.core.tape import Tape
 from varmat.core.variables import VARIABLES, borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
-from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, scalar_result
+from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, pulled_back, scalar_result
 from varmat.derivatives.jacobians import has_no_tangent
 from varmat.derivatives.recorded_rows import Mapped
 from varmat.derivatives.recorded_tapes import recording_to_write, watched
@@ -133,10 +133,7 @@ def margins_of(function: Function, point: np.ndarray) -> list[tuple[float, np.nd
         leaf = borrow_leaf(point, tape)
         _followed(function, leaf, tape, found)
         for x in (each for margin in found.margins for each in np.ravel(margin)):
-            tape.drop_adjoints()
-            x._adj = 1.0
-            sweep(tape)
-            made.append((float(x._val), np.array(leaf.adj)))
+            made.append((float(value_now(x)), *pulled_back(tape, [x], [1.0], [leaf])))
     return made
 
 

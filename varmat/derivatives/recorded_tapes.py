@@ -22,7 +22,7 @@ from varmat.core.dual import Dual, Level, paired, taken_apart, value_now
 from varmat.core.errors import refusals
 from varmat.core.operation import Operation, is_differentiable
 from varmat.core.tape import Tape, nested
-from varmat.core.variables import VARIABLES, borrow_leaf, outsiders
+from varmat.core.variables import VARIABLES, borrow_leaf, outsiders, own_tape
 from varmat.derivatives.inputs_and_outputs import pulled_back, recording
 from varmat.derivatives.random_states import RandomStates
 from varmat.derivatives.structure import leaves_of, rebuilt
@@ -88,8 +88,10 @@ def _looked_at(
     """The outcome of a comparison. Any other look at a value is refused, unless a nested scope
     looks at what it computed without the variables of the recording.
     """
-    scopes = list(takewhile(lambda tape: type(tape) is not WatchedTape, variable._tape.chain()))
-    if scopes and not any(type(x._tape) is WatchedTape for tape in scopes for x in outsiders(tape)):
+    scopes = list(takewhile(lambda tape: type(tape) is not WatchedTape, own_tape(variable).chain()))
+    if scopes and not any(
+        type(own_tape(x)) is WatchedTape for tape in scopes for x in outsiders(tape)
+    ):
         return None
     # Duals are compared by their values.
     return compared(ufunc, tuple([x.val if isinstance(x, Dual) else x for x in operands]))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
-from varmat.core.dual import Dual
+from varmat.core.dual import Dual, value_now
 from varmat.core.errors import raise_hidden
 from varmat.core.tape import Tape, close_scope, current_tape, open_scope, sweep
-from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf
+from varmat.core.variables import VARIABLES, Var, Variable, borrow_leaf, own_tape
 from varmat.derivatives.inputs_and_outputs import (
     adjoint_of,
     bottom,
@@ -222,7 +222,7 @@ def _differentiated(
             check_caught(name, tape)
             if type(y) is Terms:
                 y = Terms(outputs(name, y, tape))
-            elif type(y) is not Var or y._tape is not tape or has_outside(tape):
+            elif type(y) is not Var or own_tape(y) is not tape or has_outside(tape):
                 finish = finish_of(name, y, [given[i] for i in positions], tape)
             if finish is None:
                 value = swept(y, tape)
@@ -305,8 +305,7 @@ def swept(y: Operand, tape: Tape) -> Result:
     if y.__class__ is Terms:
         value = _seeded(y)
     else:
-        y._adj = 1.0
-        value = float(y._val)
+        y.adj, value = 1.0, float(value_now(y))
     del y
     sweep(tape)
     return value
@@ -317,7 +316,7 @@ def _seeded(terms: Terms) -> float:
     total = 0.0
     for y in terms:
         is_variable = type(y) in VARIABLES
-        value = y._val if is_variable else y
+        value = value_now(y)
         total += value if type(value) is float else float(np.add.reduce(value, None))
         if is_variable:
             y._add(1.0 if type(value) is float else np.broadcast_to(1.0, value.shape))

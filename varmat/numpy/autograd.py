@@ -21,7 +21,7 @@ import numpy as np
 from varmat.core.dispatch import FURTHER, SUPPORTED
 from varmat.derivatives.forward import jvp
 from varmat.derivatives.jacobians import jacobian as jacobian_of
-from varmat.derivatives.pullbacks import vjp
+from varmat.derivatives.jacobians import vjp
 from varmat.derivatives.structure import Arguments, map_leaves
 from varmat.numpy import making
 from varmat.numpy.autograd_primitives import (

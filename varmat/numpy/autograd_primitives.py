@@ -15,7 +15,7 @@ from varmat.core.matvar import MatVar
 from varmat.core.operation import Operation
 from varmat.core.variables import VARIABLES, value
 from varmat.derivatives.inputs_and_outputs import bottom
-from varmat.derivatives.pullbacks import vjp
+from varmat.derivatives.jacobians import vjp
 from varmat.derivatives.reverse import grad
 from varmat.derivatives.structure import Arguments, leaves_of, map_leaves
 from varmat.functions.checks import misfit

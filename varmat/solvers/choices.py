@@ -17,7 +17,7 @@ from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable, operation
 from varmat.core.tape import current_tape
 from varmat.derivatives.inputs_and_outputs import lost
-from varmat.derivatives.pullbacks import vjp
+from varmat.derivatives.jacobians import vjp
 from varmat.derivatives.recorded_programs import part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.functions.checks import misfit

@@ -18,7 +18,7 @@ from varmat.core.operation import is_differentiable
 from varmat.core.variables import data
 from varmat.derivatives.forward import jvp
 from varmat.derivatives.inputs_and_outputs import lost
-from varmat.derivatives.pullbacks import vjp
+from varmat.derivatives.jacobians import vjp
 from varmat.derivatives.recorded import recorded
 from varmat.derivatives.structure import map_leaves
 from varmat.functions.checks import misfit, outside
