@@ -546,24 +546,22 @@ class Recorded(Generic[T]):
                 empty = rebuilt(trees, (np.empty(x.shape) for x in rows.leaves(*points)))
                 found: Any = empty if type(self.argnums) is tuple else empty[0]
                 return ((np.empty(0), found) if self._has_value else found), np.empty(0, bool)
-        vector = [] if cotangent is None else [cotangent]
-        vector = [1] if self._kind.vector else vector
+        vector = [1] if self._kind.vector else [] if cotangent is None else [cotangent]
         first, data = rows.first([*points, *vector])
         call = self._call(first[:cotangent], {})
-        known = self._found(call) or self._recording(call, of_rows=True)
-        used: Recording | None = known
-        if known.values is not None:
-            if cotangent is None:
-                used = known.values
-            else:
-                self._cotangent(known, first[cotangent])
+        recording = self._found(call) or self._recording(call, of_rows=True)
+        known: Recording | None = recording
+        if cotangent is None:
+            known = recording.values or recording
+        else:
+            self._cotangent(recording, first[cotangent])
         arguments = [*rows.leaves(*points), *data, *rows.leaves(*vector)]
-        while used is not None:
-            run, template = used.run, used.written.template
+        while known is not None:
+            run, template = known.run, known.written.template
             values, found, holds = run_rows(run, arguments, template, workers, self._is_gradient)
             left = np.flatnonzero(~holds)[:1].tolist() if self._is_gradient else []
             # Recorded again for each way that a call takes.
-            used = self._follow(used, self._call(rows.call(left[0]), {})) if left else None
+            known = self._follow(known, self._call(rows.call(left[0]), {})) if left else None
         return ((values, found) if self._has_value else found), holds
 
 
