@@ -174,7 +174,7 @@ def check_closed(function: str, tape: Tape) -> None:
 def has_outside(tape: Tape) -> bool:
     """Whether there are variables outside of a scope."""
     outer: Any = tape.parent
-    return bool(outer or outer.leaves or outer.parent is not None)
+    return outer or outer.leaves or outer.parent is not None
 
 
 def check_fresh(variables: Sequence[Operand]) -> None:
@@ -205,7 +205,7 @@ def adjoint_of(leaf: Operand) -> Plain:
 
 def plain_copy(y: Operand) -> Operand:
     """The value of a result: a float, or a C-contiguous array that nobody else holds."""
-    value = value_now(y)
+    value = y if type(y) is np.ndarray or type(y) is float else value_now(y)
     return (
         np.array(value, order="C") if isinstance(value, np.ndarray) and value.ndim else float(value)
     )

@@ -327,8 +327,10 @@ class Recorded(Generic[T]):
             leaves = [*leaves, *matching_leaves(self._name, kind.vector, vector, like)]
         others: Others = named
         if len(args) > len({*positions}):
-            data = {i: Mapped.key(x) for i, x in enumerate(args) if i not in positions}
-            others = {**others, **data}
+            others = others.copy()
+            for i, x in enumerate(args):
+                if i not in positions:
+                    others[i] = Mapped.key(x) if type(x) is Mapped else x
         return Call(args, named, positions, tuple(points), structures, others, leaves)
 
     def _pulled_back(self, known: Recording, given: Sequence[Any]) -> Any:

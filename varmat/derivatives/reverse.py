@@ -305,7 +305,8 @@ def swept(y: Operand, tape: Tape) -> Result:
     if y.__class__ is Terms:
         value = _seeded(y)
     else:
-        y.adj, value = 1.0, float(value_now(y))
+        # Not by properties, because this is a part of every gradient.
+        y._adj, value = 1.0, float(y._val)
     del y
     sweep(tape)
     return value
