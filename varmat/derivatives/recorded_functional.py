@@ -91,7 +91,7 @@ _FUNCTIONALS = {
 
 
 @dataclass(slots=True)
-class Call:
+class RecordedCall:
     """A call of a functional.
 
     Attributes
@@ -114,7 +114,7 @@ class Call:
     others: Others
     leaves: list[Operand]
 
-    def copied(self) -> Call:
+    def copied(self) -> RecordedCall:
         """The same call with copies of arrays that the caller may change, for the program holds
         them.
         """
@@ -291,7 +291,7 @@ class Recorded(Generic[T]):
                 self._follow(known, call)
             return result
 
-    def _call(self, args: Sequence[Any], named: Settings) -> Call:
+    def _call(self, args: Sequence[Any], named: Settings) -> RecordedCall:
         """The parts of a call. Raises `ElsewhereError` if something is missing, because the
         functional says what, and inside another functional.
         """
@@ -331,7 +331,7 @@ class Recorded(Generic[T]):
             for i, x in enumerate(args):
                 if i not in positions:
                     others[i] = Mapped.key(x) if type(x) is Mapped else x
-        return Call(args, named, positions, tuple(points), structures, others, leaves)
+        return RecordedCall(args, named, positions, tuple(points), structures, others, leaves)
 
     def _pulled_back(self, known: Recording, given: Sequence[Any]) -> Any:
         """The values at a point, and the function that pulls cotangents back."""
@@ -361,13 +361,13 @@ class Recorded(Generic[T]):
         """The recording for calls with such an array and these other arguments, if there is one."""
         return self._found(self._call((x, *others), {}))
 
-    def _found(self, call: Call) -> Recording | None:
+    def _found(self, call: RecordedCall) -> Recording | None:
         for known in self._recordings:
             if known.holds_for(call.structures, call.others):
                 return known
         return None
 
-    def _recording(self, call: Call, *, of_rows: bool = False) -> Recording:
+    def _recording(self, call: RecordedCall, *, of_rows: bool = False) -> Recording:
         """The recording for a call. If several threads need one at once, one of them records.
 
         For a gradient, data that differ from an earlier call, or are large, become arguments of the
@@ -385,11 +385,11 @@ class Recorded(Generic[T]):
             self._keep([known, *self._recordings[: _MOST_RECORDINGS - 1]])  # the newest comes first
             return known
 
-    def _recorded(self, call: Call) -> Recording:
+    def _recorded(self, call: RecordedCall) -> Recording:
         written, taken = self._written(call)
         return Recording(call.structures, call.others, written, self.runner, [taken])
 
-    def _written(self, call: Call) -> tuple[Written, tuple[bool, ...]]:
+    def _written(self, call: RecordedCall) -> tuple[Written, tuple[bool, ...]]:
         """The program for a call, and which way it takes through the function."""
         followed, count = Branches(_MOST_BRANCHES), len(call.positions)
         if self._kind.write is not None:
@@ -400,7 +400,7 @@ class Recorded(Generic[T]):
         self.branches |= bool(followed.ways)
         return Written(program, template_of(point)), followed.taken
 
-    def _recording_of_data(self, call: Call) -> Recording | None:
+    def _recording_of_data(self, call: RecordedCall) -> Recording | None:
         """A recording with data as arguments of the program; None if there is none."""
         others = call.others
         alike = [each for each in self._recordings if each.is_alike(call.structures, others)]
@@ -423,7 +423,7 @@ class Recorded(Generic[T]):
                 return known
         return None
 
-    def _follow(self, known: Recording, call: Call) -> Recording | None:
+    def _follow(self, known: Recording, call: RecordedCall) -> Recording | None:
         """Let a recording hold where the function takes another way; None if it takes a known one,
         or if there are too many.
         """
