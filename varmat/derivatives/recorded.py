@@ -99,7 +99,9 @@ def recorded(f: Function, *, runner: str = "auto") -> RecordedOfPoint: ...
 def recorded(
     f: Function, argnums: Argnums, *, runner: str = "auto"
 ) -> Recorded[tuple[float, Result]]: ...
-def recorded(f: Function, argnums: Argnums | None = None, *, runner: str = "auto") -> Recorded[Any]:
+def recorded(
+    f: Function, argnums: Argnums | None = None, *, runner: str = "auto"
+) -> Recorded[T] | Recorded[tuple[float, Result]]:
     """A function, or a functional of one, that is recorded once, and evaluated without it
     afterwards.
 
