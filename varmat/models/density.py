@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -377,7 +377,7 @@ class DensityModel:
         vars(model).update(changed)
         return model
 
-    def recorder(self) -> Recorded | None:
+    def recorder(self) -> Recorded[Any] | None:
         """Return the recorded log density; None if it is evaluated as it is written."""
         return self._value_and_grad if isinstance(self._value_and_grad, Recorded) else None
 
