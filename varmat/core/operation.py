@@ -103,11 +103,8 @@ def as_operand(x: Operand, name: str) -> Operand:
     if isinstance(x, (list, tuple)) and is_differentiable(x):
         return np.stack([as_operand(item, name) for item in x])
     if is_differentiable(x):
-        return (
-            as_operand(dispatch.settled(x), name)
-            if isinstance(x, dispatch.Standing)
-            else x.view(MatVar)
-        )
+        is_standing = isinstance(x, dispatch.Standing)
+        return as_operand(dispatch.settled(x), name) if is_standing else x.view(MatVar)
     return data(x, name)
 
 
@@ -188,6 +185,9 @@ class Operation:
         # Names of saved values that the tangent rule takes.
         self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
+        # The methods for an operator that it answers for and for its reflection, by type.
+        self.operators: tuple[dict[type, Function], ...] = ()
+        self.call: Function = self
 
     def _no_rule(self, *args: Operand, **saved: Setting) -> Operand:
         raise TypeError(f"{self.name} has no reverse rule, so there is no gradient")

@@ -9,7 +9,7 @@ takes longer than importing everything else, so it waits until an operator is fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -17,21 +17,6 @@ if TYPE_CHECKING:
     from varmat.core.dual import Dual
     from varmat.core.variables import VarMat
     from varmat.typing import Function
-
-
-class Answer(NamedTuple):
-    """What answers for an operator; the rows of the elementwise table offer the same.
-
-    Attributes
-    ----------
-    call : callable
-        Of operands of any kinds.
-    operators : tuple of two dicts
-        The methods for the operator and for its reflection, by type of the variable.
-    """
-
-    call: Function
-    operators: tuple[dict[type, Function], dict[type, Function]]
 
 
 # By the names below: rows of the library's elementwise table, and `matmul` of

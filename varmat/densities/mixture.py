@@ -124,7 +124,7 @@ def log_mix_of_two(theta: Operand, lp1: Operand, lp2: Operand) -> Result:
         return Saved(result if np.ndim(result) else float(result), d=None, e=None)
 
 
-def _two_rates(r: Operand, theta: Operand, lp1: Operand, lp2: Operand) -> Result:
+def two_rates(r: Operand, theta: Operand, lp1: Operand, lp2: Operand) -> Result:
     first, second = _exponent(lp1, r), _exponent(lp2, r)
     return np.exp(first) - np.exp(second), _share(theta, first), _share(1.0 - theta, second)
 
@@ -134,7 +134,7 @@ def log_mix_of_two_reverse(
     g: Adjoint, r: Operand, theta: Operand, lp1: Operand, lp2: Operand, d: Operand, e: Operand
 ) -> Result:
     if d is None or not holds((theta > 0) & (theta < 1)):
-        return tuple((lambda rate=rate: g * rate) for rate in _two_rates(r, theta, lp1, lp2))
+        return tuple((lambda rate=rate: g * rate) for rate in two_rates(r, theta, lp1, lp2))
     larger = 1.0 / (1.0 + e)
     smaller, is_first = e * larger, d >= 0.0
     first, second = np.where(is_first, larger, smaller), np.where(is_first, smaller, larger)
@@ -147,7 +147,7 @@ def log_mix_of_two_reverse(
 
 @log_mix_of_two.tangent
 def log_mix_of_two_tangent(r: Operand, theta: Operand, lp1: Operand, lp2: Operand) -> Result:
-    return tuple((lambda t, rate=rate: t * rate) for rate in _two_rates(r, theta, lp1, lp2))
+    return tuple((lambda t, rate=rate: t * rate) for rate in two_rates(r, theta, lp1, lp2))
 
 
 # l = log(sum_k theta_k exp(l_k)):  dl/dtheta_k = exp(l_k - l),  dl/dl_k = theta_k exp(l_k - l).

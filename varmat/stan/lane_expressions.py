@@ -15,6 +15,7 @@ import numpy as np
 
 import varmat as vm
 from varmat.core.array_methods import ArrayMethods
+from varmat.densities.mixture import log_mix_of_two
 from varmat.densities.univariate import Univariate
 from varmat.programs.record.conditions import all_hold
 from varmat.stan import functions, operators, types
@@ -293,7 +294,7 @@ class LaneExpressions(ABC):
 
             return terms
         if e.name == "log_mix" and len(kinds) == 3:
-            return _log_mix
+            return lambda run, *x: log_mix_of_two(*x)
         if len(kinds) == 1 and kinds[0] in OF_ONE_AXIS and e.type in OF_ONE_AXIS:
             if e.name in _OF_VECTORS:
                 return _OF_VECTORS[e.name]
@@ -377,10 +378,6 @@ def elementwise_density(name: str, at: s.Position) -> Any:
     if not isinstance(density, Univariate):
         raise BoundError(f"`{name}` does not act element by element", at)
     return density
-
-
-def _log_mix(run: Any, theta: StanValue, first: StanValue, second: StanValue) -> StanValue:
-    return np.logaddexp(np.log(theta) + first, np.log1p(-theta) + second)
 
 
 DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf")

@@ -305,7 +305,7 @@ class LoweredExpressions(ABC):
     def log_sum_exp(self, x: Elements) -> Number:
         """The logarithm of the sum of exponentials, with the weights ``exp(x - max) / sum``."""
         x = self.stored(x)
-        most = self.extreme(x, _LARGEST, -math.inf)
+        most = self.extreme(x, LARGEST, -math.inf)
         total = self.total(x, lambda *i: self.apply(EXP, self.apply(SUBTRACT, x.at(*i), most)))
         return self.apply(ADD, most, self.apply(LOG, total))
 
@@ -566,7 +566,7 @@ class LoweredExpressions(ABC):
 # What a loop has found: kept, so that the loop does not run again.
 _RESULT = ScalarFunction(lambda x: x, 1, is_expensive=True)
 # The largest number as one that does not depend on any.
-_LARGEST = ScalarFunction(np.maximum, 2, is_discrete=True)
+LARGEST = ScalarFunction(np.maximum, 2, is_discrete=True)
 # Whether a range that is not empty, or so many places from one on, are those of an array.
 _FITS = ScalarFunction(
     lambda low, high, n: (

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.dual import Dual, paired
+from varmat.densities.density import LARGEST_EXPONENT
+from varmat.densities.mixture import two_rates
 from varmat.densities.univariate import MODERATE, Univariate
 from varmat.interrupts import from_signal
 from varmat.programs.build.scalar_functions import ADD, MULTIPLY, SAME, ScalarFunction
@@ -23,6 +25,7 @@ from varmat.stan.lane_expressions import DENSITIES, BoundError, elementwise_dens
 from varmat.stan.lowered_expressions import (
     DIVIDE,
     EXP,
+    LARGEST,
     LOG,
     MAXIMUM,
     MINIMUM,
@@ -39,7 +42,7 @@ from varmat.stan.values import MATRICES, ROWS, VECTORS
 
 if TYPE_CHECKING:
     from varmat.densities.density import KeptTerms
-    from varmat.typing import Operand
+    from varmat.typing import Function, Operand
 
 __all__: list[str] = []
 
@@ -60,35 +63,65 @@ def _named(name: str, arity: int) -> ScalarFunction:
     return made
 
 
-class _Density:
-    """A density of numbers, for symbols and for duals over them."""
+class _WithSlopes:
+    """A function of numbers with given derivatives, for symbols and for duals over them.
 
-    def __init__(self, density: Univariate, keep: KeptTerms | None, moderate: bool) -> None:
-        self._density, self._keep, self._moderate = density, keep, moderate
+    Parameters
+    ----------
+    value : callable
+    slopes : sequence of callable
+        For each argument, a function of all arguments.
+    """
+
+    def __init__(self, value: Function, slopes: Sequence[Function]) -> None:
+        self._value, self._slopes = value, slopes
 
     def __call__(self, *x: Operand) -> Operand:
         duals = [each for each in x if isinstance(each, Dual)]
         if not duals:
-            if not any(map(is_symbol, x)):
-                return self._density.pointwise.operation(*x, keep=self._keep)
-            write: Any = self._density.pointwise.operation.straight_rule
-            return write(*x, keep=self._keep, moderate=self._moderate)[0]
+            return self._value(*x)
         level = max((each.level for each in duals), key=lambda each: each.order)
         values = [
             each.val if isinstance(each, Dual) and each.level is level else each for each in x
         ]
         total: Operand = 0.0
-        for each, name in zip(x, self._density.operands, strict=True):
+        for each, slope in zip(x, self._slopes, strict=True):
             if isinstance(each, Dual) and each.level is level:
-                total = total + self._density.slopes[name](*values)[0] * each.tan
+                total = total + slope(*values) * each.tan
         return paired(self(*values), total, level)
 
 
 @cache
 def density_function(density: Univariate, keep: KeptTerms | None, moderate: bool) -> ScalarFunction:
     """A density of numbers, all counts of which may be known to be moderate."""
-    function = _Density(density, keep, moderate)
+
+    def value(*x: Operand) -> Operand:
+        operation: Any = density.pointwise.operation
+        if not any(map(is_symbol, x)):
+            return operation(*x, keep=keep)
+        return operation.straight_rule(*x, keep=keep, moderate=moderate)[0]
+
+    def slope(name: str) -> Function:
+        return lambda *x: density.slopes[name](*x)[0]
+
+    function = _WithSlopes(value, [*map(slope, density.operands)])
     return ScalarFunction(function, len(density.operands), is_expensive=True)
+
+
+def _mixture(theta: Operand, lp1: Operand, lp2: Operand) -> Operand:
+    return np.logaddexp(np.log(theta) + lp1, np.log1p(-theta) + lp2)
+
+
+# By the derivatives of the parts, those in theta would be zero times infinity where it is 0 or 1.
+_LOG_MIX = ScalarFunction(
+    _WithSlopes(_mixture, [lambda *x, i=i: two_rates(_mixture(*x), *x)[i] for i in range(3)]),
+    3,
+    is_expensive=True,
+)
+# Without derivatives, as the largest of them is subtracted before they are added up.
+_LOG_SHARE = ScalarFunction(lambda theta, lp: np.log(theta) + lp, 2, is_discrete=True)
+# Larger exponents overflow.
+_AT_MOST_LARGEST = ScalarFunction(lambda x: np.minimum(x, LARGEST_EXPONENT), 1)
 
 
 class LoweredFunctions(LoweredExpressions):
@@ -216,15 +249,20 @@ class LoweredFunctions(LoweredExpressions):
 
     def _f_log_mix(self, e: s.Call) -> Number:
         theta, *x = [self.expression(each) for each in e.arguments]
-        if isinstance(theta, Elements):
-            terms = self.mapped(ADD, self.mapped(LOG, theta), *x)
-            assert isinstance(terms, Elements)
-            return self.log_sum_exp(terms)
-        log1m, logaddexp = self._library("log1m", 1, e.at), self._library("log_sum_exp", 2, e.at)
-        first, second = (
-            self.mapped(ADD, self.apply(f, theta), y) for f, y in zip((LOG, log1m), x, strict=True)
-        )
-        return self.mapped(logaddexp, first, second)  # type: ignore[return-value]
+        if not isinstance(theta, Elements):
+            return self.mapped(_LOG_MIX, theta, *x)  # type: ignore[return-value]
+        assert isinstance(x[0], Elements)
+        theta, terms = self.stored(theta), self.stored(x[0])
+        self.same_shape(theta, terms)
+        logs = self.mapped(_LOG_SHARE, theta, terms)
+        assert isinstance(logs, Elements)
+        most = self.extreme(logs, LARGEST, -math.inf)
+
+        def share(*i: Number) -> Number:
+            exponent = self.apply(_AT_MOST_LARGEST, self.apply(SUBTRACT, terms.at(*i), most))
+            return self.apply(MULTIPLY, theta.at(*i), self.apply(EXP, exponent))
+
+        return self.apply(ADD, most, self.apply(LOG, self.total(theta, share)))
 
     def _softmax(self, e: s.Call, function: ScalarFunction) -> Elements:
         x = self.stored(self.elements(e.arguments[0]))

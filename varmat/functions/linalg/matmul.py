@@ -12,7 +12,7 @@ from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, is_foreign
 from varmat.core.dual import Dual
 from varmat.core.operation import operation
-from varmat.core.operators import ANSWERS, Answer
+from varmat.core.operators import ANSWERS
 from varmat.core.tape import join
 from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_result, new
 from varmat.functions.arrays.constant import named
@@ -290,9 +290,10 @@ def _reflected(self: Operand, other: Operand) -> Result:
 
 
 _VARIABLES = (Var, VarMat, Dual)
-ANSWERS["matmul"] = Answer(
-    matmul_operator,
-    (dict.fromkeys(_VARIABLES, matmul_operator), dict.fromkeys(_VARIABLES, _reflected)),
+matmul.call, ANSWERS["matmul"] = matmul_operator, matmul
+matmul.operators = (
+    dict.fromkeys(_VARIABLES, matmul_operator),
+    dict.fromkeys(_VARIABLES, _reflected),
 )
 
 

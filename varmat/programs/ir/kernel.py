@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
-from varmat.programs.ir.program import Array, ArrayLayout, Place, Shape, Step, Value
+from varmat.programs.ir.program import Array, ArrayLayout, Place, Program, Shape, Step, Value
 
 if TYPE_CHECKING:
     from varmat.programs.kernels.loop import Loop
@@ -61,6 +61,8 @@ class Kernel:
         The function of arrays behind an elementwise kernel: its ufunc, if it has one.
     otherwise : callable, optional
         For a guard in code made of a program: the function of the same arguments that takes over.
+    bodies : sequence of Program
+        What a step runs, if that is programs.
     as_loop : Loop, optional
         The kernel, if it is a loop.
     overwritable : slice
@@ -74,6 +76,7 @@ class Kernel:
     is_guard = is_batchable = False
     elementwise: Function | None = None
     otherwise: Function | None = None
+    bodies: Sequence[Program] = ()
     as_loop: Loop | None = None
     overwritable = slice(0)
 

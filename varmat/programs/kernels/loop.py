@@ -66,6 +66,10 @@ class Loop(Kernel):
         self.is_pure = all(step.kernel.is_pure for step in body.steps)
 
     @property
+    def bodies(self) -> Sequence[Program]:  # type: ignore[override]
+        return (self.body,)
+
+    @property
     def as_loop(self) -> Loop:  # type: ignore[override]
         return self
 

@@ -29,10 +29,11 @@ from varmat.programs.ir.program import (
     Program,
     RecordingError,
     Shape,
+    Step,
     Value,
     contiguous_strides,
 )
-from varmat.programs.kernels.elementwise import ufunc_kernel
+from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -370,6 +371,16 @@ class TapeProgram:
             loop.guard_finite()
 
 
+def _chooses(steps: Sequence[Step]) -> bool:
+    """Whether one of two values that are computed is chosen, also in loops."""
+    return any(
+        not all(v.is_constant for v in step.operands[1:])
+        if step.kernel is SELECT
+        else any(_chooses(body.steps) for body in step.kernel.bodies)
+        for step in steps
+    )
+
+
 def place_of(shape: Shape, how: Linear) -> tuple[int, Shape]:
     """Where a view of an array of a shape lies in it: ``(offset, strides)``."""
     part = Builder().view(Value(shape), how)
@@ -429,4 +440,8 @@ def program_of(
     for x in wanted:
         g = program.adjoint(nodes[id(x)])
         gradients.append(builder.full(builder.constant(0.0) if g is None else g, x.shape))
+    if _chooses(builder.steps):
+        # The adjoint of what is not chosen is zero, but times an infinite slope it is nan.
+        for g in gradients:
+            builder.guard(builder.call(ufunc_kernel(np.isfinite), builder.sum(g)))
     return builder.program([*map(builder.number, returned), *gradients])
