@@ -16,6 +16,8 @@ import numpy as np
 from varmat.complexes.operation import ComplexOperation, complex_operation
 from varmat.complexes.variable import ComplexVar, joined, paired, parts
 from varmat.core.dispatch import COMPLEX, plain
+from varmat.core.operation import Saved
+from varmat.programs.build.symbol import is_symbol
 from varmat.typing import Adjoint, Function, Operand, Plain, Result
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
@@ -154,7 +156,7 @@ def holomorphic(
     ufunc: Function,
     *derivatives: Function,
     value: Function | None = None,
-    straight: tuple[Function, Function] | None = None,
+    formulas: tuple[Function, Function] | None = None,
 ) -> Result:
     """Make a row: a function of complex numbers, with its derivative for each operand, a function
     of operands and result.
@@ -166,7 +168,7 @@ def holomorphic(
     *derivatives : callable
     value : callable, optional
         What computes it, if it is not the ufunc.
-    straight : tuple of two callables, optional
+    formulas : tuple of two callables, optional
         Real and imaginary part of the value, and of the derivative, of a function of one operand as
         formulas in its parts: with them a recording has no call of Python.
     """
@@ -187,21 +189,26 @@ def holomorphic(
     def push(r: Plain, *operands: Operand) -> Result:
         return tuple(lambda t, d=d: d(*operands, r) * t for d in derivatives)
 
-    if straight is not None:
-        _straighten(op, *straight)
+    if formulas is not None:
+        _by_formulas(op, *formulas)
     return op
 
 
-def _straighten(op: ComplexOperation, value: Function, derivative: Function) -> None:
-    def formulas(x: Operand, y: Operand, kinds: str) -> Result:
+def _by_formulas(op: ComplexOperation, value: Function, derivative: Function) -> None:
+    """Let formulas compute an operation of symbols."""
+    compute = op.operation.function
+
+    def function(x: Operand, y: Operand, kinds: str) -> Result:
         def contributions(g: Adjoint) -> Result:
             u, v = derivative(x, y)
             a, b = (0.0 if each is None else each for each in g)
             return lambda: a * u + b * v, lambda: b * u - a * v
 
-        return value(x, y), contributions
+        if is_symbol(x) or is_symbol(y):
+            return Saved(value(x, y), pull=contributions)
+        return compute(x, y, kinds=kinds)
 
-    op.operation.straight(formulas)
+    op.operation.function = function
 
 
 def times_i(z: Operand) -> Result:
@@ -248,7 +255,7 @@ reciprocal: Function = holomorphic(np.reciprocal, lambda z, r: -(r * r))
 quotient = holomorphic(np.divide, lambda x, y, r: reciprocal(y), lambda x, y, r: -(r / y))
 COMPLEX[np.divide] = divide
 
-holomorphic(np.exp, lambda z, r: r, straight=(_exp, _exp))
+holomorphic(np.exp, lambda z, r: r, formulas=(_exp, _exp))
 holomorphic(np.exp2, lambda z, r: LN2 * r)
 holomorphic(np.expm1, lambda z, r: np.exp(z))
 log = holomorphic(np.log, lambda z, r: reciprocal(z))
@@ -265,14 +272,14 @@ def _log1p(z: Operand) -> Result:
 holomorphic(np.log1p, lambda z, r: reciprocal(one_plus(z)), value=_log1p)
 sqrt = holomorphic(np.sqrt, lambda z, r: 0.5 * reciprocal(r))
 
-holomorphic(np.sin, lambda z, r: np.cos(z), straight=(_sin, _cos))
+holomorphic(np.sin, lambda z, r: np.cos(z), formulas=(_sin, _cos))
 holomorphic(
     np.cos,
     lambda z, r: -np.sin(z),
-    straight=(_cos, lambda x, y: (-np.sin(x) * np.cosh(y), -np.cos(x) * np.sinh(y))),
+    formulas=(_cos, lambda x, y: (-np.sin(x) * np.cosh(y), -np.cos(x) * np.sinh(y))),
 )
-holomorphic(np.sinh, lambda z, r: np.cosh(z), straight=(_sinh, _cosh))
-holomorphic(np.cosh, lambda z, r: np.sinh(z), straight=(_cosh, _sinh))
+holomorphic(np.sinh, lambda z, r: np.cosh(z), formulas=(_sinh, _cosh))
+holomorphic(np.cosh, lambda z, r: np.sinh(z), formulas=(_cosh, _sinh))
 
 
 @complex_operation()

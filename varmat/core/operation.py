@@ -19,6 +19,10 @@ are functions of nothing, called only for operands that are variables. Shared wo
 ``return``. Settings (axis, ...) reach both rules as keywords. So does what the value function saved
 with `Saved`: the reverse rule gets all of it, the tangent rule what it names. A tangent rule may
 turn a saved value into a result, as the inverse of a factor, with `Operation.known`.
+
+In a program the value function and the reverse rule of the library's own operations are run on
+symbols. A function that looks at numbers may ask `is_symbol` and save, as `pull`, a function from
+the adjoint to the contributions, in place of the reverse rule.
 """
 
 from __future__ import annotations
@@ -181,7 +185,6 @@ class Operation:
         self.is_traceable = (function.__module__ or "").partition(".")[0] == own
         self.reverse_rule: Function = self._no_rule
         self._tangent: Any = self._along if linear else None
-        self.straight_rule: Function | None = None
         # Names of saved values that the tangent rule takes.
         self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
@@ -217,17 +220,6 @@ class Operation:
         """
         self.rule = Rule(self.name, chain, self)
         return chain
-
-    def straight(self, rule: Function) -> Function:
-        """Decorator: the form that is written into programs, if the value function and the reverse
-        rule look at numbers.
-
-        It is a function of the operands and settings, written with NumPy's functions of arrays
-        alone. It returns the value, and a function from the result's adjoint to the contributions,
-        or to functions of nothing that make them.
-        """
-        self.straight_rule = rule
-        return rule
 
     def __repr__(self) -> str:
         return f"<varmat operation {self.name}{self.__signature__}>"

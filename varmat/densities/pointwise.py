@@ -12,7 +12,7 @@ import numpy as np
 from varmat.core.operation import Saved
 from varmat.densities.density import Density, KeptTerms, ieee
 from varmat.densities.row_program import RowProgram, cone
-from varmat.programs.build.symbol import Symbol, builder_of, lift, require
+from varmat.programs.build.symbol import Symbol, builder_of, is_symbol, lift, require
 from varmat.typing import Adjoint, Function, Operand, PointwiseCall, Result
 
 Partials = dict[str, Function]
@@ -32,13 +32,14 @@ class Pointwise(Density):
         self._functions = cache(self._functions_of)
 
         def function(*values: Operand, keep: KeptTerms | None = None) -> Result:
+            if any(map(is_symbol, values)):
+                return self.of_symbols(*values, keep=keep)
             return self._evaluate(values, keep)
 
         function.__name__ = self.name
         self.operation = self.made_of(function, keep=None)
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
-        self.operation.straight(self._straight)
 
     def __reduce__(self) -> Any:
         return getattr, (self.summed, "pointwise")
@@ -101,7 +102,7 @@ class Pointwise(Density):
             value = np.array(np.broadcast_to(value, shape))
         return Saved(value, outside=outside, shared=shared, short=short)
 
-    def _straight(self, *values: Operand, keep: KeptTerms | None, moderate: bool = False) -> Result:
+    def of_symbols(self, *values: Operand, keep: KeptTerms | None, moderate: bool = False) -> Saved:
         """Write the density into a program, whose run ends at an element that is not finite.
 
         `moderate` says that all counts are, though they are no constants."""
@@ -116,9 +117,9 @@ class Pointwise(Density):
         shape = np.broadcast_shapes(*map(np.shape, values))
         value = Symbol(builder, builder.broadcast(program.each(), shape))
         require(np.isfinite(value))
-        return value, lambda g: tuple(
-            (lambda name=name: g * Symbol(builder, program.partial(name)))
-            for name in self.arguments
+        partials = tuple(partial(program.partial, name) for name in self.arguments)
+        return Saved(
+            value, pull=lambda g: tuple((lambda p=p: g * Symbol(builder, p())) for p in partials)
         )
 
     def _reverse(

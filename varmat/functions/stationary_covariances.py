@@ -20,7 +20,7 @@ from varmat.core.domains import finite, positive_finite
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values, misfit
 from varmat.plain_arrays import BLOCK, blocks, ones
-from varmat.programs.build.symbol import refuse, require
+from varmat.programs.build.symbol import is_symbol, refuse, require
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 
@@ -146,6 +146,8 @@ def gp_stationary_cov(
     """The covariances between two sets of points for a row of the table: what the public functions
     record.
     """
+    if any(map(is_symbol, (x1, x2, sigma, length_scale))):
+        return _of_symbols(x1, x2, sigma, length_scale, kernel)
     check_points(kernel.name, x1, x2, sigma, length_scale)
     positive_finite.check(kernel.name, "sigma", sigma)
     positive_finite.check(kernel.name, "length_scale", length_scale)
@@ -221,10 +223,10 @@ def gp_stationary_cov_reverse(
     )
 
 
-@gp_stationary_cov.straight
-def gp_stationary_cov_straight(
+def _of_symbols(
     x1: Operand, x2: Operand, sigma: Operand, length_scale: Operand, kernel: CovarianceFunction
-) -> Result:
+) -> Saved:
+    """The covariances in a program, all differences at once."""
     if not np.size(x1) * np.size(x2) or len(x1) * len(x2) > LARGE:
         refuse()
     for parameter in (sigma, length_scale):
@@ -268,7 +270,7 @@ def gp_stationary_cov_straight(
             of_scale,
         )
 
-    return r, contributions
+    return Saved(r, pull=contributions)
 
 
 def _of_points(

@@ -96,10 +96,10 @@ def density_function(density: Univariate, keep: KeptTerms | None, moderate: bool
     """A density of numbers, all counts of which may be known to be moderate."""
 
     def value(*x: Operand) -> Operand:
-        operation: Any = density.pointwise.operation
+        pointwise: Any = density.pointwise
         if not any(map(is_symbol, x)):
-            return operation(*x, keep=keep)
-        return operation.straight_rule(*x, keep=keep, moderate=moderate)[0]
+            return pointwise.operation(*x, keep=keep)
+        return pointwise.of_symbols(*x, keep=keep, moderate=moderate).value
 
     def slope(name: str) -> Function:
         return lambda *x: density.slopes[name](*x)[0]

@@ -119,24 +119,15 @@ def structured(
     operands = [program.operand(x) for x in args]
     kind = type(result).kind if isinstance(result, Outputs) else None
     items = list(result) if kind is not None else [result]
-    call = OperationCall(
-        program,
-        op,
-        settings,
-        [value for value, _ in operands],
-        [item.shape for item in items],
-        kind,
-    )
+    values, shapes = [value for value, _ in operands], [item.shape for item in items]
+    call = OperationCall(program, op, settings, values, shapes, kind)
     nodes = [program.node(item, value) for item, value in zip(items, call.values(), strict=True)]
     wanted = [(i, operand) for i, (_, operand) in enumerate(operands) if operand is not None]
 
     def back() -> None:
         adjoints = [program.adjoint(node) for node in nodes]
-        for (_, operand), c in zip(
-            wanted,
-            call.contributions(adjoints, [(i, node.shape) for i, node in wanted]),
-            strict=True,
-        ):
+        found = call.contributions(adjoints, [(i, node.shape) for i, node in wanted])
+        for (_, operand), c in zip(wanted, found, strict=True):
             program.contribute(operand, c, operand.shape)
 
     if wanted:
@@ -167,17 +158,11 @@ class OperationCall:
         shapes: Sequence[Shape],
         kind: Kind,
     ) -> None:
-        self.program, self.op, self.settings, self.operands, self.shapes, self.kind = (
-            program,
-            op,
-            settings,
-            operands,
-            shapes,
-            kind,
-        )
+        self.program, self.op, self.settings = program, op, settings
+        self.operands, self.shapes, self.kind = operands, shapes, kind
         self.saved: Settings = {}
         self.results: list[Value] = []
-        # From the adjoints to the contributions, for operations with a straight rule.
+        # From the adjoints to the contributions, if the value function gives that.
         self.pull: Function | None = None
         # What a call of Python saved for the reverse rule.
         self.token: Value | None = None
@@ -197,19 +182,19 @@ class OperationCall:
     def _symbols(self) -> list[Operand]:
         return [plain_or_symbol(self.program.builder, v) for v in self.operands]
 
+    def _settings(self, workspace: Function) -> Settings:
+        extra = {"workspace": workspace} if self.op.wants_workspace else {}
+        return {**self.settings, **extra}
+
     def _traced_values(self) -> list[Value]:
         op, builder, symbols = self.op, self.program.builder, self._symbols()
         for name, symbol in zip(op.operands, symbols, strict=False):
             if name in op.domains and isinstance(symbol, Symbol):
                 builder.guard(builder.truth(lift(builder, op.domains[name][1].holds(symbol))))
-        if op.straight_rule is not None:
-            value, self.pull = op.straight_rule(*symbols, **self.settings)
-            made = [lift(builder, each) for each in (value if self.kind is not None else (value,))]
-            return [builder.number(v) for v in made]
-        settings = {**self.settings, "workspace": unplaced} if op.wants_workspace else self.settings
-        value, self.saved = op.function(*symbols, **settings), {}
+        value, self.saved = op.function(*symbols, **self._settings(unplaced)), {}
         if type(value) is Saved:
             value, self.saved = value.value, value.saved
+        self.pull = self.saved.pop("pull", None)
         made = [lift(builder, each) for each in (value if self.kind is not None else (value,))]
         if [v.shape for v in made] != list(self.shapes):
             raise UntraceableError
@@ -217,9 +202,7 @@ class OperationCall:
 
     def _called_values(self) -> tuple[list[Value], Value]:
         op = self.op
-        settings = (
-            {**self.settings, "workspace": Workspace()} if op.wants_workspace else self.settings
-        )
+        settings = self._settings(Workspace())
         makes = [*((shape, FLOAT) for shape in self.shapes), ((), OBJECT)]
         function = partial(_value_of, op, settings, [v.shape for v in self.operands], self.kind)
         # Not pure: it stays even if nobody reads its results, for it may refuse a point.
@@ -246,11 +229,7 @@ class OperationCall:
         known = [g for g in given if g is not None]
         has = [g is not None for g in given]
         tail = [] if self.token is None else [self.token]
-        settings = (
-            {**self.settings, "workspace": Workspace()}
-            if self.op.wants_workspace and self.token is None
-            else self.settings
-        )
+        settings = self._settings(Workspace()) if self.token is None else self.settings
         shapes = [v.shape for v in self.operands]
         function = partial(
             _contributions_of, self.op, settings, tuple(places), self.kind, has, shapes, self.shapes
