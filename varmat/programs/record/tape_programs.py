@@ -440,7 +440,7 @@ def program_of(
     for x in wanted:
         g = program.adjoint(nodes[id(x)])
         gradients.append(builder.full(builder.constant(0.0) if g is None else g, x.shape))
-    if _chooses(builder.steps):
+    if not weighted and _chooses(builder.steps):
         # The adjoint of what is not chosen is zero, but times an infinite slope it is nan.
         for g in gradients:
             builder.guard(builder.call(ufunc_kernel(np.isfinite), builder.sum(g)))
