@@ -154,6 +154,11 @@ def _named_outputs(kind: Any) -> type[Outputs]:
 class Operation:
     """A differentiable function of one or more operands; made by `operation`."""
 
+    # Of the operation that answers for an operator: the function of operands of any kinds, and the
+    # methods for the operator and its reflection, by type. An operation does not refer to itself.
+    call: Function
+    operators: tuple[dict[type, Function], dict[type, Function]]
+
     def __init__(
         self,
         function: Function,
@@ -188,9 +193,6 @@ class Operation:
         # Names of saved values that the tangent rule takes.
         self.wanted: frozenset[str] = frozenset()
         self.rule = Rule(self.name, self.chain, self)
-        # The methods for an operator that it answers for and for its reflection, by type.
-        self.operators: tuple[dict[type, Function], ...] = ()
-        self.call: Function = self
 
     def _no_rule(self, *args: Operand, **saved: Setting) -> Operand:
         raise TypeError(f"{self.name} has no reverse rule, so there is no gradient")
