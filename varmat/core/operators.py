@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # By the names below: rows of the library's elementwise table, and `matmul` of
-# `varmat.functions.linalg.products`. Until these are made there is None. Users' rows are their own
+# `varmat.functions.linalg.matmul`. Until these are made there is None. Users' rows are their own
 # keys.
 ANSWERS: dict[Hashable, Any] = {}
 

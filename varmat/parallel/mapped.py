@@ -399,6 +399,32 @@ def reduce_sum(
     *shared: Operand,
     executor: Executor | str | None = None,
 ) -> Result:
+    return _reduce_sum("reduce_sum", f, x, grainsize, shared, executor)
+
+
+def reduce_sum_static(
+    f: Function,
+    x: Operand,
+    grainsize: int,
+    *shared: Operand,
+    executor: Executor | str | None = None,
+) -> Result:
+    return _reduce_sum("reduce_sum_static", f, x, grainsize, shared, executor)
+
+
+def _check_function(name: str, f: Function) -> None:
+    if not callable(f):
+        raise TypeError(f"{name}: the function is a {type(f).__name__}, but must be a function!")
+
+
+def _reduce_sum(
+    name: str,
+    f: Function,
+    x: Operand,
+    grainsize: int,
+    shared: tuple[Operand, ...],
+    executor: Executor | str | None,
+) -> Result:
     """The sum of a function of slices, computed by several workers.
 
     Parameters
@@ -409,8 +435,7 @@ def reduce_sum(
     x : array_like or list
         What is sliced, along the first axis.
     grainsize : int
-        The fewest items that a slice should have; positive. There are at most four slices for
-        each worker.
+        {grainsize}
     *shared
         Further arguments of `f`; each slice gets all of them.
     executor : concurrent.futures.Executor, str or None, keyword only
@@ -440,11 +465,10 @@ def reduce_sum(
     Scalars and arrays among `x` and `shared` may be variables, to any depth of lists, tuples and
     dicts. Each worker computes the values and gradients of its slices; their sum is one entry of
     the tape. Derivatives along a direction, and so Hessian products, are shared out too.
-    The slices depend on the number of workers, and so do the last digits of the sum; see
-    `reduce_sum_static`.
+    {order}
 
-    The function and the data are sent to a worker once, and each slice is recorded there after some
-    calls (see `varmat.recorded`). A later call uses them again if the function, the structure and
+    The function and the data are sent to a worker once, and each slice is recorded there{when}
+    (see `varmat.recorded`). A later call uses them again if the function, the structure and
     the small data are equal and arrays of more than 4 kB are the same objects. Large arrays must
     therefore not be overwritten between calls. Another process is sent its slices of `x`, but all
     of `shared`: data of the items belong in `x`, as columns of one array, or in `map_rect` if they
@@ -460,51 +484,9 @@ def reduce_sum(
     >>> def part(y, start, end, mu):
     ...     return vm.normal_lpdf(y, mu, 1.0)
     >>> y = np.array([0.5, -1.0, 2.0, 0.0])
-    >>> vm.value_and_grad(lambda mu: vm.reduce_sum(part, y, 2, mu))(0.0)
+    >>> vm.value_and_grad(lambda mu: vm.{name}(part, y, 2, mu))(0.0)
     (-6.30075413281869, 1.5)
     """
-    return _reduce_sum("reduce_sum", f, x, grainsize, shared, executor)
-
-
-def reduce_sum_static(
-    f: Function,
-    x: Operand,
-    grainsize: int,
-    *shared: Operand,
-    executor: Executor | str | None = None,
-) -> Result:
-    return _reduce_sum("reduce_sum_static", f, x, grainsize, shared, executor)
-
-
-# What differs in the description of the other function.
-_OF_STATIC = {
-    "vm.reduce_sum(": "vm.reduce_sum_static(",
-    """The fewest items that a slice should have; positive. There are at most four slices for
-        each worker.""": "How many items each slice has, but for the last one; positive.",
-    "recorded there after some\n    calls (see": "recorded there\n    (see",
-    """The slices depend on the number of workers, and so do the last digits of the sum; see
-    `reduce_sum_static`.""": """The last digits do not depend on the number of workers, nor on how
-    often the sum was computed: each slice takes a request of its own, and is recorded at the
-    first.""",
-}
-reduce_sum_static.__doc__ = reduce_sum.__doc__
-for _text, _other in _OF_STATIC.items():
-    reduce_sum_static.__doc__ = (reduce_sum_static.__doc__ or "").replace(_text, _other)
-
-
-def _check_function(name: str, f: Function) -> None:
-    if not callable(f):
-        raise TypeError(f"{name}: the function is a {type(f).__name__}, but must be a function!")
-
-
-def _reduce_sum(
-    name: str,
-    f: Function,
-    x: Operand,
-    grainsize: int,
-    shared: tuple[Operand, ...],
-    executor: Executor | str | None,
-) -> Result:
     _check_function(name, f)
     check(name, executor)
     if isinstance(grainsize, bool) or not isinstance(grainsize, (int, np.integer)):
@@ -524,3 +506,20 @@ def _reduce_sum(
 
     call, leaves = _call(name, f, True, shared, x, split, executor, tuple(ends))
     return called(call, leaves)
+
+
+reduce_sum.__doc__ = (_reduce_sum.__doc__ or "").format(
+    name="reduce_sum",
+    grainsize="The fewest items that a slice should have; positive. There are at most four slices\n"
+    "        for each worker.",
+    when=" after some calls",
+    order="The slices depend on the number of workers, and so do the last digits of the sum; see\n"
+    "    `reduce_sum_static`.",
+)
+reduce_sum_static.__doc__ = (_reduce_sum.__doc__ or "").format(
+    name="reduce_sum_static",
+    grainsize="How many items each slice has, but for the last one; positive.",
+    when="",
+    order="The last digits do not depend on the number of workers, nor on how often the sum was\n"
+    "    computed: each slice takes a request of its own, and is recorded at the first.",
+)

@@ -80,9 +80,9 @@ class Adams(Multistep):
         """A lower order where it allows longer steps, and the lowest after three rejections: at
         high orders steps that become shorter and shorter are rejected over and over.
         """
-        _, _, below, _ = self.constants @ np.where(s.order == self.rows, 1.0, 0.0)
-        last = np.where(s.order == self.rows, 1.0, 0.0) @ trial.differences[:-1]
-        lower = below * self.equation.norm(last + c.d, abs(c.y))
+        here = np.where(s.order == self.rows, 1.0, 0.0)
+        last = here @ trial.differences[:-1] + c.d
+        lower = (self.constants[2] @ here) * self.equation.norm(last, abs(c.y))
         lower = np.where(s.order > 1.0, (lower / AIM) ** (-1.0 / s.order), 0.0)
         better = lower > factor
         factor = np.where(better, np.minimum(lower, 1.0), factor)
