@@ -43,7 +43,6 @@ from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
 from varmat.programs.passes.either import either
 from varmat.programs.record.conditions import Branches
 from varmat.programs.run import check_runner, runner_for
-from varmat.programs.run.threads import one_blas_thread
 from varmat.typing import Function, Operand, Result, Settings
 
 # The most recordings that one function keeps, and the most of them that differ in data only.
@@ -459,7 +458,6 @@ class Recorded(Generic[T]):
 
     # --- many calls ---
 
-    @one_blas_thread()
     def map(self, *args: object, in_axes: InAxes = 0, workers: int | None = None) -> Result:
         """The results of many calls, natively and in threads where the native runner is installed.
 

@@ -73,6 +73,8 @@ def of_blocks(
     rng : numpy.random.Generator, optional
         For seeds. The blocks are then the same whatever the executor.
     """
+    if rng is None and executor in (None, "serial"):
+        return [function(Draws(0, rows))] if len(rows) else []
     if executor is not None:
         from varmat.parallel.executors import check, workers_of
         from varmat.parallel.tasks import on_workers

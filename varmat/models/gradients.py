@@ -14,7 +14,6 @@ from varmat.functions.checks import misfit
 from varmat.interrupts import Attempt, Noted
 from varmat.models.blocks import Draws, of_blocks
 from varmat.models.functions import recoverable
-from varmat.programs.run.threads import one_blas_thread
 from varmat.typing import Operand
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ class LogDensityGradient:
         result: tuple[float, Any] = self._model._value_and_grad(q, propto, jacobian)
         return result
 
-    @one_blas_thread()
     def map(
         self,
         points: Operand,
@@ -129,8 +127,11 @@ class LogDensityGradient:
         block = _Block(self._model, propto, jacobian, len(points), executor is None)
         found = of_blocks(name, block, points, executor)
         self._seconds += time.perf_counter() - start
-        values = np.concatenate([np.empty(0), *(each[0] for each in found)])
-        return values, np.concatenate([np.empty((0, size)), *(each[1] for each in found)])
+        if len(found) != 1:
+            values = np.concatenate([np.empty(0), *(each[0] for each in found)])
+            return values, np.concatenate([np.empty((0, size)), *(each[1] for each in found)])
+        ((values, gradients),) = found
+        return values, gradients
 
 
 class _Block:
@@ -151,8 +152,10 @@ class _Block:
         left: Iterable[int] = range(len(points))
         recorder = self._model.recorder()
         if len(points) and recorder is not None:
-            self._at(points, 0, start, values, gradients)  # records it
             known = recorder.known(points[0], *self._options)
+            if known is None:
+                self._at(points, 0, start, values, gradients)  # records it
+                known = recorder.known(points[0], *self._options)
             if known is not None:
                 workers = None if self._is_alone else 1
                 known.run.map([points], [values, gradients], workers)

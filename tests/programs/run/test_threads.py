@@ -74,6 +74,7 @@ def test_nothing_is_limited_without_threadpoolctl(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
 def test_a_map_of_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting takes longer than a map of few points: it is for programs that call a BLAS."""
     seen: list[set[int]] = []
 
     class Pool(ThreadPoolExecutor):
@@ -82,10 +83,12 @@ def test_a_map_of_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
             return super().__enter__()
 
     monkeypatch.setattr("varmat.programs.run.native.ThreadPoolExecutor", Pool)
-    recorded = vm.recorded(vm.value_and_grad(lambda x: np.sum(np.exp(x))), runner="native")
-    values, _ = recorded.map(np.zeros((8, 3)), workers=2)
-    assert values.tolist() == [3.0] * 8
-    assert seen == [{1}]
+    weights = np.zeros((400, 400))
+    for f in (lambda x: np.sum(np.exp(x)), lambda x: 3.0 + np.sum(weights @ np.repeat(x, 100))):
+        recorded = vm.recorded(vm.value_and_grad(f), runner="native")
+        values, _ = recorded.map(np.zeros((8, 4)), workers=2)
+        assert set(values.tolist()) <= {3.0, 4.0}
+    assert seen == [{3}, {1}]
     assert blas_threads() == {3}
 
 

@@ -48,13 +48,14 @@ class Code:
 
     def __init__(self, module: Module, name: str, places: int, first_output: int) -> None:
         self.module, self.first_output = module, first_output
-        kind = ir.FunctionType(INT, [POINTER] * (places + 2))
+        kind = ir.FunctionType(INT, [POINTER] * (places + 2) + self.more(places))
         self.function = ir.Function(module, kind, name)
         self.function.linkage = "internal"
         self.function.attributes.add("noinline")
-        for argument in self.function.args:
+        for argument in self.function.args[: places + 2]:
             argument.add_attribute("noalias")
-        *self.places, self.table, self.scratch = self.function.args
+        self.places = self.function.args[:places]
+        self.table, self.scratch = self.function.args[places : places + 2]
         entry = self.function.append_basic_block("entry")
         begin = self.function.append_basic_block("begin")
         self.entry = ir.IRBuilder(entry)
@@ -74,6 +75,10 @@ class Code:
         self._entries: dict[int, ir.Value] = {}
         self.memo: dict[int, ir.Value] = {}
         self.scratch_bytes = 0
+
+    def more(self, places: int) -> list[ir.Type]:
+        """Return the types of further arguments."""
+        return []
 
     def _exit(self, status: int) -> ir.Block:
         block = self.function.append_basic_block()
@@ -100,7 +105,7 @@ class Code:
         self.b.ret(INT(0))
         ends: list[tuple[int, int, int]] = []  # when a piece is free, where it begins, its bytes
         for memory, places in sorted(self._scratch.values(), key=lambda each: each[0].since):
-            size = -(-memory.size // LINE) * LINE
+            size = -(-memory.size * self.lane.width // LINE) * LINE
             fitting = [e for e in ends if e[0] < memory.since and e[2] >= size]
             if fitting:
                 chosen = min(fitting, key=lambda e: e[2])
@@ -208,8 +213,7 @@ class Code:
             return node.data
         if node.op == "load":
             memory, at, _ = node.data
-            x = self.read(memory, at, node.truth)
-            return x if self.lane is self.one else self.splat(x)
+            return self.read(memory, at, node.truth)
         if node.op == "gather":
             memory, at, _, size, index, index_at = node.data
             here = self.b.mul(self.b.load(self.address(index, index_at), typ=INT), INT(size))
@@ -217,16 +221,22 @@ class Code:
         return self.lane.apply(self.b, node.op, *(self.memo[id(a)] for a in node.args))
 
     def read(self, memory: Memory, at: ir.Value | int, truth: bool = False) -> ir.Value:
+        """Return the number at a place in memory, in all lanes."""
         x = self.b.load(self.address(memory, at), typ=BYTE if truth else DOUBLE)
-        return self.b.icmp_unsigned("!=", x, BYTE(0)) if truth else x
+        x = self.b.icmp_unsigned("!=", x, BYTE(0)) if truth else x
+        return x if self.lane is self.one else self.splat(x)
+
+    def put(self, memory: Memory, at: ir.Value | int, x: ir.Value) -> None:
+        """Write a number to a place in memory."""
+        if memory.itemsize == 1:
+            x = self.b.zext(x, BYTE)
+        self.b.store(x, self.address(memory, at))
 
     def store_number(self, memory: Memory, node: Node, at: int, add: bool) -> None:
         x = self.number(node)
         if add:
             x = self.b.fadd(self.read(memory, at), x)
-        if memory.itemsize == 1:
-            x = self.b.zext(x, BYTE)
-        self.b.store(x, self.address(memory, at))
+        self.put(memory, at, x)
 
     def guard(self, holds: Node) -> None:
         self.unless(self.number(holds), self.ended)
@@ -270,6 +280,7 @@ class Code:
     # --- calls: they take the places of operands and results ---
 
     def call_python(self, places: Sequence[MemoryPlace | None], number: int) -> None:
+        self.module.calls_out = True
         given = self.on_stack(POINTER, max(len(places), 1))
         for i, place in enumerate(places):
             address = POINTER(None) if place is None else self.address(*place)
@@ -293,6 +304,7 @@ class Code:
         """Calls of an inner loop of NumPy, within loops over outer axes; `outer` has the strides of
         all operands for each outer axis.
         """
+        self.module.calls_out = True
         places = [places[i] for i in order]
         given = self.on_stack(POINTER, len(places))
         kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER, POINTER])
@@ -322,6 +334,7 @@ class Code:
         """A call of a function of LAPACK or BLAS, which takes addresses: of characters, integers,
         floats, and of the places whose numbers stand in tuples.
         """
+        self.module.calls_out = True
         arguments = []
         for x in given:
             if isinstance(x, tuple):

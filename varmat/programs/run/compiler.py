@@ -61,12 +61,14 @@ class Module(ir.Module):  # type: ignore[misc]  # llvmlite has no types
         The owners of all memory whose addresses are among the instructions.
     has_statements : bool
         Whether there are loops over statements, for which LLVM has all of its passes.
+    calls_out : bool
+        Whether there are calls of functions of other libraries, which may use a BLAS.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.held: list[object] = []
-        self.has_statements = False
+        self.has_statements = self.calls_out = False
 
 
 def _object_code(text: str, level: int, has_statements: bool) -> bytes:

@@ -41,6 +41,7 @@ from varmat.programs.run.nodes import (
     FIRST,
     LONG,
     MOST,
+    Called,
     Memory,
     Node,
     NodeFunction,
@@ -49,6 +50,7 @@ from varmat.programs.run.nodes import (
     Required,
     RowSum,
     Store,
+    Stored,
     as_objects,
     by_places,
     chosen_nodes,
@@ -362,7 +364,7 @@ class Graph:
             )
             memory.stage = max(memory.stage, stage + 1)
         else:
-            self.act(stage, lambda code: code.store_number(memory, node, at, add))
+            self.act(stage, Stored(memory, node, at, add))
             memory.stage = max(memory.stage, stage)
 
     def impure(self, stage: int) -> int:
@@ -556,7 +558,7 @@ class Graph:
         for p in places[len(operands) :]:
             if p is not None:
                 p[0].stage = stage
-        self.act(stage, lambda code: getattr(code, method)(places, *more))
+        self.act(stage, Called(method, places, more))
 
     def spread(self, v: Value, shape: Shape) -> Value:
         """A copy of a value that broadcasts, in one piece."""

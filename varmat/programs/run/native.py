@@ -10,6 +10,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -31,8 +32,10 @@ from varmat.programs.run.compiler import (
     declared,
 )
 from varmat.programs.run.constants import Block, Constants, NotSharedError, Signature
+from varmat.programs.run.functions import LANES as WIDTH
 from varmat.programs.run.graph import Graph
-from varmat.programs.run.nodes import Memory
+from varmat.programs.run.nodes import Memory, NotFusedError
+from varmat.programs.run.points import Points
 from varmat.programs.run.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
@@ -53,6 +56,9 @@ NO_MEMORY = "a recorded function finds no memory for its intermediate results"
 # interrupt waits for one slice.
 FIRST_SLICE = 16
 SLICE = 0.05
+# Points of maps after which a program is compiled for a point in each lane: it has run about as
+# long as that takes.
+WORTH = 1 << 20
 
 _PYTHON = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64))
 _MANY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -87,20 +93,27 @@ class _MachineCode:
     ----------
     address : int
         As of a runner.
-    calls_python : bool
+    calls_python, calls_out : bool
+        Whether the code calls Python, or any function of another library.
     """
 
-    def __init__(self, program: Program, blocks: Sequence[Block]) -> None:
+    def __init__(self, program: Program, blocks: Sequence[Block], kind: type[Code]) -> None:
         self.constants = Constants(blocks)
-        code, self.calls_python = instructions(program, self.constants)
-        _many(code)
-        if _is_single(program):
-            _single(code)
+        code, self.calls_python = instructions(program, self.constants, kind)
+        if isinstance(code, Points):
+            _many_in_lanes(code)
+        else:
+            _many(code)
+            if _is_single(program):
+                _single(code)
+        self.calls_out = code.module.calls_out
         self.compiled = Compiled(code.module)
         self.address = self.compiled.address("many")
 
 
-def instructions(program: Program, constants: Constants) -> tuple[Code, bool]:
+def instructions(
+    program: Program, constants: Constants, kind: type[Code] = Code
+) -> tuple[Code, bool]:
     """Generate the instructions of a program, and return whether they call Python."""
     values = [*program.arguments, *program.outputs]
     places = [
@@ -108,7 +121,7 @@ def instructions(program: Program, constants: Constants) -> tuple[Code, bool]:
         for i, v in enumerate(values)
     ]
     count = len(program.arguments)
-    code = Code(Module(), "run", len(values), count)
+    code = kind(Module(), "run", len(values), count)
     given: dict[int, GivenNodes] = dict(zip(map(id, program.arguments), places, strict=False))
     graph = Graph(program, given, places[count:], constants)
     code.emit(graph)
@@ -122,27 +135,36 @@ MOST_CODES, _MOST_BYTES = 64, 1 << 24
 _lock = threading.RLock()
 
 
-def _code_of(program: Program) -> tuple[_MachineCode, list[np.ndarray]]:
+def _code_of(program: Program, kind: type[Code]) -> tuple[_MachineCode, list[np.ndarray]]:
     """Return the code of a program, compiled unless there is some already, and its constants."""
     try:
         signature: Signature | None = Signature(program)
     except NotSharedError:
         signature = None
     blocks = signature.blocks if signature else []
+    key = (kind, *signature.key) if signature else ()
     with held(_lock):
-        known = [] if signature is None else [*CODES.get(signature.key, ())]
+        known = [*CODES.get(key, ())]
     for code in known:
         arrays = code.constants.bound(blocks)
         if arrays is not None:
             return code, arrays
-    code = _MachineCode(program, blocks)
+    code = _MachineCode(program, blocks, kind)
     if signature is not None and code.constants.nbytes <= _MOST_BYTES:
         with held(_lock):
-            CODES[signature.key] = [code, *known[:3]]
-            CODES.move_to_end(signature.key)
+            CODES[key] = [code, *known[:3]]
+            CODES.move_to_end(key)
             while len(CODES) > MOST_CODES:
                 CODES.popitem(last=False)
     return code, code.constants.bound(blocks)  # type: ignore[return-value]
+
+
+def _bound(program: Program, kind: type[Code], callback: int = 0) -> tuple[_MachineCode, _Table]:
+    """Return the code of a program, and the table of its constants behind a callback."""
+    code, arrays = _code_of(program, kind)
+    table = np.array([callback, *(x.ctypes.data for x in arrays)], np.int64).view(_Table)
+    table.held = code, arrays, program
+    return code, table
 
 
 def _is_single(program: Program) -> bool:
@@ -173,6 +195,8 @@ class NativeRunner:
     table : int
         The address of the table of constants.
     calls_python : bool
+    mapped : int
+        At how many points maps have run.
     """
 
     name = "native"
@@ -191,14 +215,14 @@ class NativeRunner:
         self._called, self._callback = call_python, _PYTHON(call_python)
         self._shape = program.outputs[-1].shape
         self._single = _is_single(program)
-        code, arrays = _code_of(program)
-        self.calls_python, self.address = code.calls_python, code.address
         callback = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        addresses = [callback, *(x.ctypes.data for x in arrays)]
-        self._table = np.array(addresses, np.int64).view(_Table)
-        self._table.held = code, arrays, program
+        code, self._table = _bound(program, Code, callback)
+        self.calls_python, self.address = code.calls_python, code.address
         self.table = self._table.ctypes.data
         self._many = _MANY(self.address)
+        self.mapped = 0
+        self._values = [*program.arguments, *program.outputs]
+        self._calls_out = code.calls_out
         self._call = _function(code.compiled, "single", self._table) if self._single else None
 
     # --- steps that call Python ---
@@ -238,10 +262,12 @@ class NativeRunner:
             return nullcontext()
         return kept_from_callbacks(self._called, self._keep)
 
-    def _run(self, places: np.ndarray, steps: np.ndarray, count: int) -> BaseException | None:
+    def _run(
+        self, places: np.ndarray, steps: np.ndarray, count: int, many: Function
+    ) -> BaseException | None:
         """Run at points whose arguments and outputs lie at addresses; what was raised at last."""
         if not self.calls_python:
-            self._run_many(places, steps, count)
+            self._run_many(places, steps, count, many)
             return None
         # A run within a run, of the same program, must leave the objects of the outer one.
         thread = threading.get_ident()
@@ -249,7 +275,7 @@ class NativeRunner:
         self._states[thread] = state
         try:
             with self._watched():
-                self._run_many(places, steps, count)
+                self._run_many(places, steps, count, many)
             return state.raised
         finally:
             if before is None:
@@ -257,9 +283,28 @@ class NativeRunner:
             else:
                 self._states[thread] = before
 
-    def _run_many(self, places: np.ndarray, steps: np.ndarray, count: int) -> None:
-        if self._many(places.ctypes.data, steps.ctypes.data, count):
+    def _run_many(self, places: np.ndarray, steps: np.ndarray, count: int, many: Function) -> None:
+        if many(places.ctypes.data, steps.ctypes.data, count):
             raise MemoryError(NO_MEMORY)
+
+    @cached_property
+    def _in_lanes(self) -> tuple[Function, _Table] | None:
+        """The function of many points that runs one in each lane of a vector, and its table; None
+        where vectors have not all that the program does.
+        """
+        try:
+            code, table = _bound(self.program, Points)
+        except NotFusedError:
+            return None
+        return _MANY(code.address), table
+
+    def _for_map(self, count: int) -> tuple[Function, list[int]]:
+        """A function of many points, and the addresses that it needs behind those of outputs."""
+        self.mapped += count
+        if self.mapped < WORTH or self.calls_python or self._in_lanes is None:
+            return self._many, [self.table]
+        many, table = self._in_lanes
+        return many, [table.ctypes.data, self.table, self.address]
 
     # --- calls ---
 
@@ -278,12 +323,11 @@ class NativeRunner:
         made = [np.empty(v.shape, v.dtype) for v in program.outputs]
         places = [*(x.ctypes.data for x in (*given, *made)), self.table]
         addresses = np.array(places, np.int64)
-        raised = self._run(addresses, np.zeros_like(addresses), 1)
+        raised = self._run(addresses, np.zeros_like(addresses), 1, self._many)
         if raised is not None:
             raise raised
         return [x if x.ndim else float(x) for x in made]
 
-    @one_blas_thread()
     def map(
         self, arguments: Sequence[Array], outputs: Sequence[Array], workers: int | None = None
     ) -> None:
@@ -292,28 +336,28 @@ class NativeRunner:
 
         Each array has a row for each run, in one piece; rows of arguments may share their memory.
         Signals are looked for between slices of points."""
-        values, count = [*self.program.arguments, *self.program.outputs], len(outputs[0])
-        rows = [*arguments, *outputs]
+        rows, count = [*arguments, *outputs], len(outputs[0])
         if not all(
             x.shape == (count, *v.shape) and x.dtype == v.dtype and x[:1].flags.c_contiguous
-            for x, v in zip(rows, values, strict=True)
+            for x, v in zip(rows, self._values, strict=True)
         ):
             raise ValueError(
                 f"the arrays have shapes {[x.shape for x in rows]}, which do not fit the program"
             )
-        places = np.array([x.ctypes.data for x in rows], np.int64)
-        self.map_places(places, np.array([x.strides[0] for x in rows], np.int64), count, workers)
+        many, more = self._for_map(count)
+        addresses = [x.__array_interface__["data"][0] for x in rows]
+        places = np.array([*addresses, *more], np.int64)
+        steps = np.array([*(x.strides[0] for x in rows), *[0] * len(more)], np.int64)
+        with one_blas_thread() if self._calls_out else nullcontext():
+            self._run_rows(places, steps, count, many, workers)
 
-    def map_places(
-        self, places: np.ndarray, steps: np.ndarray, count: int, workers: int | None = None
+    def _run_rows(
+        self, places: np.ndarray, steps: np.ndarray, count: int, many: Function, workers: int | None
     ) -> None:
-        """Run `count` times, in threads: each argument and output moves on by its number of
-        bytes.
-        """
+        """Run in threads, each of which takes slices of the points."""
         if self.calls_python:  # threads would only take turns
             workers = 1
         workers = min(workers or processors(), count)
-        places, steps = np.append(places, self.table), np.append(steps, 0)
         lock, taken, is_stopped = threading.Lock(), 0, False
 
         def work() -> None:
@@ -325,11 +369,11 @@ class NativeRunner:
                     start, taken = taken, min(taken + size, count)
                     end = taken
                 begun = time.perf_counter()
-                raised = self._run(places + start * steps, steps, end - start)
+                raised = self._run(places + start * steps, steps, end - start, many)
                 if raised is not None and from_signal(raised):
                     raise raised
-                took = time.perf_counter() - begun
-                size = size * 2 if took < 0.5 * SLICE else max(1, size // 2)
+                took = time.perf_counter() - begun + 1e-9
+                size = max(1, int(size * min(0.5 * SLICE / took, 16.0)))
 
         if workers < 2:
             work()
@@ -470,3 +514,46 @@ def _many(code: Code) -> None:
     counted(b, INT(0), count, 1, [], turn)
     _free(b, code, freed)
     b.ret(INT(0))
+
+
+def _many_in_lanes(code: Points) -> None:
+    """The same with a point in each lane: the addresses of arguments, outputs and the table come
+    before those of the table and the function of one point, which runs at the points that are left,
+    and where one ends.
+    """
+    f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
+    given, steps, count = f.args
+    b, n = ir.IRBuilder(f.append_basic_block()), len(code.places)
+    places = [b.load(b.gep(given, [INT(8 * k)], source_etype=BYTE), typ=INT) for k in range(n + 3)]
+    moves = [b.load(b.gep(steps, [INT(8 * k)], source_etype=BYTE), typ=INT) for k in range(n)]
+    scratch, freed = _scratch(b, code, lambda: b.ret(INT(1)))
+    failed, block = b.alloca(INT), b.alloca(INT, n + 1)
+    b.store(INT(0), failed)
+    kind = ir.FunctionType(INT, [POINTER, POINTER, INT])
+    one = b.inttoptr(places[n + 2], kind.as_pointer())
+    table = b.inttoptr(places[n], POINTER)
+
+    def at(i: ir.Value) -> list[ir.Value]:
+        pairs = zip(places, moves, strict=False)
+        return [b.add(place, b.mul(i, move)) for place, move in pairs]
+
+    def singly(i: ir.Value, points: ir.Value) -> None:
+        for k, place in enumerate([*at(i), places[n + 1]]):
+            b.store(place, b.gep(block, [INT(k)], source_etype=INT))
+        status = b.call(one, [block, steps, points])
+        b.store(b.or_(b.load(failed, typ=INT), status), failed)
+
+    def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
+        here = [b.inttoptr(place, POINTER) for place in at(i)]
+        status = b.call(code.function, [*here, table, scratch, *moves])
+        with b.if_then(b.icmp_unsigned("!=", status, INT(0)), likely=False):
+            singly(i, INT(WIDTH))
+        return ()
+
+    left = b.urem(count, INT(WIDTH))
+    whole = b.sub(count, left)
+    counted(b, INT(0), whole, WIDTH, [], turn)
+    with b.if_then(b.icmp_unsigned("!=", left, INT(0))):
+        singly(whole, left)
+    _free(b, code, freed)
+    b.ret(b.load(failed, typ=INT))

@@ -111,6 +111,31 @@ class Required:
         code.guard(self.holds)
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The action that writes a number to memory, or adds it to what is there."""
+
+    memory: Memory
+    node: Node
+    at: int
+    add: bool
+
+    def __call__(self, code: Code) -> None:
+        code.store_number(self.memory, self.node, self.at, self.add)
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The action that calls a method of `Code`, with the places of operands and results."""
+
+    method: str
+    places: Sequence[tuple[Memory, int] | None]
+    more: tuple[Any, ...]
+
+    def __call__(self, code: Code) -> None:
+        getattr(code, self.method)(self.places, *self.more)
+
+
 class Nodes(NamedTuple):
     """The nodes of a value.
 

@@ -96,8 +96,10 @@ class Nest:
         apart = sum(self._along[id(s)][-1] not in (0, 1, 8) for s in self.stores)
         light = not any(node.op in HEAVY for node in nodes)
         scalar = self.n < WIDTH or (light and 2 * apart > len(self.stores))
+        # Where lanes are points already, elements come one after the other.
+        scalar = scalar or self.code.lane is self.code.many
         self.width = 1 if scalar else WIDTH
-        self.lane = self.code.many if self.width > 1 else self.code.one
+        self.lane = self.code.many if self.width > 1 else self.code.lane
 
     def _depth(self, place: Node | Store) -> int:
         """The innermost loop in which a place in memory moves."""
@@ -122,12 +124,12 @@ class Nest:
         else:
 
             def turn(i: ir.Value, x: list[ir.Value]) -> list[ir.Value]:
-                (here,) = self._computed(k, made, [[*index, i]], code.one)
+                (here,) = self._computed(k, made, [[*index, i]], code.lane)
                 return self._level(k + 1, here, [*index, i], x)
 
             done = code.over(self.lengths[k], start, turn)
         for s, x in zip(own, done[len(carried) :], strict=True):
-            self._store(s, self._of_lanes(s, x), index, code.one)
+            self._store(s, self._of_lanes(s, x), index, code.lane)
         return done[: len(carried)]
 
     def _computed(
@@ -230,15 +232,13 @@ class Nest:
 
     # --- memory ---
 
-    def _place(
-        self, memory: Memory, at: int, strides: Sequence[int], index: Sequence[ir.Value]
-    ) -> ir.Value:
+    def _offset(self, at: int, strides: Sequence[int], index: Sequence[ir.Value]) -> ir.Value:
         b = self.code.b
         offset: ir.Value = INT(at)
         for i, stride in zip(index, strides, strict=False):
             if stride:
                 offset = b.add(offset, b.mul(i, INT(stride)))
-        return self.code.address(memory, offset)
+        return offset
 
     def _elements(
         self,
@@ -250,13 +250,13 @@ class Nest:
     ) -> ir.Value:
         """Elements of memory, of which those of a vector may lie apart."""
         code, b, size = self.code, self.code.b, memory.itemsize
-        kind = BYTE if size == 1 else DOUBLE
-        stride = strides[len(index) - 1] if lane.width > 1 else size
+        offset, stride = self._offset(at, strides, index), strides[len(index) - 1]
+        if lane is code.lane:
+            return code.read(memory, offset, size == 1)
+        kind, place = BYTE if size == 1 else DOUBLE, code.address(memory, offset)
         if stride == size:
-            typ = kind if lane.width == 1 else ir.VectorType(kind, WIDTH)
-            x = b.load(self._place(memory, at, strides, index), align=size, typ=typ)
+            x = b.load(place, align=size, typ=ir.VectorType(kind, WIDTH))
         else:
-            place = self._place(memory, at, strides, index)
             x = code.lanes(lambda j: b.load(code.beyond(place, j * stride), typ=kind))
         return x if size > 1 else b.icmp_unsigned("!=", x, ir.Constant(x.type, None))
 
@@ -334,14 +334,14 @@ class Nest:
             return self._elements(memory, at, strides, index, lane)
         memory, at, _, size, places, places_at = node.data
 
-        first = self._place(places, places_at, strides, index)
+        first = code.address(places, self._offset(places_at, strides, index))
 
         def element(j: int) -> ir.Value:
             place = code.beyond(first, j * strides[len(index) - 1])
             here = b.add(b.mul(b.load(place, typ=INT), INT(size)), INT(at))
             return code.read(memory, here, node.truth)
 
-        return element(0) if lane.width == 1 else code.lanes(element)
+        return element(0) if lane is code.lane else code.lanes(element)
 
     def _store(
         self,
@@ -361,15 +361,18 @@ class Nest:
                 is_first: ir.Value = BIT(1)
                 for i in around:
                     is_first = b.and_(is_first, b.icmp_unsigned("==", i, INT(0)))
-                is_first = is_first if lane.width == 1 else self.code.splat(is_first)
+                is_first = is_first if lane is self.code.lane else self.code.splat(is_first)
                 is_first = is_first if mask is None else b.and_(is_first, mask)
                 before = b.select(is_first, first, before)
             x = x if mask is None else b.select(mask, x, first)
             x = lane.apply(b, self._op(s), before, x)
+        offset, stride = self._offset(s.at, strides, index), strides[len(index) - 1]
+        if lane is self.code.lane:
+            self.code.put(memory, offset, x)
+            return
         if memory.itemsize == 1:
-            x = b.zext(x, BYTE if lane.width == 1 else ir.VectorType(BYTE, WIDTH))
-        stride = strides[len(index) - 1] if lane.width > 1 else memory.itemsize
-        place = self._place(memory, s.at, strides, index)
+            x = b.zext(x, ir.VectorType(BYTE, WIDTH))
+        place = self.code.address(memory, offset)
         if stride == memory.itemsize:
             b.store(x, place, align=memory.itemsize)
             return

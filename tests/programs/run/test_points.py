@@ -1,0 +1,109 @@
+"""A point in each lane of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import varmat as vm
+
+pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
+
+from varmat.derivatives.recorded_programs import record
+from varmat.programs.run import native
+from varmat.programs.run.native import NativeRunner
+from varmat.programs.run.points import MOST
+
+RNG = np.random.default_rng(5)
+DATA, TRUE, GROUP = RNG.normal(size=60), RNG.uniform(size=60) < 0.5, RNG.integers(0, 5, 60)
+MANY, LONG = RNG.integers(0, 36, 60), RNG.normal(size=MOST + 1)
+
+
+def chosen(x: Any) -> Any:
+    """Loops with truth values, of data and of parameters, and a maximum."""
+    y = np.where(TRUE, DATA * x[0], np.exp(x[1] * DATA))
+    return np.sum(np.where(y > 0.3, y, y * y)) + np.max(y)
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "numbers": lambda x: np.sum(np.exp(x[:4])) * np.log1p(x[4] ** 2) - np.tanh(x[5]),
+    "loops": lambda x: vm.normal_lpdf(DATA, x[0] + x[1] * DATA**2, np.exp(x[2])),
+    "truth values": chosen,
+    "groups": lambda x: vm.normal_lpdf(DATA, (x**2)[:5][GROUP] + np.repeat(x, 10), 1.5),
+    "many groups": lambda x: vm.normal_lpdf(DATA, np.outer(x, x).ravel()[MANY], 1.5),
+    "a guard": lambda x: vm.normal_lpdf(DATA, x[0], x[1]),
+    "a guard of an array": lambda x: np.sum(np.sqrt(x[0] * DATA + 2.0)),
+    "a matrix": lambda x: np.sum(np.outer(x, x) @ x),
+    "rows in memory": lambda x: np.sum(np.sin(np.outer(x, DATA[:20])) @ DATA[:20]),
+}
+POINTS = RNG.normal(size=(43, 6))
+
+
+def both(f: Callable[[Any], Any], points: np.ndarray) -> tuple[Any, Any, NativeRunner]:
+    """The outputs of a map, one point after the other and in lanes, and the runner."""
+    run = NativeRunner(record(f, (0,), (np.abs(POINTS[0]),), {}))
+    one, lanes = ([np.empty(len(points)), np.empty(points.shape)] for _ in range(2))
+    run.map([points], one, 1)
+    run.mapped = native.WORTH
+    run.map([points], lanes, 1)
+    return one, lanes, run
+
+
+@pytest.mark.parametrize("count", [1, native.WIDTH, 3 * native.WIDTH + 1, 43])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_lanes_have_what_single_points_have(name: str, count: int) -> None:
+    """Also where runs end at some points: the others of a vector go on."""
+    one, lanes, run = both(FUNCTIONS[name], POINTS[:count])
+    assert run._in_lanes is not None
+    values, gradients = one
+    ends = np.isnan(values)
+    if count > 1:
+        assert ends.any() == ("guard" in name)
+    np.testing.assert_array_equal(np.isnan(lanes[0]), ends)
+    for x, y in ((values, lanes[0]), (gradients, lanes[1])):
+        scale = np.max(np.abs(x[~ends]), initial=0.0)
+        np.testing.assert_allclose(y[~ends], x[~ends], rtol=1e-13, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(np.exp(LONG * x[0])),
+        lambda x: np.sum(vm.lgamma(np.exp(x))),
+        lambda x: vm.log_determinant_spd(np.outer(x, x) + 6 * np.eye(6)),
+    ],
+    ids=["long loops", "a function of SciPy", "LAPACK"],
+)
+def test_other_programs_run_point_by_point(f: Callable[[Any], Any]) -> None:
+    one, lanes, run = both(f, POINTS)
+    assert run._in_lanes is None
+    for x, y in zip(one, lanes, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_program_is_compiled_for_lanes_when_maps_have_run_at_many_points() -> None:
+    g = vm.recorded(vm.value_and_grad(FUNCTIONS["numbers"]), runner="native")
+    g.map(POINTS)
+    (run,) = {each.run for each in g._recordings}
+    assert run.mapped == 43
+    assert "_in_lanes" not in vars(run)
+    run.mapped = native.WORTH - 43
+    g.map(POINTS)
+    assert "_in_lanes" in vars(run)
+
+
+def test_rows_may_share_their_memory_and_threads_take_slices() -> None:
+    f = vm.recorded(vm.value_and_grad(lambda a, x: np.sum(np.exp(a * x)), 0), runner="native")
+    a = np.linspace(0.0, 1.0, 5000)
+    expected = f.map(a, POINTS[0], in_axes=(0, None))
+    (run,) = {each.run for each in f._recordings}
+    run.mapped = native.WORTH
+    for workers in (1, 2):
+        for x, y in zip(
+            expected, f.map(a, POINTS[0], in_axes=(0, None), workers=workers), strict=True
+        ):
+            np.testing.assert_allclose(x, y, rtol=1e-14)
+    assert run._in_lanes is not None
