@@ -136,7 +136,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
             "derivatives.reverse", "derivatives.jacobians",
             "derivatives.hessians", "derivatives.forward", "derivatives.structure",
         ),
-        "Recordings": ("derivatives.recorded",),
+        "Recordings": ("derivatives.recorded", "programs.passes.fewer_rows"),
         "Finite differences": ("derivatives.finite_differences",),
     },
     "Models": {

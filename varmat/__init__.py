@@ -86,6 +86,7 @@ from varmat.functions.special.stirling import *  # noqa: F403
 from varmat.functions.special.zeta_functions import *  # noqa: F403
 from varmat.inspection import print_stack as print_stack
 from varmat.inspection import profile as profile
+from varmat.programs.passes.fewer_rows import keep_rows as keep_rows
 from varmat.transforms.bounded import *  # noqa: F403
 from varmat.transforms.correlation_matrices import *  # noqa: F403
 from varmat.transforms.covariance_matrices import *  # noqa: F403

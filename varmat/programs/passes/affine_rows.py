@@ -1,0 +1,343 @@
+"""What the rows of a program are: sums of products of at most two affine functions of parameters.
+
+It is found step by step, for each row of an array: columns of data times numbers of the program,
+and numbers that are gathered by group.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from varmat.programs.build.arithmetic import ADD, DIVIDE, MULTIPLY, NEGATIVE, SQUARE, SUBTRACT
+from varmat.programs.ir.program import BOOL, Program, Step, Value
+from varmat.programs.kernels.elementwise import ufunc_kernel
+from varmat.programs.kernels.guards import GUARD
+from varmat.programs.kernels.matrices import MATMUL
+from varmat.programs.kernels.places import GATHER, Assemble
+from varmat.programs.kernels.reductions import SUM, Reduce
+
+_ABSOLUTE, _FINITE, _LESS, _EQUAL = map(ufunc_kernel, (np.absolute, np.isfinite, np.less, np.equal))
+
+
+class RowsNeededError(Exception):
+    """A step needs the rows themselves."""
+
+
+class Block(NamedTuple):
+    """Columns of data, each times an element of a value and a number; with groups one column,
+    times the element of the value that the row's group says.
+    """
+
+    columns: np.ndarray
+    weights: Value
+    number: float = 1.0
+    groups: np.ndarray | None = None
+
+
+class Affine:
+    """A column of data plus blocks."""
+
+    def __init__(self, column: np.ndarray, *blocks: Block) -> None:
+        self.column, self.blocks = column, blocks
+        # Columns with which products are summed.
+        self.others: list[np.ndarray] = []
+
+    def times(self, column: np.ndarray | None) -> Affine:
+        """Return the function with each row multiplied by a number."""
+        if column is None:
+            return self
+        blocks = (b._replace(columns=b.columns * column[:, None]) for b in self.blocks)
+        return Affine(self.column * column, *blocks)
+
+
+class Term(NamedTuple):
+    """A number times values or their inverses, a column of data, and an affine function or its
+    square.
+    """
+
+    affine: Affine
+    number: float = 1.0
+    scales: tuple[tuple[Value, bool], ...] = ()
+    is_square: bool = False
+    weights: np.ndarray | None = None
+
+    def times(self, number: float, *scales: tuple[Value, bool]) -> Term:
+        return self._replace(number=self.number * number, scales=(*self.scales, *scales))
+
+    @property
+    def is_affine(self) -> bool:
+        return not (self.scales or self.is_square)
+
+    @property
+    def data(self) -> np.ndarray | None:
+        """The column, if there is nothing else."""
+        is_data = self.is_affine and not self.affine.blocks
+        return self.number * self.affine.times(self.weights).column if is_data else None
+
+    @property
+    def sum(self) -> float:
+        """The sum of the rows, if the function is one of data, without the values."""
+        column = self.affine.times(self.weights).column.tolist()
+        squared = self.affine.column.tolist() if self.is_square else [1.0] * len(column)
+        return self.number * math.fsum(map(operator.mul, column, squared))
+
+
+# What is known of a row: the terms of a sum.
+Row = tuple[Term, ...]
+
+
+class Total(NamedTuple):
+    """The sum of a term over all rows, or over those of each group; of its product with a column,
+    if there is one.
+    """
+
+    term: Term
+    column: np.ndarray | None
+    groups: np.ndarray | None = None
+
+
+class Rows:
+    """What is known of the rows of a program, of `n` elements each."""
+
+    def __init__(self, program: Program, n: int) -> None:
+        self.n = n
+        # By ids of values: rows; terms that are asked to be finite; sums for each element.
+        self.known: dict[int, list[Row]] = {}
+        self.bounded: dict[int, Row] = {}
+        self.totals: dict[int, list[list[Total]]] = {}
+        # By the id of an assembled array and the number of an operand.
+        self.scattered: dict[tuple[int, int], list[Total]] = {}
+        self._rules: dict[object, Callable[..., Row]] = {
+            ADD: partial(self._sum, (1.0, 1.0)),
+            SUBTRACT: partial(self._sum, (1.0, -1.0)),
+            NEGATIVE: partial(self._sum, (-1.0,)),
+            SUM: lambda *x: self._sum((1.0,) * len(x), *x),
+            MULTIPLY: self._product,
+            DIVIDE: self._quotient,
+            SQUARE: lambda x: self._product(x, x),
+        }
+        for step in program.steps:
+            if not self._is_found(step) and any(map(self.has_rows, step.operands)):
+                raise RowsNeededError
+        if any(map(self.has_rows, program.outputs)):
+            raise RowsNeededError
+
+    def has_rows(self, v: Value) -> bool:
+        return id(v.base) in self.known or id(v) in self.bounded
+
+    def _is_found(self, step: Step) -> bool:
+        """Find out what a step makes of rows; False if that is not known."""
+        kernel, operands = step.kernel, step.operands
+        if kernel is GUARD:
+            return id(operands[0]) in self.bounded and operands[0].dtype == BOOL
+        if len(step.results) != 1:
+            return False
+        (result,) = step.results
+        try:
+            if kernel in self._rules and result.shape[-1:] == (self.n,):
+                self.known[id(result)] = self._each(kernel, operands, result.shape)
+            elif kernel is GATHER and result.shape == (self.n,) and operands[1].is_constant:
+                self.known[id(result)] = self._gathered(operands[0], operands[1].data)
+            elif isinstance(kernel, Assemble):
+                self._assembled(step, kernel)
+            elif kernel is MATMUL and result.shape == (self.n,):
+                self.known[id(result)] = self._times(*operands)
+            elif kernel is MATMUL and len(result.shape) < 3:
+                self.totals[id(result)] = self._products(*operands)
+            elif kernel == Reduce(np.add, (len(operands[0].shape) - 1,)):
+                ones = ((Term(Affine(np.ones(self.n))),),)
+                self.totals[id(result)] = self._all_products(self._rows(operands[0]), ones)
+            elif kernel in (_ABSOLUTE, _FINITE) or (kernel is _EQUAL and len({*operands}) == 1):
+                rows = self._rows(operands[0])
+                self.bounded[id(result)] = tuple(t for row in rows for t in row)
+            elif kernel is _LESS and operands[0].kernel is _ABSOLUTE and _is_infinite(operands[1]):
+                self.bounded[id(result)] = self.bounded[id(operands[0])]
+            else:
+                return False
+        except (RowsNeededError, KeyError):
+            return False
+        return True
+
+    # --- operands ---
+
+    def _rows(self, v: Value) -> list[Row]:
+        """The rows of an array with elements along its last axis."""
+        found = self._operand(v, v.shape)
+        if any(isinstance(x, Value) for x in found):
+            raise RowsNeededError
+        return found  # type: ignore[return-value]
+
+    def _operand(self, v: Value, shape: tuple[int, ...]) -> Sequence[Row | Value]:
+        """For each row of a shape, the row of a value that broadcasts, or its number."""
+        lead = shape[:-1]
+        if len(lead) > 1:
+            raise RowsNeededError
+        count = math.prod(lead)
+        if v.shape[-1:] == (self.n,) and (v.is_constant or v.strides[-1]):
+            rows = self._whole(v)
+            return rows * (count // len(rows)) if len(rows) in (1, count) else []
+        own = v.shape[:-1] if v.shape and v.shape[-1] in (1, self.n) else v.shape
+        if v.shape and v.shape[-1] != 1 and (v.shape[-1] != self.n or v.strides[-1]):
+            raise RowsNeededError
+        stride = v.strides[0] if len(v.shape) == 2 and own != (1,) else 0
+        if v.is_constant:
+            numbers = np.broadcast_to(v.data[..., :1] if v.shape else v.data, (*lead, 1)).ravel()
+            return [Value((), data=np.asarray(x)) for x in numbers]
+        if not v.shape:
+            return [v] * count
+        return [v.view((), v.offset + i * stride, ()) for i in range(count)]
+
+    def _whole(self, v: Value) -> list[Row]:
+        if v.is_constant:
+            if v.dtype == BOOL or len(v.shape) > 2:
+                raise RowsNeededError
+            lines = np.asarray(v.data, float).reshape(-1, self.n)
+            return [(Term(Affine(x)),) for x in lines]
+        rows, size = self.known.get(id(v.base)), 8 * self.n
+        if rows is None or v.strides[-1] != 8 or v.offset % size or len(v.shape) > 2:
+            raise RowsNeededError
+        stride = v.strides[0] if len(v.shape) == 2 else 0
+        places = [v.offset + i * stride for i in range(math.prod(v.shape[:-1]))]
+        if any(at % size for at in places):
+            raise RowsNeededError
+        return [rows[at // size] for at in places]
+
+    def _row(self, x: Row | Value) -> Row:
+        """A number as a row."""
+        if not isinstance(x, Value):
+            return x
+        if x.is_constant:
+            return (Term(Affine(np.full(self.n, float(x.data)))),)
+        return (Term(Affine(np.zeros(self.n), Block(np.ones((self.n, 1)), x))),)
+
+    # --- elementwise ---
+
+    def _each(self, kernel: object, operands: Sequence[Value], shape: tuple[int, ...]) -> Any:
+        columns = [self._operand(v, shape) for v in operands]
+        if all(isinstance(x, Value) for each in columns for x in each):
+            raise RowsNeededError
+        return [self._rules[kernel](*x) for x in zip(*columns, strict=True)]
+
+    def _sum(self, signs: tuple[float, ...], *operands: Row | Value) -> Row:
+        terms = [
+            t.times(sign) for sign, x in zip(signs, operands, strict=True) for t in self._row(x)
+        ]
+        plain, others = [t for t in terms if t.is_affine], [t for t in terms if not t.is_affine]
+        if len(plain) > 1:
+            pairs = [(t.number, t.affine.times(t.weights)) for t in plain]
+            column = np.sum([number * x.column for number, x in pairs], axis=0)
+            blocks = [b._replace(number=n * b.number) for n, x in pairs for b in x.blocks]
+            plain = [Term(Affine(column, *blocks))]
+        return (*plain, *others)
+
+    def _product(self, x: Row | Value, y: Row | Value) -> Row:
+        if isinstance(y, Value):
+            x, y = y, x
+        if isinstance(x, Value):
+            return tuple(self._scaled(t, x) for t in y)  # type: ignore[union-attr]
+        return tuple(_multiplied(a, b) for a, b in product(x, y))  # type: ignore[arg-type]
+
+    def _quotient(self, x: Row | Value, y: Row | Value) -> Row:
+        if isinstance(y, Value):
+            if y.is_constant:
+                return tuple(t.times(1.0 / float(y.data)) for t in x)  # type: ignore[union-attr]
+            return tuple(t.times(1.0, (y, True)) for t in x)  # type: ignore[union-attr]
+        if len(y) != 1 or y[0].data is None or not y[0].data.all():
+            raise RowsNeededError
+        return self._product(x, (Term(Affine(1.0 / y[0].data)),))
+
+    def _scaled(self, t: Term, x: Value) -> Term:
+        if x.is_constant:
+            return t.times(float(x.data))
+        if t.data is not None:
+            return Term(Affine(np.zeros(self.n), Block(t.data[:, None], x)))
+        return t.times(1.0, (x, False))
+
+    # --- groups ---
+
+    def _gathered(self, source: Value, index: np.ndarray) -> list[Row]:
+        if self.has_rows(source) or source.is_constant:
+            raise RowsNeededError
+        ones = np.ones((self.n, 1))
+        return [(Term(Affine(np.zeros(self.n), Block(ones, source, groups=index))),)]
+
+    def _assembled(self, step: Step, kernel: Assemble) -> None:
+        """Find the rows among the parts of an array, which must be sums by index."""
+        parts = kernel.parts([*enumerate(step.operands)])[1]
+        found: dict[tuple[int, int], list[Total]] = {}
+        for _, shape, (i, part), index in parts:
+            if self.has_rows(part):
+                if index is None or shape != part.shape or len(shape) > 1:
+                    raise RowsNeededError
+                (row,) = self._rows(part)
+                ones, groups = Term(Affine(np.ones(self.n))), index[1].data
+                sums = [_total(t, ones)._replace(groups=groups) for t in row]
+                found[id(step.results[0]), i] = sums
+        if not found or any(t.term.is_square for each in found.values() for t in each):
+            raise RowsNeededError
+        if sum(map(self.has_rows, step.operands)) > len(found):
+            raise RowsNeededError
+        self.scattered |= found
+
+    # --- products ---
+
+    def _times(self, a: Value, b: Value) -> list[Row]:
+        """A matrix of data times a vector."""
+        matrix, weights = (a, b) if a.is_constant else (b, a)
+        if not matrix.is_constant or weights.is_constant or self.has_rows(weights):
+            raise RowsNeededError
+        columns = matrix.data if matrix is a else matrix.data.T
+        return [(Term(Affine(np.zeros(self.n), Block(np.asarray(columns, float), weights))),)]
+
+    def _products(self, a: Value, b: Value) -> list[list[Total]]:
+        """The sums of the products of two arrays along the rows."""
+        if not (self.has_rows(a) or self.has_rows(b)):
+            raise RowsNeededError
+        if b.is_constant:
+            b = Value(b.shape[::-1], data=np.ascontiguousarray(b.data.T))
+        elif len(b.shape) == 2:
+            if b.shape[1] > 1:
+                raise RowsNeededError
+            b = b.view(b.shape[:1], b.offset, b.strides[:1])
+        return self._all_products(self._rows(a), self._rows(b))
+
+    def _all_products(self, a: Sequence[Row], b: Sequence[Row]) -> list[list[Total]]:
+        return [[_total(s, t) for s, t in product(x, y)] for x, y in product(a, b)]
+
+
+def _is_infinite(v: Value) -> bool:
+    return v.is_constant and bool(np.all(v.data == np.inf))
+
+
+def _multiplied(a: Term, b: Term) -> Term:
+    """The product of two terms."""
+    if a.data is None:
+        a, b = b, a
+    if a.data is not None:
+        if not np.ptp(a.data):
+            return b.times(float(a.data[0]))
+        return b._replace(weights=product_of(a.data, b.weights))
+    if a.affine is not b.affine or a.is_square or b.is_square:
+        raise RowsNeededError
+    weights = product_of(a.weights, b.weights)
+    return Term(a.affine, a.number * b.number, (*a.scales, *b.scales), True, weights)
+
+
+def product_of(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
+    return y if x is None else x if y is None else x * y
+
+
+def _total(a: Term, b: Term) -> Total:
+    """The sum of the product of two terms over all rows."""
+    if a.data is None:
+        a, b = b, a
+    if a.data is None or b.is_square:
+        return Total(_multiplied(a, b), None)
+    return Total(b._replace(weights=None), product_of(a.data, b.weights))

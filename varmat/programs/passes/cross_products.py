@@ -1,0 +1,157 @@
+"""Sums of products of columns of data, and their triangular factor, without rounding errors.
+
+Columns are cut into slices of few digits, so that products of slices, and their sums over all rows,
+are exact in floating point (K. Ozaki, T. Ogita, S. Oishi and S. M. Rump, Error-free transformations
+of matrix multiplication by using fast routines of matrix multiplication, 2012). What is left, of as
+many rows as there are columns, is computed with `DIGITS` decimal digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Context, Decimal, localcontext
+
+import numpy as np
+
+DIGITS = 80
+# Binary digits of a column, relative to its largest element, that count.
+BITS = 130
+# A column is a combination of others if less than this part of its square is left.
+NOTHING = Decimal(10) ** -45
+
+# Rows whose slices are in memory at once.
+BLOCK = 1 << 13
+# Numbers in the factors of groups, and products of slices, that take a few tenths of a second.
+MOST_IN_GROUPS, MOST_PRODUCTS = 1 << 14, 1 << 25
+Numbers = list[list[Decimal]]
+
+
+def triangular_factor(columns: np.ndarray) -> Numbers | None:
+    """The upper triangular R with R'R = X'X for the columns X, whose rows are zero where a column
+    is a combination of earlier ones; None unless all is finite.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (n, k)
+    """
+    if not np.isfinite(columns).all():
+        return None
+    with localcontext(Context(DIGITS)):
+        return _cholesky(cross_products(columns))
+
+
+def cross_products(columns: np.ndarray) -> Numbers:
+    """The sums of products of all pairs of columns, in the digits of the context."""
+    slices, k = Slices(columns, len(columns)), columns.shape[1]
+    sums = np.zeros((slices.most * k, slices.most * k))
+    for start in range(0, len(columns), BLOCK):
+        whole = slices.of(columns[start : start + BLOCK])
+        sums[: whole.shape[1], : whole.shape[1]] += whole.T @ whole
+    return slices.numbers(sums)
+
+
+def group_factors(columns: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The triangular factors of groups of rows as floats, one below the other without rows of
+    zeros, and the groups to which their rows belong. None unless all is finite, and where it takes
+    too long.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (n, k)
+    starts : ndarray of int
+        Where the groups begin, in order.
+    """
+    n, k = columns.shape
+    if not np.isfinite(columns).all() or len(starts) * k**2 > MOST_IN_GROUPS:
+        return None
+    slices = Slices(columns, int(np.max(np.diff(starts, append=n))))
+    whole = slices.of(columns)
+    if whole.shape[1] * whole.size > MOST_PRODUCTS:
+        return None
+    sums = np.add.reduceat(whole[:, :, None] * whole[:, None, :], starts, axis=0)
+    with localcontext(Context(DIGITS)):
+        factors = [_cholesky(slices.numbers(each)) for each in sums]
+    found = np.array([[[float(x) for x in row] for row in factor] for factor in factors])
+    group, row = np.nonzero(found.any(axis=2))
+    return found[group, row], group
+
+
+class Slices:
+    """How columns are cut into slices, of which sums of so many products are exact."""
+
+    def __init__(self, columns: np.ndarray, count: int) -> None:
+        self._bits = (53 - math.ceil(math.log2(max(count, 2)))) // 2
+        self.most = -(-BITS // self._bits)
+        largest = np.max(np.abs(columns), axis=0, initial=0.0)
+        self._exponents = np.frexp(np.where(largest > 0, largest, 1.0))[1]
+
+    def of(self, columns: np.ndarray) -> np.ndarray:
+        """The slices of rows, beside each other: whole numbers, of which each has the next
+        digits.
+        """
+        slices = [np.zeros((len(columns), 0))]
+        rest = np.ldexp(columns, -self._exponents)
+        while len(slices) <= self.most and rest.any():
+            slices.append(np.rint(np.ldexp(rest, self._bits * len(slices))))
+            rest = rest - np.ldexp(slices[-1], -self._bits * (len(slices) - 1))
+        return np.concatenate(slices, axis=1)
+
+    def numbers(self, sums: np.ndarray) -> Numbers:
+        """The sums of products of columns, from those of their slices."""
+        k, count = len(self._exponents), len(sums) // len(self._exponents)
+        found = sums.reshape(count, k, count, k).tolist()
+        scales = [Decimal(2) ** e for e in self._exponents.tolist()]
+        units = [Decimal(2) ** (-self._bits * (i + 2)) for i in range(2 * count)]
+        return [
+            [
+                sum(
+                    (units[i + j] * Decimal(found[i][a][j][b]) for i in range(count)
+                     for j in range(min(count, self.most - i)) if found[i][a][j][b]),
+                    Decimal(0),
+                ) * scales[a] * scales[b]
+                for b in range(k)
+            ]
+            for a in range(k)
+        ]  # fmt: skip
+
+
+def _cholesky(products: Numbers) -> Numbers:
+    k = len(products)
+    factor = [[Decimal(0)] * k for _ in range(k)]
+    for j in range(k):
+        left = products[j][j] - sum(factor[i][j] ** 2 for i in range(j))
+        if left <= NOTHING * products[j][j]:
+            continue
+        factor[j][j] = pivot = left.sqrt()
+        for m in range(j + 1, k):
+            done = sum(factor[i][j] * factor[i][m] for i in range(j))
+            factor[j][m] = (products[j][m] - done) / pivot
+    return factor
+
+
+def least_squares(factor: Numbers, k: int, column: int) -> list[float]:
+    """The factors b with which the sum of the first `k` columns comes closest to minus another
+    column, as floats; zero for columns that are combinations of others.
+    """
+    with localcontext(Context(DIGITS)):
+        found = [Decimal(0)] * k
+        for i in reversed(range(k)):
+            if factor[i][i]:
+                done = sum(factor[i][j] * found[j] for j in range(i + 1, k))
+                found[i] = -(factor[i][column] + done) / factor[i][i]
+        return [float(x) for x in found]
+
+
+def residual(factor: Numbers, weights: Sequence[float], column: int) -> list[Decimal]:
+    """The coordinates of a column plus the sum of the first ones, each times its weight."""
+    with localcontext(Context(DIGITS)):
+        exact = [*map(Decimal, weights)]
+        return [
+            row[column] + sum(x * w for x, w in zip(row, exact, strict=False)) for row in factor
+        ]
+
+
+def inner(x: Sequence[Decimal], y: Sequence[Decimal]) -> float:
+    with localcontext(Context(DIGITS)):
+        return float(sum(a * b for a, b in zip(x, y, strict=True)))
