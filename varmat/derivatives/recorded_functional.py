@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
+from varmat.derivatives.bound_calls import address, bind
 from varmat.derivatives.inputs_and_outputs import holds_outer, plain_copy
 from varmat.derivatives.recorded_programs import (
     Written,
@@ -43,7 +44,7 @@ from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
 from varmat.programs.passes.either import either
 from varmat.programs.record.conditions import Branches
 from varmat.programs.run import check_runner, runner_for
-from varmat.typing import Function, Operand, Result, Settings
+from varmat.typing import Function, Operand, Result, Settings, Shape
 
 # The most recordings that one function keeps, and the most of them that differ in data only.
 _MOST_RECORDINGS, _MOST_DATA = 16, 3
@@ -243,6 +244,11 @@ class Recorded(Generic[T]):
         return f"<varmat {self.__name__}>"
 
     __get__ = DerivedFunction.__get__
+    bind, address = bind, address
+
+    def runner_of(self, shape: Shape) -> Function | None:
+        """The runner of the value and gradient for a vector alone, if it was recorded."""
+        return self._by_shape.get((shape,)) if self._is_gradient and self._has_value else None
 
     @property
     def program(self) -> Program | None:

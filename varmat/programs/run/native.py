@@ -197,6 +197,8 @@ class NativeRunner:
     calls_python : bool
     mapped : int
         At how many points maps have run.
+    single : callable, optional
+        Of two vectors, the point and the place of the gradient, to the value.
     """
 
     name = "native"
@@ -223,7 +225,8 @@ class NativeRunner:
         self.mapped = 0
         self._values = [*program.arguments, *program.outputs]
         self._calls_out = code.calls_out
-        self._call = _function(code.compiled, "single", self._table) if self._single else None
+        is_plain = self._single and not self.calls_python
+        self.single = _function(code.compiled, "single", self._table) if is_plain else None
 
     # --- steps that call Python ---
 
@@ -308,13 +311,19 @@ class NativeRunner:
 
     # --- calls ---
 
+    @cached_property
+    def c_address(self) -> int:
+        """The address of ``double f(const double *x, double *gradient)``."""
+        self._c_function = _c_function(self.address, self.table)
+        return self._c_function.address("call")
+
     def __call__(self, arguments: Arrays) -> list[Array]:
-        if self._single and not self.calls_python:
+        if self.single is not None:
             (x,) = arguments
             gradient = np.empty(self._shape)
             if not (x.dtype is FLOAT and x.flags.c_contiguous):
                 x = np.ascontiguousarray(x, FLOAT)
-            return [self._call(x, gradient), gradient]  # type: ignore[misc]
+            return [self.single(x, gradient), gradient]
         program = self.program
         given = [
             np.ascontiguousarray(x, v.dtype)
@@ -460,6 +469,23 @@ def _single(code: Code) -> None:
     found = b.load(value, typ=DOUBLE)
     found = b.select(b.icmp_unsigned("==", status, INT(0)), found, DOUBLE(math.nan))
     b.ret(_of_python(b, "PyFloat_FromDouble", POINTER, found))
+
+
+def _c_function(address: int, table: int) -> Compiled:
+    """A function in C's terms of the addresses of a point and the gradient, to the value."""
+    module = Module()
+    f = ir.Function(module, ir.FunctionType(DOUBLE, [POINTER, POINTER]), "call")
+    b = ir.IRBuilder(f.append_basic_block())
+    value, places, steps = b.alloca(DOUBLE), b.alloca(INT, 4), b.alloca(INT, 4)
+    given = (b.ptrtoint(x, INT) for x in (f.args[0], value, f.args[1]))
+    for i, place in enumerate([*given, INT(table)]):
+        b.store(place, b.gep(places, [INT(i)], source_etype=INT))
+        b.store(INT(0), b.gep(steps, [INT(i)], source_etype=INT))
+    kind = ir.FunctionType(INT, [POINTER, POINTER, INT])
+    status = b.call(b.inttoptr(INT(address), kind.as_pointer()), [places, steps, INT(1)])
+    found = b.load(value, typ=DOUBLE)
+    b.ret(b.select(b.icmp_unsigned("==", status, INT(0)), found, DOUBLE(math.nan)))
+    return Compiled(module)
 
 
 class _Definition(ctypes.Structure):
