@@ -59,7 +59,7 @@ BELOW = {
         "transforms", "solvers", "models"},
 }  # fmt: skip
 # The last limit counts code without blank lines, comments and docstrings.
-MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2451, 14820
+MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2451, 14840
 
 # These modules are tables, whose rows are read one at a time.
 TABLES = ["functions/elementwise.py"]
