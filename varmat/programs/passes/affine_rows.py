@@ -23,6 +23,8 @@ from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.kernels.places import GATHER, Assemble
 from varmat.programs.kernels.reductions import SUM, Reduce
 
+# Lengths of rows, the longest ones, of which each takes a look at the whole program.
+MOST_LENGTHS = 8
 _ABSOLUTE, _FINITE, _LESS, _EQUAL = map(ufunc_kernel, (np.absolute, np.isfinite, np.less, np.equal))
 
 

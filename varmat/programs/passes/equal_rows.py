@@ -17,7 +17,7 @@ from varmat.programs.kernels.guards import GUARD
 from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.kernels.places import GATHER, Assemble
 from varmat.programs.kernels.reductions import SUM, Reduce
-from varmat.programs.passes.affine_rows import RowsNeededError
+from varmat.programs.passes.affine_rows import MOST_LENGTHS, RowsNeededError
 from varmat.programs.passes.rewriter import Rewriter
 
 # Rows from which it is worth looking, and how many there must be for each one that is left.
@@ -27,7 +27,7 @@ _JOINED = (np.logical_and, np.logical_or, np.maximum, np.minimum)
 
 def distinct(program: Program) -> Program:
     """Replace equal rows of data by one with a count."""
-    for n in sorted(_lengths(program)):
+    for n in sorted(_lengths(program))[-MOST_LENGTHS:]:
         with suppress(RowsNeededError):
             program = _Distinct(program, n).program()
     return program

@@ -24,6 +24,7 @@ from varmat.programs.kernels.elementwise import ufunc_kernel
 from varmat.programs.kernels.guards import GUARD
 from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.passes.affine_rows import (
+    MOST_LENGTHS,
     Affine,
     Block,
     Row,
@@ -50,7 +51,7 @@ _FINITE = ufunc_kernel(np.isfinite)
 
 def collapsed(program: Program) -> Program:
     """Replace rows that enter by squares of affine functions by their sufficient statistics."""
-    for n in sorted(_lengths(program)):
+    for n in sorted(_lengths(program))[-MOST_LENGTHS:]:
         with suppress(RowsNeededError):
             program = _Collapse(program, n).program()
     return program
