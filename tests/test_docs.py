@@ -334,6 +334,7 @@ def test_docstring_has_its_sections():
 
 
 def missing_sections(thing: Any) -> set[str]:
+    thing = getattr(thing, "alias_of", thing)
     function = getattr(thing, "function", thing)
     wanted = {"Examples"}
     if inspect.signature(thing).parameters:

@@ -22,19 +22,6 @@ def test_refusals_are_pickled():
         assert str(pickle.loads(pickle.dumps(kind("det: a is wrong")))) == "det: a is wrong"
 
 
-def test_the_called_name_is_looked_up_for_errors_only():
-    seen = []
-    known, errors.RENAME[:] = errors.RENAME[:], [lambda text: seen.append(text) or text]
-    try:
-        vm.determinant(SQUARE)
-        vm.lgamma(vm.var(VECTOR))
-        assert not seen
-        with pytest.raises(vm.ShapeError, match=r"^det: "):
-            vm.determinant(VECTOR)
-    finally:
-        errors.RENAME[:] = known
-
-
 @pytest.mark.parametrize("kind", ["VarMat", "MatVar", "Dual"])
 def test_operands_that_do_not_broadcast(kind):
     x, y = KINDS[kind](PLAIN), KINDS[kind](SHORT)

@@ -9,7 +9,7 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.dispatch import ComplexDataError
-from varmat.core.errors import ShapeError, called
+from varmat.core.errors import ShapeError
 from varmat.plain_arrays import is_scipy_sparse
 
 if TYPE_CHECKING:
@@ -53,20 +53,20 @@ def has_masks(x: object) -> bool:
 def refuse_masks_and_matrices(x: object, name: str) -> None:
     if has_masks(x):
         text = "a masked array, but must be real numbers without a mask; use x.compressed() or "
-        raise TypeError(called(f"{name} is {text}x.filled(value)"))
+        raise TypeError(f"{name} is {text}x.filled(value)")
     if isinstance(x, np.matrix):  # its * and its shapes would mean something else on variables
         text = "a numpy.matrix, but must be an array; use np.asarray(x), and @ for products of "
-        raise TypeError(called(f"{name} is {text}matrices"))
+        raise TypeError(f"{name} is {text}matrices")
 
 
 def _refusal(x: object, array: np.ndarray, name: str) -> TypeError:
     """What to raise for something that NumPy makes an array of, but not of real numbers."""
     if is_scipy_sparse(x):
         return TypeError(
-            called(f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}")
+            f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}"
         )
     is_object = array.dtype.kind == "O" and not array.ndim
     kind = f" (type {type(x).__name__})" if is_object else ""
     text = "but must be real numbers (float64, or what converts to it)"
     refusal = ComplexDataError if array.dtype.kind == "c" else TypeError
-    return refusal(called(f"{name} has dtype {array.dtype}{kind}, {text}"))
+    return refusal(f"{name} has dtype {array.dtype}{kind}, {text}")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from varmat.core.errors import called
 from varmat.core.tape import current_tape
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ def complex_answer(
             f"{name}: an operand is a complex variable, but must be real; use np.real, np.imag or "
             "np.abs of it"
         )
-        raise TypeError(called(text))
+        raise TypeError(text)
     return implementation(*operands, **settings)
 
 

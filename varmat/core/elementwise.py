@@ -23,7 +23,7 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, is_foreign
 from varmat.core.dual import Dual
-from varmat.core.errors import called, mismatch
+from varmat.core.errors import mismatch
 from varmat.core.fast_calls import binary_call, operators, unary_call
 from varmat.core.matvar import MatVar, as_objects, to_varmat
 from varmat.core.operation import as_operand, call_of_kinds
@@ -157,7 +157,7 @@ class Elementwise:
                 else f"{len(args)} operands are given"
             )
             raise TypeError(
-                called(f"{self.name}: {given}; the signature is {self.name}{self.__signature__}")
+                f"{self.name}: {given}; the signature is {self.name}{self.__signature__}"
             )
         result = self.call(*args)
         if (

@@ -7,7 +7,6 @@ Every name in such a sentence comes from the function that refuses.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,16 +30,6 @@ class _Refusals(threading.local):
 refusals = _Refusals()
 
 
-# One function, which puts the name by which a function was called into a refusal;
-# `varmat.functions.callers` fills it.
-RENAME: list[Callable[[str], str]] = []
-
-
-def called(text: str) -> str:
-    """The text of a refusal that begins with a function's name, with the name that was called."""
-    return RENAME[0](text) if RENAME else text
-
-
 class DomainError(ValueError):
     """An argument has a value outside the domain of the function.
 
@@ -53,7 +42,7 @@ class DomainError(ValueError):
     is_recoverable = True
 
     def __init__(self, text: str = "") -> None:
-        super().__init__(called(text))
+        super().__init__(text)
         refusals.of_values += 1
 
 
@@ -89,7 +78,7 @@ class ShapeError(ValueError):
     """The shapes of the arguments do not fit the function or each other."""
 
     def __init__(self, text: str = "") -> None:
-        super().__init__(called(text))
+        super().__init__(text)
 
 
 def mismatch(name: str, error: ValueError, *values: Plain) -> ValueError:

@@ -39,7 +39,6 @@ from varmat.core.arena import LARGE
 from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.data import data
 from varmat.core.dual import Dual, dual_call
-from varmat.core.errors import called
 from varmat.core.matvar import MatVar, as_objects, to_matvar, to_varmat
 from varmat.core.tape import Rule, join
 from varmat.core.variables import VARIABLES, Outputs, Var, like, make_result
@@ -299,7 +298,7 @@ class Operation:
             bound = self.signature.bind(*args, **settings).arguments
         except TypeError as error:
             raise TypeError(
-                called(f"{self.name}: {error}; the signature is {self.name}{self.__signature__}")
+                f"{self.name}: {error}; the signature is {self.name}{self.__signature__}"
             ) from None
         return tuple(bound.pop(name) for name in self.operands), bound
 

@@ -41,7 +41,7 @@ import numpy as np
 
 from varmat.core.domains import Domain
 from varmat.core.dual import value_now
-from varmat.core.errors import DataError, DomainError, called
+from varmat.core.errors import DataError, DomainError
 from varmat.core.operation import Operation, as_operand, is_differentiable, operation
 from varmat.core.variables import Var
 from varmat.densities.sources import references
@@ -172,7 +172,7 @@ class Density:
             f"{self.name}: {self.arguments[name][0]} is a variable, but has no derivative: it is "
             "discrete!"
         )
-        raise TypeError(called(text))
+        raise TypeError(text)
 
     def refuse_data(self, values: Sequence[Operand]) -> None:
         """Refuse an observation that is impossible whatever the parameters are. Call this where the

@@ -15,7 +15,7 @@ from varmat.core.array_methods import ArrayMethods
 from varmat.core.dispatch import Standing, plain, refuse_dtype, refuse_plain_out
 from varmat.core.domains import Domain
 from varmat.core.dual import Dual
-from varmat.core.errors import DomainError, ShapeError, called
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.matvar import MatVar
 from varmat.core.tape import ALWAYS, Rule
 from varmat.core.variables import VARIABLES, Var, tape_of
@@ -228,7 +228,7 @@ def pair(function: str, name: str, value: Setting) -> tuple[Setting, Setting]:
         first, second = value
     except (TypeError, ValueError):
         raise TypeError(
-            called(f"{function}: {name} is a {type(value).__name__}, but must be a pair!")
+            f"{function}: {name} is a {type(value).__name__}, but must be a pair!"
         ) from None
     return first, second
 
@@ -238,9 +238,7 @@ def integer(function: str, name: str, value: Setting) -> int:
     try:
         return index(value)
     except TypeError:
-        raise TypeError(
-            called(f"{function}: {name} is {value!r}, but must be an integer!")
-        ) from None
+        raise TypeError(f"{function}: {name} is {value!r}, but must be an integer!") from None
 
 
 def count(function: str, name: str, value: object, least: int = 0) -> int:
@@ -265,10 +263,8 @@ def check_integer(function: str, name: str, value: object, least: int) -> None:
     """Raise unless `value`, a size or a number of draws, is an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(
-            called(
-                f"{function}: {name} is a {type(value).__name__}, but must be an integer of at "
-                f"least {least}!"
-            )
+            f"{function}: {name} is a {type(value).__name__}, but must be an integer of at "
+            f"least {least}!"
         )
     if value < least:
         raise DomainError(

@@ -14,6 +14,7 @@ import numpy as np
 
 from varmat.core.domains import nonnegative, positive_finite
 from varmat.core.operation import as_operand
+from varmat.functions.aliases import alias
 from varmat.functions.checks import check_values, fixed, misfit
 from varmat.functions.docstrings import filled
 from varmat.functions.stationary_covariances import (
@@ -306,4 +307,4 @@ def gp_dot_prod_cov(x: Operand, *parameters: Operand, **named: Operand) -> Resul
     return sigma * sigma + as_rows(x1) @ as_rows(x2).T
 
 
-cov_exp_quad = gp_exp_quad_cov  # its older name in Stan
+cov_exp_quad = alias("cov_exp_quad", gp_exp_quad_cov)  # its older name in Stan

@@ -4,7 +4,9 @@ what to use instead.
 
 from __future__ import annotations
 
+import dis
 import sys
+from pathlib import Path
 from types import FrameType
 
 import numpy as np
@@ -12,8 +14,7 @@ from numpy._core import umath
 
 from varmat.core.dispatch import ADVICE, PATCHED, REFUSED
 from varmat.functions.arrays.constant import named
-from varmat.functions.callers import file_in_library, in_library, outside, what_runs
-from varmat.typing import Operand
+from varmat.typing import Operand, Result
 
 _INTEGERS = (
     "it works on integers, and variables are real numbers; pass x.astype(int), which is a constant"
@@ -163,6 +164,50 @@ def _advice_number(frame: FrameType) -> str:
 
 
 # --- inside installed packages, whose code the user does not write ---
+
+
+def outside(frame: FrameType | None, *packages: str) -> Result:
+    """Find the first frame outwards from the given one that belongs to none of the packages."""
+    while frame is not None:
+        is_text = frame.f_code.co_filename.startswith(("<varmat ", "<rule: "))
+        if not is_text and frame.f_globals.get("__name__", "").partition(".")[0] not in packages:
+            break
+        frame = frame.f_back
+    return frame
+
+
+def file_in_library(frame: FrameType | None) -> str:
+    """Return the file of a frame as a path below the folder of installed packages, or nothing."""
+    parts = Path(frame.f_code.co_filename).parts if frame is not None else ()
+    for folder in ("site-packages", "dist-packages"):
+        if folder in parts:
+            return "/".join(parts[parts.index(folder) + 1 :])
+    return ""
+
+
+def in_library(frame: FrameType | None) -> str:
+    """Say where an installed package uses a variable: empty if the code is the user's."""
+    frame = outside(frame, "varmat", "numpy", "scipy", "contextlib", "functools")
+    return _at(frame) if file_in_library(frame) else ""
+
+
+def what_runs(frame: FrameType | None) -> tuple[str, str]:
+    """Return the instruction that a frame executes, and, for a call, the name of its function.
+
+    Only conversions need this, because `np.array` and `x[i] = y` look the same to a variable."""
+    if frame is None:
+        return "", ""
+    steps = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
+    # the callee is the longest expression before the arguments that begins where the call does
+    start = (steps[-1].positions or ())[::2]
+    names = [
+        each.argval
+        for each in steps
+        if each.opname.startswith("LOAD_")
+        and isinstance(each.argval, str)
+        and (each.positions or ())[::2] == start
+    ]
+    return steps[-1].opname, names[-1] if names else ""
 
 
 def _is_patched(frame: FrameType | None) -> bool:

@@ -20,7 +20,6 @@ import numpy as np
 from varmat.core.dispatch import FURTHER, SPECIAL, SUPPORTED
 from varmat.core.domains import integers
 from varmat.core.elementwise import Elementwise, new_row
-from varmat.core.errors import called
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.rules import OPERANDS
 from varmat.plain_arrays import with_out
@@ -206,7 +205,7 @@ def hold_constant(made: Elementwise, names: dict[int, str]) -> Function:
                     f"{name}: {title} is a {kind}, but must be a constant (varmat.value gives "
                     "one): "
                 )
-                raise TypeError(called(text + "there is no derivative with respect to it here!"))
+                raise TypeError(text + "there is no derivative with respect to it here!")
             if name in TRUNCATED:
                 integers.check(name, title, as_operand(args[position], f"{name}: {title}"))
         return call(*args)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import varmat.transforms as transforms
+from varmat.functions.aliases import alias
 from varmat.models.bounds import checked_shape, with_bounds
 from varmat.models.labels import names_of
 from varmat.models.stated import Declared, Located
@@ -252,7 +253,7 @@ def lower_upper(
     return _declared("lower_upper", make, shape, stated)
 
 
-interval = lower_upper
+interval = alias("interval", lower_upper)
 
 
 def offset_multiplier(

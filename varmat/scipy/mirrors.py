@@ -17,7 +17,7 @@ import numpy as np
 from varmat.core.dispatch import PATCHED, plain
 from varmat.core.operation import is_differentiable
 from varmat.functions import scipy_names
-from varmat.functions.callers import in_library
+from varmat.functions.refused import in_library
 from varmat.typing import Function, Operand, Settings
 
 # Parameters that only save memory or time, or look for errors in plain numbers.

@@ -180,6 +180,7 @@ def row_of(name: str) -> Elementwise | None:
     if name in _NUMPY or name in _ELEMENTWISE:
         return ELEMENTWISE[_NUMPY.get(name, name)]
     found = ELEMENTWISE["logaddexp"] if name == "log_sum_exp" else getattr(vm, name, None)
+    found = getattr(found, "alias_of", found)
     return found if isinstance(found, Elementwise) else None
 
 

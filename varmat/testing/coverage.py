@@ -136,7 +136,9 @@ def public_functions() -> list[Row]:
 
     def add(called: Function, answer: Function, name: str) -> None:
         # A density without its constants, which knows the full one, is the same function.
-        function = row_of_call.get(id(answer), getattr(answer, "density", answer))
+        function = row_of_call.get(
+            id(answer), getattr(answer, "density", getattr(answer, "alias_of", answer))
+        )
         module = _home(function)
         if name and not module.startswith(EXEMPT):
             row = rows.setdefault(id(function), Row(function, module))

@@ -8,6 +8,7 @@ import numpy as np
 
 from varmat.core.domains import nonnegative
 from varmat.core.operation import Saved, operation
+from varmat.functions.aliases import alias
 from varmat.functions.checks import misfit, one
 from varmat.functions.special.logistic_functions import expit
 from varmat.transforms.common import (
@@ -263,7 +264,7 @@ def stochastic_column_free(y: Operand) -> Result:
 
 
 # A matrix whose rows are simplexes is a stack of simplexes.
-stochastic_row_constrain = simplex_constrain
+stochastic_row_constrain = alias("stochastic_row_constrain", simplex_constrain)
 
 
-stochastic_row_free = simplex_free
+stochastic_row_free = alias("stochastic_row_free", simplex_free)

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from varmat.functions.aliases import alias
 from varmat.functions.checks import count, integer, outside, place
 from varmat.functions.docstrings import filled
 from varmat.typing import DTypeLike, Function, Setting
@@ -412,9 +413,12 @@ def uniform_simplex(n: int) -> np.ndarray:
 
 
 # There are no row vectors, and arrays of numbers are vectors.
-zeros_array = zeros_row_vector = zeros_vector
-ones_array = ones_row_vector = ones_vector
-one_hot_array = one_hot_row_vector = one_hot_vector
+zeros_array = alias("zeros_array", zeros_vector)
+zeros_row_vector = alias("zeros_row_vector", zeros_vector)
+ones_array = alias("ones_array", ones_vector)
+ones_row_vector = alias("ones_row_vector", ones_vector)
+one_hot_array = alias("one_hot_array", one_hot_vector)
+one_hot_row_vector = alias("one_hot_row_vector", one_hot_vector)
 
 
 # --- numbers ---

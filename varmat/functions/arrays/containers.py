@@ -12,6 +12,7 @@ import numpy as np
 from varmat.core.domains import Domain
 from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand
+from varmat.functions.aliases import alias
 from varmat.functions.arrays.repeating import rep_vector
 from varmat.functions.arrays.shaping import to_vector
 from varmat.functions.checks import check_array, check_values, count, misfit, place
@@ -36,8 +37,9 @@ __all__ = [
 ]
 
 # There are no row vectors, and arrays of numbers are vectors.
-rep_row_vector = rep_vector
-to_row_vector = to_array_1d = to_vector
+rep_row_vector = alias("rep_row_vector", rep_vector)
+to_row_vector = alias("to_row_vector", to_vector)
+to_array_1d = alias("to_array_1d", to_vector)
 
 
 def _slice(
@@ -483,4 +485,5 @@ def _check_ends(lower: Operand, upper: Operand) -> None:
     )
 
 
-linspaced_array = linspaced_row_vector = linspaced_vector
+linspaced_array = alias("linspaced_array", linspaced_vector)
+linspaced_row_vector = alias("linspaced_row_vector", linspaced_vector)

@@ -9,6 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from varmat.core import dispatch
 from varmat.core.operation import Operation, operation
+from varmat.functions.aliases import alias
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.reductions import before
 from varmat.functions.checks import check_settings, delivered, misfit
@@ -151,7 +152,7 @@ def cumprod_tangent(r: Result, a: Operand, axis: int | None) -> Linear:
     )
 
 
-cumulative_sum = cumsum
+cumulative_sum = alias("cumulative_sum", cumsum)
 
 
 def _accumulation(

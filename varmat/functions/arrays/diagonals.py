@@ -6,6 +6,7 @@ import numpy as np
 
 from varmat.core import dispatch
 from varmat.core.operation import operation
+from varmat.functions.aliases import alias
 from varmat.functions.arrays.moving import moved
 from varmat.functions.arrays.repeating import directions
 from varmat.functions.checks import check_matrix, check_square, misfit
@@ -215,4 +216,4 @@ def add_diag_tangent(r: Result, m: Operand, d: Operand) -> tuple[Linear, Linear]
     return np.copy, push
 
 
-diag_matrix = diag
+diag_matrix = alias("diag_matrix", diag)

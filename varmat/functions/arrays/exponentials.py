@@ -11,8 +11,8 @@ from varmat.core import dispatch
 from varmat.core.arena import LARGE
 from varmat.core.domains import nonnegative
 from varmat.core.elementwise import ROWS
-from varmat.core.errors import called
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.aliases import alias
 from varmat.functions.arrays.reduction_names import answer_reduce, reduction
 from varmat.functions.arrays.reductions import add_reduce, axes_of, max_reduce, restored
 from varmat.functions.checks import check_values, fixed, misfit, one
@@ -248,18 +248,18 @@ def logsumexp(a: Operand, axis: Axis = None, b: Operand = None, keepdims: bool =
         if b is not None or keepdims:
             kind = type(axis).__name__
             raise TypeError(
-                called(
-                    f"logsumexp: axis is a {kind}, but must be an integer or a tuple beside b or "
-                    "keepdims!"
-                )
+                f"logsumexp: axis is a {kind}, but must be an integer or a tuple beside b or "
+                "keepdims!"
             )
-        return ROWS["logaddexp"](a, axis)
+        row = ROWS["logaddexp"]
+        result = row.call(a, axis)
+        return row(a, axis) if result is NotImplemented else result
     if b is None:
         return _logsumexp(a, axis=axis, keepdims=keepdims)
     return _logsumexp_weighted(a, b, axis=axis, keepdims=keepdims)
 
 
-log_sum_exp = logsumexp
+log_sum_exp = alias("log_sum_exp", logsumexp)
 
 
 @operation(stacked=True)

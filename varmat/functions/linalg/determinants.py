@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.aliases import alias
 from varmat.functions.checks import check_matrix, check_square, fixed
 from varmat.functions.linalg.lapack import (
     LU,
@@ -403,5 +404,5 @@ def trace(a: Operand) -> Result:
     return np.trace(a, axis1=-2, axis2=-1)
 
 
-determinant = det
-log_determinant_ldlt = log_determinant_spd
+determinant = alias("determinant", det)
+log_determinant_ldlt = alias("log_determinant_ldlt", log_determinant_spd)

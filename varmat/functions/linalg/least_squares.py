@@ -7,6 +7,7 @@ import numpy as np
 from varmat.core.dispatch import implements, plain
 from varmat.core.errors import ShapeError
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.aliases import alias
 from varmat.functions.checks import check_matrix, check_square
 from varmat.functions.linalg.lapack import check_svd
 from varmat.functions.linalg.matmul import matmul
@@ -335,4 +336,4 @@ def lstsq(a: Operand, b: Operand, rcond: ArrayLike | None = None) -> Result:
     return x, residuals, rank, s
 
 
-generalized_inverse = pinv
+generalized_inverse = alias("generalized_inverse", pinv)

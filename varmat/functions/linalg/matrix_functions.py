@@ -6,6 +6,7 @@ import numpy as np
 
 from varmat.core.dispatch import implements
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.aliases import alias
 from varmat.functions.checks import check_square, fixed, misfit
 from varmat.functions.linalg.matmul import matmul_reverse
 from varmat.functions.linalg.systems import check_system, column, uncolumn
@@ -158,7 +159,7 @@ def matrix_power(a: Operand, n: int) -> Result:
         a = a @ a
 
 
-matrix_exp = expm
+matrix_exp = alias("matrix_exp", expm)
 
 
 # --- exponentials times matrices ---

@@ -15,6 +15,7 @@ from varmat.core import dispatch
 from varmat.core.elementwise import ROWS
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
+from varmat.functions.aliases import alias
 from varmat.functions.arrays.composites import composite
 from varmat.functions.arrays.constant import named
 from varmat.functions.checks import check_matrix, check_settings, check_vectors, delivered, misfit
@@ -347,10 +348,10 @@ def _linalg_cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Result:
 
 # --- Stan's names ---
 
-elt_multiply = ROWS["multiply"]
-elt_divide = ROWS["divide"]
-plus = ROWS["positive"]
-minus = ROWS["negative"]
+elt_multiply = alias("elt_multiply", ROWS["multiply"])
+elt_divide = alias("elt_divide", ROWS["divide"])
+plus = alias("plus", ROWS["positive"])
+minus = alias("minus", ROWS["negative"])
 
 
 @operation(native=True, linear=True)

@@ -12,6 +12,7 @@ import numpy as np
 from varmat.core.dispatch import implements
 from varmat.core.errors import DomainError
 from varmat.core.operation import Saved, as_operand, operation
+from varmat.functions.aliases import alias
 from varmat.functions.checks import check_square, misfit
 from varmat.functions.docstrings import filled
 from varmat.functions.linalg.lapack import LU, MatrixError, lu_factor, lu_inverse, lu_solve, outer
@@ -258,5 +259,5 @@ def tensorsolve(a: Operand, b: Operand, axes: Setting = None) -> Result:
     return np.reshape(np.linalg.solve(np.reshape(a, (-1, size)), np.ravel(b)), shape)
 
 
-inverse = inv
-mdivide_left = solve
+inverse = alias("inverse", inv)
+mdivide_left = alias("mdivide_left", solve)

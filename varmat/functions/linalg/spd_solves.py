@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from varmat.core.operation import Saved, operation
+from varmat.functions.aliases import alias
 from varmat.functions.checks import check_square
 from varmat.functions.linalg.lapack import (
     cholesky_solve,
@@ -156,5 +157,5 @@ def inverse_spd_tangent(r: Result, a: Operand) -> Linear:
     return lambda t: -(r @ symmetric(t) @ r)
 
 
-mdivide_left_ldlt = mdivide_left_spd
-mdivide_right_ldlt = mdivide_right_spd
+mdivide_left_ldlt = alias("mdivide_left_ldlt", mdivide_left_spd)
+mdivide_right_ldlt = alias("mdivide_right_ldlt", mdivide_right_spd)

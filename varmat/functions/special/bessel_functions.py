@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import Elementwise
+from varmat.functions.aliases import alias
 from varmat.functions.rows import ROOT_PI, row, special_formula
 from varmat.functions.special import order_derivatives
 from varmat.typing import Function
@@ -121,12 +122,10 @@ kve = row("kve", (_IN_ORDER("k"), "g * (r - 0.5 * (kve(x - 1.0, y) + kve(x + 1.0
     "``exp(y) kv(x, y)``",
     None, "exp(y) * besselk(x, y)", ((2.1, 1.7), (0.5, 3.0)), 2.2516,
     source="DLMF 10.27.4, 10.29(i), 10.38; SciPy", domain="y > 0", note=_SCALED)
-bessel_first_kind, bessel_second_kind, modified_bessel_first_kind, modified_bessel_second_kind = (
-    jv,
-    yv,
-    iv,
-    kv,
-)
+bessel_first_kind = alias("bessel_first_kind", jv)
+bessel_second_kind = alias("bessel_second_kind", yv)
+modified_bessel_first_kind = alias("modified_bessel_first_kind", iv)
+modified_bessel_second_kind = alias("modified_bessel_second_kind", kv)
 log_modified_bessel_first_kind = row("log_modified_bessel_first_kind",
     ("g * log_iv_derivative(10.0, x, y)", "g * log_iv_derivative(1.0, x, y)"),
     "Logarithm of `iv`, without overflow or underflow",

@@ -7,6 +7,7 @@ from types import ModuleType
 
 import numpy as np
 
+from varmat.functions.aliases import alias
 from varmat.functions.rows import formula, row, special_formula
 from varmat.typing import Operand
 
@@ -62,7 +63,8 @@ xlogy = row("xlogy", ("g * log(y)", f"g * ({_RATIO})"),
     None, "x * log(y)", ((1.2, 0.5), (-0.4, 1e-100), (0.0, 2.0), (3.0, 1e10)), -0.693147,
     source="SciPy; Stan Composed functions", domain="y > 0",
     note="At x = y = 0 the derivatives are -inf and 0")
-lmultiply = multiply_log = xlogy
+lmultiply = alias("lmultiply", xlogy)
+multiply_log = alias("multiply_log", xlogy)
 xlog1py = row("xlog1py", ("g * log1p(y)", "g * (x / where((x == 0) & (y == -1), 1.0, 1.0 + y))"),
     "``x log(1 + y)``, 0 where x = 0 (and y is not nan)",
     None, "x * log1p(y)", ((1.2, 0.5), (-0.4, 1e-20), (0.0, 2.0), (3.0, -0.999)), 0.405465,

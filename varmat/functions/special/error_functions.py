@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 
+from varmat.functions.aliases import alias
 from varmat.functions.rows import (
     ONE_OVER_ROOT_TWO_PI,
     ROOT_HALF,
@@ -65,14 +66,14 @@ erfinv = row("erfinv", f"{ROOT_PI_OVER_TWO} * g * exp(r * r)", "Inverse of `erf`
 erfcinv = row("erfcinv", f"-{ROOT_PI_OVER_TWO} * g * exp(r * r)", "Inverse of `erfc`",
     None, "erfinv(1 - x)", (0.5, 1.999, 1e-10, 1e-40), -1.11258,
     source="DLMF 7.17(i); SciPy", domain="0 < x < 2")
-inv_erfc = erfcinv
+inv_erfc = alias("inv_erfc", erfcinv)
 dawsn = row("dawsn", "g * hyp1f1(1.0, 0.5, -x * x)", "Dawson's integral",
     None, "exp(-x * x) * erfi(x) * sqrt(pi) / 2", (0.5, -3.0, 1e-10, 1e4), 0.575564,
     source="DLMF 7.2.5; SciPy")
 ndtr = row("ndtr", f"{ONE_OVER_ROOT_TWO_PI} * g * exp(-0.5 * x * x)",
     "Standard normal distribution function",
     None, "ncdf(x)", (0.5, -3.0, -20.0, 6.0), 0.352065, source="DLMF 7.20(iii); SciPy")
-Phi = ndtr
+Phi = alias("Phi", ndtr)
 log_ndtr = row("log_ndtr", f"{ROOT_TWO_OVER_PI} * g / erfcx(-{ROOT_HALF} * minimum(x, 37.0))",
     "Logarithm of `ndtr`",
     None, "log(erfc(-x / sqrt(2)) / 2)", (0.5, -3.0, -20.0, -1e4, 6.0, 20.0), 0.50916,
@@ -81,12 +82,13 @@ ndtri = row("ndtri", f"{ROOT_TWO_PI} * g * exp(0.5 * r * r)",
     "Inverse of `ndtr`, the normal quantile",
     None, "sqrt(2) * erfinv(2 * x - 1)", (0.25, 0.999, 1e-10, 1e-40), 3.14687,
     source="DLMF 7.17(i), 7.20(iii); SciPy", domain="0 < x < 1")
-inv_Phi = std_normal_qf = ndtri  # noqa: N816 - Stan's name
+inv_Phi = alias("inv_Phi", ndtri)  # noqa: N816 - Stan's name
+std_normal_qf = alias("std_normal_qf", ndtri)
 ndtri_exp = row("ndtri_exp", f"{ROOT_HALF_PI} * g * erfcx(-{ROOT_HALF} * r)",
     "Normal quantile of a probability given by its logarithm",
     None, "sqrt(2) * erfinv(2 * exp(x) - 1)", (-0.5, -1e-10, -20.0, -80.0), 1.57691,
     source="DLMF 7.17(i), 7.20(iii); SciPy", domain="x < 0")
-std_normal_log_qf = ndtri_exp
+std_normal_log_qf = alias("std_normal_log_qf", ndtri_exp)
 Phi_approx = row("Phi_approx",
     "g * r * expit(-x * (0.07056 * x * x + 1.5976)) * (0.21168 * x * x + 1.5976)",
     "Approximation of `Phi` by a logistic function, to 1.4e-4",

@@ -10,6 +10,7 @@ from varmat.core.domains import positive
 from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.rules import ZERO
+from varmat.functions.aliases import alias
 from varmat.functions.checks import broadcastable, misfit
 from varmat.functions.rows import row, special_formula
 from varmat.functions.special import gamma_differences
@@ -43,14 +44,14 @@ gammaln = row("gammaln", "g * digamma(x)", "Logarithm of the absolute value of t
     lambda x: math.lgamma(x) if x > -math.inf else x, "log(abs(gamma(x)))",
     (0.5, 1e-10, 3.7, 150.0, 1e8, -2.3), -1.96351,
     source="DLMF 5.2.1, 5.2.2; SciPy", domain="not 0, -1, -2, ...")
-lgamma = gammaln
+lgamma = alias("lgamma", gammaln)
 loggamma = row("loggamma", "g * digamma(x)", "Logarithm of the gamma function of a positive number",
     None, "log(gamma(x))", (0.5, 1e-10, 3.7, 150.0, 1e8), -1.96351,
     source="DLMF 5.2.1, 5.2.2; SciPy", domain="x > 0")
 gamma = row("gamma", "g * r * digamma(x)", "Gamma function",
     math.gamma, "gamma(x)", (0.5, 1e-10, 3.7, 150.0, -2.3), -3.48023,
     source="DLMF 5.2.1, 5.2.2; SciPy", domain="not 0, -1, -2, ...")
-tgamma = gamma
+tgamma = alias("tgamma", gamma)
 rgamma = row("rgamma",
     "g * where(x < 0.5, gamma(1.0 - minimum(x, 0.5)) * (cos(pi * x) - sin(pi * x) * digamma(1.0 "
     "- minimum(x, 0.5)) / pi), -r * digamma(maximum(x, 0.5)))",
@@ -69,12 +70,12 @@ betaln = row("betaln", ("-g * zeta_difference(1.0, x, y)", "-g * zeta_difference
     (100.0, 2.5), (9e5, 0.3), (3e4, 7e4), (1e8, 2.0), (2.0, 1e10)), -2.66667,
     source="DLMF 5.12.1, 5.2.2; SciPy", domain="x > 0, y > 0",
     ufunc=special_formula(gamma_differences.log_beta), answers_for="betaln")
-lbeta = betaln
+lbeta = alias("lbeta", betaln)
 poch = row("poch", ("g * r * zeta_difference(1.0, x, y)", "g * r * digamma(x + y)"),
     "Rising factorial ``gamma(x + y) / gamma(x)``",
     None, "gamma(x + y) / gamma(x)", ((0.5, 2.0), (3.5, 1.5), (20.0, 0.3)), 2.0,
     source="DLMF 5.2(iii); SciPy", domain="x > 0, x + y > 0")
-rising_factorial = poch
+rising_factorial = alias("rising_factorial", poch)
 binom = row("binom", ("g * r * zeta_difference(1.0, x - y + 1.0, y)",
     "g * r * (digamma(x - y + 1.0) - digamma(y + 1.0))"),
     "Binomial coefficient, of real numbers",
@@ -89,7 +90,7 @@ lchoose = row("lchoose",
     0.40404,
     source="DLMF 1.2(i), 5.2.2; Stan Combinatorial functions", domain=_FACTORIAL + ", y > -1",
     ufunc=special_formula(gamma_differences.log_binomial))
-binomial_coefficient_log = lchoose
+binomial_coefficient_log = alias("binomial_coefficient_log", lchoose)
 falling_factorial = row("falling_factorial",
     ("g * r * zeta_difference(1.0, x - y + 1.0, y)", "g * r * digamma(x - y + 1.0)"),
     "Falling factorial ``gamma(x + 1) / gamma(x - y + 1)``",

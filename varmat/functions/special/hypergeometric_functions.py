@@ -11,6 +11,7 @@ from types import ModuleType
 import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
+from varmat.functions.aliases import alias
 from varmat.functions.rows import formula, row, special_formula
 from varmat.functions.special import hypergeometric_derivatives
 from varmat.typing import Operand
@@ -123,7 +124,7 @@ def _hyp2f1_row(orders: tuple[int, ...], slope: float = 0.0) -> Elementwise:
     )
 
 
-hypergeometric_2F1 = hyp2f1  # noqa: N816 - Stan's name
+hypergeometric_2F1 = alias("hypergeometric_2F1", hyp2f1)  # noqa: N816 - Stan's name
 hyp2f1_da = _hyp2f1_row((1, 0, 0), 4.35319e-05)
 hyp2f1_db = _hyp2f1_row((0, 1, 0), 0.00406941)
 hyp2f1_dc = _hyp2f1_row((0, 0, 1), -0.00244464)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from varmat.functions.aliases import alias
 from varmat.functions.rows import row, scipy_special, special_formula
 from varmat.functions.special import shape_derivatives
 from varmat.functions.special.incomplete_gamma import incomplete_gamma, incomplete_gamma_straight
@@ -64,7 +65,8 @@ gammaincc = row("gammaincc",
     ((7.5, 6.0), (0.7, 3.0), (2.5, 0.01), (50.0, 60.0), (1e-2, 1.5), (1e4, 1.03e4)), 0.138152,
     source="DLMF 8.2.4, 8.12; SciPy", domain="x > 0, y >= 0", note=_GAMMA_RANGE,
     ufunc=_values(True), answers_for="gammaincc")
-gamma_p, gamma_q = gammainc, gammaincc
+gamma_p = alias("gamma_p", gammainc)
+gamma_q = alias("gamma_q", gammaincc)
 gammainc_derivative = row("gammainc_derivative",
     (None, "g * gammainc_derivative(x + 1.0, y, z)", "g * gamma_density_derivative(x, y, z)"),
     "Derivative of order x of `gammainc` with respect to its shape y, at z",
@@ -94,7 +96,7 @@ betaincc = row("betaincc", ("-g * betainc_derivative(10.0, x, y, z)",
     None, "betainc(x, y, z, 1, regularized=True)",
     ((5.0, 6.5, 0.4), (0.5, 0.7, 0.8), (20.0, 30.0, 0.4)), 0.141336,
     source="DLMF 8.17.2, 8.17.4; SciPy", domain="x > 0, y > 0, 0 <= z <= 1", note=_BETA_RANGE)
-inc_beta = betainc
+inc_beta = alias("inc_beta", betainc)
 # The two digits of x, and the derivatives of the density with one digit less by one; a digit of
 # zero stays.
 _IN_A = "floor(0.1 * x)"
@@ -154,5 +156,5 @@ betainccinv = row("betainccinv", (*_IMPLICIT_BETAS, "-g / beta_density_derivativ
     None, "findroot(lambda t: betainc(x, y, t, 1, regularized=True) - z, (mpf(0), mpf(1)), "
     "solver='illinois')", ((5.0, 6.5, 0.4),), 0.0510735,
     source="DLMF 8.17.2, 8.17.4; SciPy", domain="x > 0, y > 0, 0 < z < 1")
-inv_inc_beta = betaincinv
+inv_inc_beta = alias("inv_inc_beta", betaincinv)
 # fmt: on

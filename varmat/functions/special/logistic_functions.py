@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from varmat.functions.aliases import alias
 from varmat.functions.numpy_kernels import MANY, softplus
 from varmat.functions.rows import LN10, formula, row, scipy_special
 from varmat.typing import Function, Operand
@@ -82,7 +83,7 @@ def _log_diff_exp(x: Operand, y: Operand) -> Operand:
 expit = row("expit", "g * r * expit(-x)", "Logistic function ``1 / (1 + exp(-x))``",
     logistic_of_number, "1 / (1 + exp(-x))", (0.5, -40.0, 40.0, -700.0, 1e-10), 0.235004,
     source="SciPy; Stan Link functions", ufunc=_expit, answers_for="expit")
-inv_logit = expit
+inv_logit = alias("inv_logit", expit)
 logit = row("logit", "g / (x * (1.0 - x))", "Log odds ``log(x / (1 - x))``",
     None, "log(x / (1 - x))", (0.25, 1e-100, 0.999999), 5.33333,
     source="SciPy; Stan Link functions", domain="0 < x < 1")
@@ -91,7 +92,7 @@ log_expit = row("log_expit", "g * expit(-x)", "Logarithm of the logistic functio
     0.377541,
     source="SciPy; Stan Composed functions", ufunc=_minus_softplus(-1.0),
     answers_for="log_expit")
-log_inv_logit = log_expit
+log_inv_logit = alias("log_inv_logit", log_expit)
 log1p_exp = row("log1p_exp", "g * expit(x)", "``log(1 + exp(x))`` without overflow (softplus)",
     softplus_of_number, "log1p(exp(x))", (0.5, -40.0, 40.0, -700.0, 700.0), 0.622459,
     source="Stan Composed functions", ufunc=softplus)

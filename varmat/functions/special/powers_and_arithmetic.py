@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from varmat.core.rules import ZERO
+from varmat.functions.aliases import alias
 from varmat.functions.elementwise import reciprocal
 from varmat.functions.rows import formula, row
 from varmat.typing import Operand
@@ -36,7 +37,7 @@ def _inv_boxcox1p(x: Operand, y: Operand) -> Operand:
 # fmt: off
 # (log(1 + v) / v)' is -1/2 2F1(2, 2; 3; -v). (expm1(u) / u)' is 1/2 1F1(2; 3; u), which is infinite
 # from u = 1000 on, where SciPy would sum for ever.
-inv = reciprocal
+inv = alias("inv", reciprocal)
 inv_sqrt = row("inv_sqrt", "-0.5 * g * r / x", "``1 / sqrt(x)``",
     lambda x: 1.0 / math.sqrt(x), "1 / sqrt(x)", (0.25, 1e-200, 1e8), -4.0,
     source="DLMF 4.7(ii); Stan Power and logarithm functions", domain="x > 0",

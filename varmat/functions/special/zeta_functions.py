@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from varmat.functions.aliases import alias
 from varmat.functions.checks import outside
 from varmat.functions.rows import row, scipy_special, special_formula
 from varmat.functions.special import gamma_differences
@@ -18,7 +19,7 @@ digamma = row("digamma", "g * zeta(2.0, x)",
     "Digamma function, the derivative of `gammaln`; SciPy also calls it psi",
     None, "psi(0, x)", (0.5, 1e-10, 3.7, 150.0, 1e8, -2.3), 4.9348,
     source="DLMF 5.2.2, 5.15.1; SciPy", domain="not 0, -1, -2, ...", ufunc="psi")
-psi = digamma
+psi = alias("psi", digamma)
 # SciPy has no value below the exponent 1, so there is no derivative either.
 zeta = row("zeta", (None, "-g * (where(x < 1.0, nan, x) * zeta(x + 1.0, y))"),
     "Hurwitz zeta function: the sum over k = 0, 1, ... of ``1 / (k + y)**x``",
