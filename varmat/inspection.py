@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 import numpy as np
 
 from varmat.core.indexing import AssignmentBatch
-from varmat.core.tape import Tape, current_tape, nested
+from varmat.core.tape import Tape, current_tape, scope
 from varmat.core.variables import VARIABLES, Outputs, Var, View
 
 if TYPE_CHECKING:
@@ -268,23 +268,15 @@ def _scaled(x: float, units: tuple[str, ...]) -> str:
 
 
 def _tape_class(profile: Profile) -> type[Tape]:
-    """The class of tapes that report to a profile.
-
-    It has no slots of its own, so that a tape can change to it, and nothing else in the library
-    needs to know of profiles.
-    """
-    slot: Any = vars(Tape)["top"]
+    """The class of tapes that report to a profile."""
     clock = time.perf_counter
-
-    def set_top(tape: Tape, top: Any) -> None:
-        if type(top) is Tape:  # a scope that has just been opened inside
-            top.__class__ = ProfiledTape
-        slot.__set__(tape, top)
-        profile.clock = clock()
 
     class ProfiledTape(Tape):
         __slots__ = ()
-        top: Any = property(slot.__get__, set_top)
+
+        def inner(self) -> Tape:
+            profile.clock = clock()
+            return ProfiledTape(self.arena, self)
 
         def append(self, entry: Entry) -> None:
             seconds = clock() - profile.clock
@@ -302,6 +294,7 @@ def _tape_class(profile: Profile) -> type[Tape]:
         def recover(self) -> None:
             profile.weigh(self)
             super().recover()
+            profile.clock = clock()
 
     return ProfiledTape
 
@@ -314,10 +307,10 @@ class Profiling(ContextDecorator):
         self._scopes: list[Any] = []
 
     def __enter__(self) -> Profile:
-        measured, scope = Profile(self._lines), nested()
-        tape = scope.__enter__()
-        self._scopes.append(scope)
-        tape.__class__ = _tape_class(measured)
+        measured = Profile(self._lines)
+        opened = scope(_tape_class(measured))
+        opened.__enter__()
+        self._scopes.append(opened)
         measured.clock = time.perf_counter()
         return measured
 

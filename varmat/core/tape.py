@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,10 @@ __all__ = ["keep_alive", "nested", "recover_memory", "set_zero_all_adjoints"]
 
 class Tape(list["Entry"]):
     """The entries of one scope (chaining), with the other stacks of that scope beside them.
+
+    A recorder is a subclass, chosen when a scope is opened: it may override `append` for entries,
+    `tangent` and `answering` for what is recorded of an operation of duals and of a function of
+    NumPy, and `inner` for the scopes inside. So tapes without a recorder pay nothing for it.
 
     Attributes
     ----------
@@ -91,6 +95,10 @@ class Tape(list["Entry"]):
         self.watch: Function | None = None if parent is None else parent.watch
         self.by_hand: list[Level] = [] if parent is None else parent.by_hand
 
+    def inner(self) -> Tape:
+        """The tape of a scope inside this one."""
+        return Tape(self.arena, self)
+
     def chain(self) -> list[Tape]:
         """This tape and those of the scopes around it, innermost first."""
         tapes, tape = [self], self.parent
@@ -115,6 +123,10 @@ class Tape(list["Entry"]):
     ) -> Operand:
         """The tangent that the rule of an operation of duals gives."""
         return by_rule()
+
+    def answering(self, function: Function, implementation: Function) -> Function:
+        """What runs for a function of NumPy: its implementation."""
+        return implementation
 
     def drop_adjoints(self) -> None:
         """Forget every adjoint; the next contribution to each variable is written, not added."""
@@ -206,10 +218,11 @@ def join(tape: Tape, other: Tape) -> Tape:
     )
 
 
-def open_scope() -> Tape:
+def open_scope(recorder: type[Tape] | None = None) -> Tape:
     """Begin a nested scope: from here everything is recorded on the tape returned."""
     parent = current_tape()
-    inner, tapes = Tape(parent.arena, parent), parent.chain()
+    inner = recorder(parent.arena, parent) if recorder else parent.inner()
+    tapes = parent.chain()
     try:
         for tape in tapes:
             tape.top = inner
@@ -238,16 +251,32 @@ def close_scope(inner: Tape) -> None:
 
 
 @contextmanager
-def nested() -> Iterator[Tape]:
+def scope(recorder: type[Tape] | None = None) -> Iterator[Tape]:
+    """Open a nested scope, on a tape of a given class, and recover it on exit."""
+    tape = open_scope(recorder)
+    try:
+        yield tape
+    except ValueError as error:
+        raise_hidden(error)
+        raise
+    finally:
+        try:
+            close_scope(tape)
+        except BaseException:
+            close_scope(tape)
+            raise
+
+
+def nested() -> AbstractContextManager[Tape]:
     """Record in a scope of its own, recovered on exit, also when an exception leaves it.
 
     ``y.grad()`` inside the scope runs the reverse pass over the scope only. Variables from outside
     may be used in it and receive their adjoints; variables made in it are stale afterwards.
 
-    Yields
-    ------
-    Tape
-        The tape of the scope.
+    Returns
+    -------
+    context manager
+        For ``with``; it gives the tape of the scope.
 
     Raises
     ------
@@ -268,18 +297,7 @@ def nested() -> Iterator[Tape]:
         ...
     varmat.core.errors.TapeError: this variable is stale: ...
     """
-    tape = open_scope()
-    try:
-        yield tape
-    except ValueError as error:
-        raise_hidden(error)
-        raise
-    finally:
-        try:
-            close_scope(tape)
-        except BaseException:
-            close_scope(tape)
-            raise
+    return scope()
 
 
 def recover_memory() -> None:

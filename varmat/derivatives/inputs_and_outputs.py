@@ -17,7 +17,7 @@ from varmat.core.dual import Dual, paired, value_now
 from varmat.core.errors import ShapeError, TapeError
 from varmat.core.matvar import MatVar, to_varmat
 from varmat.core.operation import is_differentiable
-from varmat.core.tape import Tape, nested, start_sweep, sweep
+from varmat.core.tape import Tape, scope, start_sweep, sweep
 from varmat.core.variables import (
     ARRAYS,
     VARIABLES,
@@ -33,7 +33,7 @@ from varmat.typing import Operand, Plain, Result
 
 
 @contextmanager
-def recording() -> Iterator[Tape]:
+def recording(recorder: type[Tape] | None = None) -> Iterator[Tape]:
     """A nested scope with the cyclic collector paused.
 
     Entries live as long as the tape, so the collector finds nothing there. On a tape of 10^6
@@ -42,7 +42,7 @@ def recording() -> Iterator[Tape]:
     collecting = gc.isenabled()
     try:
         gc.disable()
-        with nested() as tape:
+        with scope(recorder) as tape:
             tape.by_hand = []
             yield tape
     finally:

@@ -100,7 +100,7 @@ def _looked_at(
 @contextmanager
 def recording_to_write() -> Iterator[Tape]:
     """A scope with memory of its own, for a recording that becomes a program."""
-    with recording() as tape:
+    with recording(WatchedTape) as tape:
         # The program does not use the memory of the recording, and this thread may never again
         # need so much: with an arena of its own it goes back to the system.
         tape.arena.release(tape.mark)
@@ -117,8 +117,7 @@ def watched(tape: Tape, *reached: object, branches: Branches | None = None) -> I
     `reached` are the function and its arguments."""
     random = RandomStates(*reached)
     of_values, of_looks = refusals.of_values, refusals.of_looks
-    # The scope is open and its variables refer to this tape: it changes its class.
-    tape.__class__, tape.watch = WatchedTape, _looked_at
+    tape.watch = _looked_at
     try:
         with following(branches, tape):
             yield
