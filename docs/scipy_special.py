@@ -18,8 +18,7 @@ from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import ZERO
 from varmat.functions.rarer.special import further_names as special_names
-from varmat.functions.rarer.special import further_rows as special_rows
-from varmat.functions.rows import CONSTANT_OPERANDS
+from varmat.functions.rows import ANSWERS, CONSTANT_OPERANDS
 from varmat.functions.scipy_names import answer, is_differentiable
 
 PAGE = Path(__file__).parent / "scipy_functions.md"
@@ -70,8 +69,8 @@ def answers() -> dict[str, tuple[str, str]]:
             continue
         own = thing.__name__
         names = signature(name, thing)
-        if own in special_rows.ANSWERS:
-            text = of_rows(special_rows.ROWS_OF[own], names, special_rows.NOTES[own])
+        if own in ANSWERS:
+            text = of_rows(ANSWERS[own].rows, names, ANSWERS[own].note)
         elif own in special_names.REFUSED:
             text = f"refused: {special_names.REFUSED[own]}"
         else:

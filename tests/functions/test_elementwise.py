@@ -21,12 +21,11 @@ from varmat.core import tape, variables
 from varmat.core.arena import LARGE
 from varmat.core.elementwise import ROWS
 from varmat.functions import numpy_kernels
-from varmat.functions.rarer.special import further_rows as special_rows
-from varmat.functions.rows import CONSTANT_OPERANDS
+from varmat.functions.rows import CONSTANT_OPERANDS, RARE
 from varmat.testing import Tolerances, coverage, expect_ad, expect_ad_matvar
 
 # power_below is tested with power, and the other helpers with the distribution functions that use
-# them. Rows of special_rows have their own tests.
+# them. Rows of rarer ufuncs have their own tests.
 HELPERS = {"power_below", "log_first_passage", "first_passage_ratio"} | {
     f"{kind}_{side}" for kind in ("log_passage", "mean_passage") for side in ("before", "after")
 } | {f"{kind}_{side}" for kind in ("negative_binomial", "proportion") for side in ("below",
@@ -34,7 +33,7 @@ HELPERS = {"power_below", "log_first_passage", "first_passage_ratio"} | {
     "digamma_less_line", "log1m_less_line", "neg_binomial_2_log_mean_score",
     "neg_binomial_2_log_score", "neg_binomial_2_score", "zeta_excess_difference",
 }  # fmt: skip
-NAMES = sorted(ROWS.keys() - HELPERS - special_rows.NAMES)
+NAMES = sorted(ROWS.keys() - HELPERS - RARE.keys())
 # These are compared with 50 digits as the distribution functions that use them, or in
 # test_log_incomplete.
 ELSEWHERE = {

@@ -1,10 +1,11 @@
 """How a row of a table of elementwise functions is made.
 
-The tables are `varmat.functions.elementwise`, with the functions of NumPy, and the modules of
-`varmat.functions.special`. A row reads: name, contribution to the adjoint of each operand, what the
-function is, function for scalars, the same in mpmath, points for the tests, derivative at the first
-point for the docstring, and sources. Rules, dispatch, docstrings and tests are made from
-it."""
+The tables are `varmat.functions.elementwise`, with the functions of NumPy, the modules of
+`varmat.functions.special`, and those of `varmat.functions.rarer.special`, which are imported when
+such a ufunc of SciPy first meets a variable. A row reads: name, contribution to the adjoint of each
+operand, what the function is, function for scalars, the same in mpmath, points for the tests,
+derivative at the first point for the docstring, and sources. Rules, dispatch, docstrings and tests
+are made from it."""
 
 from __future__ import annotations
 
@@ -12,14 +13,15 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from types import ModuleType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from varmat.core.dispatch import FURTHER, SPECIAL, SUPPORTED
 from varmat.core.domains import integers
-from varmat.core.elementwise import Elementwise, new_row
+from varmat.core.elementwise import ROWS, Elementwise, new_row
 from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.rules import OPERANDS
 from varmat.plain_arrays import with_out
@@ -43,6 +45,32 @@ ROOT_HALF_PI = repr(math.sqrt(math.pi / 2.0))
 # Row -> {position of an operand that must be constant: its name}.
 CONSTANT_OPERANDS: dict[str, dict[int, str]] = {}
 
+
+class Rare(NamedTuple):
+    """How a row of a rarer ufunc is tested.
+
+    It may be tested with the rows that contain it instead of by itself. `reached` states figures
+    below the usual bar: the largest relative errors of value and derivatives, and of second
+    derivatives."""
+
+    is_tested: bool
+    reached: tuple[float, float] | None
+
+
+class Answer(NamedTuple):
+    """What answers for a rarer ufunc, the rows behind that, one for each result, and the note for
+    the documentation.
+    """
+
+    function: Function
+    rows: tuple[Elementwise, ...]
+    note: str
+
+
+# By the name of the row, and by SciPy's name.
+RARE: dict[str, Rare] = {}
+ANSWERS: dict[str, Answer] = {}
+
 _DOC = """{about}.
 
 Parameters
@@ -59,7 +87,8 @@ Notes
 Domain: {domain}.{note} With `g` the adjoint of the result `r`, the contribution to the adjoint of
 
 {rules}
-
+"""
+_EXAMPLE = """
 References
 ----------
 {references}
@@ -81,9 +110,9 @@ def row(
     scalar: str | Callable[..., float] | None,
     reference: str,
     points: Points,
-    slope: float,
+    slope: float | None = None,
     *,
-    source: str,
+    source: str = "",
     domain: str = "all real numbers",
     note: str = "",
     constant: tuple[str, ...] = (),
@@ -92,8 +121,11 @@ def row(
     shortcuts: dict[float, str] | None = None,
     with_itself: str | None = None,
     call: str | None = None,
+    reached: tuple[float, float] | None = None,
+    tested: bool = True,
 ) -> Elementwise:
-    """Make a row, with its docstring.
+    """Make a row, with its docstring. A row without `slope`, and with `reached` and `tested` as in
+    `Rare`, is one of the rarer ufuncs.
 
     A partial that is None belongs to an operand that must be constant; `constant` names these
     operands. Without `ufunc` it is NumPy's of this name, or that of `scipy.special`, imported when
@@ -126,9 +158,23 @@ def row(
     if callable(like := getattr(np, name, None)):
         SUPPORTED[like] = answer if isinstance(like, np.ufunc) else made
     for special in (ufunc, answers_for):
-        if isinstance(special, str):
+        if isinstance(special, str) and slope is not None:
             SPECIAL[special] = answer
+        elif isinstance(special, str):
+            SPECIAL.pop(special, None)
+            ANSWERS[special] = Answer(answer, (made,), note)
+    if slope is None:
+        RARE[name] = Rare(tested, reached)
+        # Set on this object, not on its class: the process that unpickles it may have to import the
+        # tables first.
+        made.__reduce__ = lambda: (_found, (name,))  # type: ignore[method-assign]
     return made
+
+
+def _found(name: str) -> Elementwise:
+    """The row of a rarer ufunc."""
+    import_module("varmat.functions.rarer.special.further_names")
+    return ROWS[name]
 
 
 def _docstring(
@@ -139,7 +185,7 @@ def _docstring(
     note: str,
     source: str,
     point: tuple[float, ...],
-    slope: float,
+    slope: float | None,
     module: str,
     call: str | None,
 ) -> str:
@@ -149,7 +195,7 @@ def _docstring(
     ]
     first = next(i for i, partial in enumerate(partials) if partial is not None)
     arguments = [*map(repr, point[:first]), names[first], *map(repr, point[first + 1 :])]
-    return _DOC.format(
+    doc = _DOC.format(
         about=about,
         parameters="\n".join(f"{x} : {kind}" for x, kind in zip(names, kinds, strict=True)),
         domain=domain,
@@ -157,12 +203,14 @@ def _docstring(
         rules="\n".join(
             f"* `{x}` is ``{p}``" for x, p in zip(names, partials, strict=True) if p is not None
         ),
-        references=references_of(source, name),
-        x=names[first],
-        at=point[first],
-        call=call or f"{module}.{name}({', '.join(arguments)})",
-        slope=slope,
     )
+    if slope is None:
+        return doc
+    call = call or f"{module}.{name}({', '.join(arguments)})"
+    return doc + _EXAMPLE.format(
+        references=references_of(source, name), x=names[first], at=point[first], call=call,
+        slope=slope,
+    )  # fmt: skip
 
 
 def references_of(source: str, name: str) -> str:

@@ -16,8 +16,7 @@ import scipy.special
 
 import varmat as vm
 from varmat.core.elementwise import ROWS
-from varmat.functions.rarer.special import further_rows as special_rows
-from varmat.functions.rows import CONSTANT_OPERANDS
+from varmat.functions.rows import CONSTANT_OPERANDS, RARE
 from varmat.testing import expect_ad, expect_ad_matvar, expect_value
 
 # Names of the same function.
@@ -43,7 +42,7 @@ CASES = json.loads(
 SCIPY = sorted(
     name
     for name, row in ROWS.items()
-    if getattr(scipy.special, str(row._given), None) is row.ufunc and name not in special_rows.NAMES
+    if getattr(scipy.special, str(row._given), None) is row.ufunc and name not in RARE
 )
 
 

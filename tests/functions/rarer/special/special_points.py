@@ -16,7 +16,7 @@ from recordings import agree
 import varmat as vm
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import ZERO
-from varmat.functions.rarer.special.further_rows import REACHED
+from varmat.functions.rows import RARE
 from varmat.testing import expect_ad, expect_ad_matvar
 
 MOST_DIGITS = 30
@@ -113,7 +113,7 @@ def undone(row: Any, point: tuple[float, ...]) -> None:
     """Put the inverse of a function into the function, which must give the probability. All
     derivatives of the inverse follow from those of the function.
     """
-    first, second = REACHED.get(row.name, (FIRST, SECOND))
+    first, second = RARE[row.name].reached or (FIRST, SECOND)
     place = row.partials.index(
         next(partial for partial in row.partials if partial.startswith("g / "))
     )
@@ -136,7 +136,7 @@ def undone(row: Any, point: tuple[float, ...]) -> None:
 
 def check_points(row: Any) -> None:
     """Demand the bar, or the error that the row states."""
-    first, second = REACHED.get(row.name, (FIRST, SECOND))
+    first, second = RARE[row.name].reached or (FIRST, SECOND)
     # mpmath does not have this function, so finite differences along all routes are the oracle.
     if not row.reference:
         return

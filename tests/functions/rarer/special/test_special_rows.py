@@ -20,13 +20,12 @@ from functions.rarer.special.special_points import check_points, check_routes
 import varmat as vm
 from varmat.core.elementwise import ROWS
 from varmat.functions.rarer.special import further_names as special_names
-from varmat.functions.rarer.special import further_rows as special_rows
 from varmat.functions.rarer.special import waves
-from varmat.functions.rows import CONSTANT_OPERANDS, TRUNCATED
+from varmat.functions.rows import ANSWERS, CONSTANT_OPERANDS, RARE, TRUNCATED
 
 DOCS = Path(__file__).parents[4] / "docs"
-TESTED = [row.name for row in special_rows.MADE]
-ANSWERED = sorted(name for name in special_rows.ANSWERS if not name.startswith("_"))
+TESTED = [name for name, rare in RARE.items() if rare.is_tested]
+ANSWERED = sorted(name for name in ANSWERS if not name.startswith("_"))
 
 
 @pytest.mark.parametrize("name", TESTED)
@@ -43,7 +42,7 @@ def operands(name: str) -> list[float]:
     """Return operands of a ufunc of SciPy, taken from its first row. Rows of spheroidal functions
     combine some operands into one.
     """
-    rows, arity = special_rows.ROWS_OF[name], getattr(scipy.special, name).nin
+    rows, arity = ANSWERS[name].rows, getattr(scipy.special, name).nin
     # hermite and bdtr need integers.
     point = [int(x) if float(x).is_integer() else x for x in rows[0].points[0]]
     if arity > rows[0].arity or (
@@ -81,14 +80,14 @@ def test_scipy_function_dispatches_here(name: str) -> None:
 
 
 def _is_free(name: str) -> bool:
-    row = special_rows.ROWS_OF[name][0]
+    row = ANSWERS[name].rows[0]
     return row.arity - 1 not in CONSTANT_OPERANDS.get(row.name, {})
 
 
 def test_constant_operands_are_refused_by_name() -> None:
     for name in TESTED:
         for place, title in CONSTANT_OPERANDS.get(name, {}).items():
-            if name in special_rows.ANSWERS:
+            if name in ANSWERS:
                 args: list[Any] = operands(name)
                 args[place] = vm.var(args[place])
                 with pytest.raises(

@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from varmat.core.rules import ZERO
-from varmat.functions.rarer.special.further_rows import POLISHED, Invertible, of_scipy, row
+from varmat.functions.rarer.special.further_rows import POLISHED, Invertible, of_scipy
+from varmat.functions.rows import row
 
 _P, _Q = (
     "gammainc(mpf({}), 0, {}, regularized=True)",
@@ -76,10 +77,10 @@ for _name, _sign, _reference, _about in (
     ("pdtrc", "-", _P, "Invertible of more than x events in the Poisson distribution of mean y"),
 ):
     row(_name, (ZERO, f"{_sign}g * ({_FLOORED.format('x', 'y')})"), _about,
-        _reference.format("floor(x) + 1", "y"), ((3.5, 2.7), (20.0, 31.5)),
+        None, _reference.format("floor(x) + 1", "y"), ((3.5, 2.7), (20.0, 31.5)),
         domain="x >= 0, y >= 0", note=_STEPS)
 row("pdtri", (ZERO, f"g / ({_FLOORED.format('x', 'r')})"),
-    "Mean of the Poisson distribution in which the probability of at most x is y",
+    "Mean of the Poisson distribution in which the probability of at most x is y", None,
     _SOLVED.format(_Q.format("floor(x) + 1", "t"), "y", "(x, x + 1)"), ((3.0, 0.4), (20.0, 0.9)),
     domain="x >= 0, 0 < y < 1", note=_STEPS)
 poisson.inverse("pdtrik", 0,
@@ -116,13 +117,14 @@ def _counted(
         name,
         (ZERO, None, f"{sign}g * {slope.format('x', 'y', 'z')}"),
         about,
+        None,
         reference,
         ((3.0, 9.0, 0.35), (0.0, 20.0, 0.1)),
         domain=domain,
         note=_STEPS,
-        held=held,
+        constant=held,
         ufunc=ufunc,
-        of=name,
+        answers_for=name,
     )
 
 
@@ -141,13 +143,14 @@ _counted("nbdtrc", "-", _NEGATIVE_DENSITY,
     _C.format("y", "floor(x) + 1", "z"), _SUCCESS, _FAILURES)
 row("bdtri", (ZERO, None, f"-g / {_BINOMIAL_DENSITY.format('x', 'y', 'r')}"),
     "Invertible of success with which that of at most x successes in y trials is z",
-    _SOLVED.format(_C.format("floor(x) + 1", "y - floor(x)", "t"), "z", "(0.3, 0.4)"),
-    ((3.0, 9.0, 0.35),), domain=_EVENTS, note=_STEPS, held=_TRIALS,
-    ufunc=of_scipy(lambda s, k, n, y: s.bdtri(k, np.asarray(n).astype(int), y)), of="bdtri")
+    None, _SOLVED.format(_C.format("floor(x) + 1", "y - floor(x)", "t"), "z", "(0.3, 0.4)"),
+    ((3.0, 9.0, 0.35),), domain=_EVENTS, note=_STEPS, constant=_TRIALS,
+    ufunc=of_scipy(lambda s, k, n, y: s.bdtri(k, np.asarray(n).astype(int), y)),
+    answers_for="bdtri")
 row("nbdtri", (ZERO, None, f"g / {_NEGATIVE_DENSITY.format('x', 'y', 'r')}"),
     "Invertible of success with which that of at most x failures before y successes is z",
-    _SOLVED.format(_I.format("y", "floor(x) + 1", "t"), "z", "(0.5, 0.6)"),
-    ((3.0, 9.0, 0.35),), domain=_FAILURES, note=_STEPS, held=_SUCCESS)
+    None, _SOLVED.format(_I.format("y", "floor(x) + 1", "t"), "z", "(0.5, 0.6)"),
+    ((3.0, 9.0, 0.35),), domain=_FAILURES, note=_STEPS, constant=_SUCCESS)
 binomial.inverse("bdtrik", 0,
     "Solution for the number of successes, a real number, of ``betaincc(r + 1, y - r, z) = x``",
     "(y * z, y * z + 0.1)", ((0.4, 10.0, 0.35),), note=_SEARCH)
@@ -237,13 +240,13 @@ row("nrdtrimn",
     "-g * ndtri(x)", "g"),
     "Mean of the normal distribution with standard deviation y in which the probability below z is "
     "x",
-    "z - y * sqrt(2) * erfinv(2 * x - 1)", ((0.3, 1.5, 2.0),), domain="0 < x < 1, y > 0")
+    None, "z - y * sqrt(2) * erfinv(2 * x - 1)", ((0.3, 1.5, 2.0),), domain="0 < x < 1, y > 0")
 row("nrdtrisd",
     ("-g / ndtri(y)",
     "-g * r / ndtri(y) * exp(0.5 * square(ndtri(y))) * " + repr(math.sqrt(2.0 * math.pi)),
     "g / ndtri(y)"),
     "Standard deviation of the normal distribution of mean x in which the probability below z is y",
-    "(z - x) / (sqrt(2) * erfinv(2 * y - 1))", ((0.5, 0.8, 2.0),),
+    None, "(z - x) / (sqrt(2) * erfinv(2 * y - 1))", ((0.5, 0.8, 2.0),),
     domain="0 < y < 1, x < z if y > 1 / 2, else x > z")
 _SLOPE = "(power(r, y - 1.0) + exp((y - 1.0) * log1p(-r)))"
 _IN_LAMBDA = "0.5 * square({0}) * hyp1f1(2.0, 3.0, y * {0})"
@@ -251,7 +254,7 @@ row("tklmbda",
     (f"g / {_SLOPE}",
     f"g * ({_IN_LAMBDA.format('log1p(-r)')} - {_IN_LAMBDA.format('log(r)')}) / {_SLOPE}"),
     "Distribution function of Tukey's lambda distribution of shape y",
-    _SOLVED.format("(t**y - (1 - t)**y) / y", "x", "(mpf(0.5), mpf(0.6))"),
+    None, _SOLVED.format("(t**y - (1 - t)**y) / y", "x", "(mpf(0.5), mpf(0.6))"),
     ((0.7, 0.4), (-0.5, -0.3), (0.2, 1.5)),
     domain="inside the support: abs(x) < 1 / y where y > 0",
     note="SciPy's value is found by bisection, to about 1e-13")

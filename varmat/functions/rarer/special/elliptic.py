@@ -10,7 +10,8 @@ import numpy as np
 
 from varmat.core.elementwise import ROWS
 from varmat.core.rules import OPERANDS
-from varmat.functions.rarer.special.further_rows import of_scipy, results, row, rows
+from varmat.functions.rarer.special.further_rows import of_scipy, results, rows
+from varmat.functions.rows import row
 from varmat.functions.special.quadrature import on_domain
 from varmat.locks import Once
 from varmat.typing import Plain
@@ -81,6 +82,7 @@ def carlson_row(power: int, *halves: int) -> str:
             name,
             partials,
             "An integral of Carlson's kind",
+            None,
             f"quad(lambda t: t**{power} * {factors}, [0, 1, inf])",
             ((0.5, 1.7, 2.5, 0.9)[: len(halves)],),
             domain="positive operands",
@@ -112,13 +114,14 @@ for _name, _halves, _factor, _about, _points in (
     row(_name, tuple(
         f"{-0.5 * _factor * k!r} * g * {carlson_row(0, *above)}({_letters})"
         for k, above in zip(_halves, _above(_halves), strict=True)
-        ), _about, f"{_name}({_letters})", _points,
+        ), _about, None, f"{_name}({_letters})", _points,
         domain="positive operands, one of those of a square root may be 0",
         note=_PRINCIPAL if _halves[-1] == 2 else "")
 row("elliprg", tuple(
     f"0.125 * g * {carlson_row(1, *(3 if i == j else 1 for j in range(3)))}(x, y, z)"
     for i in range(3)
-    ), "Carlson's completely symmetric elliptic integral of the second kind", "elliprg(x, y, z)",
+    ), "Carlson's completely symmetric elliptic integral of the second kind",
+    None, "elliprg(x, y, z)",
     ((0.5, 1.7, 2.5),), domain="positive operands, one may be 0")
 # This is pi over twice the elliptic integral R_F(0, x**2, y**2). It is homogeneous, so the larger
 # operand is taken as the unit.
@@ -127,7 +130,7 @@ row("agm", tuple(
     _MEAN.format(x)
     + f"{carlson_row(0, 1, *halves)}(0.0, square(x / maximum(x, y)), square(y / maximum(x, y)))"
     for x, halves in (("x", (3, 1)), ("y", (1, 3)))
-    ), "Arithmetic-geometric mean", "agm(x, y)", ((0.5, 1.7), (3.0, 1e-5), (2.0, 2.0)),
+    ), "Arithmetic-geometric mean", None, "agm(x, y)", ((0.5, 1.7), (3.0, 1e-5), (2.0, 2.0)),
     domain="x > 0, y > 0")
 # fmt: on
 
@@ -178,15 +181,16 @@ _THETA = (
 row("elliptic_derivative", (None,
     f"g * power(square(sin(y)), floor(0.1 * x)) * power({_DELTA}, -0.5 - {_K})",
     f"g * (0.5 + {_K}) * elliptic_derivative(x + 10.0, y, z)"),
-    "A derivative of Legendre's elliptic integrals with respect to their parameter",
+    "A derivative of Legendre's elliptic integrals with respect to their parameter", None,
     _THETA.format(phi="y", m="z"), ((10.0, 0.7, 0.6), (11.0, 2.0, -3.0)), domain="z sin(y)**2 < 1",
-    held=_ORDERS, ufunc=of_scipy(lambda s, code, phi, m: _legendre(code, phi, m, 1.0 - m)),
+    constant=_ORDERS, ufunc=of_scipy(lambda s, code, phi, m: _legendre(code, phi, m, 1.0 - m)),
     tested=False)
 row("elliptic_derivative_complete",
     (None, f"-g * (0.5 + {_K}) * elliptic_derivative_complete(x + 10.0, y)"),
     "A derivative of Legendre's complete elliptic integrals with respect to their parameter, at 1 "
-    "- y", _THETA.format(phi="pi / 2", m="(1 - y)"), ((10.0, 0.4), (11.0, 1e-3)), domain="y > 0",
-    held=_ORDERS,
+    "- y", None, _THETA.format(phi="pi / 2", m="(1 - y)"), ((10.0, 0.4), (11.0, 1e-3)),
+    domain="y > 0",
+    constant=_ORDERS,
     ufunc=of_scipy(lambda s, code, rest: _within(*np.broadcast_arrays(code, 1.0, 0.0, rest))),
     tested=False)
 rows(("ellipk", "0.5 * g * elliptic_derivative_complete(10.0, 1.0 - x)",
@@ -195,7 +199,8 @@ rows(("ellipk", "0.5 * g * elliptic_derivative_complete(10.0, 1.0 - x)",
     "Complete elliptic integral of the second kind", "ellipe(x)"),
     points=(0.6, -3.0, 1e-9, 0.9999), domain="x < 1")
 row("ellipkm1", "-0.5 * g * elliptic_derivative_complete(10.0, x)",
-    "Complete elliptic integral of the first kind, of 1 - x", "ellipk(1 - x)", (0.6, 1e-20, 5.0),
+    "Complete elliptic integral of the first kind, of 1 - x", None, "ellipk(1 - x)", (0.6, 1e-20,
+    5.0),
     domain="x > 0")
 rows(("ellipkinc", ("g / sqrt(1.0 - y * square(sin(x)))",
     "0.5 * g * elliptic_derivative(10.0, x, y)"), "Incomplete elliptic integral of the first kind",

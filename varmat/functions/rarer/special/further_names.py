@@ -17,7 +17,7 @@ from varmat.functions.rarer.special import (
     sums,
     waves,
 )
-from varmat.functions.rarer.special.further_rows import ANSWERS
+from varmat.functions.rows import ANSWERS
 from varmat.functions.special.zeta_functions import zeta
 from varmat.typing import Function, Operand, Result
 
@@ -48,7 +48,7 @@ REFUSED = {
     "_lambertw": f"{_COMPLEX}; write varmat.lambert_w0(x) or varmat.lambert_wm1(x), the real "
     "branches",
 }
-_PRIVATE = {"_zeta": zeta.call, "_riemann_zeta": ANSWERS["_riemann_zeta"]}
+_PRIVATE = {"_zeta": zeta.call, "_riemann_zeta": ANSWERS["_riemann_zeta"].function}
 
 
 def answer(ufunc: Function) -> Function | None:
@@ -61,7 +61,9 @@ def answer(ufunc: Function) -> Function | None:
         return None
     if name in REFUSED:
         return _refusing(name)
-    return ANSWERS.get(name) or SPECIAL.get(name) or _PRIVATE.get(name)
+    if name in ANSWERS:
+        return ANSWERS[name].function
+    return SPECIAL.get(name) or _PRIVATE.get(name)
 
 
 def _refusing(name: str) -> Function:

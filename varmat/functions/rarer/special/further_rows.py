@@ -1,106 +1,21 @@
-"""How a row for the rarer ufuncs of SciPy is made. Their tables are imported when the first such
-ufunc meets a variable.
-
-A row reads as those of `varmat.functions.rows`: name, contribution to each operand, what the
-function is, the same in mpmath, and points for the tests. A ufunc with several results has a row
-for each."""
+"""Rows for the rarer ufuncs of SciPy that have several results, or are inverses of others."""
 
 from __future__ import annotations
 
-import importlib
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from varmat.core.dispatch import SPECIAL
-from varmat.core.elementwise import ROWS, Elementwise, new_row
+from varmat.core.elementwise import ROWS, Elementwise
 from varmat.core.rules import OPERANDS
-from varmat.functions.rows import formula, hold_constant, scipy_special
+from varmat.functions.rows import ANSWERS, Answer, formula, row, scipy_special
 from varmat.typing import Function, Operand, Result, Setting
 
-# By SciPy's name: what answers for it, the rows behind that (one for each result), and the note for
-# the documentation.
-ANSWERS: dict[str, Function] = {}
-ROWS_OF: dict[str, tuple[Elementwise, ...]] = {}
-NOTES: dict[str, str] = {}
-# The rows for which a figure below the usual bar is stated: the largest relative errors of value
-# and derivatives, and of second derivatives.
-REACHED: dict[str, tuple[float, float]] = {}
 # The note of a row with `polish`.
 POLISHED = (
     "The value of a variable is SciPy's and a step of Newton's method beyond where its search ends"
 )
-# The names of all rows made here, and the rows that have a test of their own.
-NAMES: set[str] = set()
-MADE: list[Elementwise] = []
-
-
-def row(
-    name: str,
-    partials: str | tuple[str | None, ...],
-    about: str,
-    reference: str,
-    points: tuple[Operand, ...],
-    *,
-    domain: str = "all real numbers",
-    note: str = "",
-    held: tuple[str, ...] = (),
-    ufunc: Function | None = None,
-    of: str | None = None,
-    reached: tuple[float, float] | None = None,
-    tested: bool = True,
-) -> Elementwise:
-    """Make a row.
-
-    A partial that is None belongs to an operand that must be constant; `held` names these operands.
-    Without `ufunc` the row computes with the ufunc of `scipy.special` of this name, and answers for
-    it; otherwise it answers for `of`, if given. A row that is not `tested` by itself is tested with
-    the rows that contain it."""
-    partials = (partials,) if isinstance(partials, str) else partials
-    points = tuple(p if isinstance(p, tuple) else (p,) for p in points)
-    made = new_row(
-        name,
-        name if ufunc is None else ufunc,
-        *(p or "nan * g" for p in partials),
-        points=points,
-        reference=reference,
-        doc=_docstring(partials, about, domain, note),
-    )
-    NAMES.add(name)
-    SPECIAL.pop(name, None)  # ANSWERS answers for it, and checks its constant operands
-    positions = [i for i, partial in enumerate(partials) if partial is None]
-    answer = (
-        hold_constant(made, dict(zip(positions, held, strict=True))) if positions else made.call
-    )
-    if tested:
-        MADE.append(made)
-    if reached is not None:
-        REACHED[name] = reached
-    answers_for = name if ufunc is None else of
-    if answers_for is not None:
-        ANSWERS[answers_for], ROWS_OF[answers_for], NOTES[answers_for] = answer, (made,), note
-    # Set on this object, not on its class: the process that unpickles it may have to import the
-    # tables first.
-    made.__reduce__ = lambda: (found, (name,))  # type: ignore[method-assign]
-    return made
-
-
-def found(name: str) -> Elementwise:
-    """The row of a name."""
-    importlib.import_module("varmat.functions.rarer.special.further_names")
-    return ROWS[name]
-
-
-def _docstring(partials: tuple[str | None, ...], about: str, domain: str, note: str) -> str:
-    rules = "\n".join(
-        f"* `{x}` is ``{p}``" for x, p in zip(OPERANDS, partials, strict=False) if p is not None
-    )
-    return (
-        f"{about}.\n\nDomain: {domain}.{' ' + note + '.' if note else ''} With `g` the adjoint of "
-        "the result `r`, the contribution "
-        f"to the adjoint of\n\n{rules}\n"
-    )
 
 
 def of_scipy(function: Function) -> Result:
@@ -114,8 +29,8 @@ def of_scipy(function: Function) -> Result:
 
 def rows(*given: tuple[Any, ...], **shared: Setting) -> None:
     """Make rows with the same settings."""
-    for each in given:
-        row(*each, **shared)
+    for name, partials, about, *others in given:
+        row(name, partials, about, None, *others, **shared)
 
 
 def results(name: str, *given: tuple[Any, ...], note: str = "", **shared: Setting) -> None:
@@ -127,7 +42,7 @@ def results(name: str, *given: tuple[Any, ...], note: str = "", **shared: Settin
     parts = []
     for k, (letters, partials, about, reference, *own) in enumerate(given):
         settings = {"ufunc": one_of(name, k), "note": note, **shared, **(own[0] if own else {})}
-        parts.append(row(f"{name}_{letters}", partials, about, reference, **settings))
+        parts.append(row(f"{name}_{letters}", partials, about, None, reference, **settings))
     answer_with(name, tuple(parts), note)
 
 
@@ -140,7 +55,7 @@ def answer_with(name: str, parts: tuple[Elementwise, ...], note: str) -> None:
             raise TypeError(f"{name}: {len(args)} operands are given, but must be {arity}!")
         return tuple(part(*args) for part in parts)
 
-    ANSWERS[name], ROWS_OF[name], NOTES[name] = answer, parts, note
+    ANSWERS[name] = Answer(answer, parts, note)
 
 
 def one_of(name: str, k: int) -> Result:
@@ -170,10 +85,10 @@ def inverse(
     assert slope is not None
     below = slope.format(*names)
     if polish is not None:
-        settings |= {"ufunc": of_scipy(_polished(name, polish, place)), "of": name}
+        settings |= {"ufunc": of_scipy(_polished(name, polish, place)), "answers_for": name}
     texts = [text if text is None else f"-g * ({text.format(*names)}) / ({below})" for text in of]
     texts[place] = f"g / ({below})"
-    return row(name, tuple(texts), about, reference, points, **settings)
+    return row(name, tuple(texts), about, None, reference, points, **settings)
 
 
 def _polished(name: str, function: Function, place: int) -> Function:
@@ -211,9 +126,9 @@ class Invertible(NamedTuple):
         reference = self.reference.format(*OPERANDS)
         shared: dict[str, Any] = {
             "domain": ", ".join(filter(None, self.conditions)),
-            "held": self.held,
+            "constant": self.held,
         }
-        return row(name, texts, about, reference, points, **(shared | settings))
+        return row(name, texts, about, None, reference, points, **(shared | settings))
 
     def inverse(
         self,
@@ -229,7 +144,7 @@ class Invertible(NamedTuple):
         """
         letters, conditions = [*OPERANDS[: len(self.slopes)]], [*self.conditions]
         conditions[place] = f"0 < {letters[place]} < 1"
-        settings |= {"domain": ", ".join(filter(None, conditions)), "held": self.held}
+        settings |= {"domain": ", ".join(filter(None, conditions)), "constant": self.held}
         if not start.isidentifier():
             letter, letters[place] = letters[place], "t"
             start = f"findroot(lambda t: {self.reference.format(*letters)} - {letter}, {start})"

@@ -11,8 +11,8 @@ from types import ModuleType
 
 import numpy as np
 
-from varmat.functions.rarer.special.further_rows import of_scipy, results, row, rows
-from varmat.functions.rows import DEGREE
+from varmat.functions.rarer.special.further_rows import of_scipy, results, rows
+from varmat.functions.rows import DEGREE, row
 from varmat.typing import Plain
 
 _ORDER = ("the order x",)
@@ -33,7 +33,7 @@ rows(("sindg", f"{DEGREE} * g * cosdg(x)", "Sine of an angle in degrees", "sin(x
     points=(30.0, -200.0))
 row("radian", (f"{DEGREE} * g", f"{DEGREE} / 60.0 * g", f"{DEGREE} / 3600.0 * g"),
     "The angle of x degrees, y minutes and z seconds in radians",
-    "(x + (y + z / 60) / 60) * pi / 180", ((30.0, 7.0, -3.5),))
+    None, "(x + (y + z / 60) / 60) * pi / 180", ((30.0, 7.0, -3.5),))
 
 # Sine, cosine, hyperbolic and Fresnel integrals.
 
@@ -122,16 +122,17 @@ for _of, _about, _reference, _partial in (
         "0.5 * g * (yv(x - 1.0, y) - yv(x + 1.0, y))",
     ),
 ):
-    row(_of, (None, _partial), f"{_about} of whole order x", _reference,
-        ((2.0, 1.7), (0.0, 0.3), (7.0, 50.0)), domain="x = 0, 1, 2, ..., y > 0", held=_ORDER,
-        ufunc=of_scipy(lambda s, n, x, any_order=_of[0] + "v": getattr(s, any_order)(n, x)), of=_of)
+    row(_of, (None, _partial), f"{_about} of whole order x", None, _reference,
+        ((2.0, 1.7), (0.0, 0.3), (7.0, 50.0)), domain="x = 0, 1, 2, ..., y > 0", constant=_ORDER,
+        ufunc=of_scipy(lambda s, n, x, any_order=_of[0] + "v": getattr(s, any_order)(n, x)),
+        answers_for=_of)
 rows(("struve", (None,
     "g * (" + _CHANGE.format("0.5 * (struve(x - 1.0, y) - struve(x + 1.0, y))") + ")"),
     "Struve function of order x", "struveh(x, y)"),
     ("modstruve", (None,
     "g * (" + _CHANGE.format("0.5 * (modstruve(x - 1.0, y) + modstruve(x + 1.0, y))") + ")"),
     "Modified Struve function of order x", "struvel(x, y)"),
-    points=((1.5, 2.3), (0.0, 0.4), (2.0, 12.0)), domain="y > 0", held=_ORDER)
+    points=((1.5, 2.3), (0.0, 0.4), (2.0, 12.0)), domain="y > 0", constant=_ORDER)
 # fmt: on
 _NUMERICAL: dict[str, Plain] = {
     "points": (0.7, 5.0),
@@ -178,7 +179,7 @@ for _name, _partial, _about, _reference, _sign in (
     ("i0_less_one", "g * i1(x)", "``i0(x) - 1``", "besseli(0, x) - 1", 1.0),
     ("one_less_j0", "g * j1(x)", "``1 - j0(x)``", "1 - besselj(0, x)", -1.0),
 ):
-    row(_name, _partial, _about, _reference, (0.7, 1e-5, 5.0),
+    row(_name, _partial, _about, None, _reference, (0.7, 1e-5, 5.0),
         ufunc=of_scipy(lambda s, x, sign=_sign: _less_one(s, x, sign)))
 results("it2i0k0",
     ("i0", "g * i0_less_one(x) / x", "Integral of ``(i0(t) - 1) / t`` from 0 to x",
@@ -197,8 +198,8 @@ results("it2j0y0",
 row("besselpoly",
     ("g * (besselpoly(x, y + 1.0, z - 1.0) - besselpoly(x, y + 1.0, z + 1.0))", None, None),
     "Integral of ``t**y jv(z, 2 x t)`` over t from 0 to 1",
-    "quad(lambda t: t**y * besselj(z, 2 * x * t), [0, 1])", ((0.7, 1.5, 1.0),),
-    domain="z >= 1, or z = 0", held=("the exponent y", "the order z"),
+    None, "quad(lambda t: t**y * besselj(z, 2 * x * t), [0, 1])", ((0.7, 1.5, 1.0),),
+    domain="z >= 1, or z = 0", constant=("the exponent y", "the order z"),
     note="SciPy sums a power series, of which for large a the terms cancel")
 
 # Parabolic cylinder functions: pairs of a function and its derivative.
@@ -213,11 +214,12 @@ for _name, _letter, _curve, _reference, _points in (
     results(_name,
         ("f", (None, f"g * {_name}_p(x, y)"), f"P{_about} of order x", _reference),
         ("p", (None, f"g * {_curve} * {_name}_f(x, y)"), f"Derivative of the p{_about}", ""),
-        points=_points, held=_ORDER, note=_SPECFUN.format("1e-9"),
+        points=_points, constant=_ORDER, note=_SPECFUN.format("1e-9"),
         reached=(1e-9, 1e-9))
 
 row("lpmv",
     (None, None, "g * (y * z * r - (y + x) * lpmv(x, y - 1.0, z)) / ((z - 1.0) * (z + 1.0))"),
-    "Associated Legendre function of order x and degree y", "legenp(y, x, z)", ((2.0, 3.5, 0.4),),
-    domain="-1 < z < 1, x = 0, 1, 2, ..., y >= 0", held=("the order x", "the degree y"))
+    "Associated Legendre function of order x and degree y", None, "legenp(y, x, z)", ((2.0, 3.5,
+    0.4),),
+    domain="-1 < z < 1, x = 0, 1, 2, ..., y >= 0", constant=("the order x", "the degree y"))
 # fmt: on

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from varmat.functions.rarer.special.further_rows import POLISHED, Invertible, of_scipy, row
+from varmat.functions.rarer.special.further_rows import POLISHED, Invertible, of_scipy
+from varmat.functions.rows import row
 from varmat.functions.special.quadrature import gauss
 from varmat.typing import Plain
 
@@ -49,10 +50,11 @@ row(
         f"0.5 * g * ({_DENSITY}(x, y + 2.0, z) - r)",
     ),
     "Density of the noncentral chi square distribution",
+    None,
     "exp(-(x + z) / 2) * (x / 2)**(y / 2 - 1) * hyp0f1(y / 2, x * z / 4) / gamma(y / 2) / 2",
     ((5.0, 3.5, 2.0), (0.5, 7.0, 0.3), (80.0, 3.5, 60.0)),
     domain="x > 0, y > 0, z >= 0",
-    held=(_DF.format("y"),),
+    constant=(_DF.format("y"),),
     ufunc=of_scipy(_chi_square_density),
     tested=False,
 )
@@ -142,11 +144,12 @@ row(
     ),
     "Mean of ``s**x phi(s w - z)``, s the root of a chi square variable with y degrees of freedom "
     "over y",
+    None,
     "quad(lambda s: s**(x + y - 1) * exp(-y * s * s / 2 - (s * w - z)**2 / 2), [0, 1, 5]) * 2 * (y "
     "/ 2)**(y / 2) / gamma(y / 2) / sqrt(2 * pi)",
     ((1.0, 7.5, 0.6, 1.3), (0.0, 3.0, -1.0, 0.5)),
     domain="y > 0",
-    held=("the power x", _DF.format("y")),
+    constant=("the power x", _DF.format("y")),
     ufunc=of_scipy(_mean_of_power),
     tested=False,
 )

@@ -11,7 +11,8 @@ from types import ModuleType
 
 import numpy as np
 
-from varmat.functions.rarer.special.further_rows import of_scipy, row
+from varmat.functions.rarer.special.further_rows import of_scipy
+from varmat.functions.rows import row
 from varmat.functions.special.quadrature import on_domain
 from varmat.typing import Plain
 
@@ -53,12 +54,13 @@ def _polynomial(
         name,
         (*before, f"g * ({slope})"),
         about,
+        None,
         reference,
         points,
         domain=domain,
-        held=(_DEGREE, *parameters),
+        constant=(_DEGREE, *parameters),
         ufunc=of_scipy(lambda s, *values: _evaluated(s, name, *values)),
-        of=name,
+        answers_for=name,
         note="That in the parameter is known of whole degrees" if in_parameter else "",
     )
 
@@ -101,10 +103,11 @@ def _derivative_row(name: str, kind: str, slope: str, reference: str) -> None:
         name,
         (None, None, f"g * {name}(x + 1.0, y, z, w)", f"g * ({slope})"),
         f"Derivative of order x of `{name[:-11]}` in its parameter",
+        None,
         f"diff(lambda t: {reference}, z, int(x))",
         ((1.0, 5.0, 0.7, 0.2),),
         domain="y = 0, 1, 2, ...",
-        held=("the order x", "the degree y"),
+        constant=("the order x", "the degree y"),
         ufunc=of_scipy(value),
         tested=False,
     )

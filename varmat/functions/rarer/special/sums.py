@@ -10,7 +10,8 @@ from types import ModuleType
 
 import numpy as np
 
-from varmat.functions.rarer.special.further_rows import inverse, of_scipy, row
+from varmat.functions.rarer.special.further_rows import inverse, of_scipy
+from varmat.functions.rows import row
 from varmat.functions.special.quadrature import on_domain
 from varmat.typing import Plain
 
@@ -49,9 +50,9 @@ _ODD = "(x - 2.0 * floor(0.5 * x))"
 row("faddeeva_derivative", (None, "g * faddeeva_derivative(x + 2.0, y, z)",
     f"g * (2.0 * {_ODD} - 1.0) * faddeeva_derivative(x + 3.0 - 2.0 * {_ODD}, y, z)"),
     "Derivative of Faddeeva's function at ``y + i z``: of order x // 2, the imaginary part if x is "
-    "odd",
+    "odd", None,
     "(im if x % 2 else re)(diff(lambda t: exp(-t * t) * erfc(-1j * t), mpc(y, z), int(x // 2)))",
-    ((2.0, 0.5, 0.7), (3.0, 9.0, 0.5)), domain="x = 0, 1, 2, ..., z > 0", held=("the code x",),
+    ((2.0, 0.5, 0.7), (3.0, 9.0, 0.5)), domain="x = 0, 1, 2, ..., z > 0", constant=("the code x",),
     tested=False, ufunc=of_scipy(
     lambda s, x, y, z: on_domain(
     lambda c, *v: _faddeeva(s, c, *v), *np.broadcast_arrays(x, np.isfinite(x + y + z), y, z)
@@ -71,6 +72,7 @@ row(
     ),
     "Voigt's profile: the density of the sum of a normal variable of scale y and a Cauchy variable "
     "of scale z",
+    None,
     "re(exp(-((x + 1j * z) / y)**2 / 2) * erfc(-1j * (x + 1j * z) / (y * sqrt(2)))) / (y * sqrt(2 "
     "* pi))",
     ((0.5, 1.3, 0.7), (-3.0, 0.8, 2.0), (40.0, 1.5, 0.3)),
@@ -84,11 +86,11 @@ _WRIGHT = "fsum(z**k / factorial(k) * rgamma(x * k + y) for k in range(50))"
 _PARAMETERS = ("the parameter x", "the parameter y")
 # fmt: off
 row("wright_bessel", (None, None, "g * wright_bessel(x, x + y, z)"),
-    "Wright's generalised Bessel function", _WRIGHT, ((0.7, 1.5, 2.0),),
-    domain="x >= 0, y >= 0, z >= 0", held=_PARAMETERS)
+    "Wright's generalised Bessel function", None, _WRIGHT, ((0.7, 1.5, 2.0),),
+    domain="x >= 0, y >= 0, z >= 0", constant=_PARAMETERS)
 row("log_wright_bessel", (None, None, "g * exp(log_wright_bessel(x, x + y, z) - r)"),
-    "Logarithm of `wright_bessel`", f"log({_WRIGHT})", ((0.7, 1.5, 2.0),),
-    domain="x >= 0, y > 0, z >= 0", held=_PARAMETERS)
+    "Logarithm of `wright_bessel`", None, f"log({_WRIGHT})", ((0.7, 1.5, 2.0),),
+    domain="x >= 0, y > 0, z >= 0", constant=_PARAMETERS)
 # fmt: on
 
 # The derivatives of the zeta functions in the exponent, by the Euler-Maclaurin series in numbers
@@ -150,18 +152,19 @@ def zeta_derivative(order: int, s: Plain, a: Plain) -> Plain:
 
 # fmt: off
 row("zetac_derivative", (None, "g * zetac_derivative(x + 1.0, y)"),
-    "Derivative of order x of `zetac`", "zeta(y, 1, int(x))", ((1.0, 2.5), (2.0, 1.2)),
-    domain="x = 1, 2, ..., y > 0 and not 1", held=("the order x",), tested=False, ufunc=of_scipy(
+    "Derivative of order x of `zetac`", None, "zeta(y, 1, int(x))", ((1.0, 2.5), (2.0, 1.2)),
+    domain="x = 1, 2, ..., y > 0 and not 1", constant=("the order x",), tested=False,
+    ufunc=of_scipy(
     lambda s, x, y: on_domain(
     zeta_derivative, *np.broadcast_arrays(x, (y > 0.0) & (y != 1.0), y, 1.0)
     )
     ))
-row("zetac", "g * zetac_derivative(1.0, x)", "Riemann's zeta function less 1", "zeta(x) - 1",
+row("zetac", "g * zetac_derivative(1.0, x)", "Riemann's zeta function less 1", None, "zeta(x) - 1",
     (2.5, 1.01, 30.0, 0.5), domain="x > 0 and not 1; below there is no derivative")
 
-row("riemann_zeta", "g * zetac_derivative(1.0, x)", "Riemann's zeta function", "zeta(x)",
+row("riemann_zeta", "g * zetac_derivative(1.0, x)", "Riemann's zeta function", None, "zeta(x)",
     (2.5, 1.01, 30.0, 0.5), domain="x > 0 and not 1; below there is no derivative",
-    ufunc=of_scipy(lambda s, x: s.zeta(x)), of="_riemann_zeta")
+    ufunc=of_scipy(lambda s, x: s.zeta(x)), answers_for="_riemann_zeta")
 # fmt: on
 
 # Kolmogorov's distribution is a sum of exp(-2 k**2 x**2), and for small x of exp(-(2 k - 1)**2
@@ -209,13 +212,14 @@ def kolmogorov_derivative(order: int, x: Plain) -> Plain:
 _KOLMOGOROV = "(2 * sum((-1)**(k - 1) * exp(-2 * (k * x)**2) for k in range(1, 80)))"
 # fmt: off
 row("kolmogorov_derivative", (None, "g * kolmogorov_derivative(x + 1.0, y)"),
-    "Derivative of order x of `kolmogorov`", f"diff(lambda x: {_KOLMOGOROV}, y, int(x))",
-    ((1.0, 0.9), (1.0, 0.4)), domain="x = 1, 2, ..., y > 0", held=("the order x",), tested=False,
+    "Derivative of order x of `kolmogorov`", None, f"diff(lambda x: {_KOLMOGOROV}, y, int(x))",
+    ((1.0, 0.9), (1.0, 0.4)), domain="x = 1, 2, ..., y > 0", constant=("the order x",),
+    tested=False,
     ufunc=of_scipy(
     lambda s, x, y: on_domain(kolmogorov_derivative, *np.broadcast_arrays(x, y > 0, y))
     ))
 row("kolmogorov", "g * kolmogorov_derivative(1.0, x)",
-    "Probability above x in Kolmogorov's distribution", _KOLMOGOROV, (0.9, 0.5, 0.3, 3.0),
+    "Probability above x in Kolmogorov's distribution", None, _KOLMOGOROV, (0.9, 0.5, 0.3, 3.0),
     domain="x > 0")
 inverse("kolmogi", ("kolmogorov_derivative(1.0, {0})",), 0, "Inverse of `kolmogorov`", "kolmogorov",
     (0.4, 0.999, 1e-8), domain="0 < x < 1")
@@ -269,14 +273,14 @@ _SMIRNOV = (
 _SIZE = ("the sample size x",)
 # fmt: off
 row("smirnov_derivative", (None, None, "g * smirnov_derivative(x + 1.0, y, z)"),
-    "Derivative of order x of `smirnov` in its argument", "0", ((1.0, 7.0, 0.3),),
-    domain="x = 1, 2, ..., y = 1, 2, ..., 0 < z < 1", held=("the order x", "the sample size y"),
+    "Derivative of order x of `smirnov` in its argument", None, "0", ((1.0, 7.0, 0.3),),
+    domain="x = 1, 2, ..., y = 1, 2, ..., 0 < z < 1", constant=("the order x", "the sample size y"),
     tested=False, ufunc=of_scipy(_smirnov_derivative))
 row("smirnov", (None, "g * smirnov_derivative(1.0, x, y)"),
     "Probability above y of the one-sided Kolmogorov-Smirnov statistic of a sample of size x",
-    _SMIRNOV, ((7.0, 0.3), (25.0, 0.11)), domain="x = 1, 2, ..., 0 < y < 1", held=_SIZE,
+    None, _SMIRNOV, ((7.0, 0.3), (25.0, 0.11)), domain="x = 1, 2, ..., 0 < y < 1", constant=_SIZE,
     note="The derivative is a sum of as many terms as the sample has")
 inverse("smirnovi", (None, "smirnov_derivative(1.0, {0}, {1})"), 1,
     "Inverse of `smirnov` in its argument", "smirnov", ((7.0, 0.3), (25.0, 0.4)),
-    domain="x = 1, 2, ..., 0 < y < 1", held=_SIZE)
+    domain="x = 1, 2, ..., 0 < y < 1", constant=_SIZE)
 # fmt: on

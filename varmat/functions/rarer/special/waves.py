@@ -12,14 +12,8 @@ from types import ModuleType
 import numpy as np
 
 from varmat.core.operation import is_differentiable
-from varmat.functions.rarer.special.further_rows import (
-    ANSWERS,
-    NOTES,
-    ROWS_OF,
-    of_scipy,
-    results,
-    row,
-)
+from varmat.functions.rarer.special.further_rows import of_scipy, results
+from varmat.functions.rows import ANSWERS, Answer, row
 from varmat.functions.special.quadrature import on_domain
 from varmat.typing import Plain, Setting
 
@@ -80,7 +74,8 @@ def _mathieu_values(s: ModuleType, x: Plain, y: Plain, z: Plain) -> Plain:
 # fmt: off
 row("mathieu_derivative", (None, None, "g * mathieu_derivative(x + 2.0, y, z)"),
     "Derivative of order x // 2, in z, of `mathieu_a` of order y, or if x is odd of `mathieu_b`",
-    "0", ((2.0, 3.0, 2.5),), domain="y = 0, 1, 2, ...", held=("the code x", "the order y"),
+    None, "0", ((2.0, 3.0, 2.5),), domain="y = 0, 1, 2, ...", constant=("the code x",
+    "the order y"),
     ufunc=of_scipy(_mathieu_values), tested=False)
 for _letter, _code, _parity, _orders in (
     ("a", "2.0", "even", "x = 0, 1, 2, ..."),
@@ -88,8 +83,8 @@ for _letter, _code, _parity, _orders in (
 ):
     row(f"mathieu_{_letter}", (None, f"g * mathieu_derivative({_code}, x, y)"),
         f"Characteristic value of the {_parity} Mathieu functions",
-        f"mathieu({_letter == 'b'}, x, y)", ((3.0, 2.5), (2.0, -1.5)), domain=_orders,
-        held=("the order x",))
+        None, f"mathieu({_letter == 'b'}, x, y)", ((3.0, 2.5), (2.0, -1.5)), domain=_orders,
+        constant=("the order x",))
 # fmt: on
 _IN_MATHIEU = ("the order x", "the parameter y")
 _TO_RADIANS = "0.017453292519943295"
@@ -113,7 +108,7 @@ def _mathieu_pair(
             "",
         ),
         points=points,
-        held=_IN_MATHIEU,
+        constant=_IN_MATHIEU,
         note=_NUMERICAL,
         **settings,
     )
@@ -174,14 +169,14 @@ def _spheroidal_values(s: ModuleType, x: Plain, y: Plain, z: Plain, w: Plain) ->
 # fmt: off
 row("spheroidal_derivative", (None, None, None, "g * spheroidal_derivative(x + 1.0, y, z, w)"),
     "Derivative of order x of the spheroidal characteristic value of mode y, z in the square w of "
-    "its parameter", "0", ((1.0, 1.0, 3.0, 2.0),), domain="0 <= y <= z",
-    held=("the order x", "the mode y", "the mode z"), ufunc=of_scipy(_spheroidal_values),
+    "its parameter", None, "0", ((1.0, 1.0, 3.0, 2.0),), domain="0 <= y <= z",
+    constant=("the order x", "the mode y", "the mode z"), ufunc=of_scipy(_spheroidal_values),
     tested=False)
 for _name, _sign, _about in (("pro_cv", "", "prolate"), ("obl_cv", "-", "oblate")):
     row(_name, (None, None, f"{_sign}2.0 * g * z * spheroidal_derivative(1.0, x, y, {_sign}z * z)"),
-        f"Characteristic value of the {_about} spheroidal functions",
+        f"Characteristic value of the {_about} spheroidal functions", None,
         f"spheroidal(x, y, {_sign}z * z)", ((1.0, 3.0, 1.5),), domain="0 <= x <= y, whole numbers",
-        held=("the mode x", "the mode y"))
+        constant=("the mode x", "the mode y"))
 # fmt: on
 
 # Rows have no more than four operands, so both modes are one operand: m * 4096 + n.
@@ -233,13 +228,13 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
     )
     shared: dict[str, Plain] = {
         "points": ((_BOTH + 3.0, 1.5, spheroidal_value(kind, 1, 3, 1.5), x),),
-        "held": ("the modes", *_HELD[2:]),
+        "constant": ("the modes", *_HELD[2:]),
     }
     slope = (None, None, None, f"g * {name}_p(x, y, z, w)")
     second = (None, None, None, f"g * ({curve.format(f=f'{name}_f(x, y, z, w)')})")
     parts = (
-        row(f"{name}_f", slope, about, "", ufunc=part(0), **shared),
-        row(f"{name}_p", second, f"{about}: its derivative", "", ufunc=part(1), **shared),
+        row(f"{name}_f", slope, about, None, "", ufunc=part(0), **shared),
+        row(f"{name}_p", second, f"{about}: its derivative", None, "", ufunc=part(1), **shared),
     )
 
     def of_value(m: Plain, n: Plain, c: Plain, cv: Plain, x: Plain) -> tuple[Plain, ...]:
@@ -261,7 +256,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
         return of_value(m, n, c, cv, x)
 
     for key, answer in ((name, of_modes), (f"{name}_cv", of_value)):
-        ANSWERS[key], ROWS_OF[key], NOTES[key] = answer, parts, _NUMERICAL
+        ANSWERS[key] = Answer(answer, parts, _NUMERICAL)
 
 
 def spheroidal_value(kind: str, m: int, n: int, c: float) -> float:
