@@ -46,7 +46,7 @@ def tables(function):
     refused = (
         function in dispatch.REFUSED or getattr(function, "__module__", None) in dispatch.REFUSED
     )
-    supported = function in dispatch.SUPPORTED or full_name(function) in dispatch.BY_NAME
+    supported = function in dispatch.SUPPORTED or full_name(function) in dispatch.SUPPORTED
     where = {"supported": supported, "constant": function in dispatch.CONSTANT, "refused": refused}
     return [name for name, there in where.items() if there]
 

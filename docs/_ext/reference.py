@@ -203,9 +203,14 @@ class NumpyTable(SphinxDirective):
     """What varmat answers when a NumPy function is called on variables."""
 
     def run(self) -> list[nodes.Node]:
-        rows = [(_full_name(f), "supported") for f in dispatch.SUPPORTED if _is_numpy(f)]
-        rows += [(name.replace("numpy", "np", 1), "supported") for name in dispatch.BY_NAME]
-        rows += [(f"{_full_name(f)}.{method}", "supported") for f, method in dispatch.UFUNC_METHODS]
+        rows = []
+        for key in dispatch.SUPPORTED:
+            if isinstance(key, str):
+                rows.append((key.replace("numpy", "np", 1), "supported"))
+            elif isinstance(key, tuple):
+                rows.append((f"{_full_name(key[0])}.{key[1]}", "supported"))
+            elif _is_numpy(key):
+                rows.append((_full_name(key), "supported"))
         rows += [
             (_full_name(f), "a constant: evaluated on the values")
             for f in dispatch.CONSTANT

@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.complexes.operation import ComplexOperation, complex_operation
 from varmat.complexes.variable import parts
-from varmat.core.dispatch import BY_NAME, is_complex
+from varmat.core.dispatch import COMPLEX, SUPPORTED, is_complex
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_choice, misfit
@@ -75,7 +75,7 @@ def _answer(name: str) -> Callable[[Function], Function]:
     """
 
     def register(function: Function) -> Function:
-        BY_NAME[f"numpy.fft.{name}"] = function
+        SUPPORTED[f"numpy.fft.{name}"] = COMPLEX[f"numpy.fft.{name}"] = function
         return function
 
     return register
@@ -288,7 +288,7 @@ def fft2(m: Operand) -> Result:
     VarMat([[10., -2.],
             [-4.,  0.]])
     """
-    return _stan("fft2", m, 2, BY_NAME["numpy.fft.fft2"])
+    return _stan("fft2", m, 2, COMPLEX["numpy.fft.fft2"])
 
 
 def inv_fft2(m: Operand) -> Result:
@@ -322,4 +322,4 @@ def inv_fft2(m: Operand) -> Result:
     VarMat([[1., 2.],
             [3., 4.]])
     """
-    return _stan("inv_fft2", m, 2, BY_NAME["numpy.fft.ifft2"])
+    return _stan("inv_fft2", m, 2, COMPLEX["numpy.fft.ifft2"])

@@ -177,14 +177,13 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
     def __array_function__(
         self, function: Function, types: Operand, args: Operand, kwargs: Settings
     ) -> Result:
-        implementation = COMPLEX.get(function) or dispatch.BY_NAME.get(
-            f"{function.__module__}.{function.__name__}"
-        )
+        name = dispatch.full_name(function)
+        implementation = COMPLEX.get(function) or COMPLEX.get(name)
         if implementation is not None:
             return implementation(*args, **kwargs)
         if function in ON_VALUES:
             return function(*dispatch.plain(args), **dispatch.plain(kwargs))
-        raise _unknown(f"{function.__module__}.{function.__name__}")
+        raise _unknown(name)
 
     def __repr__(self) -> str:
         value = self._plain

@@ -46,7 +46,7 @@ def _comparison(compare: Function, ufunc: np.ufunc) -> Function:
 
 def _refuse(x: Operand, kind: str, frame: FrameType, *, is_lost: bool = True) -> NoReturn:
     text = f"a {type(x).__name__} cannot become a plain {kind}, its derivative would be lost: "
-    error = lost_derivative(text + dispatch.ADVICE[kind](frame))
+    error = lost_derivative(text + dispatch.HOOKS[kind](frame))
     # Libraries catch this to try something else, as operators do.
     if is_lost and "-packages" not in frame.f_code.co_filename:
         current_tape().lost = error

@@ -1,8 +1,9 @@
-"""NumPy's doors: `__array_function__` and `__array_ufunc__`.
+"""NumPy's doors: what happens when a function of NumPy is called on a variable.
 
-Every function that NumPy can dispatch stands in exactly one of three tables: it is supported
-(`SUPPORTED`), evaluated on plain values because its result has no derivative (`CONSTANT`), or
-refused with a sentence (`REFUSED`). The modules of `varmat.functions` fill the tables.
+NumPy calls `array_function`, or `array_ufunc` for a ufunc. Every function that NumPy can dispatch
+stands in exactly one of three tables: it is supported (`SUPPORTED`), evaluated on plain values
+because its result has no derivative (`CONSTANT`), or refused with a sentence (`REFUSED`). The
+modules of `varmat.functions` fill the tables, and `find` looks up what is supported.
 """
 
 from __future__ import annotations
@@ -25,33 +26,27 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 
-SUPPORTED: dict[Function, Function] = {}
+# The keys are functions; pairs of a ufunc and a method, such as reduce, or ``__call__`` for calls
+# with settings; and names, ``module.name``, of functions whose modules need not be imported.
+SUPPORTED: dict[Hashable, Function] = {}
 CONSTANT: set[Function] = set()
 # The keys are functions and names of modules, all of whose functions are refused.
 REFUSED: dict[Function | str, str] = {}
-# (ufunc, method) -> function with the arguments of that method: reduce, accumulate and the like,
-# and calls with settings.
-UFUNC_METHODS: dict[tuple[Function, str], Function] = {}
 # Name of a scipy.special ufunc -> function. Resolved when the first such ufunc arrives, because
 # importing scipy.special takes longer than importing NumPy.
 SPECIAL: dict[str, Function] = {}
-# One function, from a ufunc of SciPy to what answers for it: from SPECIAL, or from tables that it
-# imports.
-FURTHER: list[Function] = []
-# One function, of the name of the caller and a sparse matrix of SciPy, that makes a variable of it.
-MAKERS: list[Function] = []
-# What to write instead of converting a variable to a plain "array" or "number", and at what "place"
-# in other people's code a variable is refused: functions of the frame of the caller.
-ADVICE: dict[str, Function] = {}
+# What the modules above the engine do for it. "special" finds what answers for a ufunc of SciPy, in
+# SPECIAL or in tables that it imports. "sparse" makes a variable of a sparse matrix of SciPy, for a
+# function of a given name. Given the frame of the caller, "array" and "number" say what to write
+# instead of converting a variable to one, and "place" where other people's code uses one.
+HOOKS: dict[str, Function] = {}
 # The owner of an attribute, its name, what it had, and what it has in a block of
 # `varmat.numpy.patched`.
 PatchedPlace = tuple[Any, str, object, object]
 # Id of a module that is patched now -> in how many blocks, and the places.
 PATCHED: dict[int, tuple[int, list[PatchedPlace]]] = {}
-# Functions by ``module.name``, whose modules need not be imported.
-BY_NAME: dict[str, Function] = {}
 # What answers if an operand is complex, filled by the modules of `varmat.complexes`. The keys are
-# ufuncs and functions of NumPy, and operations and functions of the library.
+# those of SUPPORTED, and operations and functions of the library.
 COMPLEX: dict[Hashable, Function] = {}
 # Names of modules with answers for rare functions. They are imported, and fill the tables, when the
 # tables have no answer.
@@ -98,6 +93,22 @@ def implements(*functions: Function) -> Callable[[Function], Function]:
         return implementation
 
     return register
+
+
+def full_name(function: Function) -> str:
+    return f"{function.__module__}.{function.__name__}"
+
+
+def find(function: Function) -> Function | None:
+    """Find what is supported for a function of NumPy or SciPy, if anything is."""
+    found = SUPPORTED.get(function)
+    if found is None and not isinstance(function, np.ufunc):
+        found = SUPPORTED.get(full_name(function))
+    elif found is None and "scipy.special" in sys.modules:
+        found = HOOKS["special"](function)
+        if found is not None:
+            SUPPORTED[function] = found
+    return found
 
 
 def import_later() -> None:
@@ -170,8 +181,8 @@ def array_function(
     if len(types) > 1 and any(issubclass(kind, Answering) for kind in types):
         return NotImplemented  # they will answer
     implementation = SUPPORTED.get(function)
-    if implementation is None:
-        implementation = BY_NAME.get(f"{function.__module__}.{function.__name__}")
+    if implementation is None and function not in CONSTANT:
+        implementation = find(function)
     if implementation is not None:
         try:
             return _answering(self, function, implementation)(*args, **kwargs)
@@ -186,10 +197,8 @@ def array_function(
         return array_function(self, function, types, args, kwargs)
     unknown = "it is not known to varmat; see varmat.operation for adding it"
     sentence = REFUSED.get(function) or REFUSED.get(function.__module__, unknown)
-    name = f"{function.__module__}.{function.__name__}"
-    raise TypeError(
-        f"{name}{ADVICE['place'](sys._getframe())} is not differentiable here: {sentence}"
-    )
+    place = HOOKS["place"](sys._getframe())
+    raise TypeError(f"{full_name(function)}{place} is not differentiable here: {sentence}")
 
 
 def _answering(self: Operand, function: Function, implementation: Function) -> Function:
@@ -226,9 +235,9 @@ def array_ufunc(
             inputs = tuple(np.broadcast_to(x, out.shape)[part] for x in inputs)
         out[part] = getattr(ufunc, method)(*inputs, **kwargs)
         return out
-    implementation = SUPPORTED.get(ufunc) or _special(ufunc)
+    implementation = None if ufunc in CONSTANT else find(ufunc)
     if method != "__call__":
-        known = UFUNC_METHODS.get((ufunc, method))
+        known = SUPPORTED.get((ufunc, method))
         if known is not None:
             return _answering(self, getattr(ufunc, method), known)(*inputs, **kwargs)
         return _ufunc_method(ufunc, method, implementation, inputs, kwargs)
@@ -238,20 +247,13 @@ def array_ufunc(
         sentence = REFUSED.get(
             ufunc, "it is not known to varmat; see varmat.elementwise for adding it"
         )
-        place = ADVICE["place"](sys._getframe())
+        place = HOOKS["place"](sys._getframe())
         raise TypeError(f"{ufunc.__name__}{place} is not differentiable here: {sentence}")
     if kwargs:
-        if (ufunc, method) in UFUNC_METHODS:
-            return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
+        if (ufunc, method) in SUPPORTED:
+            return SUPPORTED[ufunc, method](*inputs, **kwargs)
         refuse_settings(ufunc, kwargs)
     return implementation(*inputs)
-
-
-def _special(ufunc: Function) -> Function | None:
-    implementation = FURTHER[0](ufunc) if "scipy.special" in sys.modules else None
-    if implementation is not None:
-        SUPPORTED[ufunc] = implementation
-    return implementation
 
 
 def _ufunc_method(
@@ -291,7 +293,7 @@ def refuse_dtype(function: Function, dtype: DTypeLike | None) -> None:
 def refuse_plain_out(function: Function, out: Operand) -> None:
     """Raise unless variables can be written into `out`."""
     if isinstance(out, np.ndarray) and out.dtype != object:
-        place = ADVICE["place"](sys._getframe())
+        place = HOOKS["place"](sys._getframe())
         raise TypeError(
             f"np.{function.__name__}{place}: a variable cannot be written into a plain array "
             "(out=, or an in-place operator like +=), its derivative would be lost; write "

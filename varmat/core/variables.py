@@ -538,7 +538,7 @@ def var(x: ArrayLike) -> Operand:
     if isinstance(x, ArrayMethods):
         raise TypeError("var: the argument is a variable already; varmat.value(x) gives its values")
     if is_scipy_sparse(x):
-        return dispatch.MAKERS[0]("var", x)
+        return dispatch.HOOKS["sparse"]("var", x)
     try:
         val = data(x, "var: the argument")
     except dispatch.ComplexDataError:

@@ -12,7 +12,7 @@ from types import FrameType
 import numpy as np
 from numpy._core import umath
 
-from varmat.core.dispatch import ADVICE, PATCHED, REFUSED
+from varmat.core.dispatch import HOOKS, PATCHED, REFUSED
 from varmat.functions.arrays.constant import named
 from varmat.typing import Operand, Result
 
@@ -238,4 +238,4 @@ def _in_library(frame: FrameType, name: str, is_stored: bool) -> str:
     return f"{what}{_at(frame)}: {reason}"
 
 
-ADVICE["array"], ADVICE["number"], ADVICE["place"] = _advice_array, _advice_number, in_library
+HOOKS.update(array=_advice_array, number=_advice_number, place=in_library)

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from varmat.core.dispatch import FURTHER, SPECIAL, SUPPORTED
+from varmat.core.dispatch import HOOKS, SPECIAL, SUPPORTED
 from varmat.core.domains import integers
 from varmat.core.elementwise import ROWS, Elementwise, new_row
 from varmat.core.operation import as_operand, is_differentiable
@@ -276,7 +276,7 @@ def _answer_of_scipy(ufunc: Function) -> Function | None:
     return further_names.answer(ufunc)
 
 
-FURTHER.append(_answer_of_scipy)
+HOOKS["special"] = _answer_of_scipy
 
 
 def formula(function: Function) -> Function:

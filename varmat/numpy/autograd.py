@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dispatch import FURTHER, SUPPORTED
+from varmat.core.dispatch import find
 from varmat.derivatives.forward import jvp
 from varmat.derivatives.jacobians import jacobian as jacobian_of
 from varmat.derivatives.jacobians import vjp
@@ -400,6 +400,6 @@ def _answer(module: str, raw: Any, known: dict[int, object]) -> Any:
         answer = known[id(raw)]
         return None if getattr(answer, "_refuses", False) else answer
     is_plain = module.startswith(("autograd.numpy", "autograd.core", "autograd.builtins"))
-    if is_plain or (isinstance(raw, np.ufunc) and (raw in SUPPORTED or FURTHER[0](raw))):
+    if is_plain or (isinstance(raw, np.ufunc) and find(raw)):
         return raw
     return None

@@ -150,11 +150,12 @@ def public_functions() -> list[Row]:
         thing = getattr(package, name)
         if callable(thing) and not isinstance(thing, type):
             add(thing, thing, name)
-    for function, answer in dispatch.SUPPORTED.items():
-        add(function, answer, _public_name(function))
-    for name, answer in dispatch.BY_NAME.items():
-        module, _, attribute = name.rpartition(".")
-        add(getattr(import_module(module), attribute), answer, name.replace("numpy", "np", 1))
+    for key, answer in dispatch.SUPPORTED.items():
+        if isinstance(key, str):
+            module, _, attribute = key.rpartition(".")
+            add(getattr(import_module(module), attribute), answer, key.replace("numpy", "np", 1))
+        elif callable(key):
+            add(key, answer, _public_name(key))
     for name, answer in dispatch.SPECIAL.items():
         add(answer, answer, f"scipy.special.{name}")
     return sorted(

@@ -205,7 +205,7 @@ def _answer_accumulate(ufunc: np.ufunc, accumulate: Function) -> None:
         _refuse_scalar(ufunc, a)
         return accumulate(a, axis, dtype)
 
-    dispatch.UFUNC_METHODS[ufunc, "accumulate"] = answer
+    dispatch.SUPPORTED[ufunc, "accumulate"] = answer
 
 
 def _refuse_scalar(ufunc: np.ufunc, a: Operand) -> None:
@@ -244,4 +244,4 @@ def _running(ufunc: np.ufunc) -> Function:
 
 
 for _extreme in (np.maximum, np.minimum):
-    dispatch.UFUNC_METHODS[_extreme, "accumulate"] = _running(_extreme)
+    dispatch.SUPPORTED[_extreme, "accumulate"] = _running(_extreme)

@@ -244,9 +244,7 @@ for _function, _whole in (
 
 def answer_reduce(ufunc: np.ufunc, reduce: Function) -> None:
     """Let `reduce` answer for ``ufunc.reduce``, whose axis is the first by default."""
-    dispatch.UFUNC_METHODS[ufunc, "reduce"] = lambda a, axis=0, **settings: reduce(
-        a, axis, **settings
-    )
+    dispatch.SUPPORTED[ufunc, "reduce"] = lambda a, axis=0, **settings: reduce(a, axis, **settings)
 
 
 answer_reduce(np.add, _sum)

@@ -121,4 +121,4 @@ def _at(ufunc: np.ufunc) -> Function:
 
 
 for _ufunc in (np.add, np.subtract):
-    dispatch.UFUNC_METHODS[_ufunc, "at"] = _at(_ufunc)
+    dispatch.SUPPORTED[_ufunc, "at"] = _at(_ufunc)

@@ -208,9 +208,7 @@ answer_ufunc("vecdot", _vecdot)
 answer_ufunc("matvec", _matvec)
 answer_ufunc("vecmat", _vecmat)
 dispatch.SUPPORTED[np.linalg.vecdot] = _vecdot
-dispatch.UFUNC_METHODS.update(
-    dict.fromkeys(((f, "__call__") for f in named("vecdot")), _vecdot_ufunc)
-)
+dispatch.SUPPORTED.update(dict.fromkeys(((f, "__call__") for f in named("vecdot")), _vecdot_ufunc))
 
 
 @dispatch.implements(np.linalg.multi_dot)

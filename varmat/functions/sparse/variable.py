@@ -360,7 +360,7 @@ def _made(function: str, x: Operand) -> SparseVar:
     return SparseVar(var(rows.data), rows)
 
 
-dispatch.MAKERS.append(_made)
+dispatch.HOOKS["sparse"] = _made
 
 
 # --- two sparse matrices ---
