@@ -12,9 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from importlib import import_module
-from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -279,31 +277,13 @@ def _answer_of_scipy(ufunc: Function) -> Function | None:
 HOOKS["special"] = _answer_of_scipy
 
 
-def formula(function: Function) -> Function:
+def formula(function: Function, straight: Function | None = None) -> Function:
     """A NumPy expression with the calling convention of a ufunc, without warnings about values that
     `np.where` drops.
-    """
-    return with_out(np.errstate(all="ignore")(function))
-
-
-@cache
-def scipy_special() -> ModuleType:
-    """`scipy.special`, which takes longer to import than varmat."""
-    import scipy.special
-
-    return scipy.special  # type: ignore[no-any-return]
-
-
-def special_formula(function: Function, straight: Function | None = None) -> Function:
-    """A formula with functions of `scipy.special`, which `function` gets as its first argument.
 
     `straight` stands for it in programs. It is needed where `function` chooses by the values
     between two ways of which either would take too long for all elements."""
-
-    def with_special(*values: Operand) -> Operand:
-        return function(scipy_special(), *values)
-
-    ufunc = formula(with_special)
+    ufunc = with_out(np.errstate(all="ignore")(function))
     if straight is not None:
         ufunc.formula = straight  # type: ignore[attr-defined]
     return ufunc

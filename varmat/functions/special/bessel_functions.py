@@ -5,7 +5,7 @@ from __future__ import annotations
 from varmat.core.dispatch import SPECIAL
 from varmat.core.elementwise import Elementwise
 from varmat.functions.aliases import alias
-from varmat.functions.rows import ROOT_PI, row, special_formula
+from varmat.functions.rows import ROOT_PI, formula, row
 from varmat.functions.special import order_derivatives
 from varmat.typing import Function
 
@@ -131,7 +131,7 @@ log_modified_bessel_first_kind = row("log_modified_bessel_first_kind",
     "Logarithm of `iv`, without overflow or underflow",
     None, "log(besseli(x, y))", ((2.0, 0.9), (0.5, 3.0), (1.5, 1000.0), (300.5, 0.7)), -1.74328,
     source="DLMF 10.25.2, 10.29(i), 10.38; Stan Combinatorial functions",
-    domain="x >= 0, 0 < y < 1e9", note=_ANY_ORDER, ufunc=special_formula(order_derivatives.log_iv))
+    domain="x >= 0, 0 < y < 1e9", note=_ANY_ORDER, ufunc=formula(order_derivatives.log_iv))
 _LOG_BESSEL_POINTS = ((10, 2.1, 0.9), (1, 0.3, 1.5))
 # fmt: on
 
@@ -155,7 +155,7 @@ def _log_bessel_row(letter: str, kind: str, ufunc: Function, slope: float) -> El
         domain="x is one of 0, 1, 2, ..., 10, 11, ..., z > 0",
         note=_ANY_ORDER,
         constant=_ORDER,
-        ufunc=special_formula(ufunc),
+        ufunc=formula(ufunc),
     )
 
 

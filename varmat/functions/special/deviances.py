@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from types import ModuleType
 
 import numpy as np
 
-from varmat.functions.rows import row, special_formula
+from varmat.functions.rows import formula, row
 from varmat.functions.special.entropies_and_losses import kl_div_of_numbers, kl_div_series
 from varmat.functions.special.logistic_functions import softplus_of_number
+from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import log_less_line
 from varmat.typing import Function, Plain
 
@@ -126,9 +126,7 @@ def _softplus(x: Plain) -> Plain:
 
 def _of_arrays(function: Function) -> Plain:
     """A formula whose numbers are NumPy's, because Python's raise where arrays have infinities."""
-    return special_formula(
-        lambda special, *values: function(special, *(np.asarray(v)[()] for v in values))
-    )
+    return formula(lambda *values: function(*(np.asarray(v)[()] for v in values)))
 
 
 def _needs(condition: bool) -> None:
@@ -137,7 +135,7 @@ def _needs(condition: bool) -> None:
         raise ArithmeticError
 
 
-def _poisson_log(special: ModuleType, n: Plain, alpha: Plain) -> Plain:
+def _poisson_log(n: Plain, alpha: Plain) -> Plain:
     positive = np.where((n > 0.0) & (n < np.inf), n, 1.0)
     t = _sum(alpha, *_negative(_log_parts(positive)))
     value = n * _exponential_excess(t)
@@ -150,14 +148,14 @@ def _poisson_log_of_numbers(n: float, alpha: float) -> float:
     return n * (math.log(n) - alpha) - n + mean if n else mean
 
 
-def _binomial(special: ModuleType, n: Plain, total: Plain, theta: Plain) -> Plain:
+def _binomial(n: Plain, total: Plain, theta: Plain) -> Plain:
     m, rest = total - n, 1.0 - theta
     mean, error = _product(total, theta)
     difference = (n - mean) - error
-    return _part(special, n, mean, difference) + _part(special, m, total * rest, -difference)
+    return _part(n, mean, difference) + _part(m, total * rest, -difference)
 
 
-def _part(special: ModuleType, x: Plain, y: Plain, difference: Plain) -> Plain:
+def _part(x: Plain, y: Plain, difference: Plain) -> Plain:
     """``x log(x / y) - x + y``, given also ``x - y``."""
     v = difference / (x + y)
     return np.where(
@@ -170,7 +168,7 @@ def _binomial_of_numbers(n: float, total: float, theta: float) -> float:
     return kl_div_of_numbers(n, total * theta) + kl_div_of_numbers(total - n, total * (1.0 - theta))
 
 
-def _binomial_logit(special: ModuleType, n: Plain, total: Plain, alpha: Plain) -> Plain:
+def _binomial_logit(n: Plain, total: Plain, alpha: Plain) -> Plain:
     m = total - n
     inside = (n > 0.0) & (m > 0.0) & (total < np.inf)
     more, less = np.where(inside, np.maximum(n, m), 1.0), np.where(inside, np.minimum(n, m), 1.0)
@@ -196,9 +194,7 @@ def _binomial_logit_of_numbers(n: float, total: float, alpha: float) -> float:
     )
 
 
-def _neg_binomial(
-    special: ModuleType, n: Plain, mu: Plain, phi: Plain, difference: Plain = None
-) -> Plain:
+def _neg_binomial(n: Plain, mu: Plain, phi: Plain, difference: Plain = None) -> Plain:
     # The deviance is n log(1 + a) - phi log(1 + b); near the minimum the linear parts of the two
     # logarithms, which cancel, are left out.
     d = n - mu if difference is None else difference
@@ -223,12 +219,12 @@ def _neg_binomial_of_numbers(n: float, mu: float, phi: float) -> float:
     return n * first - phi * (math.log1p(b) if abs(b) < 0.5 else math.log((n + phi) / (mu + phi)))
 
 
-def _neg_binomial_log(special: ModuleType, n: Plain, eta: Plain, phi: Plain) -> Plain:
+def _neg_binomial_log(n: Plain, eta: Plain, phi: Plain) -> Plain:
     positive = np.where((n > 0.0) & (n < np.inf), n, 1.0)
     t = _sum(eta, *_negative(_log_parts(positive)))
     near = (np.abs(t) < NEAR) & (n > 0.0)
     t = np.where(near, t, 0.0)
-    close = _neg_binomial(special, positive, positive * np.exp(t), phi, -positive * np.expm1(t))
+    close = _neg_binomial(positive, positive * np.exp(t), phi, -positive * np.expm1(t))
     u = eta - np.log(phi)
     first = np.where(n > 0.0, n * (_softplus(-u) - np.log1p(phi / positive)), 0.0)
     # The quotient of a count and a tiny precision may overflow.

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from varmat.core.elementwise import Elementwise, new_row
-from varmat.functions.rows import special_formula
+from varmat.functions.rows import formula
 from varmat.functions.special.gamma_differences import zeta_excess_difference
 from varmat.functions.special.precision_scores import less_line
 from varmat.functions.special.quadrature import SMOOTH, on_domain
+from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, log_less_line, polynomial
 from varmat.functions.special.shape_derivatives import beta_log_weight, beta_mass
 from varmat.typing import Function, Plain
@@ -32,7 +32,7 @@ Score = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 _END = 10
 
 
-def _less_log(special: ModuleType, z: Plain) -> tuple[Plain, Plain]:
+def _less_log(z: Plain) -> tuple[Plain, Plain]:
     """``psi(z) - log(z)`` and its derivative."""
     far = np.maximum(z, ASYMPTOTIC)
     inverse = 1.0 / far
@@ -45,12 +45,12 @@ def _less_log(special: ModuleType, z: Plain) -> tuple[Plain, Plain]:
     )
 
 
-def _of_counts(special: ModuleType, phi: Plain, m: Plain) -> Score:
+def _of_counts(phi: Plain, m: Plain) -> Score:
     """The density of means above which there are m successes or more is proportional to x**phi y**m
     / s, y / x = s / phi.
     """
-    rest = zeta_excess_difference(special, 1.0, phi, m)[:, None]
-    in_phi = -zeta_excess_difference(special, 2.0, phi, m)[:, None]
+    rest = zeta_excess_difference(1.0, phi, m)[:, None]
+    in_phi = -zeta_excess_difference(2.0, phi, m)[:, None]
     phi, m = phi[:, None], m[:, None]
     y_mode, x_mode = m / (phi + m), phi / (phi + m)
 
@@ -65,9 +65,9 @@ def _of_counts(special: ModuleType, phi: Plain, m: Plain) -> Score:
     return score
 
 
-def _of_proportions(special: ModuleType, mu: Plain, kappa: Plain) -> Score:
+def _of_proportions(mu: Plain, kappa: Plain) -> Score:
     nu = 1.0 - mu
-    values = [_less_log(special, z) for z in (kappa, mu * kappa, nu * kappa)]
+    values = [_less_log(z) for z in (kappa, mu * kappa, nu * kappa)]
     rest, in_kappa = (
         (values[0][i] - mu ** (i + 1) * values[1][i] - nu ** (i + 1) * values[2][i])[:, None]
         for i in (0, 1)
@@ -108,15 +108,7 @@ def _tail(
 
 
 def _derivative(
-    special: ModuleType,
-    make: Function,
-    upper: bool,
-    code: int,
-    a: Plain,
-    b: Plain,
-    x: Plain,
-    y: Plain,
-    *others: Plain,
+    make: Function, upper: bool, code: int, a: Plain, b: Plain, x: Plain, y: Plain, *others: Plain
 ) -> Plain:
     """The derivative of order 1 or 2, as the code says, over the probability; with `_END` added,
     its derivative in the log odds of x.
@@ -132,13 +124,13 @@ def _derivative(
         which = ((own < 0.6) == small) & (is_smooth == smooth)
         if not which.any():
             continue
-        score = make(special, *(v[which] for v in others))
+        score = make(*(v[which] for v in others))
         values = [v[which] for v in (a, b, x, y)]
         mean, whole = _tail(score, order, upper == small, *values)
         share: Plain = 1.0
         if not small:
             # SciPy's complements have two digits less than this.
-            other = np.exp(beta_log_weight(special, *values)) * whole
+            other = np.exp(beta_log_weight(*values)) * whole
             share = other / (1.0 - other)
         mean = mean if small else -share * mean
         if of_end:
@@ -150,9 +142,7 @@ def _derivative(
     return result
 
 
-def _counts(
-    upper: bool, special: ModuleType, code: Plain, phi: Plain, mu: Plain, m: Plain
-) -> Plain:
+def _counts(upper: bool, code: Plain, phi: Plain, mu: Plain, m: Plain) -> Plain:
     code, phi, mu, m = np.broadcast_arrays(code, phi, mu, m)
     inside = (phi > 0) & (mu > 0) & (m > 0) & np.isfinite(phi) & np.isfinite(mu) & np.isfinite(m)
 
@@ -160,33 +150,20 @@ def _counts(
         total = mu + phi
         # The probability up to a count is the tail below p = phi / (mu + phi); the values of p
         # there belong to larger means.
-        found = _derivative(
-            special, _of_counts, upper, code, phi, m, phi / total, mu / total, phi, m
-        )
+        found = _derivative(_of_counts, upper, code, phi, m, phi / total, mu / total, phi, m)
         return found / -mu if code >= _END else found
 
     return on_domain(each, code, inside, phi, mu, m)
 
 
-def _proportions(
-    upper: bool, special: ModuleType, code: Plain, theta: Plain, mu: Plain, kappa: Plain
-) -> Plain:
+def _proportions(upper: bool, code: Plain, theta: Plain, mu: Plain, kappa: Plain) -> Plain:
     code, theta, mu, kappa = np.broadcast_arrays(code, theta, mu, kappa)
     inside = (theta > 0) & (theta < 1) & (mu > 0) & (mu < 1) & (kappa > 0) & np.isfinite(kappa)
 
     def each(code: int, theta: Plain, mu: Plain, kappa: Plain) -> Plain:
         rest = 1.0 - theta
         found = _derivative(
-            special,
-            _of_proportions,
-            upper,
-            code,
-            mu * kappa,
-            (1.0 - mu) * kappa,
-            theta,
-            rest,
-            mu,
-            kappa,
+            _of_proportions, upper, code, mu * kappa, (1.0 - mu) * kappa, theta, rest, mu, kappa
         )
         return found / (theta * rest) if code >= _END else found
 
@@ -197,7 +174,7 @@ def _counts_row(word: str, upper: bool) -> Elementwise:
     name = f"negative_binomial_{word}"
     return new_row(
         name,
-        special_formula(partial(_counts, upper)),
+        formula(partial(_counts, upper)),
         "nan * g",
         f"g * ({name}(x + 1.0, y, z, w) - r * {name}(1.0, y, z, w))",
         f"g * {name}(x + 10.0, y, z, w)",
@@ -214,7 +191,7 @@ def _proportions_row(word: str, upper: bool) -> Elementwise:
     )
     return new_row(
         name,
-        special_formula(partial(_proportions, upper)),
+        formula(partial(_proportions, upper)),
         "nan * g",
         f"g * {name}(x + 10.0, y, z, w)",
         f"g * ({in_a} - {in_b} + w * (z * {in_aa} + (1.0 - 2.0 * z) * {in_ab} - (1.0 - z) * "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from types import ModuleType
 
 import numpy as np
 
 from varmat.functions.aliases import alias
-from varmat.functions.rows import formula, row, special_formula
+from varmat.functions.rows import formula, row
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Operand
 
 __all__ = [
@@ -34,7 +34,7 @@ def kl_div_series(x: Operand, v: Operand, difference: Operand) -> Operand:
     return difference * v + 2.0 * x * v * tail
 
 
-def _kl_div(special: ModuleType, x: Operand, y: Operand) -> Operand:
+def _kl_div(x: Operand, y: Operand) -> Operand:
     """`scipy.special.kl_div`, and a series where its terms cancel."""
     v = np.divide(x - y, x + y)
     return np.where((np.abs(v) < 0.1) & (y > 0), kl_div_series(x, v, x - y), special.kl_div(x, y))
@@ -80,7 +80,7 @@ kl_div = row("kl_div",
     "Kullback-Leibler term ``x log(x / y) - x + y``",
     kl_div_of_numbers, "x * log(x / y) - x + y",
     ((1.2, 0.5), (1e-5, 3.0), (7.0, 1e10), (1e8, 1e8 - 1.0), (3.0, 3.0000001)), 0.875469,
-    source="SciPy", domain="x > 0, y > 0", ufunc=special_formula(_kl_div),
+    source="SciPy", domain="x > 0, y > 0", ufunc=formula(_kl_div),
     answers_for="kl_div")
 huber = row("huber", ("g * maximum(0.0, absolute(y) - x)", "g * minimum(maximum(y, -x), x)"),
     "Huber's loss: ``y**2 / 2`` up to ``abs(y) = x``, linear from there",

@@ -16,10 +16,11 @@ from varmat.functions.rows import (
     ROOT_TWO_OVER_PI,
     ROOT_TWO_PI,
     TWO_OVER_ROOT_PI,
+    formula,
     row,
-    special_formula,
 )
 from varmat.functions.special.logistic_functions import logistic_of_number
+from varmat.functions.special.scipy_special import special
 
 __all__ = [
     "Phi",
@@ -97,7 +98,7 @@ Phi_approx = row("Phi_approx",
     source=("Bowling et al. (2009), A logistic approximation to the cumulative normal "
     "distribution, Journal of Industrial Engineering and Management 2, 114-127; Stan "
     "Probability-related functions"),
-    ufunc=special_formula(lambda s, x: s.expit(x * (0.07056 * x * x + 1.5976))))
+    ufunc=formula(lambda x: special.expit(x * (0.07056 * x * x + 1.5976))))
 owens_t = row("owens_t",
     (f"-0.5 * {ONE_OVER_ROOT_TWO_PI} * g * exp(-0.5 * x * x) * erf({ROOT_HALF} * x * y)",
     "g * exp(-0.5 * x * x * (1.0 + y * y)) / (2.0 * pi * (1.0 + y * y))"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from types import ModuleType
 
 import numpy as np
 
-from varmat.functions.rows import row, special_formula
+from varmat.functions.rows import formula, row
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Operand
 
 __all__ = ["exp1", "expi", "expn", "lambert_w0", "lambert_wm1", "spence", "wrightomega"]
@@ -29,7 +29,7 @@ _AT_BRANCH_POINT = (
 )
 
 
-def _lambert(special: ModuleType, x: Operand, branch: int) -> Operand:
+def _lambert(x: Operand, branch: int) -> Operand:
     """Lambert's W. Next to the branch point SciPy's has half of the digits, and sometimes none on
     the lower branch.
     """
@@ -63,12 +63,12 @@ lambert_w0 = row("lambert_w0", "g * exp(-r) / (1.0 + r)",
     "Principal real branch of Lambert's W, the solution of ``r exp(r) = x``",
     None, "re(lambertw(x))", (0.5, -0.3, 1e-10, 1e10, -0.36787), 0.520419,
     source="DLMF 4.13; Stan Special functions", domain="x > -1 / e, nan outside",
-    ufunc=special_formula(lambda s, x: _lambert(s, x, 0)))
+    ufunc=formula(lambda x: _lambert(x, 0)))
 lambert_wm1 = row("lambert_wm1", "g * exp(-r) / (1.0 + r)",
     "Lower real branch of Lambert's W, the solution of ``r exp(r) = x`` below -1",
     None, "re(lambertw(x, -1))", (-0.25, -0.3, -1e-10, -0.36787), -7.46833,
     source="DLMF 4.13; Stan Special functions", domain="-1 / e < x < 0, nan outside",
-    ufunc=special_formula(lambda s, x: np.where(x >= 0, np.nan, _lambert(s, x, -1))))
+    ufunc=formula(lambda x: np.where(x >= 0, np.nan, _lambert(x, -1))))
 wrightomega = row("wrightomega", "g * r / (1.0 + r)",
     "Wright's omega function, the solution of ``r + log(r) = x``",
     None, "re(lambertw(exp(x)))", (0.5, -3.0, 30.0), 0.433828,

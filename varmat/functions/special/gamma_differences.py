@@ -1,16 +1,15 @@
 """Differences of zeta, digamma and log gamma functions without cancellation, and the beta function
 and the binomial coefficient, which are made of them: the algorithms.
 
-The functions get `scipy.special` as their first argument; the rows that call them are in
-`gamma_functions` and `zeta_functions`."""
+The rows that call them are in `gamma_functions` and `zeta_functions`."""
 
 from __future__ import annotations
 
 from math import gamma, inf, lgamma, log, log1p
-from types import ModuleType
 
 import numpy as np
 
+from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, EULER_MACLAURIN, STIRLING
 from varmat.typing import Operand
 
@@ -22,9 +21,9 @@ _FAR, _HUGE = 100.0, 1e100
 _FAR_TERMS = STIRLING[:4]
 
 
-def zeta_difference(special: ModuleType, x: Operand, y: Operand, z: Operand) -> Operand:
+def zeta_difference(x: Operand, y: Operand, z: Operand) -> Operand:
     """``zeta(x, y) - zeta(x, y + z)``, for x = 1 ``psi(y + z) - psi(y)``, without cancellation."""
-    result = _zeta_difference_direct(special, x, y, z)
+    result = _zeta_difference_direct(x, y, z)
     far = np.minimum(y, y + z) >= 15.0
     close = (np.abs(z) < 0.02 * y) & ~far & (z != 0)
     if np.any(far):
@@ -35,7 +34,7 @@ def zeta_difference(special: ModuleType, x: Operand, y: Operand, z: Operand) -> 
         # The other elements get harmless arguments: for -1e8 SciPy would sum 1e8 terms.
         half = 0.5 * np.where(close, z, 0.0)
         near = np.where(
-            close, _zeta_difference_close(special, x, np.where(close, y, 1.0) + half, half), result
+            close, _zeta_difference_close(x, np.where(close, y, 1.0) + half, half), result
         )
         # Next to the pole at zero the zeta functions of the series overflow; the difference is then
         # that of the first terms.
@@ -45,7 +44,7 @@ def zeta_difference(special: ModuleType, x: Operand, y: Operand, z: Operand) -> 
     return result
 
 
-def _zeta_difference_direct(special: ModuleType, x: Operand, y: Operand, z: Operand) -> Operand:
+def _zeta_difference_direct(x: Operand, y: Operand, z: Operand) -> Operand:
     if np.all(x == 1.0):
         return special.psi(y + z) - special.psi(y)
     return np.where(
@@ -82,12 +81,12 @@ def _zeta_excess_far(x: Operand, y: Operand, log_ratio: Operand) -> Operand:
     return total
 
 
-def zeta_excess_difference(special: ModuleType, x: Operand, y: Operand, z: Operand) -> Operand:
+def zeta_excess_difference(x: Operand, y: Operand, z: Operand) -> Operand:
     """`zeta_difference` less the integral from y to y + z of ``t**-x``, for z >= 0: for x = 1
     ``psi(y + z) - psi(y) - log(1 + z / y)``.
     """
     near, far = np.minimum(y, 15.0), np.maximum(y, 15.0)
-    direct = zeta_difference(special, x, near, z) - _integral(x, near, np.log1p(z / near))
+    direct = zeta_difference(x, near, z) - _integral(x, near, np.log1p(z / near))
     return np.where(y < 15.0, direct, _zeta_excess_far(x, far, np.log1p(z / far)))
 
 
@@ -106,9 +105,7 @@ def digamma_excess_far(y: Operand, z: Operand) -> Operand:
     return 0.5 * ratio * b + ratio * (1.0 + y * a) * v * tail
 
 
-def _zeta_difference_close(
-    special: ModuleType, x: Operand, middle: Operand, half: Operand
-) -> Operand:
+def _zeta_difference_close(x: Operand, middle: Operand, half: Operand) -> Operand:
     # The Taylor series around the middle of the two arguments, of which only the odd terms remain.
     total: Operand = 0.0
     factor = 2.0 * x * half
@@ -155,7 +152,7 @@ def zeta_difference_of_numbers(x: float, y: float, z: float) -> float:
     return total + log1p(z / y) + float(digamma_excess_far(y, z))
 
 
-def log_rising(special: ModuleType, x: Operand, y: Operand) -> Operand:
+def log_rising(x: Operand, y: Operand) -> Operand:
     """``gammaln(x + y) - gammaln(x)`` without cancellation."""
     # Python's floats raise where NumPy's become infinite
     x, y = (np.float64(v) if type(v) is float else v for v in (x, y))
@@ -209,7 +206,7 @@ def _far(x: Operand, y: Operand) -> Operand:
     return far & (large < _HUGE) & (np.minimum(x, y) > 0) if far.any() else far
 
 
-def log_beta(special: ModuleType, x: Operand, y: Operand) -> Operand:
+def log_beta(x: Operand, y: Operand) -> Operand:
     """`betaln`, with all digits also where one argument is large."""
     far, result = _far(x, y), special.betaln(x, y)
     if not far.any():
@@ -230,20 +227,20 @@ def log_beta_of_numbers(x: float, y: float) -> float:
     return lgamma(small) - float(_log_rising_far(large, small, _FAR_TERMS))
 
 
-def beta(special: ModuleType, x: Operand, y: Operand) -> Operand:
+def beta(x: Operand, y: Operand) -> Operand:
     """The beta function, with all digits also where one argument is large."""
     far, result = _far(x, y), special.beta(x, y)
-    return np.where(far, np.exp(log_beta(special, x, y)), result)[()] if far.any() else result
+    return np.where(far, np.exp(log_beta(x, y)), result)[()] if far.any() else result
 
 
-def binomial(special: ModuleType, x: Operand, y: Operand) -> Operand:
+def binomial(x: Operand, y: Operand) -> Operand:
     """The binomial coefficient, with all digits also where `x` is large."""
     # SciPy multiplies, exactly enough, if there are few factors.
     factors = np.where(y == np.rint(y), np.where(x == np.rint(x), np.minimum(y, x - y), y), np.inf)
     far, result = _far(x - y + 1.0, y + 1.0) & (factors >= 20.0), special.binom(x, y)
-    return np.where(far, np.exp(log_binomial(special, x, y)), result)[()] if far.any() else result
+    return np.where(far, np.exp(log_binomial(x, y)), result)[()] if far.any() else result
 
 
-def log_binomial(special: ModuleType, x: Operand, y: Operand) -> Operand:
+def log_binomial(x: Operand, y: Operand) -> Operand:
     """The logarithm of the binomial coefficient."""
-    return -np.log1p(x) - log_beta(special, x - y + 1.0, y + 1.0)
+    return -np.log1p(x) - log_beta(x - y + 1.0, y + 1.0)

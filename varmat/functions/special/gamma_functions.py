@@ -12,8 +12,9 @@ from varmat.core.operation import as_operand, is_differentiable
 from varmat.core.rules import ZERO
 from varmat.functions.aliases import alias
 from varmat.functions.checks import broadcastable, misfit
-from varmat.functions.rows import row, special_formula
+from varmat.functions.rows import formula, row
 from varmat.functions.special import gamma_differences
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Operand
 
 __all__ = [
@@ -63,13 +64,13 @@ beta = row("beta", ("-g * r * zeta_difference(1.0, x, y)", "-g * r * zeta_differ
     "Beta function ``gamma(x) gamma(y) / gamma(x + y)``",
     None, "beta(x, y)", ((0.5, 2.0), (3.0, 4.5), (1e-5, 1.0), (100.0, 2.5), (9e5, 0.3)), -3.55556,
     source="DLMF 5.12.1, 5.2.2; SciPy", domain="x > 0, y > 0",
-    ufunc=special_formula(gamma_differences.beta), answers_for="beta")
+    ufunc=formula(gamma_differences.beta), answers_for="beta")
 betaln = row("betaln", ("-g * zeta_difference(1.0, x, y)", "-g * zeta_difference(1.0, y, x)"),
     "Logarithm of the absolute value of the beta function",
     gamma_differences.log_beta_of_numbers, "log(beta(x, y))", ((0.5, 2.0), (3.0, 4.5), (1e-5, 1.0),
     (100.0, 2.5), (9e5, 0.3), (3e4, 7e4), (1e8, 2.0), (2.0, 1e10)), -2.66667,
     source="DLMF 5.12.1, 5.2.2; SciPy", domain="x > 0, y > 0",
-    ufunc=special_formula(gamma_differences.log_beta), answers_for="betaln")
+    ufunc=formula(gamma_differences.log_beta), answers_for="betaln")
 lbeta = alias("lbeta", betaln)
 poch = row("poch", ("g * r * zeta_difference(1.0, x, y)", "g * r * digamma(x + y)"),
     "Rising factorial ``gamma(x + y) / gamma(x)``",
@@ -81,7 +82,7 @@ binom = row("binom", ("g * r * zeta_difference(1.0, x - y + 1.0, y)",
     "Binomial coefficient, of real numbers",
     None, "binomial(x, y)", ((5.5, 2.0), (7.5, 3.25), (100.0, 4.5), (1e5, 3.3), (1e5, 30.0)), 5.0,
     source="DLMF 1.2(i), 5.2.2; SciPy", domain="x > -1, y > -1, x - y > -1",
-    ufunc=special_formula(gamma_differences.binomial), answers_for="binom")
+    ufunc=formula(gamma_differences.binomial), answers_for="binom")
 _FACTORIAL = "x > -1, x - y > -1"
 lchoose = row("lchoose",
     ("g * zeta_difference(1.0, x - y + 1.0, y)", "g * (digamma(x - y + 1.0) - digamma(y + 1.0))"),
@@ -89,27 +90,27 @@ lchoose = row("lchoose",
     None, "log(binomial(x, y))", ((5.5, 2.0), (7.5, 3.25), (100.0, 1.5), (1e5, 3.0), (1e8, 2.0)),
     0.40404,
     source="DLMF 1.2(i), 5.2.2; Stan Combinatorial functions", domain=_FACTORIAL + ", y > -1",
-    ufunc=special_formula(gamma_differences.log_binomial))
+    ufunc=formula(gamma_differences.log_binomial))
 binomial_coefficient_log = alias("binomial_coefficient_log", lchoose)
 falling_factorial = row("falling_factorial",
     ("g * r * zeta_difference(1.0, x - y + 1.0, y)", "g * r * digamma(x - y + 1.0)"),
     "Falling factorial ``gamma(x + 1) / gamma(x - y + 1)``",
     None, "gamma(x + 1) / gamma(x - y + 1)", ((5.5, 2.0), (7.5, 3.25), (3.0, 0.0)), 10.0,
     source="DLMF 5.2(iii); Stan Combinatorial functions", domain=_FACTORIAL,
-    ufunc=special_formula(lambda s, x, y: s.poch(x - y + 1.0, y)))
+    ufunc=formula(lambda x, y: special.poch(x - y + 1.0, y)))
 log_rising_factorial = row("log_rising_factorial",
     ("g * zeta_difference(1.0, x, y)", "g * digamma(x + y)"),
     "Logarithm of the rising factorial ``gamma(x + y) / gamma(x)``",
     gamma_differences.log_rising_of_numbers, "log(gamma(x + y) / gamma(x))",
     ((5.5, 2.0), (0.5, 3.25), (1e8, 2.0)), 0.335664,
     source="DLMF 5.2(iii); Stan Combinatorial functions", domain="x > 0, x + y > 0, y > -1",
-    ufunc=special_formula(gamma_differences.log_rising))
+    ufunc=formula(gamma_differences.log_rising))
 log_falling_factorial = row("log_falling_factorial",
     ("g * zeta_difference(1.0, x - y + 1.0, y)", "g * digamma(x - y + 1.0)"),
     "Logarithm of the falling factorial ``gamma(x + 1) / gamma(x - y + 1)``",
     None, "log(gamma(x + 1) / gamma(x - y + 1))", ((5.5, 2.0), (7.5, 3.25), (1e8, 2.0)), 0.40404,
     source="DLMF 5.2(iii); Stan Combinatorial functions", domain=_FACTORIAL + ", y > -1",
-    ufunc=special_formula(lambda s, x, y: gamma_differences.log_rising(s, x - y + 1.0, y)))
+    ufunc=formula(lambda x, y: gamma_differences.log_rising(x - y + 1.0, y)))
 # fmt: on
 
 

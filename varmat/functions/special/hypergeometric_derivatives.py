@@ -5,18 +5,17 @@ The power series, and the Taylor series of the differential equation, are summed
 carry the derivatives along. Negative integers as parameters, and integer differences of parameters,
 are therefore no special cases.
 
-The function gets `scipy.special` as its first argument; `hypergeometric_functions` has the rows
-that call it."""
+`hypergeometric_functions` has the rows that call it."""
 
 from __future__ import annotations
 
 from functools import cache, partial
-from types import ModuleType
 
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.functions.special.quadrature import on_domain
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Plain
 
 # The power series is summed up to these arguments, the second one for large c. Beyond them follow
@@ -128,9 +127,7 @@ class JetSum:
         return np.finfo(float).eps * self.sizes[-1] / np.where(scale > 0, scale, 1.0)
 
 
-def hyp2f1_derivative(
-    special: ModuleType, axes: tuple[int, ...], a: Plain, b: Plain, c: Plain, z: Plain
-) -> Plain:
+def hyp2f1_derivative(axes: tuple[int, ...], a: Plain, b: Plain, c: Plain, z: Plain) -> Plain:
     """The derivative of 2F1(a, b; c; z) with respect to its parameters, given by their numbers 0,
     1, 2.
     """
@@ -138,10 +135,10 @@ def hyp2f1_derivative(
     pole = (c <= 0) & (c == np.round(c))
     inside = np.isfinite(a + b + c + z) & ~pole & ((z < 1) | ((z == 1) & (c - a - b > 0)))
     region = np.where(z == 1, 3, np.where(z >= 0, 0, np.where(b <= a, 1, 2)))
-    return on_domain(partial(_parts, special, axes), region, inside, a, b, c, z, at_once=4096)
+    return on_domain(partial(_parts, axes), region, inside, a, b, c, z, at_once=4096)
 
 
-def _parts(special: ModuleType, axes: tuple[int, ...], region: int, *values: Plain) -> Plain:
+def _parts(axes: tuple[int, ...], region: int, *values: Plain) -> Plain:
     z = values[3]
     jets = []
     for i, value in enumerate(values[:3]):
@@ -152,7 +149,7 @@ def _parts(special: ModuleType, axes: tuple[int, ...], region: int, *values: Pla
         jets.append(Jet(parts))
     a, b, c = jets if region != 2 else (jets[1], jets[0], jets[2])
     if region == 3:
-        result, lost = _at_one(special, a, b, c)
+        result, lost = _at_one(a, b, c)
     elif region == 0:
         result, lost = _continued(a, b, c, z, 1.0 - z)
     else:
@@ -228,7 +225,7 @@ def _taylor_series(
     return total.total, change.total, np.full(gap.shape, np.inf)
 
 
-def _at_one(special: ModuleType, a: Jet, b: Jet, c: Jet) -> tuple[Jet, Plain]:
+def _at_one(a: Jet, b: Jet, c: Jet) -> tuple[Jet, Plain]:
     """The value at z = 1, by Gauss's theorem: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c -
     b)).
     """

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from types import ModuleType
 
 import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.functions.aliases import alias
-from varmat.functions.rows import formula, row, special_formula
+from varmat.functions.rows import formula, row
 from varmat.functions.special import hypergeometric_derivatives
 from varmat.typing import Operand
 
@@ -103,10 +102,10 @@ def _hyp2f1_row(orders: tuple[int, ...], slope: float = 0.0) -> Elementwise:
     above = [tuple(n + (i == axis) for i, n in enumerate(orders)) for axis in range(3)]
     axes = tuple(axis for axis, n in enumerate(orders) for _ in range(n))
 
-    def value(special: ModuleType, *values: Operand) -> Operand:
+    def value(*values: Operand) -> Operand:
         for each in (*above, *product(*(range(n + 1) for n in orders))):
             _hyp2f1_row(each)
-        return hypergeometric_derivatives.hyp2f1_derivative(special, axes, *values)
+        return hypergeometric_derivatives.hyp2f1_derivative(axes, *values)
 
     return row(
         name,
@@ -120,7 +119,7 @@ def _hyp2f1_row(orders: tuple[int, ...], slope: float = 0.0) -> Elementwise:
         source="DLMF 15.2.1, 15.5.1",
         domain="w < 1, z is not 0, -1, -2, ...",
         note=_HYP2F1_RANGE,
-        ufunc=special_formula(value),
+        ufunc=formula(value),
     )
 
 

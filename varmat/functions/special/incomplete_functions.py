@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from varmat.functions.aliases import alias
-from varmat.functions.rows import row, scipy_special, special_formula
+from varmat.functions.rows import formula, row
 from varmat.functions.special import shape_derivatives
 from varmat.functions.special.incomplete_gamma import incomplete_gamma, incomplete_gamma_straight
 from varmat.plain_arrays import with_out
@@ -33,10 +35,8 @@ __all__ = [
 
 def _values(upper: bool) -> Function:
     """P or Q as a ufunc, which SciPy's needs no guard against warnings in."""
-    ufunc = with_out(lambda a, x: incomplete_gamma(upper, scipy_special(), a, x))
-    ufunc.formula = (  # type: ignore[attr-defined]
-        lambda a, x: incomplete_gamma_straight(upper, scipy_special(), a, x)
-    )
+    ufunc = with_out(partial(incomplete_gamma, upper))
+    ufunc.formula = partial(incomplete_gamma_straight, upper)  # type: ignore[attr-defined]
     return ufunc
 
 
@@ -73,7 +73,7 @@ gammainc_derivative = row("gammainc_derivative",
     None, "diff(lambda t: gammainc(t, 0, z, regularized=True), y, int(x))",
     ((1, 7.5, 6.0), (1, 0.7, 3.0), (2, 2.5, 0.01), (0, 2.5, 3.0)), 0.0313825,
     source="DLMF 8.2.4", domain="x = 0, 1, 2, ..., y > 0, z >= 0", note=_GAMMA_RANGE,
-    constant=_ORDERS, ufunc=special_formula(shape_derivatives.gammainc_derivative))
+    constant=_ORDERS, ufunc=formula(shape_derivatives.gammainc_derivative))
 gamma_density_derivative = row("gamma_density_derivative", (None,
     "g * gamma_density_derivative(x + 1.0, y, z)",
     ("g * (((y - 1.0) / z - 1.0) * r + x / z * gamma_density_derivative(maximum(x - 1.0, "
@@ -83,7 +83,7 @@ gamma_density_derivative = row("gamma_density_derivative", (None,
     None, "diff(lambda t: z**(t - 1) * exp(-z) / gamma(t), y, int(x))",
     ((0, 7.5, 6.0), (1, 0.7, 3.0), (2, 2.5, 0.01), (0, 1e4, 1.01e4)), -0.0234644,
     source="DLMF 8.2.1, 8.2.4", domain="x = 0, 1, 2, ..., y > 0, z > 0", constant=_ORDERS,
-    ufunc=special_formula(shape_derivatives.gamma_density_derivative))
+    ufunc=formula(shape_derivatives.gamma_density_derivative))
 betainc = row("betainc", ("g * betainc_derivative(10.0, x, y, z)",
     "g * betainc_derivative(1.0, x, y, z)", "g * beta_density_derivative(0.0, x, y, z)"),
     "Regularised incomplete beta function of shapes x and y",
@@ -111,7 +111,7 @@ betainc_derivative = row("betainc_derivative", (None, "g * betainc_derivative(x 
     ((10, 5.0, 6.5, 0.4), (1, 0.5, 0.7, 0.8)), 0.0252221,
     source="DLMF 8.17.1, 8.17.2",
     domain="x is one of 0, 1, 2, ..., 10, 11, ..., y > 0, z > 0, 0 <= w <= 1", note=_BETA_RANGE,
-    constant=_ORDERS, ufunc=special_formula(shape_derivatives.betainc_derivative))
+    constant=_ORDERS, ufunc=formula(shape_derivatives.betainc_derivative))
 beta_density_derivative = row("beta_density_derivative", (None,
     "g * beta_density_derivative(x + 10.0, y, z, w)",
     "g * beta_density_derivative(x + 1.0, y, z, w)",
@@ -124,7 +124,7 @@ beta_density_derivative = row("beta_density_derivative", (None,
     ((0, 5.0, 6.5, 0.4), (11, 0.5, 0.7, 0.8), (0, 900.0, 1100.0, 0.46)), -0.0641846,
     source="DLMF 5.12.1, 8.17.1",
     domain="x is one of 0, 1, 2, ..., 10, 11, ..., y > 0, z > 0, 0 < w < 1", constant=_ORDERS,
-    ufunc=special_formula(shape_derivatives.beta_density_derivative))
+    ufunc=formula(shape_derivatives.beta_density_derivative))
 # By implicit differentiation. At the ends, which are the same for all shapes, the derivative in a
 # shape is 0.
 _IMPLICIT_GAMMA = (

@@ -8,10 +8,10 @@ to 80 % too small. The expansion of Temme (DLMF 8.12) has all digits there, and 
 from __future__ import annotations
 
 import math
-from types import ModuleType
 
 import numpy as np
 
+from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import log_less_line, polynomial
 from varmat.typing import Operand, Plain
 
@@ -26,7 +26,7 @@ _FIRST = (
 _SECOND = (-1 / 540, -1 / 288, 1 / 378, -77 / 77760)
 
 
-def _expansion(special: ModuleType, upper: bool, a: Plain, x: Plain) -> Plain:
+def _expansion(upper: bool, a: Plain, x: Plain) -> Plain:
     """The function for large shapes and finite arguments."""
     less_one = (x - a) / a
     half_square = np.minimum(-log_less_line(x / a, less_one), 0.5)  # of eta
@@ -41,7 +41,7 @@ def _expansion(special: ModuleType, upper: bool, a: Plain, x: Plain) -> Plain:
     return np.where((less_one < 0.0) == upper, 1.0 - tail, tail)
 
 
-def incomplete_gamma(upper: bool, special: ModuleType, a: Plain, x: Plain) -> Plain:
+def incomplete_gamma(upper: bool, a: Plain, x: Plain) -> Plain:
     """P(a, x), or Q(a, x) if `upper`."""
     value = (special.gammaincc if upper else special.gammainc)(a, x)
     if type(a) is float:
@@ -50,14 +50,14 @@ def incomplete_gamma(upper: bool, special: ModuleType, a: Plain, x: Plain) -> Pl
     elif not np.maximum.reduce(a, None, initial=0.0) >= LARGE_SHAPE:
         return value
     with np.errstate(all="ignore"):
-        expanded = _expansion(special, upper, np.asarray(a), x)
+        expanded = _expansion(upper, np.asarray(a), x)
     return np.where(_is_large(a, x), expanded, value)[()]
 
 
-def incomplete_gamma_straight(upper: bool, special: ModuleType, a: Operand, x: Operand) -> Operand:
+def incomplete_gamma_straight(upper: bool, a: Operand, x: Operand) -> Operand:
     """The same without a look at the values."""
     value = (special.gammaincc if upper else special.gammainc)(a, x)
-    return np.where(_is_large(a, x), _expansion(special, upper, a, x), value)
+    return np.where(_is_large(a, x), _expansion(upper, a, x), value)
 
 
 def _is_large(a: Operand, x: Operand) -> Operand:

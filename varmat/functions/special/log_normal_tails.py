@@ -5,12 +5,12 @@ also around the circle.
 from __future__ import annotations
 
 import math
-from types import ModuleType
 
 import numpy as np
 
-from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI, row, special_formula
+from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI, formula, row
 from varmat.functions.special.quadrature import gauss
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Plain
 
 __all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]
@@ -20,7 +20,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _RATIO = 0.98
 
 
-def _log_exp_mod_normal(special: ModuleType, x: Plain, y: Plain) -> Plain:
+def _log_exp_mod_normal(x: Plain, y: Plain) -> Plain:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
     # With Mills' ratio R the function is normal_density(x) (R(-x) - R(y - x)). Above x = 5 the
     # first term is replaced by one, because R overflows.
@@ -77,36 +77,34 @@ log_exp_mod_normal = row("log_exp_mod_normal", (f"g * y * {_OVER}", f"g * {_MEAN
     None, "log((erfc(-x / sqrt(2)) - exp(y * y / 2 - x * y) * erfc((y - x) / sqrt(2))) / 2)",
     ((0.3, 0.5), (-2.0, 1e-3), (6.0, 1e-2), (1.5, 4.0), (-3.0, 20.0)), 0.988518,
     source="DLMF 7.20(iii); Stan Exponentially modified normal distribution", domain="y > 0",
-    ufunc=special_formula(_log_exp_mod_normal))
+    ufunc=formula(_log_exp_mod_normal))
 # fmt: on
 
 
-def _log_skew_normal(special: ModuleType, x: Plain, y: Plain) -> Plain:
+def _log_skew_normal(x: Plain, y: Plain) -> Plain:
     x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
     twice = 2.0 * special.owens_t(x, y)
     above = np.asarray(special.ndtr(x) - twice > 0.5)
     # The mirrored distribution has the opposite shape. The smaller of the two probabilities is
     # computed, because it keeps its digits.
     small = np.array(
-        _log_small(
-            special, np.where(above, -x, x), np.where(above, -y, y), np.where(above, -twice, twice)
-        )
+        _log_small(np.where(above, -x, x), np.where(above, -y, y), np.where(above, -twice, twice))
     )
     small[above] = np.log1p(-np.exp(small[above]))
     return small[()]
 
 
-def _log_small(special: ModuleType, x: Plain, y: Plain, twice: Plain) -> Plain:
+def _log_small(x: Plain, y: Plain, twice: Plain) -> Plain:
     normal = special.ndtr(x)
     with np.errstate(divide="ignore", invalid="ignore"):
         result = np.array(np.log(normal - twice))
     close = ((twice > _RATIO * normal) | (x < -30.0)) & np.isfinite(x)
     if close.any():
-        result[close] = _log_skew_integral(special, x[close], y[close])
+        result[close] = _log_skew_integral(x[close], y[close])
     return result
 
 
-def _log_skew_integral(special: ModuleType, x: Plain, y: Plain) -> Plain:
+def _log_skew_integral(x: Plain, y: Plain) -> Plain:
     """The integral of the density in panels of one scale each: below 0, up to where the skewing
     factor is one, and beyond.
     """
@@ -139,15 +137,15 @@ log_skew_normal = row("log_skew_normal",
     "max(y, 0)), x]) / sqrt(2 * pi))", ((0.3, 0.8), (-2.0, -1.5), (-3.0, 2.0), (0.1, 30.0)), 1.0952,
     source=("Azzalini (1985), A class of distributions which includes the normal ones, "
     "Scandinavian Journal of Statistics 12, 171-178; Stan Skew normal distribution"),
-    ufunc=special_formula(_log_skew_normal))
+    ufunc=formula(_log_skew_normal))
 # fmt: on
 
 
-def _log_circular(special: ModuleType, x: Plain, y: Plain, z: Plain) -> Plain:
-    return _circular(special, 0, x, y, z)[0]
+def _log_circular(x: Plain, y: Plain, z: Plain) -> Plain:
+    return _circular(0, x, y, z)[0]
 
 
-def _circular(special: ModuleType, n: Plain, x: Plain, y: Plain, z: Plain) -> tuple[Plain, Plain]:
+def _circular(n: Plain, x: Plain, y: Plain, z: Plain) -> tuple[Plain, Plain]:
     """The logarithm of the integral of exp(-z (1 - cos(t))) from x to y, and the mean of (1 -
     cos(t))**n under it.
     """
@@ -201,7 +199,7 @@ log_von_mises_integral = row("log_von_mises_integral", (f"-g * exp(-z * ({_GAP.f
     None, "log(quad(lambda t: exp(-z * (1 - cos(t))), [x, y]))",
     ((-1.0, 0.5, 2.0), (-4.0, 1.0, 0.5), (0.5, 3.0, 40.0)), -0.327691,
     source="DLMF 10.32(i); Stan Von Mises distribution", domain=_CIRCLE,
-    ufunc=special_formula(_log_circular))
+    ufunc=formula(_log_circular))
 _RATE = "exp(-w * ({0}) - log_von_mises_integral(y, z, w))"
 _ENDS = [f"(power({_GAP.format(v)}, x) - r) * " + _RATE.format(_GAP.format(v)) for v in "yz"]
 von_mises_moment = row("von_mises_moment", (None, f"-g * {_ENDS[0]}", f"g * {_ENDS[1]}",
@@ -213,5 +211,5 @@ von_mises_moment = row("von_mises_moment", (None, f"-g * {_ENDS[0]}", f"g * {_EN
     -0.120734,
     source="DLMF 10.32(i); Stan Von Mises distribution",
     domain="x = 0, 1, ..., " + _CIRCLE.replace("z", "w").replace("y", "z").replace("<= x", "<= y"),
-    constant=("the order x",), ufunc=special_formula(lambda special, *v: _circular(special, *v)[1]))
+    constant=("the order x",), ufunc=formula(lambda *v: _circular(*v)[1]))
 # fmt: on

@@ -6,8 +6,8 @@ value and derivatives share a weight that may underflow, and in the logarithm th
 separate term. Where it is not small, it is one minus the other tail, and its derivative is divided
 by it.
 
-The functions get `scipy.special` as an argument; `varmat.functions.special.log_incomplete` has the
-rows that call them. The digits of an `order` are the orders of differentiation in each argument."""
+`varmat.functions.special.log_incomplete` has the rows that call them. The digits of an `order` are
+the orders of differentiation in each argument."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from collections.abc import Callable
 from functools import partial, reduce
 from itertools import product
 from math import comb, factorial, prod
-from types import ModuleType
 
 import numpy as np
 
 from varmat.functions.special.incomplete_gamma import incomplete_gamma
 from varmat.functions.special.quadrature import SMOOTH, double_exponential, gauss, on_domain
+from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import expm1_less_line
 from varmat.functions.special.shape_derivatives import (
     beta_cumulants,
@@ -109,12 +109,12 @@ def _parts_of(which: Plain, values: Plain) -> list[Plain]:
 # The incomplete gamma function: P(a, x), or Q(a, x) if `upper`.
 
 
-def log_gamma(upper: bool, special: ModuleType, a: Plain, x: Plain) -> Plain:
+def log_gamma(upper: bool, a: Plain, x: Plain) -> Plain:
     """The logarithm of the regularised incomplete gamma function."""
     return _log(
-        lambda a, x: _log_gamma_tail(special, upper, a, x),
-        partial(incomplete_gamma, upper, special),
-        partial(incomplete_gamma, not upper, special),
+        lambda a, x: _log_gamma_tail(upper, a, x),
+        partial(incomplete_gamma, upper),
+        partial(incomplete_gamma, not upper),
         lambda: _inside(a, x),
         a,
         x,
@@ -125,13 +125,13 @@ def _inside(*positive: Plain) -> Plain:
     return reduce(np.logical_and, [(v > 0) & np.isfinite(v) for v in positive])
 
 
-def _log_gamma_tail(special: ModuleType, upper: bool, a: Plain, x: Plain) -> Plain:
-    return gamma_log_weight(special, a, x) + np.log(_gamma_integrals(special, 0, upper, a, x))
+def _log_gamma_tail(upper: bool, a: Plain, x: Plain) -> Plain:
+    return gamma_log_weight(a, x) + np.log(_gamma_integrals(0, upper, a, x))
 
 
-def _gamma_integrals(special: ModuleType, n: int, upper: bool, a: Plain, x: Plain) -> Plain:
+def _gamma_integrals(n: int, upper: bool, a: Plain, x: Plain) -> Plain:
     """The derivative of order n of the tail, over the weight."""
-    cumulant = gamma_cumulants(special, a, x)
+    cumulant = gamma_cumulants(a, x)
     result = np.empty(x.shape)
     series, smooth = (x <= 1.0) & (not upper), a >= SMOOTH
     for kind, which in enumerate((series, ~series & ~smooth, ~series & smooth)):
@@ -152,17 +152,13 @@ def _gamma_integrals(special: ModuleType, n: int, upper: bool, a: Plain, x: Plai
     return result
 
 
-def log_gamma_slope(
-    upper: bool, special: ModuleType, order: Plain, a: Plain, x: Plain, log_value: Plain
-) -> Plain:
+def log_gamma_slope(upper: bool, order: Plain, a: Plain, x: Plain, log_value: Plain) -> Plain:
     """The first derivative of `log_gamma` in the argument, given its value; the order is 1."""
     if not _all_inside(a, x):
-        return log_gamma_derivative(upper, special, order, a, x)
+        return log_gamma_derivative(upper, order, a, x)
     with np.errstate(over="ignore"):
-        rate = np.asarray(
-            (-1.0 if upper else 1.0) * np.exp(_log_gamma_density(special, a, x) - log_value)
-        )
-    return _beside_far(rate, log_value, lambda _, *v: _log_gamma_parts(special, upper, 3, *v), a, x)
+        rate = np.asarray((-1.0 if upper else 1.0) * np.exp(_log_gamma_density(a, x) - log_value))
+    return _beside_far(rate, log_value, lambda _, *v: _log_gamma_parts(upper, 3, *v), a, x)
 
 
 def _all_inside(*positive: Plain) -> bool:
@@ -179,34 +175,30 @@ def _beside_far(rate: Plain, log_value: Plain, far_away: Plain, *values: Plain) 
     return np.where(far, on_domain(far_away, 0, far, *values), rate)
 
 
-def _log_gamma_density(special: ModuleType, a: Plain, x: Plain) -> Plain:
+def _log_gamma_density(a: Plain, x: Plain) -> Plain:
     """The logarithm of the density."""
     log_x, small = np.log(x), np.asarray(a) < _MODERATE
     if not small.all() and (not np.ndim(a) or not small.any()):
-        return gamma_log_weight(special, a, x) + np.log(a / x)
+        return gamma_log_weight(a, x) + np.log(a / x)
     result = np.asarray((a - 1.0) * log_x - x - special.gammaln(a))
     if not small.all():
         which = np.broadcast_to(~small, result.shape)
         a, x = _parts_of(which, (a, x))
-        result[which] = gamma_log_weight(special, a, x) + np.log(a / x)
+        result[which] = gamma_log_weight(a, x) + np.log(a / x)
     return result[()]
 
 
-def log_gamma_derivative(
-    upper: bool, special: ModuleType, order: Plain, a: Plain, x: Plain
-) -> Plain:
+def log_gamma_derivative(upper: bool, order: Plain, a: Plain, x: Plain) -> Plain:
     """A derivative of `log_gamma` in the shape and the argument."""
     if np.ndim(order) == 0 and order == 1.0 and _all_inside(a, x):
-        return log_gamma_slope(upper, special, order, a, x, log_gamma(upper, special, a, x))
+        return log_gamma_slope(upper, order, a, x, log_gamma(upper, a, x))
     order, a, x = np.broadcast_arrays(order, a, x)
     inside = _inside(a, x) & (order > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         # Up to x = 1 the lower function has a series whose derivatives keep all digits.
         in_tail = (np.log(x) > special.psi(a)) & (x > 1.0) if upper else np.log(x) <= special.psi(a)
     code = np.where(inside, 2 * order + in_tail, 0)
-    result = on_domain(
-        lambda code, *v: _log_gamma_parts(special, upper, code, *v), code, inside, a, x
-    )
+    result = on_domain(lambda code, *v: _log_gamma_parts(upper, code, *v), code, inside, a, x)
     # At one end the function is one, and constant up to exp(-x).
     constant = (a > 0) & (np.isinf(x) if not upper else x == 0) & (order > 0)
     result = np.where(constant, np.where(upper & (a == 1) & (order == 1), -1.0, 0.0), result)
@@ -217,11 +209,7 @@ def log_gamma_derivative(
             limit,
             result,
         )
-    return (
-        np.where(order == 0, log_gamma(upper, special, a, x), result)
-        if np.any(order == 0)
-        else result
-    )
+    return np.where(order == 0, log_gamma(upper, a, x), result) if np.any(order == 0) else result
 
 
 # In a tail the logarithm is that of the weight plus that of the integral of exp(a u - x (exp(u) -
@@ -250,7 +238,7 @@ def _covariance(mass: Plain, u: Plain, v: Plain) -> Plain:
     return np.sum(mass * u * v, axis=-1)
 
 
-def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Plain, x: Plain) -> Plain:
+def _log_gamma_parts(upper: bool, code: int, a: Plain, x: Plain) -> Plain:
     order, in_tail = divmod(code, 2)
     if in_tail and order in (2, 11):
         near_zero = (x <= 1.0) & (not upper)
@@ -259,17 +247,17 @@ def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Plain, x: P
         if not near_zero.all():
             result = np.empty(x.shape)
             for which in (near_zero, ~near_zero):
-                result[which] = _log_gamma_parts(special, upper, code, a[which], x[which])
+                result[which] = _log_gamma_parts(upper, code, a[which], x[which])
             return result
-    cumulant, sign = gamma_cumulants(special, a, x), -1.0 if upper else 1.0
+    cumulant, sign = gamma_cumulants(a, x), -1.0 if upper else 1.0
     # The density over the function.
     if in_tail:
-        whole = _gamma_integrals(special, 0, upper, a, x)
+        whole = _gamma_integrals(0, upper, a, x)
         rate = a / x / whole
     else:
-        log_value = log_gamma(upper, special, a, x)
+        log_value = log_gamma(upper, a, x)
         whole = np.exp(log_value)
-        rate = np.exp(gamma_log_weight(special, a, x) + np.log(a / x) - log_value)
+        rate = np.exp(gamma_log_weight(a, x) + np.log(a / x) - log_value)
 
     def density(i: Order) -> Plain:
         n, m = i
@@ -283,8 +271,8 @@ def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Plain, x: P
         if m:
             return sign * rate * of_exponential((n, m - 1), density)
         if in_tail:
-            return _gamma_integrals(special, n, upper, a, x) / whole
-        return sign * gammainc_derivative(special, n, a, x) / whole
+            return _gamma_integrals(n, upper, a, x) / whole
+        return sign * gammainc_derivative(n, a, x) / whole
 
     return of_logarithm(divmod(order, 10), moment)
 
@@ -293,13 +281,13 @@ def _log_gamma_parts(special: ModuleType, upper: bool, code: int, a: Plain, x: P
 # exchanged shapes at 1 - x.
 
 
-def log_beta(upper: bool, special: ModuleType, a: Plain, b: Plain, x: Plain) -> Plain:
+def log_beta(upper: bool, a: Plain, b: Plain, x: Plain) -> Plain:
     """The logarithm of the regularised incomplete beta function."""
     if _is_constant(upper, a, b, x):
         return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
-    small, other = (partial(_upper_beta, special), special.betainc)[:: 1 if upper else -1]
+    small, other = (_upper_beta, special.betainc)[:: 1 if upper else -1]
     return _log(
-        lambda *v: _log_beta_tail(special, _towards(upper, *v)),
+        lambda *v: _log_beta_tail(_towards(upper, *v)),
         small,
         other,
         lambda: _inside(a, b, x) & (x < 1),
@@ -319,7 +307,7 @@ def _is_constant(upper: bool, a: Plain, b: Plain, x: Plain) -> bool:
 LARGE_SHAPE = 1e4
 
 
-def _upper_beta(special: ModuleType, a: Plain, b: Plain, x: Plain) -> Plain:
+def _upper_beta(a: Plain, b: Plain, x: Plain) -> Plain:
     """The complement of the incomplete beta function, with all digits up to 0.9.
 
     It is computed as the function of the complement, which SciPy has ten times as fast.
@@ -353,55 +341,47 @@ def _towards(upper: bool, a: Plain, b: Plain, x: Plain) -> tuple[Plain, ...]:
     return (a, b, x, 1.0 - x) if upper else (b, a, 1.0 - x, x)
 
 
-def _log_beta_tail(special: ModuleType, values: tuple[Plain, ...]) -> Plain:
-    return beta_log_weight(special, *values) + np.log(_beta_integrals(special, (0, 0), values))
+def _log_beta_tail(values: tuple[Plain, ...]) -> Plain:
+    return beta_log_weight(*values) + np.log(_beta_integrals((0, 0), values))
 
 
-def _beta_integrals(
-    special: ModuleType, orders: tuple[int, int], values: tuple[Plain, ...]
-) -> Plain:
+def _beta_integrals(orders: tuple[int, int], values: tuple[Plain, ...]) -> Plain:
     result = np.empty(values[0].shape)
     smooth = np.minimum(values[0], values[1]) >= SMOOTH
     for which in (smooth, ~smooth):
         if which.any():
             result[which] = beta_integral(
-                special, orders, bool(smooth[which][0]), *(v[which] for v in values)
+                orders, bool(smooth[which][0]), *(v[which] for v in values)
             )
     return result
 
 
 def log_beta_slope(
-    upper: bool, special: ModuleType, order: Plain, a: Plain, b: Plain, x: Plain, log_value: Plain
+    upper: bool, order: Plain, a: Plain, b: Plain, x: Plain, log_value: Plain
 ) -> Plain:
     """The first derivative of `log_beta` in the argument, given its value; the order is 1."""
     if not (_all_inside(a, b, x) and np.max(x, initial=0.0) < 1.0):
-        return log_beta_derivative(upper, special, order, a, b, x)
+        return log_beta_derivative(upper, order, a, b, x)
     with np.errstate(over="ignore"):
-        rate = np.asarray(
-            (-1.0 if upper else 1.0) * np.exp(_log_beta_density(special, a, b, x) - log_value)
-        )
-    return _beside_far(
-        rate, log_value, lambda _, *v: _log_beta_parts(special, upper, 3, *v), a, b, x
-    )
+        rate = np.asarray((-1.0 if upper else 1.0) * np.exp(_log_beta_density(a, b, x) - log_value))
+    return _beside_far(rate, log_value, lambda _, *v: _log_beta_parts(upper, 3, *v), a, b, x)
 
 
-def _log_beta_density(special: ModuleType, a: Plain, b: Plain, x: Plain) -> Plain:
+def _log_beta_density(a: Plain, b: Plain, x: Plain) -> Plain:
     """The logarithm of the density."""
     log_x, log_y, small = np.log(x), np.log1p(-x), np.asarray(a + b) < _MODERATE
     numbers = not small.ndim
     if not small.all() and (numbers or not small.any()):
-        return beta_log_weight(special, a, b, x, 1.0 - x) - log_x - log_y
+        return beta_log_weight(a, b, x, 1.0 - x) - log_x - log_y
     result = np.asarray((a - 1.0) * log_x + (b - 1.0) * log_y - special.betaln(a, b))
     if not small.all():
         which = np.broadcast_to(~small, result.shape)
         a, b, x, logs = _parts_of(which, (a, b, x, log_x + log_y))
-        result[which] = beta_log_weight(special, a, b, x, 1.0 - x) - logs
+        result[which] = beta_log_weight(a, b, x, 1.0 - x) - logs
     return result[()]
 
 
-def log_beta_derivative(
-    upper: bool, special: ModuleType, order: Plain, a: Plain, b: Plain, x: Plain
-) -> Plain:
+def log_beta_derivative(upper: bool, order: Plain, a: Plain, b: Plain, x: Plain) -> Plain:
     """A derivative of `log_beta` in both shapes and the argument."""
     if (
         np.ndim(order) == 0
@@ -409,7 +389,7 @@ def log_beta_derivative(
         and _all_inside(a, b, x)
         and np.max(x, initial=0.0) < 1.0
     ):
-        return log_beta_slope(upper, special, order, a, b, x, log_beta(upper, special, a, b, x))
+        return log_beta_slope(upper, order, a, b, x, log_beta(upper, a, b, x))
     if (
         _is_constant(upper, a, b, x)
         and np.ndim(order) == 0
@@ -419,11 +399,9 @@ def log_beta_derivative(
         return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
     order, a, b, x = np.broadcast_arrays(order, a, b, x)
     inside = _inside(a, b, x) & (x < 1) & (order > 0)
-    in_tail = (_upper_beta(special, a, b, x) if upper else special.betainc(a, b, x)) < 0.4
+    in_tail = (_upper_beta(a, b, x) if upper else special.betainc(a, b, x)) < 0.4
     code = np.where(inside, 2 * order + in_tail, 0)
-    result = on_domain(
-        lambda code, *v: _log_beta_parts(special, upper, code, *v), code, inside, a, b, x
-    )
+    result = on_domain(lambda code, *v: _log_beta_parts(upper, code, *v), code, inside, a, b, x)
     # As for the gamma function, but for (1 - x)**b and x**a.
     constant = (a > 0) & (b > 0) & (x == (0 if upper else 1)) & (order > 0)
     slope = np.where((order == 1) & ((a if upper else b) == 1), -b if upper else a, 0.0)
@@ -436,11 +414,7 @@ def log_beta_derivative(
         ]
         for first, limit in ((1, -np.inf if upper else np.inf), (100, of_a), (10, of_b)):
             result = np.where(end & (order == first), limit, result)
-    return (
-        np.where(order == 0, log_beta(upper, special, a, b, x), result)
-        if np.any(order == 0)
-        else result
-    )
+    return np.where(order == 0, log_beta(upper, a, b, x), result) if np.any(order == 0) else result
 
 
 def _beta_curvature(upper: bool, order: int, a: Plain, b: Plain, x: Plain) -> Plain:
@@ -475,21 +449,19 @@ def _beta_curvature(upper: bool, order: int, a: Plain, b: Plain, x: Plain) -> Pl
     return result if upper or order == 2 else -result
 
 
-def _log_beta_parts(
-    special: ModuleType, upper: bool, code: int, a: Plain, b: Plain, x: Plain
-) -> Plain:
+def _log_beta_parts(upper: bool, code: int, a: Plain, b: Plain, x: Plain) -> Plain:
     order, in_tail = divmod(code, 2)
     if in_tail and order in (2, 11, 101):
         return _beta_curvature(upper, order, a, b, x)
     y, values, sign = 1.0 - x, _towards(upper, a, b, x), -1.0 if upper else 1.0
-    cumulant = beta_cumulants(special, a, b, x, y)
+    cumulant = beta_cumulants(a, b, x, y)
     if in_tail:
-        whole = _beta_integrals(special, (0, 0), values)
+        whole = _beta_integrals((0, 0), values)
         rate = 1.0 / whole / x / y
     else:
-        log_value = log_beta(upper, special, a, b, x)
+        log_value = log_beta(upper, a, b, x)
         whole = np.exp(log_value)
-        rate = np.exp(beta_log_weight(special, a, b, x, y) - np.log(x) - np.log(y) - log_value)
+        rate = np.exp(beta_log_weight(a, b, x, y) - np.log(x) - np.log(y) - log_value)
 
     def density(i: Order) -> Plain:
         n, m, k = i
@@ -505,7 +477,7 @@ def _log_beta_parts(
         if k:
             return sign * rate * of_exponential((n, m, k - 1), density)
         if in_tail:
-            return _beta_integrals(special, (n, m) if upper else (m, n), values) / whole
-        return sign * betainc_derivative(special, 10 * n + m, a, b, x) / whole
+            return _beta_integrals((n, m) if upper else (m, n), values) / whole
+        return sign * betainc_derivative(10 * n + m, a, b, x) / whole
 
     return of_logarithm((order // 100, order // 10 % 10, order % 10), moment)

@@ -8,7 +8,8 @@ import numpy as np
 
 from varmat.functions.aliases import alias
 from varmat.functions.numpy_kernels import MANY, softplus
-from varmat.functions.rows import LN10, formula, row, scipy_special
+from varmat.functions.rows import LN10, formula, row
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Function, Operand
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
 def _expit(x: Operand, out: Operand = None) -> Operand:
     """`scipy.special.expit`, and faster."""
     if np.size(x) < 2 * MANY:
-        return scipy_special().expit(x, out=out)
+        return special.expit(x, out=out)
     with np.errstate(over="ignore"):
         e = np.negative(x, out=out)
         np.exp(e, e)
@@ -40,7 +41,7 @@ def _expit(x: Operand, out: Operand = None) -> Operand:
     return np.reciprocal(e, e)
 
 
-_expit.formula = lambda x: scipy_special().expit(x)  # type: ignore[attr-defined]
+_expit.formula = lambda x: special.expit(x)  # type: ignore[attr-defined]
 
 
 def logistic_of_number(x: float) -> float:

@@ -6,22 +6,20 @@ exponential is positive, and so are the factors that differentiation in the orde
 cancels. The derivatives of the logarithm are the cumulants of the derivatives of the exponent, with
 the exponential as weight; large exponents drop out of these.
 
-The functions get `scipy.special` as their first argument; `bessel_functions` has the rows that call
-them. The two digits of `order` tell how often to differentiate with respect to the order v of the
-function, and to its argument x."""
+`bessel_functions` has the rows that call them. The two digits of `order` tell how often to
+differentiate with respect to the order v of the function, and to its argument x."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from math import comb, factorial, pi
-from types import ModuleType
 
 import numpy as np
 
 from varmat.functions.special.bell_polynomials import DerivativeAt, bell, unbell
 from varmat.functions.special.gamma_differences import log_rising
 from varmat.functions.special.quadrature import DROP, double_exponential, gauss, on_domain, reach
+from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import polynomial
 from varmat.typing import Plain
 
@@ -70,7 +68,7 @@ def cumulant(order: int, weights: Plain, derivative: DerivativeAt) -> Plain:
 # the sum of Re(c), times exp of the largest exponent.
 
 
-def log_iv_derivative(special: ModuleType, order: Plain, v: Plain, x: Plain) -> Plain:
+def log_iv_derivative(order: Plain, v: Plain, x: Plain) -> Plain:
     """The derivative with respect to v and x of the logarithm of I(v, x)."""
     order, v, x = np.broadcast_arrays(order, v, x)
     region = np.where(
@@ -78,29 +76,27 @@ def log_iv_derivative(special: ModuleType, order: Plain, v: Plain, x: Plain) -> 
     )
     inside = np.isfinite(v) & (x > 0) & np.isfinite(x) & (order > 0)
     code = np.where(inside, 6 * order + region, 0)
-    result = on_domain(
-        lambda code, *u: _log_iv_parts(special, *divmod(code, 6), *u), code, inside, v, x
-    )
+    result = on_domain(lambda code, *u: _log_iv_parts(*divmod(code, 6), *u), code, inside, v, x)
     result = np.where((x == 0) & (v >= 0) & (order == 10), -np.inf, result)
     result = np.where((x == 0) & (v >= 0) & (order == 1), np.where(v == 0, 0.0, np.inf), result)
     result = np.where(
         (x == np.inf) & np.isfinite(v) & (order > 0), np.where(order == 1, 1.0, 0.0), result
     )
-    return np.where(order == 0, log_iv(special, v, x), result)
+    return np.where(order == 0, log_iv(v, x), result)
 
 
-def _log_iv_parts(special: ModuleType, order: int, region: int, v: Plain, x: Plain) -> Plain:
+def _log_iv_parts(order: int, region: int, v: Plain, x: Plain) -> Plain:
     if region == 0:
-        return _log_iv_reflected(special, order, -v, x)
+        return _log_iv_reflected(order, -v, x)
     v, x = v[:, None], x[:, None]
     if region == 5:
-        return cumulant(order, *_iv_series(special, v, x))
+        return cumulant(order, *_iv_series(v, x))
     paths = zip(*_iv_path(v, x, straight=region < 3, hump=region % 2 == 0), strict=True)
     c, t = (np.concatenate(parts, axis=1) for parts in paths)
     return cumulant(order, c, lambda i, j: (-t, np.cosh(t))[j] if i + j == 1 else 0.0)
 
 
-def log_iv(special: ModuleType, v: Plain, x: Plain) -> Plain:
+def log_iv(v: Plain, x: Plain) -> Plain:
     """The logarithm of the modified Bessel function of the first kind, also where the function
     itself overflows or underflows.
     """
@@ -113,16 +109,16 @@ def log_iv(special: ModuleType, v: Plain, x: Plain) -> Plain:
         ),
     )
     region = np.where(np.isfinite(v) & (v >= 0) & (x > 0) & np.isfinite(x), region, 0)
-    result = on_domain(partial(_log_iv_at, special), region, region > 0, v, x)
+    result = on_domain(_log_iv_at, region, region > 0, v, x)
     result = np.where(region > 0, result, np.log(np.where(x < 0, np.nan, scaled)) + x)
     result = np.where((x == np.inf) & np.isfinite(v), np.inf, result)
     return np.where((v == np.inf) & (x >= 0) & np.isfinite(x), -np.inf, result)
 
 
-def _log_iv_at(special: ModuleType, region: int, v: Plain, x: Plain) -> Plain:
+def _log_iv_at(region: int, v: Plain, x: Plain) -> Plain:
     if region == 1:  # the logarithms of the leading term, and of the sum of all terms over it
         terms = _iv_terms(v[:, None], x[:, None])[:, 1:]
-        return v * np.log(0.5 * x) - log_rising(special, 1.0, v) + np.log1p(np.sum(terms, axis=1))
+        return v * np.log(0.5 * x) - log_rising(1.0, v) + np.log1p(np.sum(terms, axis=1))
     if region == 2:  # DLMF 10.41.3; the next term is below the last digit
         width = np.hypot(v, x)
         return (
@@ -152,7 +148,7 @@ def _iv_terms(v: Plain, x: Plain) -> Plain:
     )
 
 
-def _iv_series(special: ModuleType, v: Plain, x: Plain) -> tuple[Plain, DerivativeAt]:
+def _iv_series(v: Plain, x: Plain) -> tuple[Plain, DerivativeAt]:
     k, terms = np.arange(11.0), _iv_terms(v, x)
 
     def derivative(i: int, j: int) -> Plain:
@@ -249,7 +245,7 @@ def _half_line(
         yield low + length * nodes, length * weights
 
 
-def _log_iv_reflected(special: ModuleType, order: int, v: Plain, x: Plain) -> Plain:
+def _log_iv_reflected(order: int, v: Plain, x: Plain) -> Plain:
     """At the order -v: I(-v) = I(v) + (2 / pi) sin(pi v) K(v)."""
     whole = np.round(v)
     sign, angle = 1.0 - 2.0 * (whole % 2.0), pi * (v - whole)
@@ -257,11 +253,9 @@ def _log_iv_reflected(special: ModuleType, order: int, v: Plain, x: Plain) -> Pl
     first, second = special.ive(v, x), special.kve(v, x) * np.exp(-2.0 * x) * (2.0 / pi)
 
     def derivative(i: int, j: int) -> Plain:
-        total = first * bell(i, j, lambda p, q: log_iv_derivative(special, 10 * p + q, v, x))
+        total = first * bell(i, j, lambda p, q: log_iv_derivative(10 * p + q, v, x))
         for k in range(i + 1):
-            other = second * bell(
-                i - k, j, lambda p, q: log_kv_derivative(special, 10 * p + q, v, x)
-            )
+            other = second * bell(i - k, j, lambda p, q: log_kv_derivative(10 * p + q, v, x))
             total = total + comb(i, k) * pi**k * np.where(
                 sines[k % 4] == 0, 0.0, sines[k % 4] * other
             )
@@ -273,7 +267,7 @@ def _log_iv_reflected(special: ModuleType, order: int, v: Plain, x: Plain) -> Pl
 # K(v, x) is the integral of exp(-x cosh t) cosh(v t) from 0 to infinity.
 
 
-def log_kv_derivative(special: ModuleType, order: Plain, v: Plain, x: Plain) -> Plain:
+def log_kv_derivative(order: Plain, v: Plain, x: Plain) -> Plain:
     """The derivative with respect to v and x of the logarithm of K(v, x)."""
     order, v, x = np.broadcast_arrays(order, v, x)
     inside = np.isfinite(v) & (x > 0) & np.isfinite(x) & (order > 0)

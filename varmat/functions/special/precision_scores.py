@@ -10,20 +10,17 @@ that are small themselves:
   of a count over that of the precision, so that large counts lose digits.
 * ``(psi(r + n) - psi(r) - log(1 + n / r)) + (log(1 + d) - d)`` with d = (n - m) / (m + r), where
   the logarithms are in the ratio of n + r and m + r. If the mean is small, the two parts cancel for
-  a count of one, and for no other.
-
-The functions get `scipy.special` as their first argument."""
+  a count of one, and for no other."""
 
 from __future__ import annotations
 
 import math
 from functools import partial
-from types import ModuleType
 
 import numpy as np
 
 from varmat.core.elementwise import Elementwise, new_row
-from varmat.functions.rows import special_formula
+from varmat.functions.rows import formula
 from varmat.functions.special.gamma_differences import (
     digamma_excess_far,
     digamma_steps,
@@ -31,6 +28,7 @@ from varmat.functions.special.gamma_differences import (
     zeta_difference_straight,
     zeta_excess_difference,
 )
+from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import ASYMPTOTIC, ODD, line_series, log_less_line
 from varmat.typing import Function, Plain
 
@@ -53,7 +51,7 @@ def _series(u: Plain, terms: tuple[float, ...] = _FIVE) -> Plain:
     return line_series(u / (2.0 + u), u, terms)
 
 
-def _log1m_less_line(special: ModuleType, x: Plain, y: Plain, phi: Plain) -> Plain:
+def _log1m_less_line(x: Plain, y: Plain, phi: Plain) -> Plain:
     bound = _COMMON if np.ndim(phi) == 0 and phi <= _DISPERSED else _NEAR
     if np.minimum.reduce(x, axis=None, initial=1.0) >= bound:
         return x - y
@@ -75,20 +73,20 @@ def _log1m_less_line_of_numbers(x: float, y: float, phi: float) -> float:
     return float(_series(-x)) if x < _NEAR else x - y
 
 
-def _digamma_difference(special: ModuleType, x: Plain, n: Plain) -> Plain:
+def _digamma_difference(x: Plain, n: Plain) -> Plain:
     return special.psi(x + n) - special.psi(x)
 
 
-def _digamma_less_line(special: ModuleType, x: Plain, n: Plain) -> Plain:
+def _digamma_less_line(x: Plain, n: Plain) -> Plain:
     near = x < ASYMPTOTIC
     if np.all(near):
-        return np.where(n > 1.0, _digamma_difference(special, x, n) - n / x, 0.0)
+        return np.where(n > 1.0, _digamma_difference(x, n) - n / x, 0.0)
     if not np.any(near):
         return np.where(n > 1.0, _digamma_less_line_far(x, n), 0.0)
     x, n, near = np.broadcast_arrays(x, n, near)
     result = np.empty(x.shape)
     for chosen in (near, ~near):
-        result[chosen] = _digamma_less_line(special, x[chosen], n[chosen])
+        result[chosen] = _digamma_less_line(x[chosen], n[chosen])
     return result
 
 
@@ -160,47 +158,34 @@ def _chances(t: Plain) -> tuple[Plain, Plain, Plain]:
     return np.where(t > 0.0, 1.0, e) / (1.0 + e), np.where(t > 0.0, e, 1.0) / (1.0 + e), e
 
 
-def _in_log_mean(special: ModuleType, n: Plain, eta: Plain, phi: Plain) -> Plain:
+def _in_log_mean(n: Plain, eta: Plain, phi: Plain) -> Plain:
     p, q, _ = _chances(eta - np.log(phi))
     return n * q - phi * p
 
 
-def _row(
-    name: str,
-    formula: Function,
-    straight: Function | None,
-    *partials: str,
-    doc: str,
-    scalar: Function | None = None,
-) -> Elementwise:
-    return new_row(name, special_formula(formula, straight), *partials, scalar=scalar, doc=doc)
-
-
-def _score_row(name: str, formula: Function, *partials: str, doc: str) -> Elementwise:
-    def computed(special: ModuleType, *values: Plain) -> Plain:
-        return formula(partial(_digamma_difference, special), *values)
-
-    straight = partial(formula, partial(zeta_difference_straight, 1.0))
-    return _row(name, computed, straight, "nan * g", *partials, doc=doc)
+def _score_row(name: str, function: Function, *partials: str, doc: str) -> Elementwise:
+    straight = partial(function, partial(zeta_difference_straight, 1.0))
+    computed = formula(partial(function, _digamma_difference), straight)
+    return new_row(name, computed, "nan * g", *partials, doc=doc)
 
 
 # Not functions for users: names in the expressions of densities.
-zeta_excess = _row(
-    "zeta_excess_difference", zeta_excess_difference, None,
+zeta_excess = new_row(
+    "zeta_excess_difference", formula(zeta_excess_difference),
     "nan * g",
     "-g * x * zeta_excess_difference(x + 1.0, y, z)",
     "nan * g",
     doc="``zeta_difference(x, y, z)`` less the integral from y to y + z of ``t**-x``, of counts z.",
 )  # fmt: skip
-digamma_less_line = _row(
-    "digamma_less_line", _digamma_less_line, _digamma_less_line_straight,
+digamma_less_line = new_row(
+    "digamma_less_line", formula(_digamma_less_line, _digamma_less_line_straight),
     "g * (square(y / x) / (x + y) - zeta_excess_difference(2.0, x, y))",
     "nan * g",
     doc="``digamma(x + y) - digamma(x) - y / x`` of counts y.",
     scalar=_digamma_less_line_of_numbers,
 )  # fmt: skip
-log1m_less_line = _row(
-    "log1m_less_line", _log1m_less_line, _log1m_less_line_straight,
+log1m_less_line = new_row(
+    "log1m_less_line", formula(_log1m_less_line, _log1m_less_line_straight),
     "g",
     "-g",
     "0.0 * g",
@@ -230,8 +215,8 @@ neg_binomial_2_log_score = _score_row(
     _in_precision(_P, _Q, _APART),
     doc="The derivative in the precision z of the log mass of the count x, of the log mean y.",
 )  # fmt: skip
-neg_binomial_2_log_mean_score = _row(
-    "neg_binomial_2_log_mean_score", _in_log_mean, None,
+neg_binomial_2_log_mean_score = new_row(
+    "neg_binomial_2_log_mean_score", formula(_in_log_mean),
     "nan * g",
     f"-g * ({_P} * {_Q} * (x + z))",
     f"g * ({_P} * {_APART})",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from math import factorial
-from types import ModuleType
 
 import numpy as np
 
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Operand
 
 # B_2k / (2 k)!, with the Bernoulli numbers B.
@@ -58,7 +58,7 @@ def expm1_less_line(u: Operand) -> Operand:
     return np.where(near, v * v * polynomial(v, _EXPONENTIAL), np.expm1(u) - u)
 
 
-def stirling_factor(special: ModuleType, a: Operand) -> Operand:
+def stirling_factor(a: Operand) -> Operand:
     """``gamma(a)`` over Stirling's approximation ``sqrt(2 pi / a) (a / e)**a``."""
     large, small = np.maximum(a, ASYMPTOTIC), np.minimum(a, ASYMPTOTIC)
     direct = special.gamma(small) * np.exp(small) * small ** (0.5 - small) / np.sqrt(2.0 * np.pi)

@@ -7,14 +7,12 @@ tail is taken in which the integrand of the first derivative keeps its sign, so 
 cancels. In the logarithm of the variable (gamma) or its log odds (beta) the integrand is a smooth
 hump with exponential or faster tails. A fixed number of nodes is therefore enough for all shapes.
 
-The functions get `scipy.special` as their first argument; the rows that call them are in
-`incomplete_functions`."""
+The rows that call them are in `incomplete_functions`."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from math import factorial
-from types import ModuleType
 
 import numpy as np
 
@@ -29,6 +27,7 @@ from varmat.functions.special.quadrature import (
     on_domain,
     reach,
 )
+from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import (
     ASYMPTOTIC,
     DIGAMMA,
@@ -44,20 +43,20 @@ from varmat.typing import Operand
 # n E^(n - 1).
 
 
-def gamma_log_weight(special: ModuleType, a: Operand, x: Operand) -> Operand:
+def gamma_log_weight(a: Operand, x: Operand) -> Operand:
     """The logarithm of ``x**a exp(-x) / gamma(a + 1)``."""
     direct = special.xlogy(a, x) - x - special.gammaln(a + 1.0)
     scaled = a * log_less_line(x / a, (x - a) / a) - np.log(
-        np.sqrt(2.0 * np.pi * a) * stirling_factor(special, a)
+        np.sqrt(2.0 * np.pi * a) * stirling_factor(a)
     )
     return np.where(a < 8.0, direct, scaled)
 
 
-def _gamma_weight(special: ModuleType, a: Operand, x: Operand) -> Operand:
-    return np.exp(gamma_log_weight(special, a, x))
+def _gamma_weight(a: Operand, x: Operand) -> Operand:
+    return np.exp(gamma_log_weight(a, x))
 
 
-def gamma_cumulants(special: ModuleType, a: Operand, x: Operand) -> DerivativeAt:
+def gamma_cumulants(a: Operand, x: Operand) -> DerivativeAt:
     """The derivatives with respect to a of ``log E(x)``."""
     large = np.maximum(a, ASYMPTOTIC)
     # log(a) - psi(a + 1)
@@ -75,7 +74,7 @@ def gamma_cumulants(special: ModuleType, a: Operand, x: Operand) -> DerivativeAt
     return cumulant
 
 
-def gammainc_derivative(special: ModuleType, order: Operand, a: Operand, x: Operand) -> Operand:
+def gammainc_derivative(order: Operand, a: Operand, x: Operand) -> Operand:
     """The derivative with respect to a of the regularised lower incomplete gamma function P(a,
     x).
     """
@@ -83,24 +82,20 @@ def gammainc_derivative(special: ModuleType, order: Operand, a: Operand, x: Oper
     region = np.where(x <= 1.0, 0, np.where(a < SMOOTH, 1, 2))
     inside = (a > 0) & np.isfinite(a) & (x > 0) & np.isfinite(x) & (order > 0)
     code = np.where(inside, 3 * order + region, 0)
-    result = on_domain(
-        lambda code, *v: _gammainc_parts(special, *divmod(code, 3), *v), code, inside, a, x
-    )
+    result = on_domain(lambda code, *v: _gammainc_parts(*divmod(code, 3), *v), code, inside, a, x)
     # At both ends of the range P is constant.
     result = np.where(
         (a > 0) & (x >= 0) & ((x == 0) | (np.isinf(x) ^ np.isinf(a))) & (order > 0), 0.0, result
     )
-    return np.where(order == 0, incomplete_gamma(False, special, a, x), result)
+    return np.where(order == 0, incomplete_gamma(False, a, x), result)
 
 
-def _gammainc_parts(special: ModuleType, n: int, region: int, a: Operand, x: Operand) -> Operand:
-    cumulant = gamma_cumulants(special, a, x)
+def _gammainc_parts(n: int, region: int, a: Operand, x: Operand) -> Operand:
+    cumulant = gamma_cumulants(a, x)
     if region == 0:
-        return np.exp(x) * _gamma_weight(special, a, x) * gamma_series(n, cumulant, a, x)
+        return np.exp(x) * _gamma_weight(a, x) * gamma_series(n, cumulant, a, x)
     side = np.where(cumulant(1, 0) + 1.0 / a < 0.0, -1.0, 1.0)
-    return (
-        -side * _gamma_weight(special, a, x) * gamma_integral(n, region == 2, cumulant, a, x, side)
-    )
+    return -side * _gamma_weight(a, x) * gamma_integral(n, region == 2, cumulant, a, x, side)
 
 
 def gamma_integral(
@@ -150,17 +145,15 @@ def gamma_series(n: int, cumulant: Operand, a: Operand, x: Operand) -> Operand:
     return total
 
 
-def gamma_density_derivative(
-    special: ModuleType, order: Operand, a: Operand, x: Operand
-) -> Operand:
+def gamma_density_derivative(order: Operand, a: Operand, x: Operand) -> Operand:
     """The derivative with respect to a of the density ``x**(a - 1) exp(-x) / gamma(a)``."""
     order, a, x = np.broadcast_arrays(order, a, x)
     direct = np.exp(special.xlogy(a - 1.0, x) - x - special.gammaln(a))
-    density = np.where(a < 8.0, direct, a / np.where(x == 0, 1.0, x) * _gamma_weight(special, a, x))
+    density = np.where(a < 8.0, direct, a / np.where(x == 0, 1.0, x) * _gamma_weight(a, x))
     density = np.where(np.isinf(x) & np.isfinite(a), 0.0, density)
     inside = (a > 0) & (x >= 0) & (density > 0) & (order > 0)
     shape = on_domain(
-        lambda n, *v: _density_factor(n, gamma_cumulants(special, *v), v[0]), order, inside, a, x
+        lambda n, *v: _density_factor(n, gamma_cumulants(*v), v[0]), order, inside, a, x
     )
     return np.where(
         (a > 0) & (x >= 0),
@@ -176,7 +169,7 @@ def _density_factor(n: int, cumulant: Operand, a: Operand) -> Operand:
 # The incomplete beta function. The two digits of an order are the orders in a and in b.
 
 
-def beta_log_weight(special: ModuleType, a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
+def beta_log_weight(a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
     """The logarithm of ``x**a y**b / beta(a, b)`` where y is 1 - x."""
     total = a + b
     direct = (
@@ -190,20 +183,16 @@ def beta_log_weight(special: ModuleType, a: Operand, b: Operand, x: Operand, y: 
     exponent = a * log_less_line(x * (total / a), off / a) + b * log_less_line(
         y * (total / b), -off / b
     )
-    factor = stirling_factor(special, total) / (
-        stirling_factor(special, a) * stirling_factor(special, b)
-    )
+    factor = stirling_factor(total) / (stirling_factor(a) * stirling_factor(b))
     scaled = np.log(np.sqrt(a * (b / total) / (2.0 * np.pi)) * factor) + exponent
     return np.where(total < 8.0, direct, scaled)
 
 
-def _beta_weight(special: ModuleType, a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
-    return np.exp(beta_log_weight(special, a, b, x, y))
+def _beta_weight(a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
+    return np.exp(beta_log_weight(a, b, x, y))
 
 
-def beta_cumulants(
-    special: ModuleType, a: Operand, b: Operand, x: Operand, y: Operand
-) -> DerivativeAt:
+def beta_cumulants(a: Operand, b: Operand, x: Operand, y: Operand) -> DerivativeAt:
     """The derivatives with respect to a and b of ``log(x**a y**b / beta(a, b))``."""
 
     def logarithm(t: Operand, complement: Operand) -> Operand:
@@ -214,40 +203,31 @@ def beta_cumulants(
         if i and j:
             return (-1.0) ** s * factorial(s - 1) * special.zeta(float(s), a + b)
         shapes, logarithms = ((a, b), (x, y)) if i else ((b, a), (y, x))
-        rest = (-1.0) ** (s + 1) * factorial(s - 1) * zeta_difference(special, float(s), *shapes)
+        rest = (-1.0) ** (s + 1) * factorial(s - 1) * zeta_difference(float(s), *shapes)
         return rest + logarithm(*logarithms) if s == 1 else rest
 
     return cumulant
 
 
-def betainc_derivative(
-    special: ModuleType, order: Operand, a: Operand, b: Operand, x: Operand
-) -> Operand:
+def betainc_derivative(order: Operand, a: Operand, b: Operand, x: Operand) -> Operand:
     """The derivative with respect to a and b of the regularised incomplete beta function."""
     order, a, b, x = np.broadcast_arrays(order, a, b, x)
     inside = (a > 0) & np.isfinite(a) & (b > 0) & np.isfinite(b) & (x > 0) & (x < 1) & (order > 0)
     code = np.where(inside, 2 * order + (np.minimum(a, b) >= SMOOTH), 0)
     result = on_domain(
-        lambda code, *v: _betainc_parts(special, code // 2, bool(code % 2), *v),
-        code,
-        inside,
-        a,
-        b,
-        x,
+        lambda code, *v: _betainc_parts(code // 2, bool(code % 2), *v), code, inside, a, b, x
     )
     result = np.where((a > 0) & (b > 0) & ((x == 0) | (x == 1)) & (order > 0), 0.0, result)
     return np.where(order == 0, special.betainc(a, b, x), result)
 
 
-def _betainc_parts(
-    special: ModuleType, order: int, smooth: bool, a: Operand, b: Operand, x: Operand
-) -> Operand:
+def _betainc_parts(order: int, smooth: bool, a: Operand, b: Operand, x: Operand) -> Operand:
     n, m = divmod(order, 10)
     y = 1.0 - x
     # The integrand of the first derivative in a changes its sign where log(x) is -excess; that of
     # the first derivative in b where log(y) is.
     signs = [
-        sign * np.log(np.expm1(zeta_difference(special, 1.0, *shapes)))
+        sign * np.log(np.expm1(zeta_difference(1.0, *shapes)))
         for sign, shapes, wanted in ((-1.0, (a, b), n), (1.0, (b, a), m))
         if wanted
     ]
@@ -259,25 +239,17 @@ def _betainc_parts(
     ):
         if which.any():
             part = [v[which] for v in values]
-            result[which] = (
-                sign * _beta_weight(special, *part) * beta_integral(special, orders, smooth, *part)
-            )
+            result[which] = sign * _beta_weight(*part) * beta_integral(orders, smooth, *part)
     return result
 
 
 def beta_integral(
-    special: ModuleType,
-    orders: tuple[int, int],
-    smooth: bool,
-    a: Operand,
-    b: Operand,
-    x: Operand,
-    y: Operand,
+    orders: tuple[int, int], smooth: bool, a: Operand, b: Operand, x: Operand, y: Operand
 ) -> Operand:
     """The integral from x to 1 of the derivative of the density, over `beta_log_weight`'s weight;
     in the log odds.
     """
-    cumulant = beta_cumulants(special, a, b, x, y)
+    cumulant = beta_cumulants(a, b, x, y)
     nodes, weights = gauss(32) if smooth else double_exponential()
     columns = [v[:, None] for v in (x, y, np.log(x))]
     distance, corner = beta_panels(smooth, a, b, x, y)
@@ -361,9 +333,7 @@ def _beta_reach(a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
     return reach(fall, (DROP - a * log_x) / b - log_x)
 
 
-def beta_density_derivative(
-    special: ModuleType, order: Operand, a: Operand, b: Operand, x: Operand
-) -> Operand:
+def beta_density_derivative(order: Operand, a: Operand, b: Operand, x: Operand) -> Operand:
     """The derivative with respect to a and b of the density ``x**(a - 1) (1 - x)**(b - 1) / beta(a,
     b)``.
     """
@@ -372,12 +342,12 @@ def beta_density_derivative(
     direct = np.exp(special.xlogy(a - 1.0, x) + special.xlog1py(b - 1.0, -x) - special.betaln(a, b))
     ends = (x == 0) | (x == 1)
     density = np.where(
-        (a + b < 8.0) | ends, direct, _beta_weight(special, a, b, x, y) / np.where(ends, 1.0, x * y)
+        (a + b < 8.0) | ends, direct, _beta_weight(a, b, x, y) / np.where(ends, 1.0, x * y)
     )
     inside = (a > 0) & (b > 0) & (x >= 0) & (x <= 1)
 
     def factor(code: int, *values: Operand) -> Operand:
-        return bell(*divmod(code, 10), beta_cumulants(special, *values))
+        return bell(*divmod(code, 10), beta_cumulants(*values))
 
     shape = on_domain(factor, order, inside & (density > 0) & (order > 0), a, b, x, y)
     return np.where(

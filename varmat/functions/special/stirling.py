@@ -9,11 +9,11 @@ binomial probabilities."""
 from __future__ import annotations
 
 import math
-from types import ModuleType
 
 import numpy as np
 
-from varmat.functions.rows import row, special_formula
+from varmat.functions.rows import formula, row
+from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import (
     ASYMPTOTIC,
     DIGAMMA,
@@ -38,7 +38,7 @@ def _tail(x: Plain) -> Plain:
     return polynomial(1.0 / (x * x), STIRLING) / x
 
 
-def _log_gamma_excess(special: ModuleType, x: Plain) -> Plain:
+def _log_gamma_excess(x: Plain) -> Plain:
     near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.gammaln(near) - near * (np.log(near) - 1.0)
     return np.where(x < ASYMPTOTIC, direct, HALF_LOG_TWO_PI - 0.5 * np.log(far) + _tail(far))
@@ -50,7 +50,7 @@ def _log_gamma_excess_of_number(x: float) -> float:
     return HALF_LOG_TWO_PI - 0.5 * math.log(x) + float(_tail(x))
 
 
-def _log_factorial_excess(special: ModuleType, x: Plain) -> Plain:
+def _log_factorial_excess(x: Plain) -> Plain:
     near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.gammaln(near + 1.0) - special.xlogy(near, near) + near
     return np.where(x < ASYMPTOTIC, direct, HALF_LOG_TWO_PI + 0.5 * np.log(far) + _tail(far))
@@ -62,7 +62,7 @@ def _log_factorial_excess_of_number(x: float) -> float:
     return HALF_LOG_TWO_PI + 0.5 * math.log(x) + float(_tail(x))
 
 
-def _derivative(special: ModuleType, n: Plain, x: Plain) -> Plain:
+def _derivative(n: Plain, x: Plain) -> Plain:
     """The derivative of order n of `log_gamma_excess`. From order 2 on it is the difference of
     Hurwitz' zeta function and a power.
     """
@@ -78,14 +78,10 @@ def _derivative(special: ModuleType, n: Plain, x: Plain) -> Plain:
     half = 0.5 * order
     size = special.gamma(order) * np.where(np.floor(half) == half, 1.0, -1.0)
     higher = size * np.where(x < ASYMPTOTIC, direct, series)
-    return np.where(
-        n == 0.0,
-        _log_gamma_excess(special, x),
-        np.where(n == 1.0, _digamma_excess(special, x), higher),
-    )
+    return np.where(n == 0.0, _log_gamma_excess(x), np.where(n == 1.0, _digamma_excess(x), higher))
 
 
-def _digamma_excess(special: ModuleType, x: Plain) -> Plain:
+def _digamma_excess(x: Plain) -> Plain:
     near, far = np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     inverse = 1.0 / far
     series = -inverse * (0.5 + inverse * polynomial(inverse * inverse, DIGAMMA))
@@ -98,22 +94,22 @@ log_gamma_excess = row("log_gamma_excess", "g * digamma_excess(x)",
     "without cancellation",
     _log_gamma_excess_of_number, "log(gamma(x)) - x * log(x) + x",
     (0.5, 1e-10, 3.7, 11.9, 12.0, 150.0, 1e8, 1e15), -1.27036,
-    source="DLMF 5.11(i)", domain="x > 0", ufunc=special_formula(_log_gamma_excess))
+    source="DLMF 5.11(i)", domain="x > 0", ufunc=formula(_log_gamma_excess))
 digamma_excess = row("digamma_excess", "g * log_gamma_excess_derivative(2.0, x)",
     "The derivative of `log_gamma_excess`: ``digamma(x) - log(x)`` without cancellation",
     None, "psi(0, x) - log(x)", (0.5, 1e-10, 3.7, 11.9, 12.0, 150.0, 1e8, 1e15), 2.9348,
-    source="DLMF 5.11(i)", domain="x > 0", ufunc=special_formula(_digamma_excess))
+    source="DLMF 5.11(i)", domain="x > 0", ufunc=formula(_digamma_excess))
 log_gamma_excess_derivative = row("log_gamma_excess_derivative",
     (None, "g * log_gamma_excess_derivative(x + 1.0, y)"),
     "Derivative of order x of `log_gamma_excess`, at y: ``digamma(y) - log(y)`` for x = 1",
     None, "psi(int(x) - 1, y) - (log(y) if x == 1 else (-1)**int(x) * factorial(x - 2) * y**(1 - "
     "int(x)))", ((2, 3.7), (1, 150.0), (2, 12.0), (3, 11.9), (2, 1e6)), -0.0223493,
     source="DLMF 5.11(i), 5.15", domain="x = 0, 1, 2, ..., y > 0", constant=("the order x",),
-    ufunc=special_formula(_derivative))
+    ufunc=formula(_derivative))
 log_factorial_excess = row("log_factorial_excess", "g * (digamma_excess(x) + 1.0 / x)",
     "What Stirling's formula leaves of the logarithm of a factorial: ``gammaln(x + 1) - x log(x) + "
     "x``, 0 at 0",
     _log_factorial_excess_of_number, "log(gamma(x + 1)) - x * log(x) + x",
     (0.5, 3.0, 12.0, 150.0, 1e10), 0.729637,
-    source="DLMF 5.11(i)", domain="x >= 0", ufunc=special_formula(_log_factorial_excess))
+    source="DLMF 5.11(i)", domain="x >= 0", ufunc=formula(_log_factorial_excess))
 # fmt: on

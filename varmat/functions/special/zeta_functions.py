@@ -8,8 +8,9 @@ import numpy as np
 
 from varmat.functions.aliases import alias
 from varmat.functions.checks import outside
-from varmat.functions.rows import row, scipy_special, special_formula
+from varmat.functions.rows import formula, row
 from varmat.functions.special import gamma_differences
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Operand
 
 __all__ = ["digamma", "polygamma", "psi", "trigamma", "zeta", "zeta_difference"]
@@ -26,7 +27,7 @@ zeta = row("zeta", (None, "-g * (where(x < 1.0, nan, x) * zeta(x + 1.0, y))"),
     None, "zeta(x, y)", ((2.0, 0.5), (3.5, 1e-5), (2.0, 100.0), (5.0, 3.3)), -16.8288,
     source="DLMF 25.11.1, 25.11.17; SciPy", domain="x > 1, y > 0", constant=("the exponent x",))
 # Of SciPy's function, which is written in Python, the ufunc behind it.
-zeta.formula = lambda x, y: scipy_special()._ufuncs._zeta(x, y)  # type: ignore[attr-defined]
+zeta.formula = lambda x, y: special._ufuncs._zeta(x, y)  # type: ignore[attr-defined]
 zeta_difference = row("zeta_difference",
     (None, "-g * x * zeta_difference(x + 1.0, y, z)", "g * x * zeta(x + 1.0, y + z)"),
     "``zeta(x, y) - zeta(x, y + z)`` without cancellation; for x = 1 it is ``digamma(y + z) - "
@@ -37,7 +38,7 @@ zeta_difference = row("zeta_difference",
     (3.0, 15.5, 0.5)), -4.44444,
     source="DLMF 5.7.6, 25.11.1, 25.11.17", domain="x >= 1, y > 0, y + z > 0",
     constant=("the exponent x",),
-    ufunc=special_formula(gamma_differences.zeta_difference,
+    ufunc=formula(gamma_differences.zeta_difference,
     straight=gamma_differences.zeta_difference_straight))
 # fmt: on
 

@@ -14,6 +14,7 @@ import numpy as np
 from varmat.core.rules import ZERO
 from varmat.functions.rarer.special.further_rows import POLISHED, Invertible, of_scipy
 from varmat.functions.rows import row
+from varmat.functions.special.scipy_special import special
 
 _P, _Q = (
     "gammainc(mpf({}), 0, {}, regularized=True)",
@@ -112,7 +113,7 @@ def _counted(
     name: str, sign: str, slope: str, about: str, reference: str, held: tuple[str, ...], domain: str
 ) -> None:
     # Numbers of trials as integers, because SciPy warns of floats.
-    ufunc = of_scipy(lambda s, k, n, p: getattr(s, name)(k, np.asarray(n).astype(int), p))
+    ufunc = of_scipy(lambda k, n, p: getattr(special, name)(k, np.asarray(n).astype(int), p))
     row(
         name,
         (ZERO, None, f"{sign}g * {slope.format('x', 'y', 'z')}"),
@@ -145,7 +146,7 @@ row("bdtri", (ZERO, None, f"-g / {_BINOMIAL_DENSITY.format('x', 'y', 'r')}"),
     "Invertible of success with which that of at most x successes in y trials is z",
     None, _SOLVED.format(_C.format("floor(x) + 1", "y - floor(x)", "t"), "z", "(0.3, 0.4)"),
     ((3.0, 9.0, 0.35),), domain=_EVENTS, note=_STEPS, constant=_TRIALS,
-    ufunc=of_scipy(lambda s, k, n, y: s.bdtri(k, np.asarray(n).astype(int), y)),
+    ufunc=of_scipy(lambda k, n, y: special.bdtri(k, np.asarray(n).astype(int), y)),
     answers_for="bdtri")
 row("nbdtri", (ZERO, None, f"g / {_NEGATIVE_DENSITY.format('x', 'y', 'r')}"),
     "Invertible of success with which that of at most x failures before y successes is z",
@@ -163,7 +164,7 @@ negative_binomial.inverse("nbdtrik", 0,
 negative_binomial.inverse("nbdtrin", 1,
     "Solution for the number of successes, a real number, of ``betainc(r, x + 1, z) = y``",
     "(x, 2 * x)", ((3.0, 0.4, 0.35),), note=POLISHED,
-    polish=lambda s, x, y, z: s.betainc(y, x + 1.0, z))
+    polish=lambda x, y, z: special.betainc(y, x + 1.0, z))
 beta.inverse("btdtria", 0, "Inverse of `betainc` in its first shape",
     "(y, 2 * y)", ((0.4, 5.0, 0.35),), note=_SEARCH)
 beta.inverse("btdtrib", 1, "Inverse of `betainc` in its second shape",
@@ -198,7 +199,7 @@ f.inverse("fdtri", 2, "Inverse of `fdtr` in its argument",
     "(mpf(1), mpf(1.1))", ((3.0, 9.0, 0.6),), note=_CANCELS)
 f.inverse("fdtridfd", 1, "Inverse of `fdtr` in the second degrees of freedom",
     "(mpf(8), mpf(9))", ((3.0, 0.95, 4.0),), note=POLISHED,
-    polish=lambda s, x, y, z: s.fdtr(x, y, z))
+    polish=lambda x, y, z: special.fdtr(x, y, z))
 # fmt: on
 
 # The probability between 0 and t is half of an incomplete beta function, of t**2 / (df + t**2)

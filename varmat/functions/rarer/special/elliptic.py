@@ -64,7 +64,7 @@ def carlson_row(power: int, *halves: int) -> str:
     name = "carlson_" + "_".join(map(str, halves)) + f"_{power}"
     above = _above(halves)
 
-    def value(_: Plain, *operands: Plain) -> Plain:
+    def value(*operands: Plain) -> Plain:
         for each in above:
             carlson_row(power, *each)
         return carlson(halves, power, *operands)
@@ -183,7 +183,7 @@ row("elliptic_derivative", (None,
     f"g * (0.5 + {_K}) * elliptic_derivative(x + 10.0, y, z)"),
     "A derivative of Legendre's elliptic integrals with respect to their parameter", None,
     _THETA.format(phi="y", m="z"), ((10.0, 0.7, 0.6), (11.0, 2.0, -3.0)), domain="z sin(y)**2 < 1",
-    constant=_ORDERS, ufunc=of_scipy(lambda s, code, phi, m: _legendre(code, phi, m, 1.0 - m)),
+    constant=_ORDERS, ufunc=of_scipy(lambda code, phi, m: _legendre(code, phi, m, 1.0 - m)),
     tested=False)
 row("elliptic_derivative_complete",
     (None, f"-g * (0.5 + {_K}) * elliptic_derivative_complete(x + 10.0, y)"),
@@ -191,7 +191,7 @@ row("elliptic_derivative_complete",
     "- y", None, _THETA.format(phi="pi / 2", m="(1 - y)"), ((10.0, 0.4), (11.0, 1e-3)),
     domain="y > 0",
     constant=_ORDERS,
-    ufunc=of_scipy(lambda s, code, rest: _within(*np.broadcast_arrays(code, 1.0, 0.0, rest))),
+    ufunc=of_scipy(lambda code, rest: _within(*np.broadcast_arrays(code, 1.0, 0.0, rest))),
     tested=False)
 rows(("ellipk", "0.5 * g * elliptic_derivative_complete(10.0, 1.0 - x)",
     "Complete elliptic integral of the first kind", "ellipk(x)"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.core.rules import OPERANDS
-from varmat.functions.rows import ANSWERS, Answer, formula, row, scipy_special
+from varmat.functions.rows import ANSWERS, Answer, formula, row
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Function, Operand, Result, Setting
 
 # The note of a row with `polish`.
@@ -19,10 +19,8 @@ POLISHED = (
 
 
 def of_scipy(function: Function) -> Result:
-    """A formula with functions of `scipy.special`, which `function` gets as its first argument.
-    Programs call it as it is.
-    """
-    ufunc: Any = formula(lambda *values: function(scipy_special(), *values))
+    """A formula with functions of `scipy.special`. Programs call it as it is."""
+    ufunc: Any = formula(function)
     del ufunc.formula  # a formula must not look at values, and this one may
     return ufunc
 
@@ -60,7 +58,7 @@ def answer_with(name: str, parts: tuple[Elementwise, ...], note: str) -> None:
 
 def one_of(name: str, k: int) -> Result:
     """The result number k of a ufunc of SciPy that has several."""
-    return of_scipy(lambda s, *values: getattr(s, name)(*values)[k])
+    return of_scipy(lambda *values: getattr(special, name)(*values)[k])
 
 
 def inverse(
@@ -92,11 +90,11 @@ def inverse(
 
 
 def _polished(name: str, function: Function, place: int) -> Function:
-    def value(special: ModuleType, *values: Operand) -> Result:
+    def value(*values: Operand) -> Result:
         start = getattr(special, name)(*values)
         operands = [start if i == place else v for i, v in enumerate(values)]
         # The row's own derivative along the value of F is one over the slope of F.
-        excess = function(special, *operands) - values[place]
+        excess = function(*operands) - values[place]
         change = ROWS[name].pushes[place](excess, *values, start)
         return start - np.where(
             np.isfinite(change) & (np.abs(change) < 1e-3 * np.abs(start)), change, 0.0

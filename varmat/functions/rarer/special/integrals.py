@@ -7,12 +7,12 @@ The derivatives follow from the integrands and from the differential equations. 
 from __future__ import annotations
 
 import math
-from types import ModuleType
 
 import numpy as np
 
 from varmat.functions.rarer.special.further_rows import of_scipy, results, rows
 from varmat.functions.rows import DEGREE, row
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Plain
 
 _ORDER = ("the order x",)
@@ -124,7 +124,7 @@ for _of, _about, _reference, _partial in (
 ):
     row(_of, (None, _partial), f"{_about} of whole order x", None, _reference,
         ((2.0, 1.7), (0.0, 0.3), (7.0, 50.0)), domain="x = 0, 1, 2, ..., y > 0", constant=_ORDER,
-        ufunc=of_scipy(lambda s, n, x, any_order=_of[0] + "v": getattr(s, any_order)(n, x)),
+        ufunc=of_scipy(lambda n, x, any_order=_of[0] + "v": getattr(special, any_order)(n, x)),
         answers_for=_of)
 rows(("struve", (None,
     "g * (" + _CHANGE.format("0.5 * (struve(x - 1.0, y) - struve(x + 1.0, y))") + ")"),
@@ -164,7 +164,7 @@ results("iti0k0",
 # fmt: on
 
 
-def _less_one(special: ModuleType, x: Plain, sign: float) -> Plain:
+def _less_one(x: Plain, sign: float) -> Plain:
     """``i0(x) - 1``, or with the sign -1 ``1 - j0(x)``; by their series near 0."""
     function = special.i0 if sign > 0 else special.j0
     total, term = np.zeros(np.shape(x)), np.ones(np.shape(x))
@@ -180,7 +180,7 @@ for _name, _partial, _about, _reference, _sign in (
     ("one_less_j0", "g * j1(x)", "``1 - j0(x)``", "1 - besselj(0, x)", -1.0),
 ):
     row(_name, _partial, _about, None, _reference, (0.7, 1e-5, 5.0),
-        ufunc=of_scipy(lambda s, x, sign=_sign: _less_one(s, x, sign)))
+        ufunc=of_scipy(lambda x, sign=_sign: _less_one(x, sign)))
 results("it2i0k0",
     ("i0", "g * i0_less_one(x) / x", "Integral of ``(i0(t) - 1) / t`` from 0 to x",
     "x**2 / 8 * hyper([1, 1], [2, 2, 2], x**2 / 4)"),

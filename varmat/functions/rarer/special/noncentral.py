@@ -6,7 +6,6 @@ are confluent hypergeometric functions. There is no derivative in the degrees of
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from varmat.functions.rarer.special.further_rows import POLISHED, Invertible, of_scipy
 from varmat.functions.rows import row
 from varmat.functions.special.quadrature import gauss
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Plain
 
 _DF = "the degrees of freedom {}"
@@ -25,19 +25,19 @@ _SEARCHED: dict[str, Any] = {
 # Chi square: the density is a scaled Bessel function; for small noncentrality its limit is taken.
 
 
-def _chi_square_density(s: ModuleType, x: Plain, df: Plain, nc: Plain) -> Plain:
+def _chi_square_density(x: Plain, df: Plain, nc: Plain) -> Plain:
     order = 0.5 * df - 1.0
     product = nc * x
     near = (
-        np.exp(-0.5 * (x + nc) + s.xlogy(order, 0.5 * x) - s.gammaln(0.5 * df))
-        * s.gammasgn(0.5 * df)
-        * s.hyp0f1(0.5 * df, 0.25 * np.minimum(product, 9.0))
+        np.exp(-0.5 * (x + nc) + special.xlogy(order, 0.5 * x) - special.gammaln(0.5 * df))
+        * special.gammasgn(0.5 * df)
+        * special.hyp0f1(0.5 * df, 0.25 * np.minimum(product, 9.0))
     )
     root = np.sqrt(np.maximum(product, 1.0))
     far = np.exp(
         -0.5 * np.square(np.sqrt(x) - np.sqrt(nc))
         + 0.5 * order * np.log(x / np.where(nc > 0, nc, 1.0))
-    ) * s.ive(order, root)
+    ) * special.ive(order, root)
     return 0.5 * np.where(product < 9.0, near, far)
 
 
@@ -105,7 +105,8 @@ f.row("ncfdtr",
 f.inverse("ncfdtri", 3, "Inverse of `ncfdtr` in its argument",
     "ncfdtr", ((3.0, 9.0, 1.5, 0.4),), **_SEARCHED)
 f.inverse("ncfdtrinc", 2, "Inverse of `ncfdtr` in the noncentrality",
-    "ncfdtr", ((3.0, 9.0, 0.4, 1.2),), note=POLISHED, polish=lambda s, *values: s.ncfdtr(*values))
+    "ncfdtr", ((3.0, 9.0, 0.4, 1.2),), note=POLISHED,
+    polish=lambda *values: special.ncfdtr(*values))
 # fmt: on
 
 
@@ -114,7 +115,7 @@ f.inverse("ncfdtrinc", 2, "Inverse of `ncfdtr` in the noncentrality",
 # smooth positive hump in log s.
 
 
-def _mean_of_power(special: ModuleType, k: Plain, df: Plain, nc: Plain, t: Plain) -> Plain:
+def _mean_of_power(k: Plain, df: Plain, nc: Plain, t: Plain) -> Plain:
     k, df, nc, t = (v[..., None] for v in np.broadcast_arrays(k, df, nc, t))
     power = df + k
     # The place of the peak, in log s, of s**power exp(-df s**2 / 2 - (s t - nc)**2 / 2).
@@ -170,5 +171,5 @@ student_t.row("nctdtr",
 student_t.inverse("nctdtrit", 2, "Inverse of `nctdtr` in its argument",
     "nctdtr", ((7.5, 0.6, 0.4),), **_SEARCHED)
 student_t.inverse("nctdtrinc", 1, "Inverse of `nctdtr` in the noncentrality",
-    "nctdtr", ((7.5, 0.4, 1.3),), note=POLISHED, polish=lambda s, *values: s.nctdtr(*values))
+    "nctdtr", ((7.5, 0.4, 1.3),), note=POLISHED, polish=lambda *values: special.nctdtr(*values))
 # fmt: on

@@ -7,19 +7,19 @@ The other form, a hypergeometric function, serves fractional degrees."""
 from __future__ import annotations
 
 from math import factorial
-from types import ModuleType
 
 import numpy as np
 
 from varmat.functions.rarer.special.further_rows import of_scipy
 from varmat.functions.rows import row
 from varmat.functions.special.quadrature import on_domain
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Plain
 
 _DEGREE = "the degree x"
 
 
-def _evaluated(special: ModuleType, name: str, n: Plain, *values: Plain) -> Plain:
+def _evaluated(name: str, n: Plain, *values: Plain) -> Plain:
     """A polynomial. For a negative degree it is zero, like the derivative of a constant, or nan for
     Chebyshev's.
     """
@@ -59,7 +59,7 @@ def _polynomial(
         points,
         domain=domain,
         constant=(_DEGREE, *parameters),
-        ufunc=of_scipy(lambda s, *values: _evaluated(s, name, *values)),
+        ufunc=of_scipy(lambda *values: _evaluated(name, *values)),
         answers_for=name,
         note="That in the parameter is known of whole degrees" if in_parameter else "",
     )
@@ -90,7 +90,7 @@ def _in_parameter(kind: str, order: int, n: int, a: Plain, x: Plain) -> Plain:
 def _derivative_row(name: str, kind: str, slope: str, reference: str) -> None:
     """The row of the derivatives in the parameter."""
 
-    def value(_: Plain, *values: Plain) -> Plain:
+    def value(*values: Plain) -> Plain:
         order, n, a, x = np.broadcast_arrays(*values)
         code = np.where((n >= 0) & (n == np.rint(n)) & (n < 1e5), order * 1e5 + n, 0.0)
         inside = (code == order * 1e5 + n) & np.isfinite(a + x)

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from functools import cache
 from math import comb, factorial, lgamma
-from types import ModuleType
 
 import numpy as np
 
 from varmat.functions.rarer.special.further_rows import inverse, of_scipy
 from varmat.functions.rows import row
 from varmat.functions.special.quadrature import on_domain
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Plain
 
 # Faddeeva's function w and its derivatives. The code is twice the order, plus one for the imaginary
@@ -22,7 +22,7 @@ from varmat.typing import Plain
 _FAR = 8.0
 
 
-def _faddeeva(special: ModuleType, code: int, a: Plain, b: Plain) -> Plain:
+def _faddeeva(code: int, a: Plain, b: Plain) -> Plain:
     order, imaginary = divmod(code, 2)
     z = a + 1j * b
     near, previous = special.wofz(z), np.zeros_like(z)
@@ -54,8 +54,8 @@ row("faddeeva_derivative", (None, "g * faddeeva_derivative(x + 2.0, y, z)",
     "(im if x % 2 else re)(diff(lambda t: exp(-t * t) * erfc(-1j * t), mpc(y, z), int(x // 2)))",
     ((2.0, 0.5, 0.7), (3.0, 9.0, 0.5)), domain="x = 0, 1, 2, ..., z > 0", constant=("the code x",),
     tested=False, ufunc=of_scipy(
-    lambda s, x, y, z: on_domain(
-    lambda c, *v: _faddeeva(s, c, *v), *np.broadcast_arrays(x, np.isfinite(x + y + z), y, z)
+    lambda x, y, z: on_domain(
+    _faddeeva, *np.broadcast_arrays(x, np.isfinite(x + y + z), y, z)
     )
     ))
 # fmt: on
@@ -155,7 +155,7 @@ row("zetac_derivative", (None, "g * zetac_derivative(x + 1.0, y)"),
     "Derivative of order x of `zetac`", None, "zeta(y, 1, int(x))", ((1.0, 2.5), (2.0, 1.2)),
     domain="x = 1, 2, ..., y > 0 and not 1", constant=("the order x",), tested=False,
     ufunc=of_scipy(
-    lambda s, x, y: on_domain(
+    lambda x, y: on_domain(
     zeta_derivative, *np.broadcast_arrays(x, (y > 0.0) & (y != 1.0), y, 1.0)
     )
     ))
@@ -164,7 +164,7 @@ row("zetac", "g * zetac_derivative(1.0, x)", "Riemann's zeta function less 1", N
 
 row("riemann_zeta", "g * zetac_derivative(1.0, x)", "Riemann's zeta function", None, "zeta(x)",
     (2.5, 1.01, 30.0, 0.5), domain="x > 0 and not 1; below there is no derivative",
-    ufunc=of_scipy(lambda s, x: s.zeta(x)), answers_for="_riemann_zeta")
+    ufunc=of_scipy(lambda x: special.zeta(x)), answers_for="_riemann_zeta")
 # fmt: on
 
 # Kolmogorov's distribution is a sum of exp(-2 k**2 x**2), and for small x of exp(-(2 k - 1)**2
@@ -216,7 +216,7 @@ row("kolmogorov_derivative", (None, "g * kolmogorov_derivative(x + 1.0, y)"),
     ((1.0, 0.9), (1.0, 0.4)), domain="x = 1, 2, ..., y > 0", constant=("the order x",),
     tested=False,
     ufunc=of_scipy(
-    lambda s, x, y: on_domain(kolmogorov_derivative, *np.broadcast_arrays(x, y > 0, y))
+    lambda x, y: on_domain(kolmogorov_derivative, *np.broadcast_arrays(x, y > 0, y))
     ))
 row("kolmogorov", "g * kolmogorov_derivative(1.0, x)",
     "Probability above x in Kolmogorov's distribution", None, _KOLMOGOROV, (0.9, 0.5, 0.3, 3.0),
@@ -259,7 +259,7 @@ def _smirnov(order: int, n: int, x: Plain) -> Plain:
     return total
 
 
-def _smirnov_derivative(special: ModuleType, order: Plain, n: Plain, x: Plain) -> Plain:
+def _smirnov_derivative(order: Plain, n: Plain, x: Plain) -> Plain:
     order, n, x = np.broadcast_arrays(order, n, x)
     inside = (x > 0) & (x < 1) & (n == np.rint(n)) & (n > 0)
     code = np.where(inside, order * 1e6 + n, 0.0)

@@ -7,7 +7,6 @@ the argument; further ones follow from the differential equations."""
 from __future__ import annotations
 
 from math import factorial
-from types import ModuleType
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from varmat.core.operation import is_differentiable
 from varmat.functions.rarer.special.further_rows import of_scipy, results
 from varmat.functions.rows import ANSWERS, Answer, row
 from varmat.functions.special.quadrature import on_domain
+from varmat.functions.special.scipy_special import special
 from varmat.typing import Plain, Setting
 
 # For larger parameters, and for orders beyond 1000, the matrices would be too large, and the
@@ -66,7 +66,7 @@ def _mathieu_derivative(order: int, odd: bool, m: int, q: float) -> float:
     )
 
 
-def _mathieu_values(s: ModuleType, x: Plain, y: Plain, z: Plain) -> Plain:
+def _mathieu_values(x: Plain, y: Plain, z: Plain) -> Plain:
     x, y, z = np.broadcast_arrays(x, y, z)
     return on_domain(_mathieu, x, (np.abs(z) <= _MOST) & (y >= np.fmod(x, 2.0)) & (y <= 1e3), y, z)
 
@@ -159,7 +159,7 @@ def _spheroidal_derivative(order: int, m: int, n: int, q: float) -> float:
     return eigenvalue_derivative(degree * (degree + 1.0), change, q, (n - m) // 2, order)
 
 
-def _spheroidal_values(s: ModuleType, x: Plain, y: Plain, z: Plain, w: Plain) -> Plain:
+def _spheroidal_values(x: Plain, y: Plain, z: Plain, w: Plain) -> Plain:
     x, y, z, w = np.broadcast_arrays(x, y, z, w)
     return on_domain(
         _spheroidal, x, (np.abs(w) <= _MOST) & (y >= 0) & (z >= y) & (z <= 1e3), y, z, w
@@ -217,7 +217,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
 
     def part(k: int) -> Plain:
         return of_scipy(
-            lambda s, both, c, cv, x: getattr(s, f"{name}_cv")(
+            lambda both, c, cv, x: getattr(special, f"{name}_cv")(
                 np.floor(both / _BOTH), np.fmod(both, _BOTH), c, cv, x
             )[k]
         )
