@@ -74,11 +74,6 @@ def test_one_result_alone(f: Any) -> None:
     )
 
 
-def test_names() -> None:
-    assert simplexes.stochastic_row_constrain is simplexes.simplex_constrain
-    assert simplexes.stochastic_row_free is simplexes.simplex_free
-
-
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_unit_vectors_of_lengths_whose_squares_are_no_numbers(scale: float) -> None:
     x = np.array([3.0, 4.0])

@@ -93,17 +93,6 @@ def test_equally_spaced_whole_numbers(count: int, lower: int, upper: int) -> Non
         assert repeats[-1] <= repeats[0]
 
 
-@pytest.mark.parametrize("names", [
-    "rep_vector rep_row_vector", "to_vector to_row_vector to_array_1d",
-     "linspaced_vector linspaced_array linspaced_row_vector",
-    "zeros_vector zeros_array zeros_row_vector", "ones_vector ones_array ones_row_vector",
-    "one_hot_vector one_hot_array one_hot_row_vector",
-])  # fmt: skip
-def test_names_of_one_function_run_one_function(names: str) -> None:
-    main, *others = (getattr(vm, name) for name in names.split())
-    assert {other.alias_of for other in others} == {main}
-
-
 # Positions of the arguments and outputs that are indices, which Stan counts from 1.
 PLACES: dict[str, tuple[int, ...]] = {
     "block": (1, 2), "col": (1,), "row": (1,), "segment": (1,), "sub_col": (1, 2),

@@ -153,12 +153,6 @@ def test_refusals(f: Any, args: Any, message: str) -> None:
         f(*map(vm.var, args))
 
 
-def test_names() -> None:
-    from varmat.functions.linalg import least_squares
-
-    assert vm.generalized_inverse.alias_of is least_squares.pinv
-
-
 def test_cutoff_of_the_array_api() -> None:
     # The smaller singular value is above three times the machine precision and 1e-15, which is the
     # default cutoff, or between the two.

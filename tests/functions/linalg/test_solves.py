@@ -27,7 +27,6 @@ from functions.matrices import (
 )
 
 import varmat as vm
-from varmat.functions.linalg import solves
 from varmat.testing import expect_ad, expect_ad_matvar
 
 solve, inv = np.linalg.solve, np.linalg.inv
@@ -398,12 +397,6 @@ def test_refusals(f: Any, args: Any, error: type[Exception], message: str) -> No
         with pytest.raises(error, match=message):
             f(*variables)
         assert not [entry for entry in tape if entry[0].name in ("inv", "solve", "inverse_spd")]
-
-
-def test_names_of_stan() -> None:
-    assert vm.inverse.alias_of is solves.inv
-    assert vm.mdivide_left.alias_of is solves.solve
-    assert vm.mdivide_left_ldlt.alias_of is vm.mdivide_left_spd
 
 
 def test_scipy_linalg_is_imported_when_first_used() -> None:

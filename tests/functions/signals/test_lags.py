@@ -114,7 +114,6 @@ def test_values_of_quadratic_forms_and_systems() -> None:
     np.testing.assert_allclose(
         vm.mdivide_right_tri(B.T, G, lower=False) @ np.triu(G), B.T, rtol=1e-13
     )
-    assert vm.cov_exp_quad.alias_of is vm.gp_exp_quad_cov
 
 
 def test_inverse_softmax() -> None:
