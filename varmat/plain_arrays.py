@@ -1,4 +1,4 @@
-"""Plain arrays: sums, choices and scatters faster than NumPy's own, ranges, indices, `x.flat`.
+"""Plain arrays: sums, choices and scatters faster than NumPy's own, indices, `x.flat`, and SciPy.
 
 Nothing here knows of variables; everything else may call it.
 """
@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,9 +144,6 @@ def with_out(function: Function) -> Function:
 
     ufunc.formula = function  # type: ignore[attr-defined]
     return ufunc
-
-
-# --- ranges ---
 
 
 # --- choices ---
@@ -328,7 +326,25 @@ class Length:
         return lambda: array_length(x)
 
 
-# --- sparse matrices of SciPy ---
+# --- SciPy ---
+
+
+class LazyModule:
+    """A module that is imported when an attribute of it is first read, because its import takes
+    longer than varmat's.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._module_name = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self._module_name), name)
+        setattr(self, name, value)
+        return value
+
+
+special, scipy_linalg = LazyModule("scipy.special"), LazyModule("scipy.linalg")
+scipy_signal, scipy_fft = LazyModule("scipy.signal"), LazyModule("scipy.fft")
 
 
 def is_scipy_sparse(x: Any) -> bool:

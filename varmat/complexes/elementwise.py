@@ -17,6 +17,7 @@ from varmat.complexes.operation import ComplexOperation, complex_operation
 from varmat.complexes.variable import ComplexVar, joined, paired, parts
 from varmat.core.dispatch import COMPLEX, plain
 from varmat.core.operation import Saved
+from varmat.plain_arrays import special
 from varmat.programs.build.symbol import is_symbol
 from varmat.typing import Adjoint, Function, Operand, Plain, Result
 
@@ -263,13 +264,8 @@ holomorphic(np.log2, lambda z, r: reciprocal(z) * (1.0 / LN2))
 holomorphic(np.log10, lambda z, r: reciprocal(z) * (1.0 / LN10))
 
 
-def _log1p(z: Operand) -> Result:
-    from scipy.special import log1p
-
-    return log1p(z)  # NumPy's loses digits near 0
-
-
-holomorphic(np.log1p, lambda z, r: reciprocal(one_plus(z)), value=_log1p)
+# NumPy's log1p loses digits near 0.
+holomorphic(np.log1p, lambda z, r: reciprocal(one_plus(z)), value=lambda z: special.log1p(z))
 sqrt = holomorphic(np.sqrt, lambda z, r: 0.5 * reciprocal(r))
 
 holomorphic(np.sin, lambda z, r: np.cos(z), formulas=(_sin, _cos))

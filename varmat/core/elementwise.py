@@ -39,7 +39,7 @@ from varmat.core.rules import (
 )
 from varmat.core.tape import Rule, Tape, join
 from varmat.core.variables import VARIABLES, Var, VarMat, make_result
-from varmat.plain_arrays import where, with_out
+from varmat.plain_arrays import special, where, with_out
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -125,9 +125,7 @@ class Elementwise:
     def ufunc(self) -> Any:
         """The ufunc. One of scipy.special is given by name and imported on first use."""
         if self.resolved is None:
-            import scipy.special
-
-            self.resolved = getattr(scipy.special, self._given)
+            self.resolved = getattr(special, self._given)
         return self.resolved
 
     # Saved values that the tangent rule wants: none, since the rules of the table are expressions.

@@ -38,6 +38,7 @@ from varmat.numpy.autograd_primitives import (
     values_of,
 )
 from varmat.numpy.buffers import settled
+from varmat.plain_arrays import special
 from varmat.typing import Function, Operand, Settings
 
 # --- derivatives ---
@@ -256,12 +257,6 @@ def _unflatten(value: Operand, vector: Operand) -> Operand:
     return build(value)
 
 
-def _special(name: str) -> Any:
-    import scipy.special
-
-    return getattr(scipy.special, name)
-
-
 def _standardised(function: Function) -> Function:
     return lambda x, loc=0.0, scale=1.0: function((np.subtract(x, loc)) / scale, scale)
 
@@ -274,10 +269,10 @@ def _logpdf(z: Operand, scale: Operand) -> Operand:
 NORMAL: dict[str, Function] = {
     "pdf": _standardised(lambda z, scale: np.exp(_logpdf(z, scale))),
     "logpdf": _standardised(_logpdf),
-    "cdf": _standardised(lambda z, scale: _special("ndtr")(z)),
-    "logcdf": _standardised(lambda z, scale: _special("log_ndtr")(z)),
-    "sf": _standardised(lambda z, scale: _special("ndtr")(-z)),
-    "logsf": _standardised(lambda z, scale: _special("log_ndtr")(-z)),
+    "cdf": _standardised(lambda z, scale: special.ndtr(z)),
+    "logcdf": _standardised(lambda z, scale: special.log_ndtr(z)),
+    "sf": _standardised(lambda z, scale: special.ndtr(-z)),
+    "logsf": _standardised(lambda z, scale: special.log_ndtr(-z)),
 }
 # Module of autograd -> name -> what stands there.
 TABLE: dict[str, dict[str, object]] = {

@@ -11,6 +11,7 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import misfit, outside
+from varmat.plain_arrays import special
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 __all__ = ["cdist", "pdist", "squareform"]
@@ -181,12 +182,10 @@ def _cosine(a: Operand, b: Operand) -> Result:
 
 
 def _jensen_shannon(a: Operand, b: Operand) -> Result:
-    from scipy.special import rel_entr
-
     p, q = (x / np.sum(x, axis=1, keepdims=True) for x in (a, b))
     p, q = p[:, None, :] + np.zeros((1, *np.shape(q))), q + np.zeros((np.shape(p)[0], 1, 1))
     m = 0.5 * (p + q)
-    return _root(0.5 * np.sum(rel_entr(p, m) + rel_entr(q, m), axis=-1))
+    return _root(0.5 * np.sum(special.rel_entr(p, m) + special.rel_entr(q, m), axis=-1))
 
 
 def _canberra(a: Operand, b: Operand) -> Result:

@@ -17,8 +17,8 @@ import numpy as np
 from varmat.functions.rows import formula, row
 from varmat.functions.special.entropies_and_losses import kl_div_of_numbers, kl_div_series
 from varmat.functions.special.logistic_functions import softplus_of_number
-from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import log_less_line
+from varmat.plain_arrays import special
 from varmat.typing import Function, Plain
 
 __all__ = [

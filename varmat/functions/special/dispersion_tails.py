@@ -20,9 +20,9 @@ from varmat.functions.rows import formula
 from varmat.functions.special.gamma_differences import zeta_excess_difference
 from varmat.functions.special.precision_scores import less_line
 from varmat.functions.special.quadrature import SMOOTH, on_domain
-from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, log_less_line, polynomial
 from varmat.functions.special.shape_derivatives import beta_log_weight, beta_mass
+from varmat.plain_arrays import special
 from varmat.typing import Function, Plain
 
 # A score and its derivative in the precision, as functions of an argument, its complement and the

@@ -8,7 +8,7 @@ import numpy as np
 
 from varmat.functions.aliases import alias
 from varmat.functions.rows import formula, row
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Operand
 
 __all__ = [

@@ -20,7 +20,7 @@ from varmat.functions.rows import (
     row,
 )
 from varmat.functions.special.logistic_functions import logistic_of_number
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 
 __all__ = [
     "Phi",

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from varmat.functions.rows import formula, row
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Operand
 
 __all__ = ["exp1", "expi", "expn", "lambert_w0", "lambert_wm1", "spence", "wrightomega"]

@@ -9,8 +9,8 @@ from math import gamma, inf, lgamma, log, log1p
 
 import numpy as np
 
-from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import ASYMPTOTIC, DIGAMMA, EULER_MACLAURIN, STIRLING
+from varmat.plain_arrays import special
 from varmat.typing import Operand
 
 # From here on adding one to a float may not change it.

@@ -15,7 +15,7 @@ import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.functions.special.quadrature import on_domain
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Plain
 
 # The power series is summed up to these arguments, the second one for large c. Beyond them follow

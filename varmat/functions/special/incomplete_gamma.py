@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import log_less_line, polynomial
+from varmat.plain_arrays import special
 from varmat.typing import Operand, Plain
 
 # From this shape on two terms of the expansion are enough.

@@ -10,7 +10,7 @@ import numpy as np
 
 from varmat.functions.rows import ROOT_HALF, ROOT_TWO_OVER_PI, formula, row
 from varmat.functions.special.quadrature import gauss
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Plain
 
 __all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]

@@ -20,7 +20,6 @@ import numpy as np
 
 from varmat.functions.special.incomplete_gamma import incomplete_gamma
 from varmat.functions.special.quadrature import SMOOTH, double_exponential, gauss, on_domain
-from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import expm1_less_line
 from varmat.functions.special.shape_derivatives import (
     beta_cumulants,
@@ -35,6 +34,7 @@ from varmat.functions.special.shape_derivatives import (
     gamma_series,
     gammainc_derivative,
 )
+from varmat.plain_arrays import special
 from varmat.typing import Plain
 
 Order = tuple[int, ...]

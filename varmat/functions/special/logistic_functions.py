@@ -9,7 +9,7 @@ import numpy as np
 from varmat.functions.aliases import alias
 from varmat.functions.numpy_kernels import MANY, softplus
 from varmat.functions.rows import LN10, formula, row
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Function, Operand
 
 __all__ = [

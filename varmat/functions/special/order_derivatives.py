@@ -19,8 +19,8 @@ import numpy as np
 from varmat.functions.special.bell_polynomials import DerivativeAt, bell, unbell
 from varmat.functions.special.gamma_differences import log_rising
 from varmat.functions.special.quadrature import DROP, double_exponential, gauss, on_domain, reach
-from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import polynomial
+from varmat.plain_arrays import special
 from varmat.typing import Plain
 
 # Below this order the path of steepest descent turns sharply, and a path along the axes is better.

@@ -28,8 +28,8 @@ from varmat.functions.special.gamma_differences import (
     zeta_difference_straight,
     zeta_excess_difference,
 )
-from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import ASYMPTOTIC, ODD, line_series, log_less_line
+from varmat.plain_arrays import special
 from varmat.typing import Function, Plain
 
 # Up to the first size of u these terms of the series of log(1 + u) - u have all digits, up to the

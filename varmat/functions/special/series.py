@@ -6,7 +6,7 @@ from math import factorial
 
 import numpy as np
 
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Operand
 
 # B_2k / (2 k)!, with the Bernoulli numbers B.

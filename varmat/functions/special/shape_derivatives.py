@@ -27,7 +27,6 @@ from varmat.functions.special.quadrature import (
     on_domain,
     reach,
 )
-from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import (
     ASYMPTOTIC,
     DIGAMMA,
@@ -36,6 +35,7 @@ from varmat.functions.special.series import (
     polynomial,
     stirling_factor,
 )
+from varmat.plain_arrays import special
 from varmat.typing import Operand
 
 # The incomplete gamma function. The density is a / t times E(t) = t**a exp(-t) / gamma(a + 1). The

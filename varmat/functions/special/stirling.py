@@ -13,7 +13,6 @@ import math
 import numpy as np
 
 from varmat.functions.rows import formula, row
-from varmat.functions.special.scipy_special import special
 from varmat.functions.special.series import (
     ASYMPTOTIC,
     DIGAMMA,
@@ -21,6 +20,7 @@ from varmat.functions.special.series import (
     STIRLING,
     polynomial,
 )
+from varmat.plain_arrays import special
 from varmat.typing import Plain
 
 __all__ = [

@@ -10,7 +10,7 @@ from varmat.functions.aliases import alias
 from varmat.functions.checks import outside
 from varmat.functions.rows import formula, row
 from varmat.functions.special import gamma_differences
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Operand
 
 __all__ = ["digamma", "polygamma", "psi", "trigamma", "zeta", "zeta_difference"]

@@ -17,6 +17,7 @@ from varmat.functions.rarer.linalg.matrix_equations import (
     check_one_square,
     solve_sylvester,
 )
+from varmat.plain_arrays import scipy_linalg
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose", "schur"]
@@ -94,10 +95,8 @@ def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
 
 def _pivots(a: np.ndarray) -> tuple[int, ...]:
     """The rows in the order in which they are the pivots."""
-    from scipy.linalg import lu as factors
-
     check_finite("lu", a)
-    return tuple(np.argsort(factors(a, p_indices=True)[0]).tolist())
+    return tuple(np.argsort(scipy_linalg.lu(a, p_indices=True)[0]).tolist())
 
 
 @operation()
@@ -346,13 +345,11 @@ def schur(a: Operand) -> Result:
 @operation()
 def schur_decomposition(a: Plain) -> Plain:
     """`schur`."""
-    from scipy.linalg import schur as factors
-
     check_one_square("schur", "a", a)
     check_finite("schur", a)
     if not a.size:
         return np.zeros(a.shape), np.zeros(a.shape)
-    t, z = factors(a, output="real")
+    t, z = scipy_linalg.schur(a, output="real")
     if np.count_nonzero(np.diagonal(t, -1)):
         raise MatrixError("schur: a has complex eigenvalues, but must have real ones!")
     return np.triu(t), np.ascontiguousarray(z)

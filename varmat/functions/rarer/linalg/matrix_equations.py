@@ -10,6 +10,7 @@ import numpy as np
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import misfit
 from varmat.functions.linalg.lapack import MatrixError, check_finite, lapack
+from varmat.plain_arrays import scipy_linalg
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylvester"]
@@ -39,9 +40,7 @@ def schur_factors(function: str, name: str, a: np.ndarray) -> tuple[np.ndarray, 
     check_finite(function, a, name)
     if not a.size:
         return a, a
-    from scipy.linalg import schur
-
-    return schur(a, output="real")  # type: ignore[no-any-return]
+    return scipy_linalg.schur(a, output="real")  # type: ignore[no-any-return]
 
 
 def _solved(
@@ -256,14 +255,12 @@ def solve_discrete_lyapunov(a: Plain, q: Plain, method: str | None = None) -> Pl
 
 
 def _discrete(a: Operand, q: Operand, method: str | None) -> Result:
-    from scipy.linalg import solve_discrete_lyapunov as solution
-
     if not a.size:
         return np.zeros(a.shape)
     rule = "the product of two eigenvalues of a is one, or something not finite"
     try:
         with np.errstate(all="ignore"):
-            x = np.array(solution(a, q, method))
+            x = np.array(scipy_linalg.solve_discrete_lyapunov(a, q, method))
     except (np.linalg.LinAlgError, ValueError):
         raise MatrixError(f"solve_discrete_lyapunov: {rule}!") from None
     if not np.isfinite(x).all():  # SciPy 1.15 does not raise

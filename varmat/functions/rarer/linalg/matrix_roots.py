@@ -11,6 +11,7 @@ from varmat.functions.checks import fixed, in_the_name_of, misfit
 from varmat.functions.linalg.lapack import MatrixError, check_finite
 from varmat.functions.linalg.matrix_functions import expm, frechet_derivative
 from varmat.functions.rarer.linalg.matrix_equations import check_one_square, solve_sylvester
+from varmat.plain_arrays import scipy_linalg
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
 __all__ = ["fractional_matrix_power", "funm", "logm", "signm", "sqrtm"]
@@ -95,9 +96,7 @@ def sqrtm(a: Plain) -> Plain:
 
 
 def _root(a: np.ndarray) -> Result:
-    from scipy.linalg import sqrtm as root
-
-    r = root(a)
+    r = scipy_linalg.sqrtm(a)
     # SciPy 1.15 gives complex numbers for real roots too, if eigenvalues of `a` are complex.
     if np.iscomplexobj(r) and np.abs(r.imag).max() <= 1e-13 * np.abs(r).max():
         r = r.real
@@ -155,8 +154,6 @@ def logm(a: Plain) -> Plain:
 
 
 def _logarithm(a: np.ndarray) -> Result:
-    from scipy.linalg import logm as logarithm
-
     rest = a - np.eye(a.shape[0])
     if np.abs(rest).sum(0).max() <= _NEAR:
         # The integral of x (1 + s x)^-1 between 0 and 1: nothing cancels.
@@ -169,7 +166,7 @@ def _logarithm(a: np.ndarray) -> Result:
         raise MatrixError("logm: a is singular, but must be invertible!")
     # SciPy has all digits of matrices whose eigenvalues are around one.
     power = float(np.round(np.mean(np.log2(sizes))))
-    return logarithm(a * np.exp2(-power)) + power * np.log(2.0) * np.eye(a.shape[0])
+    return scipy_linalg.logm(a * np.exp2(-power)) + power * np.log(2.0) * np.eye(a.shape[0])
 
 
 @logm.reverse

@@ -15,6 +15,7 @@ from varmat.functions.rarer.linalg.matrix_equations import (
     solve_continuous_lyapunov,
     solve_discrete_lyapunov,
 )
+from varmat.plain_arrays import scipy_linalg
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["solve_continuous_are", "solve_discrete_are"]
@@ -37,10 +38,8 @@ def _operands(
 
 
 def _solution(function: str, *matrices: np.ndarray) -> np.ndarray:
-    from scipy import linalg
-
     try:
-        return np.array(getattr(linalg, function)(*matrices))
+        return np.array(getattr(scipy_linalg, function)(*matrices))
     except (np.linalg.LinAlgError, ValueError) as error:
         raise MatrixError(f"{function}: there is no stabilising solution ({error})!") from None
 

@@ -11,6 +11,7 @@ from varmat.functions.checks import check_columns, check_values, misfit
 from varmat.functions.linalg.lapack import MatrixError
 from varmat.functions.rarer.linalg.structured_matrices import check_vector
 from varmat.functions.rarer.signals.nd_convolutions import convolve
+from varmat.plain_arrays import scipy_linalg
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 
 __all__ = ["matmul_toeplitz", "solve_circulant", "solve_toeplitz"]
@@ -113,10 +114,8 @@ def solve_toeplitz(c_or_cr: Operand, b: Operand) -> Result:
 
 
 def _levinson(c: Operand, r: Operand, b: Operand) -> Result:
-    from scipy.linalg import solve_toeplitz as solution
-
     try:
-        return np.array(solution((c, r), b)) if b.size else np.zeros(b.shape)
+        return np.array(scipy_linalg.solve_toeplitz((c, r), b)) if b.size else np.zeros(b.shape)
     except np.linalg.LinAlgError:
         raise MatrixError(
             "solve_toeplitz: a leading block of the matrix is singular, but must be invertible!"

@@ -13,6 +13,7 @@ from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_array, check_choice, integer
 from varmat.functions.docstrings import filled
+from varmat.plain_arrays import scipy_fft
 from varmat.typing import Adjoint, Axes, Function, Operand, Plain, Result
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
@@ -25,9 +26,7 @@ _INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 def _transform(
     x: Operand, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
 ) -> Result:
-    from scipy import fft
-
-    return (fft.dst if sine else fft.dct)(
+    return (scipy_fft.dst if sine else scipy_fft.dct)(
         x, kind, axis=axis, norm=norm, orthogonalize=orthogonalize
     )
 

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand, operation
 from varmat.functions.checks import check_choice, misfit
-from varmat.plain_arrays import unbroadcast
+from varmat.plain_arrays import scipy_fft, scipy_signal, unbroadcast
 from varmat.typing import Adjoint, Axes, Operand, Plain, Result
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
@@ -22,11 +22,9 @@ _METHODS = ("auto", "direct", "fft")
 
 def _convolved(a: Operand, v: Operand, mode: str, method: str, axes: tuple[int, ...]) -> Result:
     """SciPy's value. `axes`, counted from the end, are those along which an operand slides."""
-    from scipy import signal
-
     if method in _METHODS and len(axes) == np.ndim(a):
-        return np.asarray(signal.convolve(a, v, mode, method))
-    along = (signal.oaconvolve if method == "overlap" else signal.fftconvolve)(
+        return np.asarray(scipy_signal.convolve(a, v, mode, method))
+    along = (scipy_signal.oaconvolve if method == "overlap" else scipy_signal.fftconvolve)(
         a, v, mode, axes=axes
     )
     return np.asarray(along)
@@ -55,12 +53,9 @@ def _correlated(
     """The correlation of one array with a longer one inside of which it slides; what would wrap
     around is not computed.
     """
-    from scipy import fft
-
-    sizes = [fft.next_fast_len(full.shape[i], real=True) for i in axes]
-    r = fft.irfftn(
-        fft.rfftn(full, sizes, axes) * np.conj(fft.rfftn(other, sizes, axes)), sizes, axes
-    )
+    sizes = [scipy_fft.next_fast_len(full.shape[i], real=True) for i in axes]
+    product = scipy_fft.rfftn(full, sizes, axes) * np.conj(scipy_fft.rfftn(other, sizes, axes))
+    r = scipy_fft.irfftn(product, sizes, axes)
     window = [slice(None)] * full.ndim
     for i in axes:
         window[i] = slice(0, shape[i])

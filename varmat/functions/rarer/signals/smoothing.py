@@ -10,6 +10,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.functions.checks import check_choice, integer, outside
 from varmat.functions.rarer.signals.filters import series_along
 from varmat.functions.rarer.signals.nd_convolutions import nd_convolution
+from varmat.plain_arrays import scipy_signal
 from varmat.typing import Operand, Result
 
 __all__ = ["detrend", "hilbert", "resample", "savgol_filter"]
@@ -72,8 +73,6 @@ def savgol_filter(
     >>> vm.gradient(lambda x: vm.savgol_filter(x, 3, 1)[1], np.zeros(4)).round(12)
     array([0.33333333, 0.33333333, 0.33333333, 0.        ])
     """
-    from scipy import signal
-
     window_length, polyorder, deriv = (
         integer("savgol_filter", name, value)
         for name, value in (
@@ -93,7 +92,7 @@ def savgol_filter(
             f"savgol_filter: x has {size} elements along the axis, but must have at least "
             f"{window_length}!"
         )
-    weights = signal.savgol_coeffs(window_length, polyorder, deriv, delta)
+    weights = scipy_signal.savgol_coeffs(window_length, polyorder, deriv, delta)
     half, shape = window_length // 2, [1] * np.ndim(x)
     shape[axis] = -1
     settings = {"mode": "valid", "method": "direct", "axes": tuple(range(-np.ndim(x), 0))}
@@ -105,7 +104,7 @@ def savgol_filter(
         return nd_convolution(padded, weights.reshape(shape), **settings)
     middle = nd_convolution(x, weights.reshape(shape), **settings)
     # The weights at the ends are what SciPy makes of the columns of the identity.
-    ends = signal.savgol_filter(
+    ends = scipy_signal.savgol_filter(
         np.eye(window_length), window_length, polyorder, deriv, delta, axis=0
     )
     along = (slice(None),) * axis

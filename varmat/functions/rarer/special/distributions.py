@@ -14,7 +14,7 @@ import numpy as np
 from varmat.core.rules import ZERO
 from varmat.functions.rarer.special.further_rows import POLISHED, Invertible, of_scipy
 from varmat.functions.rows import row
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 
 _P, _Q = (
     "gammainc(mpf({}), 0, {}, regularized=True)",

@@ -9,7 +9,7 @@ import numpy as np
 from varmat.core.elementwise import ROWS, Elementwise
 from varmat.core.rules import OPERANDS
 from varmat.functions.rows import ANSWERS, Answer, formula, row
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Function, Operand, Result, Setting
 
 # The note of a row with `polish`.

@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.functions.rarer.special.further_rows import of_scipy, results, rows
 from varmat.functions.rows import DEGREE, row
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Plain
 
 _ORDER = ("the order x",)

@@ -13,7 +13,7 @@ import numpy as np
 from varmat.functions.rarer.special.further_rows import POLISHED, Invertible, of_scipy
 from varmat.functions.rows import row
 from varmat.functions.special.quadrature import gauss
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Plain
 
 _DF = "the degrees of freedom {}"

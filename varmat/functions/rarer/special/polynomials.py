@@ -13,7 +13,7 @@ import numpy as np
 from varmat.functions.rarer.special.further_rows import of_scipy
 from varmat.functions.rows import row
 from varmat.functions.special.quadrature import on_domain
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Plain
 
 _DEGREE = "the degree x"

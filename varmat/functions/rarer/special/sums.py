@@ -12,7 +12,7 @@ import numpy as np
 from varmat.functions.rarer.special.further_rows import inverse, of_scipy
 from varmat.functions.rows import row
 from varmat.functions.special.quadrature import on_domain
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Plain
 
 # Faddeeva's function w and its derivatives. The code is twice the order, plus one for the imaginary

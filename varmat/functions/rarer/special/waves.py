@@ -14,7 +14,7 @@ from varmat.core.operation import is_differentiable
 from varmat.functions.rarer.special.further_rows import of_scipy, results
 from varmat.functions.rows import ANSWERS, Answer, row
 from varmat.functions.special.quadrature import on_domain
-from varmat.functions.special.scipy_special import special
+from varmat.plain_arrays import special
 from varmat.typing import Plain, Setting
 
 # For larger parameters, and for orders beyond 1000, the matrices would be too large, and the
@@ -246,13 +246,8 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
         )
 
     def of_modes(m: Plain, n: Plain, c: Plain, x: Plain) -> tuple[Plain, ...]:
-        import scipy.special
-
-        cv = (
-            None
-            if any(map(is_differentiable, (m, n, c)))
-            else getattr(scipy.special, f"{kind}_cv")(m, n, c)
-        )
+        is_free = any(map(is_differentiable, (m, n, c)))
+        cv = None if is_free else getattr(special, f"{kind}_cv")(m, n, c)
         return of_value(m, n, c, cv, x)
 
     for key, answer in ((name, of_modes), (f"{name}_cv", of_value)):
@@ -261,9 +256,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
 
 def spheroidal_value(kind: str, m: int, n: int, c: float) -> float:
     """The characteristic value at which the rows are tested."""
-    import scipy.special
-
-    return float(getattr(scipy.special, f"{kind}_cv")(m, n, c))
+    return float(getattr(special, f"{kind}_cv")(m, n, c))
 
 
 for _which, _at in (("ang1", 0.4), ("rad1", 1.7), ("rad2", 1.7)):
