@@ -305,6 +305,9 @@ class Flat:
         return np.copy(np.ravel(self.base))
 
 
+flat = property(Flat, lambda x, source: Flat(x).__setitem__(..., source))
+
+
 class ScalarError(AttributeError, TypeError):
     """A scalar is asked for its length: `hasattr` says no, and `len` raises a TypeError, as for
     NumPy's scalars.

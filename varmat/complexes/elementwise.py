@@ -9,13 +9,13 @@ early."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from varmat.complexes.operation import ComplexOperation, complex_operation
 from varmat.complexes.variable import ComplexVar, joined, paired, parts
-from varmat.core.dispatch import COMPLEX, plain
+from varmat.core.dispatch import COMPLEX, implements, plain
 from varmat.core.operation import Saved
 from varmat.plain_arrays import special
 from varmat.programs.build.symbol import is_symbol
@@ -24,14 +24,7 @@ from varmat.typing import Adjoint, Function, Operand, Plain, Result
 LN2, LN10 = math.log(2.0), math.log(10.0)
 
 
-def answers_for(*functions: Function | tuple[Function, str]) -> Callable[[Function], Function]:
-    """Let the decorated function answer for NumPy's `functions` if an operand is complex."""
-
-    def register(implementation: Function) -> Function:
-        COMPLEX.update(dict.fromkeys(functions, implementation))
-        return implementation
-
-    return register
+answers_for = partial(implements, tables=(COMPLEX,))
 
 
 # --- arithmetic ---

@@ -12,7 +12,7 @@ import numpy as np
 
 from varmat.complexes.operation import ComplexOperation, complex_operation
 from varmat.complexes.variable import parts
-from varmat.core.dispatch import COMPLEX, SUPPORTED, is_complex
+from varmat.core.dispatch import COMPLEX, SUPPORTED, implements, is_complex
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_choice, misfit
@@ -73,12 +73,7 @@ def _answer(name: str) -> Callable[[Function], Function]:
     """Let the decorated function answer for one of numpy.fft. That module is imported when it is
     first used.
     """
-
-    def register(function: Function) -> Function:
-        SUPPORTED[f"numpy.fft.{name}"] = COMPLEX[f"numpy.fft.{name}"] = function
-        return function
-
-    return register
+    return implements(f"numpy.fft.{name}", tables=(SUPPORTED, COMPLEX))
 
 
 def _along(op: ComplexOperation, a: Operand, n: Operand, axis: int, norm: str | None) -> Result:

@@ -12,7 +12,7 @@ import numpy as np
 from varmat.core import dispatch
 from varmat.core.errors import lost_derivative
 from varmat.core.tape import current_tape
-from varmat.plain_arrays import Flat, Length, is_sparse_product
+from varmat.plain_arrays import Length, flat, is_sparse_product
 
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
@@ -71,6 +71,7 @@ class ArrayMethods:
     __setitem__: Function
 
     dtype: np.dtype = FLOAT64
+    flat = flat
     itemsize = 8
     device = "cpu"
 
@@ -117,14 +118,6 @@ class ArrayMethods:
     @property
     def imag(self) -> Operand:
         return np.zeros(self.shape) if self.shape else 0.0
-
-    @property
-    def flat(self) -> Flat:
-        return Flat(self)
-
-    @flat.setter
-    def flat(self, source: Operand) -> None:
-        self.flat[...] = source
 
     @property
     def flags(self) -> Operand:

@@ -85,11 +85,14 @@ class ComplexDataError(TypeError):
     """Complex numbers are given where real ones are expected."""
 
 
-def implements(*functions: Function) -> Callable[[Function], Function]:
-    """Let the decorated function answer for NumPy's `functions`."""
+def implements(
+    *keys: Hashable, tables: Sequence[dict[Hashable, Function]] = (SUPPORTED,)
+) -> Callable[[Function], Function]:
+    """Let the decorated function answer for the keys of tables, as for functions of NumPy."""
 
     def register(implementation: Function) -> Function:
-        SUPPORTED.update(dict.fromkeys(functions, implementation))
+        for table in tables:
+            table.update(dict.fromkeys(keys, implementation))
         return implementation
 
     return register

@@ -23,7 +23,7 @@ from varmat.derivatives.structure import Arguments
 from varmat.functions.arrays.shaping import read_only
 from varmat.functions.arrays.writing import WRITERS
 from varmat.numpy.parts import BYTES, Region, plain_part, taking
-from varmat.plain_arrays import Flat, is_basic, is_sparse_product
+from varmat.plain_arrays import flat, is_basic, is_sparse_product
 from varmat.typing import DTypeLike, Function, Index, Operand, Settings
 
 __all__ = ["Buffer"]
@@ -81,6 +81,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
 
     __slots__ = ("_array", "_how", "_parent", "_part", "_root", "_variable")
     __array_priority__ = 950.0
+    flat = flat
 
     def __init__(
         self, array: np.ndarray, parent: Buffer | None = None, how: Function | None = None
@@ -190,14 +191,6 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     def __contains__(self, item: Operand) -> bool:
         return settled(item) in self._settled
 
-    @property
-    def flat(self) -> Flat:
-        return Flat(self)
-
-    @flat.setter
-    def flat(self, source: Operand) -> None:
-        self.flat[...] = source
-
     def fill(self, value: Operand) -> None:
         self[...] = value
 
@@ -276,21 +269,10 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
 
     # --- what an array has besides ---
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._array.shape
-
-    @property
-    def ndim(self) -> int:
-        return self._array.ndim
-
-    @property
-    def size(self) -> int:
-        return self._array.size
-
-    @property
-    def dtype(self) -> Any:
-        return self._settled.dtype
+    shape, ndim, size = (
+        property(attrgetter(f"_array.{name}")) for name in ("shape", "ndim", "size")
+    )
+    dtype = property(attrgetter("_settled.dtype"))
 
     def __getattr__(self, name: str) -> Operand:
         if name.startswith("_"):
@@ -329,35 +311,19 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             raise ValueError("an array that waits for variables can only be copied")
         return np.array(x, dtype)
 
-    def __float__(self) -> float:
-        return float(self._settled)
-
-    def __int__(self) -> int:
-        return int(self._settled)
-
-    def __complex__(self) -> complex:
-        return complex(self._settled)
-
-    def __bool__(self) -> bool:
-        return bool(self._settled)
-
     def __copy__(self) -> Operand:
         return self.copy()
 
     def __deepcopy__(self, memo: object) -> Operand:
         return self.copy()
 
-    def __reduce__(self) -> Any:
-        return self._settled.__reduce__()
 
-    def __repr__(self) -> str:
-        return repr(self._settled)
+def _delegated(name: str) -> Function:
+    return lambda self, *args: getattr(self._settled, name)(*args)
 
-    def __str__(self) -> str:
-        return str(self._settled)
 
-    def __format__(self, spec: str) -> str:
-        return format(self._settled, spec)
+for _name in ("float", "int", "complex", "bool", "reduce", "repr", "str", "format"):
+    setattr(Buffer, f"__{_name}__", _delegated(f"__{_name}__"))
 
 
 def _is_beyond(source: Operand, old: Operand) -> bool:
