@@ -4,6 +4,7 @@ order.
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import overload
 
 import numpy as np
@@ -75,10 +76,12 @@ def finite_diff_gradient(f: Function, x: object, eps: float = 1e-3) -> Result:
     >>> np.round(vm.finite_diff_gradient(lambda x: np.sum(x**3), np.array([1.0, 2.0])), 9)
     array([ 3., 12.])
     """
-    points = plain_tree("finite_diff_gradient", "x", x)
-    return _rebuilt_from(
-        points, _gradient(_of_vector("finite_diff_gradient", f, points), _flat(points), eps)
-    )
+    return _gradient_in_the_name_of("finite_diff_gradient", f, x, eps)
+
+
+def _gradient_in_the_name_of(function: str, f: Function, x: object, eps: float) -> Result:
+    points = plain_tree(function, "x", x)
+    return _rebuilt_from(points, _gradient(_of_vector(function, f, points), _flat(points), eps))
 
 
 def finite_diff_hessian(f: Function, x: object, eps: float = 5e-3) -> np.ndarray:
@@ -128,7 +131,9 @@ def finite_diff_hessian(f: Function, x: object, eps: float = 5e-3) -> np.ndarray
 
 
 # The step is in units of the elements already.
-finite_diff_gradient_auto = finite_diff_gradient
+@wraps(finite_diff_gradient, assigned=("__doc__",))
+def finite_diff_gradient_auto(f: Function, x: object, eps: float = 1e-3) -> Result:
+    return _gradient_in_the_name_of("finite_diff_gradient_auto", f, x, eps)
 
 
 def finite_diff_hessian_auto(f: Function, x: object) -> np.ndarray:
