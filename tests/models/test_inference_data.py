@@ -95,7 +95,7 @@ def test_terms_at_draws(monkeypatch, shape, runner):
     of["mu"][1, 2:4] = of["tau"][1, 2:4] = np.nan
     of["z"][1, 2:4] = np.nan  # as in an interrupted chain
     model = make(log_likelihood=lambda theta, y, sigma: calls.append(1) or terms(theta, y, sigma))
-    found = model.likelihood.of_draws(model, of, shape, lambda error: False)
+    found = model.likelihood.of_draws(model.completed, of, shape, lambda error: False)
     np.testing.assert_allclose(found["y"], expected(of), rtol=1e-13)
     assert len(calls) == (5 if shape == (2, 3) else 2)
 
@@ -106,7 +106,7 @@ def test_terms_that_cannot_be_recorded_are_called_at_every_draw():
 
     of = draws((1, 1000))
     model = make(log_likelihood=chosen, observed="y", log_density=whole)
-    found = model.likelihood.of_draws(model, of, (1, 1000), lambda error: False)
+    found = model.likelihood.of_draws(model.completed, of, (1, 1000), lambda error: False)
     theta = of["mu"][..., None] + of["tau"][..., None] * of["z"]
     theta = np.where(theta[..., :1] > 0.0, theta, -theta)
     np.testing.assert_allclose(found["y"], vm.normal_lpdf.pointwise(Y, theta, 10.0), rtol=1e-13)
@@ -120,13 +120,19 @@ def test_an_array_alone_is_called_after_what_is_observed():
         (["y", "sigma"], "log_likelihood"),
     ):
         model = make(whole, log_likelihood=lambda theta: theta, observed=observed)
-        assert list(model.likelihood.shapes(model)) == [name]
+        assert list(inference_data.term_shapes(model, model.likelihood)) == [name]
 
 
 def test_where_there_are_no_terms():
     model = make(whole, log_likelihood=lambda theta: {})
-    assert model.likelihood.of_draws(model, draws((1, 1000)), (1, 1000), lambda error: False) == {}
-    assert make().likelihood.of_draws(make(), draws((2, 0)), (2, 0), lambda error: False) == {}
+    assert (
+        model.likelihood.of_draws(model.completed, draws((1, 1000)), (1, 1000), lambda error: False)
+        == {}
+    )
+    assert (
+        make().likelihood.of_draws(make().completed, draws((2, 0)), (2, 0), lambda error: False)
+        == {}
+    )
 
 
 def test_laplace():
@@ -182,7 +188,7 @@ def test_refusals(settings, message):
 def test_what_is_no_likelihood(function, message):
     model = make(whole, log_likelihood=function)
     with pytest.raises(TypeError, match=f"^{re.escape(message)}\n") as failure:  # and the note
-        model.likelihood.of_draws(model, draws(), (2, 3), lambda error: False)
+        model.likelihood.of_draws(model.completed, draws(), (2, 3), lambda error: False)
     assert failure.value.__notes__ == [
         "log_likelihood: at draw 0, counted from 0 through all chains"
     ]

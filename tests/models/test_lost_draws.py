@@ -102,9 +102,9 @@ def test_the_memory_of_a_log_likelihood_is_little_more_than_itself(draws):
     y = np.zeros(2000)
     model = vm.Model(mu=vm.real(), y=vm.observed(y, lambda mu: dist.Normal(mu, 1.0)))
     arrays = {"mu": np.linspace(-1.0, 1.0, draws).reshape(1, draws)}
-    model.likelihood.of_draws(model, arrays, (1, draws), never)
+    model.likelihood.of_draws(model.completed, arrays, (1, draws), never)
     tracemalloc.start()
-    made = model.likelihood.of_draws(model, arrays, (1, draws), never)
+    made = model.likelihood.of_draws(model.completed, arrays, (1, draws), never)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # A recording is run for pieces, whose terms are copied.

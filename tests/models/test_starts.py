@@ -113,17 +113,25 @@ def test_starts_of_chains():
         # Not parameters, but draws: the last of each chain, then earlier ones.
         (types.SimpleNamespace(posterior=draws), [3.0, 7.0, 2.0]),
     ):
-        found = starts_of(model, inits, None, 3)
+        found = starts_of(model.initial_point, model.layout.parameters, inits, None, 3)
         assert found.radius == 0.0
         np.testing.assert_allclose(found.points, np.transpose([x, np.zeros(3)]), atol=1e-7)
-    assert starts_of(model, None, None, 3) == Starts(None, 2.0)
+    assert starts_of(model.initial_point, model.layout.parameters, None, None, 3) == Starts(
+        None, 2.0
+    )
     x = np.ones((1, 0))
     for few, message in (
         ({"x": x, "s": x}, "has 0 draws, but must"),
         ({"x": x}, "has no draws of s"),
     ):
         with pytest.raises((vm.DomainError, TypeError), match=f"^Model.sample: inits {message}"):
-            starts_of(model, types.SimpleNamespace(posterior=few), None, 3)
+            starts_of(
+                model.initial_point,
+                model.layout.parameters,
+                types.SimpleNamespace(posterior=few),
+                None,
+                3,
+            )
     refused = Callbacks(
         vm.Model(lambda x: np.log(-x * x), x=vm.real()), 1, Starts(np.ones((1, 1)), 0.0)
     )

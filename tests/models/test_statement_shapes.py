@@ -53,7 +53,7 @@ def test_data_log_likelihood_and_predictions_have_one_shape(name):
     model = vm.Model(**LINE, y=vm.observed(y, distribution))
     drawn = model.sample_prior_predictive(seed=1, draws=3)
     assert drawn["prior_predictive"]["y"].shape == (1, 3, *np.shape(y))
-    terms = model.likelihood.of_draws(model, drawn["prior"], (1, 3), never)["y"]
+    terms = model.likelihood.of_draws(model.completed, drawn["prior"], (1, 3), never)["y"]
     event = 1 if name == "vector events" else 0
     assert terms.shape == (1, 3, *np.shape(y)[: np.ndim(y) - event])
     q = np.array([0.3, 0.1])

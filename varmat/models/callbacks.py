@@ -21,11 +21,11 @@ from varmat.interrupts import Attempt, from_signal
 from varmat.models.functions import of_values, recoverable
 from varmat.models.nuts import library, variables
 from varmat.models.results import LOST, check_shapes, lost_values
-from varmat.models.starts import Starts, names_at, random_start
+from varmat.models.starts import Starts, random_start
 from varmat.typing import Shape
 
 if TYPE_CHECKING:
-    from varmat.models.model import Model
+    from varmat.models.gradients import DensityModel
     from varmat.models.results import Groups
 
 # nutpie is given this for a derivative that is zero; `varmat.programs.run.sampler` has it too.
@@ -37,7 +37,7 @@ class Callbacks:
 
     Parameters
     ----------
-    model : Model
+    model : DensityModel
     seed : int
         Of the generated quantities.
     starts : Starts, optional
@@ -60,7 +60,12 @@ class Callbacks:
     """
 
     def __init__(
-        self, model: Model, seed: int, starts: Starts | None = None, tune: int = 0, chain: int = 0
+        self,
+        model: DensityModel,
+        seed: int,
+        starts: Starts | None = None,
+        tune: int = 0,
+        chain: int = 0,
     ) -> None:
         self.model = model
         self.seed = seed
@@ -98,16 +103,16 @@ class Callbacks:
             if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
                 return False
             if not gradient.all():  # nutpie scales its first steps by the gradient
+                names = self.model.unconstrained_names_at(gradient == 0.0)
                 raise DomainError(
-                    f"the log density is flat in {names_at(self.model, gradient == 0.0)}: a prior "
-                    "or a bound may be missing"
+                    f"the log density is flat in {names}: a prior or a bound may be missing"
                 )
             return True
 
         rng, size = np.random.default_rng(seed), self.model.param_unc_num()
         radius = self.starts.radius
         try:
-            return random_start(rng, size, accepts, centre, model=self.model, radius=radius)
+            return random_start(rng, size, accepts, centre, blame=self.model.blame, radius=radius)
         except DomainError as error:
             self.failures.append(error)
             raise

@@ -41,7 +41,7 @@ from varmat.programs.run.threads import one_blas_thread
 from varmat.typing import Settings
 
 if TYPE_CHECKING:
-    from varmat.models.model import Model
+    from varmat.models.gradients import DensityModel
     from varmat.models.native_sampling import NativeModel
     from varmat.models.results import Groups
     from varmat.models.starts import Starts
@@ -153,7 +153,7 @@ class Job:
 
     Attributes
     ----------
-    model : Model
+    model : DensityModel
     seed : int
     starts : Starts
     settings : dict
@@ -168,7 +168,7 @@ class Job:
         The file of reports, and the machine that has it.
     """
 
-    model: Model
+    model: DensityModel
     seed: int
     starts: Starts
     settings: Settings
@@ -384,7 +384,7 @@ def _loads(job: bytes) -> str:
     return "" if loading.error is None else f"{type(loading.error).__name__}: {loading.error}"
 
 
-def unpicklable(model: Model, cloudpickle: Any) -> str:
+def unpicklable(model: DensityModel, cloudpickle: Any) -> str:
     """Name the part of a model that cannot be pickled: data, or something a function reads."""
 
     def error_of(thing: object) -> str:

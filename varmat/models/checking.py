@@ -14,7 +14,7 @@ from varmat.interrupts import Attempt
 from varmat.models.functions import recoverable
 
 if TYPE_CHECKING:
-    from varmat.models.model import Model
+    from varmat.models.gradients import DensityModel
 
 _HEAD = ("parameter", "q", "gradient", "finite differences", "error", "")
 
@@ -96,7 +96,7 @@ class GradientCheck:
 
 
 def compare_gradient(
-    model: Model, q: np.ndarray, tolerance: float, eps: float, jacobian: bool
+    model: DensityModel, q: np.ndarray, tolerance: float, eps: float, jacobian: bool
 ) -> GradientCheck:
     """Evaluate a model and its derivatives in both ways."""
     value, gradient = model.log_density_gradient(q, jacobian=jacobian)

@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import copy
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from itertools import compress, islice
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from varmat import html
 from varmat.core.array_methods import FLOAT64
-from varmat.core.tape import Tape, nested
+from varmat.core.tape import nested
 from varmat.core.variables import borrow_leaf, var
 from varmat.core.variables import data as plain_data
-from varmat.derivatives.hessians import hessian, hessian_times_vector
 from varmat.derivatives.inputs_and_outputs import recording, scalar_result
-from varmat.derivatives.recorded import Recorded, RecordedIfPossible, RecordedWithData, recorded
+from varmat.derivatives.recorded import RecordedWithData
 from varmat.derivatives.reverse import Terms, value_and_grad
 from varmat.derivatives.structure import leaves_of
 from varmat.functions.checks import misfit
 from varmat.interrupts import Attempt
 from varmat.models.functions import Named, of_values
-from varmat.models.gradients import LogDensityGradient
 from varmat.models.graph import ModelGraph, graph_of
 from varmat.models.indices import below_zero, check_indices
-from varmat.models.inference_data import LOG_LIKELIHOOD, LogLikelihood
 from varmat.models.labels import Labelled
 from varmat.models.layout import Layout, indexed
+from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood
+from varmat.models.observations import Observed
 from varmat.models.results import check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
 from varmat.models.stated import (
     Derived,
-    Observed,
     StatedModel,
     check_dicts,
     declared_parameters,
@@ -42,7 +37,6 @@ from varmat.models.stated import (
     taken,
 )
 from varmat.models.unpacking import sum_of_terms
-from varmat.programs.ir.program import RecordingError
 from varmat.transforms import Transform
 from varmat.typing import Function, Operand, Plain, Result, Shape
 
@@ -54,9 +48,9 @@ def _no_terms() -> tuple[()]:
     return ()
 
 
-class DensityModel:
-    """The log density of named parameters, its derivatives, and the ways between parameters and
-    unconstrained vectors.
+class NamedDensity:
+    """The log density of named parameters, and the ways between parameters and unconstrained
+    vectors.
 
     `Model` adds optimisers and samplers, and describes the parameters.
     """
@@ -88,7 +82,8 @@ class DensityModel:
         functions, others = taken(named, callable)
         observations, by_name = taken(others, lambda x: isinstance(x, Observed))
         parameters, coords, dims = parameters or {}, coords or {}, dims or {}
-        labels = Labelled(given, observations, parameters, by_name, coords=coords, dims=dims)
+        named_dims = {name: (each.names, each.labels) for name, each in observations.items()}
+        labels = Labelled(given, named_dims, parameters, by_name, coords=coords, dims=dims)
         self.coords, self.dims = labels.coords, labels.dims
         declared = declared_parameters(
             labels.sized(parameters), labels.sized(by_name), given, observations
@@ -205,7 +200,7 @@ class DensityModel:
         mu parameter
         y  observed  mu
         """
-        return graph_of(self)
+        return graph_of(self.stated, self.transformed.functions if self.transformed else {})
 
     def simulators(self, function: str) -> tuple[Function, Function, Function]:
         """What `varmat.testing.calibration` takes: functions that draw parameters, simulate
@@ -343,100 +338,6 @@ class DensityModel:
             y = scalar_result("log_density", y, tape)
             return y if type(y) is float else float(y.val)
 
-    @cached_property
-    def log_density_gradient(self) -> LogDensityGradient:
-        """The log density and its gradient at a point: ``log_density_gradient(q, propto=True,
-        jacobian=True)``.
-
-        Parameters and errors are those of `log_density`; the result is the value, a float, and the
-        gradient, an array of shape ``(N,)``. The method ``map`` of it takes many points at once,
-        and an executor: ``log_density_gradient.map(points)``, see `LogDensityGradient`."""
-        return LogDensityGradient(self)
-
-    def __getstate__(self) -> dict[str, Operand]:
-        """The state without derivatives, which a copy makes anew."""
-        made = ("log_density_gradient", "_hessian")
-        return {name: each for name, each in vars(self).items() if name not in made}
-
-    def for_many_calls(self, spent: float = math.inf) -> Self:
-        """The model, recorded if it can be and wants to; only for the time of one call. Gradients
-        have taken so many seconds, or will take many.
-        """
-        if self.recorded is not None:
-            return self
-        return self._copy(recorded=True, _value_and_grad=RecordedIfPossible(self._target, 0))
-
-    def as_written(self) -> Self:
-        """Copy the model, with recording switched off if it is on."""
-        if self.recorder() is None:
-            return self
-        return self._copy(_value_and_grad=value_and_grad(self._target, 0))
-
-    def _copy(self, **changed: Result) -> Self:
-        model = copy.copy(self)
-        vars(model).update(changed)
-        return model
-
-    def recorder(self) -> Recorded[Any] | None:
-        """Return the recorded log density; None if it is evaluated as it is written."""
-        return self._value_and_grad if isinstance(self._value_and_grad, Recorded) else None
-
-    @contextmanager
-    def traced(self, q: np.ndarray) -> Iterator[Tape]:
-        """Evaluate the log density at a point, for a look at the tape."""
-        with nested() as tape, np.errstate(all="ignore"):
-            self._target(var(q), True, True)
-            yield tape
-
-    @cached_property
-    def _hessian(self) -> Function:
-        second: Function = hessian(self._target)
-        return recorded(second) if isinstance(self._value_and_grad, Recorded) else second
-
-    def log_density_hessian(
-        self, q: Operand, propto: bool = True, jacobian: bool = True
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """The log density, its gradient and its exact Hessian; parameters and errors as in
-        `log_density`.
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray, shape (N,)
-        hessian : ndarray, shape (N, N)
-        """
-        q = self.point("log_density_hessian", q)
-        if isinstance(self._value_and_grad, RecordedWithData) and self._value_and_grad.refresh():
-            vars(self).pop("_hessian", None)
-        first = self._value_and_grad(q, propto, jacobian)
-        try:
-            return *first, self._hessian(q, propto, jacobian)
-        except RecordingError:
-            self._hessian = hessian(self._target)
-            return *first, self._hessian(q, propto, jacobian)
-
-    def log_density_hessian_vector_product(
-        self, q: Operand, v: Operand, propto: bool = True, jacobian: bool = True
-    ) -> tuple[float, np.ndarray]:
-        """The log density and its exact Hessian times a vector, without the Hessian.
-
-        Parameters
-        ----------
-        q, v : array_like, shape (N,)
-            The point, and the vector.
-        propto, jacobian : bool
-            As in `log_density`.
-
-        Returns
-        -------
-        value : float
-        product : ndarray, shape (N,)
-        """
-        function = "log_density_hessian_vector_product"
-        q, v = self.point(function, q), self.point(function, v, "v")
-        product: Plain = hessian_times_vector(self._target, q, v, propto, jacobian)
-        return self.log_density(q, propto, jacobian), product
-
     def constrain(
         self,
         q: Operand,
@@ -548,6 +449,10 @@ class DensityModel:
     def param_unc_names(self) -> list[str]:
         """The name of every element of the unconstrained vector."""
         return list(self.layout.unconstrained_names())
+
+    def unconstrained_names_at(self, places: np.ndarray) -> str:
+        """The names of the first marked unconstrained parameters, for a message."""
+        return ", ".join(islice(compress(self.param_unc_names(), places), 5))
 
     def param_num(self, include_tp: bool = False, include_gq: bool = False) -> int:
         """The number of constrained parameters, element by element."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from varmat.core.errors import DomainError
 from varmat.interrupts import Attempt
 from varmat.models.functions import of_values, recoverable
 from varmat.models.layout import indexed
-from varmat.models.results import coordinates, shapes_in, stacked, to_arviz
-from varmat.models.summary import columns
+from varmat.models.results import columns, coordinates, shapes_in, stacked, to_arviz
 from varmat.typing import Linear, Operand, Settings
 
 if TYPE_CHECKING:
-    from varmat.models.model import Model
+    from varmat.models.gradients import DensityModel
     from varmat.models.results import ArvizData, Dims, Groups, Labels
+
+SomeModel = TypeVar("SomeModel", bound="DensityModel")
 
 # SciPy's methods that take second derivatives, and in which form.
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
@@ -107,7 +108,7 @@ class _Objective:
     its minimum at a quarter of the step.
     """
 
-    def __init__(self, model: Model, jacobian: bool) -> None:
+    def __init__(self, model: DensityModel, jacobian: bool) -> None:
         self.model = model
         self.jacobian = jacobian
         self.best: tuple[float, np.ndarray, np.ndarray] | None = None
@@ -129,14 +130,14 @@ class _Objective:
         return np.asarray(-self.model.log_density_hessian(q, jacobian=self.jacobian)[2])
 
 
-def density_at(model: Model, q: np.ndarray, jacobian: bool) -> tuple[float, np.ndarray]:
+def density_at(model: DensityModel, q: np.ndarray, jacobian: bool) -> tuple[float, np.ndarray]:
     """The log density and its gradient; -inf and zero where the model refuses the point."""
     with Attempt(recoverable), np.errstate(all="ignore"):
         return model.log_density_gradient(q, jacobian=jacobian)
     return -np.inf, np.zeros(q.shape)
 
 
-def recorded_if_slow(model: Model, q: np.ndarray) -> Model:
+def recorded_if_slow(model: SomeModel, q: np.ndarray) -> SomeModel:
     """The model, with a recorded log density if the second of two evaluations is slow: a recording
     takes some tenths of a second to make. A model that says what it wants is left as it is.
     """
@@ -149,7 +150,7 @@ def recorded_if_slow(model: Model, q: np.ndarray) -> Model:
 
 
 def maximise(
-    model: Model, start: np.ndarray, jacobian: bool, method: str, options: Settings
+    model: DensityModel, start: np.ndarray, jacobian: bool, method: str, options: Settings
 ) -> Optimum:
     """Find a mode with one of SciPy's minimisers."""
     from scipy import optimize
@@ -184,7 +185,7 @@ def maximise(
 # on the scale of the parameters, nor on constants of the log density, beside which any gradient
 # would look small.
 def _gain(
-    model: Model,
+    model: DensityModel,
     q: np.ndarray,
     value: float,
     gradient: np.ndarray,
@@ -221,7 +222,7 @@ def _gain(
     return float(0.5 * np.sum(slopes[~flat] ** 2 / curvatures[~flat]))
 
 
-def _gain_along(gradient: np.ndarray, model: Model, q: np.ndarray, jacobian: bool) -> float:
+def _gain_along(gradient: np.ndarray, model: DensityModel, q: np.ndarray, jacobian: bool) -> float:
     """The gain along the gradient alone, from a difference of gradients."""
     length = float(np.linalg.norm(gradient))
     if length == 0.0:
@@ -233,7 +234,7 @@ def _gain_along(gradient: np.ndarray, model: Model, q: np.ndarray, jacobian: boo
 
 
 def _optimum(
-    model: Model, q: np.ndarray, jacobian: bool, success: bool, message: str, iterations: int
+    model: DensityModel, q: np.ndarray, jacobian: bool, success: bool, message: str, iterations: int
 ) -> Optimum:
     value, gradient = model.log_density_gradient(q, jacobian=jacobian)
     # A search that begins where the density is zero finds no way from there, and reports success.
@@ -321,7 +322,7 @@ def _factor(precision: np.ndarray) -> np.ndarray | None:
     return factor if np.all(pivots > 1e-14 * np.diag(precision)) else None
 
 
-def _newton(model: Model, mode: Optimum) -> tuple[Optimum, np.ndarray]:
+def _newton(model: DensityModel, mode: Optimum) -> tuple[Optimum, np.ndarray]:
     """The mode, improved by Newton's method while the gradient becomes smaller, and the Cholesky
     factor of the precision there.
     """
@@ -359,7 +360,7 @@ def _newton(model: Model, mode: Optimum) -> tuple[Optimum, np.ndarray]:
 
 
 def named_draws(
-    function: str, model: Model, q: np.ndarray, rng: np.random.Generator
+    function: str, model: DensityModel, q: np.ndarray, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """All named values at draws. Where a function fails at a draw its values are nan; parameters
     are kept if they can be computed.
@@ -381,7 +382,9 @@ def named_draws(
     return stacked(f"Model.{function}", rows, (len(q),), shapes)
 
 
-def approximate(model: Model, mode: Optimum, draws: int, seed: int | None) -> LaplaceApproximation:
+def approximate(
+    model: DensityModel, mode: Optimum, draws: int, seed: int | None
+) -> LaplaceApproximation:
     """The normal approximation around a mode, and draws from it."""
     mode, factor = _newton(model, mode)
     rng = np.random.default_rng(seed)

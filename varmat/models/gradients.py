@@ -2,27 +2,164 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import re
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
+from varmat.core.tape import Tape, nested
 from varmat.core.variables import data as plain_data
+from varmat.core.variables import var
+from varmat.derivatives.hessians import hessian, hessian_times_vector
+from varmat.derivatives.recorded import Recorded, RecordedIfPossible, RecordedWithData, recorded
+from varmat.derivatives.reverse import value_and_grad
 from varmat.functions.checks import misfit
 from varmat.interrupts import Attempt, Noted
 from varmat.models.blocks import Draws, of_blocks
+from varmat.models.density import NamedDensity
 from varmat.models.functions import recoverable
-from varmat.typing import Operand
+from varmat.models.unpacking import sum_of_terms
+from varmat.programs.ir.program import RecordingError
+from varmat.typing import Function, Operand, Plain, Result
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from varmat.models.density import DensityModel
 
+_DENSITY = re.compile(r"_l(pdf|pmf|cdf|ccdf)\b")
 # From this number of points on, a recording pays.
 _FEW = 8
+
+
+class DensityModel(NamedDensity):
+    """A `NamedDensity` with derivatives of its log density, recorded if it wants to."""
+
+    @cached_property
+    def log_density_gradient(self) -> LogDensityGradient:
+        """The log density and its gradient at a point: ``log_density_gradient(q, propto=True,
+        jacobian=True)``.
+
+        Parameters and errors are those of `log_density`; the result is the value, a float, and the
+        gradient, an array of shape ``(N,)``. The method ``map`` of it takes many points at once,
+        and an executor: ``log_density_gradient.map(points)``, see `LogDensityGradient`."""
+        return LogDensityGradient(self)
+
+    def __getstate__(self) -> dict[str, Operand]:
+        """The state without derivatives, which a copy makes anew."""
+        made = ("log_density_gradient", "_hessian")
+        return {name: each for name, each in vars(self).items() if name not in made}
+
+    def for_many_calls(self, spent: float = math.inf) -> Self:
+        """The model, recorded if it can be and wants to; only for the time of one call. Gradients
+        have taken so many seconds, or will take many.
+        """
+        if self.recorded is not None:
+            return self
+        return self._copy(recorded=True, _value_and_grad=RecordedIfPossible(self._target, 0))
+
+    def as_written(self) -> Self:
+        """Copy the model, with recording switched off if it is on."""
+        if self.recorder() is None:
+            return self
+        return self._copy(_value_and_grad=value_and_grad(self._target, 0))
+
+    def _copy(self, **changed: Result) -> Self:
+        model = copy.copy(self)
+        vars(model).update(changed)
+        return model
+
+    def recorder(self) -> Recorded[Any] | None:
+        """Return the recorded log density; None if it is evaluated as it is written."""
+        return self._value_and_grad if isinstance(self._value_and_grad, Recorded) else None
+
+    @contextmanager
+    def traced(self, q: np.ndarray) -> Iterator[Tape]:
+        """Evaluate the log density at a point, for a look at the tape."""
+        with nested() as tape, np.errstate(all="ignore"):
+            self._target(var(q), True, True)
+            yield tape
+
+    @cached_property
+    def _hessian(self) -> Function:
+        second: Function = hessian(self._target)
+        return recorded(second) if isinstance(self._value_and_grad, Recorded) else second
+
+    def log_density_hessian(
+        self, q: Operand, propto: bool = True, jacobian: bool = True
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """The log density, its gradient and its exact Hessian; parameters and errors as in
+        `log_density`.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray, shape (N,)
+        hessian : ndarray, shape (N, N)
+        """
+        q = self.point("log_density_hessian", q)
+        if isinstance(self._value_and_grad, RecordedWithData) and self._value_and_grad.refresh():
+            vars(self).pop("_hessian", None)
+        first = self._value_and_grad(q, propto, jacobian)
+        try:
+            return *first, self._hessian(q, propto, jacobian)
+        except RecordingError:
+            self._hessian = hessian(self._target)
+            return *first, self._hessian(q, propto, jacobian)
+
+    def log_density_hessian_vector_product(
+        self, q: Operand, v: Operand, propto: bool = True, jacobian: bool = True
+    ) -> tuple[float, np.ndarray]:
+        """The log density and its exact Hessian times a vector, without the Hessian.
+
+        Parameters
+        ----------
+        q, v : array_like, shape (N,)
+            The point, and the vector.
+        propto, jacobian : bool
+            As in `log_density`.
+
+        Returns
+        -------
+        value : float
+        product : ndarray, shape (N,)
+        """
+        function = "log_density_hessian_vector_product"
+        q, v = self.point(function, q), self.point(function, v, "v")
+        product: Plain = hessian_times_vector(self._target, q, v, propto, jacobian)
+        return self.log_density(q, propto, jacobian), product
+
+    def blame(self, q: np.ndarray) -> str:
+        """What makes the density zero at a point: data, a prior, or the first result that is not
+        finite; empty if all are.
+        """
+        found = self.stated.impossible(lambda q: self.constrain(q, True), q)
+        return found or self._not_finite(q)
+
+    def _not_finite(self, q: np.ndarray) -> str:
+        """Name the first result at a point that is not finite, of a density if there is one."""
+        found = ""
+        with self.traced(q) as tape:
+            for rule, result, _, _ in tape:
+                value = getattr(result, "_val", 0.0)
+                if type(value) is tuple:  # the results of one step, of different shapes
+                    continue
+                x = np.asarray(value)
+                bad = np.argwhere(~np.isfinite(x))
+                if len(bad):
+                    place = f"[{', '.join(map(str, bad[0]))}]" if x.ndim else ""
+                    name = "the log density" if rule.op is sum_of_terms else rule.name
+                    text = f"at the last of these, {name}{place} is {x[tuple(bad[0])].item()}"
+                    if _DENSITY.search(rule.name):
+                        return text
+                    found = found or text
+        return found
 
 
 class LogDensityGradient:

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from varmat.models.density import DensityModel
+    from collections.abc import Mapping
+
+    from varmat.models.functions import Named
+    from varmat.models.stated import StatedModel
+
 
 _SHAPES = {"parameter": "ellipse", "value": "box", "observed": "ellipse, style=filled"}
 
@@ -43,9 +47,8 @@ class ModelGraph:
         return "\n".join(["digraph {", *nodes, *edges, "}"])
 
 
-def graph_of(model: DensityModel) -> ModelGraph:
-    """See `Model.graph`."""
-    stated, derived = model.stated, model.transformed.functions if model.transformed else {}
+def graph_of(stated: StatedModel, derived: Mapping[str, Named]) -> ModelGraph:
+    """See `Model.graph`; with the functions of transformed parameters."""
     kinds = dict.fromkeys(stated.parameters, "parameter")
     kinds |= dict.fromkeys(derived, "value") | dict.fromkeys(stated.parts, "observed")
     names = {name: prior.names for name, prior in stated.priors.items()}

@@ -16,15 +16,14 @@ import numpy as np
 from varmat.functions.checks import misfit
 from varmat.functions.missing import with_missing
 from varmat.interrupts import Attempt
-from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks, rows_of
 from varmat.models.fitting import LaplaceApproximation, density_at
-from varmat.models.functions import Named, generator, never, of_values
-from varmat.models.predictive import Predictive, draws_of, real_arrays
+from varmat.models.functions import generator, never, of_values
+from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood, NamedArrays
+from varmat.models.predictive import Predictive, draws_of
 from varmat.models.results import (
     Groups,
     Sampled,
-    check_shapes,
     coordinates,
     described,
     draws_in,
@@ -34,182 +33,19 @@ from varmat.models.results import (
     with_groups,
 )
 from varmat.models.starts import random_start
-from varmat.programs.run.threads import one_blas_thread
-from varmat.typing import Function, Operand, Shape
+from varmat.typing import Operand, Shape
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from varmat.models.model import Model
+    from varmat.models.gradients import DensityModel
     from varmat.models.results import ArvizData
-
-NamedArrays = dict[str, np.ndarray]
 
 # The most bytes of a log-likelihood that is made unasked.
 LARGEST = 4 * 2**30
 
-# The name of a parameter of the log density, and of the group of ArviZ.
-LOG_LIKELIHOOD = "log_likelihood"
 
-
-class LogLikelihood:
-    """The pointwise terms of the log-likelihood of a model, at one point and at all draws.
-
-    Parameters
-    ----------
-    function : callable
-        Returns an array, or a dict of them.
-    observed : sequence of str
-        The data that are observations, if the user has named them.
-    parameters, given : Mapping
-        The parameters and the data of the model.
-    """
-
-    def __init__(
-        self,
-        function: Function | bool,
-        observed: Sequence[str],
-        parameters: Mapping[str, Operand],
-        given: Mapping[str, Operand],
-    ) -> None:
-        for kind, names in (("a parameter", parameters), ("data", given)):
-            if LOG_LIKELIHOOD in names:
-                raise TypeError(
-                    f"Model: {LOG_LIKELIHOOD} is {kind}, but must be the log-likelihood that is "
-                    "given to the model alone!"
-                )
-        self.function = Named(LOG_LIKELIHOOD, function, given)  # type: ignore[arg-type]
-        # In ArviZ a term has the name of the observations to which it belongs.
-        self._name = observed[0] if len(observed) == 1 else LOG_LIKELIHOOD
-
-    def at(self, values: dict[str, Operand]) -> dict[str, Operand]:
-        """The terms by name."""
-        result = self.function(values)
-        if result is None:
-            raise TypeError(
-                "Model: log_likelihood returned None (is a return statement missing?), but must "
-                "return an array!"
-            )
-        return dict(result) if isinstance(result, Mapping) else {self._name: result}
-
-    def shapes(self, model: Model) -> dict[str, Shape]:
-        """The shapes of the terms, by calling the function near zero."""
-        found: dict[str, Shape] = {}
-
-        def is_allowed(q: np.ndarray) -> bool:
-            found.update(
-                (name, x.shape) for name, x in self.plain(model, model.constrain(q)).items()
-            )
-            return True
-
-        size = model.param_unc_num()
-        random_start(np.random.default_rng(0), size, is_allowed, np.zeros(size), of_values)
-        return found
-
-    @one_blas_thread()
-    def of_draws(
-        self,
-        model: Model,
-        arrays: NamedArrays,
-        shape: tuple[int, int],
-        allows: Callable[[Exception], bool],
-        executor: Executor | str | None = None,
-    ) -> NamedArrays:
-        """The terms at draws of the parameters, arrays of shape (chains, draws, ...); nan where an
-        error is allowed.
-        """
-        inner = {name: x.shape[2:] for name, x in arrays.items()}
-        is_recorded = math.prod(shape) >= MANY
-        block = _Pointwise(self, model, inner, allows, is_recorded, executor is None)
-        found = of_blocks("log_likelihood", block, rows_of(arrays), executor)
-        shapes = next(({n: x.shape[1:] for n, x in each.items()} for each, _ in found if each), {})
-        terms: NamedArrays = {}
-        for each, size in found:
-            if not each:
-                each.update((name, np.full((size, *s), np.nan)) for name, s in shapes.items())
-            elif size:
-                check_shapes("log_likelihood", {n: x[0] for n, x in each.items()}, shapes)
-        for name, s in shapes.items():
-            # Each part is dropped as soon as it is joined, because terms may fill the memory.
-            parts = [each.pop(name) for each, _ in found]
-            joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
-            terms[name] = joined.reshape(shape + s)
-        return terms
-
-    def plain(self, model: Model, values: dict[str, Operand]) -> NamedArrays:
-        """The terms at plain values, of which the functions get copies."""
-        values = model.completed(values)
-        return real_arrays("Model: log_likelihood", self.at(values))
-
-
-class _Pointwise:
-    """What workers have: the terms at the draws of a block, None where an error is allowed.
-
-    Parameters
-    ----------
-    terms : LogLikelihood
-    model : Model
-    inner : dict of str to tuple of int
-        The shapes of the parameters, which stand one after the other in a row of a block.
-    allows : callable
-        Whether an error is allowed.
-    is_recorded : bool
-        Record the terms, once for each worker.
-    is_alone : bool
-        Whether there are no other workers, so that threads may share a block.
-    """
-
-    def __init__(
-        self,
-        terms: LogLikelihood,
-        model: Model,
-        inner: dict[str, Shape],
-        allows: Callable[[Exception], bool],
-        is_recorded: bool,
-        is_alone: bool,
-    ) -> None:
-        self._terms, self._model, self._allows = terms, model, allows
-        self._is_recorded = is_recorded
-        self._at_draws = AtDraws(self._values, inner, None if is_alone else 1)
-
-    def _values(self, values: dict[str, Operand], _: Operand) -> dict[str, Operand]:
-        return self._terms.at(self._model.completed(values))
-
-    def __call__(self, block: Draws) -> tuple[NamedArrays, int]:
-        """The terms in rows, nan where an error is allowed, and the number of rows."""
-        points, found = block.rows, NamedArrays()
-        # Where all are nan, the chain was interrupted.
-        left = np.flatnonzero(~np.isnan(points).all(axis=1)).tolist()
-
-        def once(i: int, _: Operand, known: NamedArrays) -> NamedArrays:
-            with Attempt(self._allows), block.noted("log_likelihood", left[i]):
-                row = self._terms.plain(self._model, self._at_draws.named(points[left[i]]))
-                if known:
-                    check_shapes("log_likelihood", row, {n: x.shape[1:] for n, x in known.items()})
-                return row
-            return {}
-
-        recorded = None
-        if self._is_recorded and left:
-            recorded = self._at_draws.everywhere(points[left], np.random.default_rng(0), once)
-        if recorded is not None and len(left) < len(points):
-            recorded = {name: _spread(x, left, len(points)) for name, x in recorded.items()}
-        for i in range(len(left)) if recorded is None else ():
-            for name, x in once(i, None, found).items():
-                if name not in found:
-                    found[name] = np.full((len(points), *x.shape), np.nan)
-                found[name][left[i]] = x
-        return found if recorded is None else recorded, len(points)
-
-
-def _spread(rows: np.ndarray, places: Sequence[int], count: int) -> np.ndarray:
-    """Rows at some places of more, which are nan elsewhere."""
-    found = np.full((count, *rows.shape[1:]), np.nan)
-    found[places] = rows
-    return found
-
-
-def of_data(model: Model, observed: Iterable[str]) -> Groups:
+def of_data(model: DensityModel, observed: Iterable[str]) -> Groups:
     """The data of a model that are arrays: observations, and the others."""
     dims = (dim for names in model.dims.values() for dim in names)
     taken = {*model.coords, "chain", "draw", *dims}
@@ -224,7 +60,7 @@ def of_data(model: Model, observed: Iterable[str]) -> Groups:
 
 
 def beside(
-    model: Model,
+    model: DensityModel,
     arrays: NamedArrays | None,
     shape: tuple[int, int],
     allows: Callable[[Exception], bool] = never,
@@ -234,14 +70,14 @@ def beside(
     groups: Groups = {}
     likelihood = model.likelihood
     if likelihood and arrays is not None and _fits(model, likelihood, math.prod(shape)):
-        terms = likelihood.of_draws(model, arrays, shape, allows, executor)
+        terms = likelihood.of_draws(model.completed, arrays, shape, allows, executor)
         groups = {LOG_LIKELIHOOD: terms} if terms else {}
     return groups | of_data(model, model.observed or groups.get(LOG_LIKELIHOOD, {}))
 
 
-def _fits(model: Model, likelihood: LogLikelihood, draws: int) -> bool:
+def _fits(model: DensityModel, likelihood: LogLikelihood, draws: int) -> bool:
     """Whether the pointwise log-likelihood is small enough to be made unasked; warns if not."""
-    terms = sum(math.prod(shape) for shape in likelihood.shapes(model).values())
+    terms = sum(math.prod(shape) for shape in term_shapes(model, likelihood).values())
     if 8 * terms * draws <= LARGEST:
         return True
     text = (
@@ -253,24 +89,43 @@ def _fits(model: Model, likelihood: LogLikelihood, draws: int) -> bool:
     return False
 
 
-def labels_of(model: Model, groups: Groups) -> tuple[dict[str, Operand], dict[str, list[str]]]:
+def term_shapes(model: DensityModel, likelihood: LogLikelihood) -> dict[str, Shape]:
+    """The shapes of the terms, by calling the function near zero."""
+    found: dict[str, Shape] = {}
+
+    def is_allowed(q: np.ndarray) -> bool:
+        terms = likelihood.plain(model.completed(model.constrain(q)))
+        found.update((name, x.shape) for name, x in terms.items())
+        return True
+
+    size = model.param_unc_num()
+    random_start(np.random.default_rng(0), size, is_allowed, np.zeros(size), of_values)
+    return found
+
+
+def labels_of(
+    model: DensityModel, groups: Groups
+) -> tuple[dict[str, Operand], dict[str, list[str]]]:
     """Coordinates and dimensions of what is in groups."""
     shapes = shapes_in(groups)
     dims = {name: names for name, names in model.dims.items() if name in shapes}
     return coordinates(shapes, model.coords, dims), dims
 
 
-def check_dims(model: Model, shapes: Mapping[str, Shape]) -> None:
+def check_dims(model: DensityModel, shapes: Mapping[str, Shape]) -> None:
     """Raise, before draws would be lost, if dimensions or labels do not fit the shapes."""
     others: dict[str, Shape] = {}
     if model.likelihood is not None and any(name not in shapes for name in model.dims):
-        others = model.likelihood.shapes(model)
+        others = term_shapes(model, model.likelihood)
     others |= {name: x.shape for group in of_data(model, ()).values() for name, x in group.items()}
     coordinates({**others, **shapes}, model.coords, model.dims)
 
 
 def completed(
-    model: Model, groups: Groups, chains: Sequence[int], executor: Executor | str | None = None
+    model: DensityModel,
+    groups: Groups,
+    chains: Sequence[int],
+    executor: Executor | str | None = None,
 ) -> Sampled:
     """What the sampler returned, with the groups that the model has beside draws."""
     arrays = {name: groups["posterior"][name] for name in model.layout.parameters} or None
@@ -297,7 +152,7 @@ def completed(
     return Sampled(groups, {**coords, "chain": list(chains)}, dims)
 
 
-def approximated(model: Model, approximation: LaplaceApproximation) -> LaplaceApproximation:
+def approximated(model: DensityModel, approximation: LaplaceApproximation) -> LaplaceApproximation:
     """An approximation with the groups that the model has beside draws."""
     arrays = {name: approximation.draws[name][np.newaxis] for name in model.layout.parameters}
     return replace(
@@ -306,7 +161,7 @@ def approximated(model: Model, approximation: LaplaceApproximation) -> LaplaceAp
 
 
 def from_draws(
-    model: Model,
+    model: DensityModel,
     draws: Operand,
     predictive: Sequence[Predictive],
     seed: int | np.random.Generator | None,
@@ -328,7 +183,9 @@ def from_draws(
         arrays, shape = draws_of(
             "Model.to_arviz", groups.get("posterior", base), model.layout.parameters
         )
-        groups[LOG_LIKELIHOOD] = model.likelihood.of_draws(model, arrays, shape, never, executor)
+        groups[LOG_LIKELIHOOD] = model.likelihood.of_draws(
+            model.completed, arrays, shape, never, executor
+        )
     simulated = [
         name for each in predictive for name in each.groups.get("posterior_predictive", {})
     ]
@@ -346,7 +203,7 @@ def from_draws(
 
 
 def _named(
-    model: Model, draws: Operand, rng: np.random.Generator, executor: Executor | str | None
+    model: DensityModel, draws: Operand, rng: np.random.Generator, executor: Executor | str | None
 ) -> Groups:
     """The groups of draws by another sampler: by name, or unconstrained vectors."""
     name = "Model.to_arviz"
@@ -364,14 +221,14 @@ def _named(
     return {"posterior": posterior, "sample_stats": {"lp": lp}}
 
 
-def _constrained(model: Model, block: Draws) -> tuple[list[dict[str, Operand]], list[float]]:
+def _constrained(model: DensityModel, block: Draws) -> tuple[list[dict[str, Operand]], list[float]]:
     """All named values at a block of unconstrained vectors, and their log densities."""
     rng = np.random.default_rng(block.seed)
     rows = [model.constrain(q, True, True, rng) for q in block.rows]
     return rows, [density_at(model, q, True)[0] for q in block.rows]
 
 
-def _made(model: Model, block: Draws) -> list[dict[str, Operand]]:
+def _made(model: DensityModel, block: Draws) -> list[dict[str, Operand]]:
     """Parameters, transformed parameters and generated quantities at a block of draws."""
     rng = np.random.default_rng(block.seed)
     values = map(model.layout.split, block.rows)

@@ -12,7 +12,6 @@ from varmat.typing import Operand
 
 if TYPE_CHECKING:
     from varmat.models.results import Labels
-    from varmat.models.stated import Observed
 
 
 def names_of(dims: str | Sequence[str]) -> tuple[str, ...]:
@@ -40,7 +39,7 @@ class Labelled:
     def __init__(
         self,
         given: Mapping[str, Operand],
-        observed: Mapping[str, Observed],
+        observed: Mapping[str, tuple[Sequence[Any], list[list[Any] | None]]],
         *parameters: Mapping[str, Transform],
         coords: Labels,
         dims: Mapping[str, str | Sequence[str]],
@@ -49,7 +48,7 @@ class Labelled:
             refuse_missing(x, f"Model: {name}")
         found: dict[str, tuple[Sequence[Any], list[list[Any] | None]]]
         found = {name: labelled(x) for name, x in given.items()}
-        found |= {name: (each.names, each.labels) for name, each in observed.items()}
+        found |= observed
         self.dims: dict[str, list[str]] = {
             name: list(names) for name, (names, _) in found.items() if names and all(names)
         }

@@ -15,7 +15,6 @@ from varmat.functions.checks import check_integer
 from varmat.interrupts import Attempt
 from varmat.models.callbacks import Callbacks
 from varmat.models.checking import GradientCheck, compare_gradient
-from varmat.models.density import DensityModel
 from varmat.models.diagnostics import SamplingWarning
 from varmat.models.fitting import (
     LaplaceApproximation,
@@ -26,14 +25,14 @@ from varmat.models.fitting import (
     recorded_if_slow,
 )
 from varmat.models.functions import generator
-from varmat.models.inference_data import approximated, completed, from_draws
+from varmat.models.gradients import DensityModel
+from varmat.models.inference_data import approximated, completed, from_draws, term_shapes
 from varmat.models.nuts import check_settings
 from varmat.models.pathfinder import approximate_by_paths
 from varmat.models.predictive import Predictive, Predictor, posterior_predictive, prior_predictive
-from varmat.models.results import described, tell_lost
+from varmat.models.results import Summary, described, report, summarised, tell_lost
 from varmat.models.sampling import check_executor, run_nutpie
-from varmat.models.starts import names_at, random_start, starts_of
-from varmat.models.summary import Summary, report, summarised
+from varmat.models.starts import Starts, random_start, starts_of
 from varmat.typing import Function, Operand, Setting
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ class Model(DensityModel):
         if isinstance(init, Mapping):
             q = self.param_unconstrain(init)
             if not np.all(np.isfinite(q)):
-                names = names_at(self, ~np.isfinite(q))
+                names = self.unconstrained_names_at(~np.isfinite(q))
                 raise DomainError(
                     f"initial_point: init puts {names} on the border, but must be inside of it!"
                 )
@@ -182,8 +181,12 @@ class Model(DensityModel):
 
         with np.errstate(all="ignore"):
             return random_start(
-                generator("Model.initial_point", seed), self.layout.size, accepts, model=self
+                generator("Model.initial_point", seed), self.layout.size, accepts, blame=self.blame
             )
+
+    def _starts(self, inits: Operand, radius: float | None, chains: int, name: str) -> Starts:
+        parameters = self.layout.parameters
+        return starts_of(self.initial_point, parameters, inits, radius, chains, name)
 
     def _need_parameters(self, name: str) -> None:
         if not self.layout.parameters:
@@ -333,7 +336,7 @@ class Model(DensityModel):
         self._need_parameters("pathfinder")
         rng = generator("Model.pathfinder", seed)
         model = self.for_many_calls()
-        calls = Callbacks(model, 0, starts_of(self, inits, init_radius, paths, "Model.pathfinder"))
+        calls = Callbacks(model, 0, self._starts(inits, init_radius, paths, "Model.pathfinder"))
         starts = [calls.initial_point(int(rng.integers(2**63)), path) for path in range(paths)]
         q, stats = approximate_by_paths(model, starts, draws, trials, rng)
         k = stats["pareto_k"][0]
@@ -479,10 +482,10 @@ class Model(DensityModel):
         check_settings(known, settings)
         if self.generated is None:
             self._need_parameters("sample")
-        starts = starts_of(self, inits, init_radius, chains)
+        starts = self._starts(inits, init_radius, chains, "Model.sample")
         model = self.for_many_calls()
         if self.likelihood is not None:
-            self.likelihood.shapes(self)  # raises errors now, before draws would be lost
+            term_shapes(self, self.likelihood)  # raises errors now, before draws would be lost
         groups, numbers = run_nutpie(model, starts, seed, settings, executor)
         tell_lost(groups, 2)
         result = completed(self, groups, numbers, executor)

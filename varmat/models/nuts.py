@@ -6,7 +6,6 @@ with it matplotlib, pandas and scipy.stats, which takes longer than most samplin
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import math
 import sys
@@ -20,7 +19,7 @@ import numpy as np
 from varmat.core.errors import DomainError
 from varmat.functions.checks import check_integer
 from varmat.interrupts import uninterrupted
-from varmat.models.results import Groups, optional
+from varmat.models.results import Groups, meant, optional
 from varmat.typing import Settings, Shape
 
 _LIBRARY = "nutpie._lib"
@@ -96,13 +95,6 @@ def library() -> Any:
             found.loader.exec_module(module)
             sys.modules[_LIBRARY] = module
         return sys.modules[_LIBRARY]
-
-
-def meant(name: str, known: Iterable[str]) -> str:
-    """What was meant by an unknown name: "did you mean x?", or all names if none is near."""
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, 1)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
 
 
 def check_settings(known: Iterable[str], settings: Settings) -> None:

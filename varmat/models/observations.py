@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from varmat.models.labels import names_of
-from varmat.models.stated import Observed
+from varmat.core.errors import ShapeError
+from varmat.functions.missing import with_missing
+from varmat.models.labels import labelled, names_of
 from varmat.typing import Function, Operand
 
 if TYPE_CHECKING:
@@ -14,6 +15,51 @@ if TYPE_CHECKING:
     from varmat.transforms import Transform
 
 __all__ = ["observed"]
+
+
+class Observed:
+    """Observations and their distribution; made by `varmat.observed`.
+
+    Attributes
+    ----------
+    y : ndarray
+    distribution : Distribution or callable
+    names, labels : sequence
+        Of the dimensions; None for those without.
+    missing : callable or None
+        Makes a parameter of a shape.
+    """
+
+    def __init__(
+        self,
+        y: Operand,
+        distribution: Distribution | Function,
+        dims: Sequence[str | None],
+        missing: Function | None,
+    ) -> None:
+        names, self.labels = labelled(y)
+        self.names = list(dims) or names
+        self.distribution, self.missing = distribution, missing
+        try:
+            self.y, _ = with_missing(y)
+        except ValueError as error:
+            raise ShapeError(
+                f"observed: y is a {type(y).__name__} with parts of different shapes, but must be "
+                "an array!"
+            ) from error
+        if self.y.dtype.kind not in "biuf":
+            raise TypeError(
+                f"observed: y is an array of {self.y.dtype}, but must be one of real numbers!"
+            )
+
+    def replaced(self, y: Operand) -> Observed:
+        """Other observations of the same distribution. Dimensions keep their names, and their
+        labels if the shape is the same and there are no others.
+        """
+        made = Observed(y, self.distribution, self.names if all(self.names) else (), self.missing)
+        if not made.labels and made.y.shape == self.y.shape:
+            made.labels = self.labels
+        return made
 
 
 def observed(

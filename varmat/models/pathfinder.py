@@ -16,7 +16,7 @@ from varmat.core.errors import DomainError
 from varmat.models.fitting import density_at
 
 if TYPE_CHECKING:
-    from varmat.models.model import Model
+    from varmat.models.gradients import DensityModel
 
 # Steps of L-BFGS that the inverse Hessian is made of, and steps of a path at most.
 _HISTORY, _STEPS = 6, 1000
@@ -45,7 +45,7 @@ class _Normal(NamedTuple):
         return self.mean + moved * self.scale, -0.5 * np.sum(z * z, axis=1) - constant
 
 
-def _path(model: Model, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _path(model: DensityModel, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The points of L-BFGS, and the gradients of the log density there."""
     from scipy.optimize import minimize
 
@@ -107,7 +107,9 @@ def _normal(
     return _Normal(mean, scale, q, factor)
 
 
-def _best(model: Model, start: np.ndarray, draws: int, rng: np.random.Generator) -> _Normal | None:
+def _best(
+    model: DensityModel, start: np.ndarray, draws: int, rng: np.random.Generator
+) -> _Normal | None:
     """The distribution of a path that is closest to the posterior: the largest mean difference of
     log densities.
     """
@@ -182,7 +184,7 @@ def pareto_smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def approximate_by_paths(
-    model: Model, starts: list[np.ndarray], draws: int, trials: int, rng: np.random.Generator
+    model: DensityModel, starts: list[np.ndarray], draws: int, trials: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Unconstrained draws from the distributions of several paths, weighted, with their statistics;
     see `Model.pathfinder`.

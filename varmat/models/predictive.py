@@ -22,6 +22,7 @@ from varmat.models.results import (
     coordinates,
     draws_in,
     groups_of,
+    real_arrays,
     shapes_in,
     stacked,
     to_arviz,
@@ -32,7 +33,7 @@ from varmat.typing import Function, Operand, Shape
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from varmat.models.model import Model
+    from varmat.models.gradients import DensityModel
     from varmat.models.results import ArvizData, Labels
 
 _TITLE = "predictive draws (chains, draws, ...)"
@@ -91,17 +92,6 @@ def called(function: Named, values: dict[str, Operand], rng: Operand) -> dict[st
     return real_arrays(function.title, result)
 
 
-def real_arrays(function: str, values: Mapping[str, Operand]) -> dict[str, np.ndarray]:
-    """The named values that a function returned, as arrays."""
-    arrays = {name: np.asarray(value) for name, value in values.items()}
-    for name, x in arrays.items():
-        if x.dtype.kind not in "biuf":
-            raise TypeError(
-                f"{function} returned {name!r} of dtype {x.dtype}, but must return real numbers!"
-            )
-    return arrays
-
-
 def draws_of(
     function: str, result: ArvizData, parameters: Mapping[str, Operand]
 ) -> tuple[dict[str, np.ndarray], tuple[int, int]]:
@@ -141,7 +131,7 @@ class Predictor:
 
     Parameters
     ----------
-    model : Model
+    model : DensityModel
     function : str
         The name of the method, for messages.
     seed : what `numpy.random.default_rng` takes
@@ -151,7 +141,7 @@ class Predictor:
 
     def __init__(
         self,
-        model: Model,
+        model: DensityModel,
         function: str,
         seed: int | np.random.Generator | None,
         coords: Labels | None,

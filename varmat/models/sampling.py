@@ -23,12 +23,12 @@ from varmat.typing import Settings
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from varmat.models.model import Model
+    from varmat.models.gradients import DensityModel
     from varmat.models.results import Groups
     from varmat.models.starts import Starts
 
 
-def _warn_of_obstacle(model: Model, how: str = "") -> bool:
+def _warn_of_obstacle(model: DensityModel, how: str = "") -> bool:
     """Warn if a log density could not be recorded, so that Python evaluates it at every point.
     Returns whether it warned.
     """
@@ -56,7 +56,7 @@ def _is_evaluated_in_python(calls: Callbacks) -> bool:
 
 
 def run_nutpie(
-    model: Model,
+    model: DensityModel,
     starts: Starts,
     seed: int | None,
     settings: Settings,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from itertools import compress, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,15 +11,9 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.interrupts import Attempt
 from varmat.models.functions import recoverable
 from varmat.models.results import draws_in, groups_of
-from varmat.models.statement_checks import impossible
-from varmat.models.unpacking import sum_of_terms
 from varmat.typing import Operand
 
-if TYPE_CHECKING:
-    from varmat.models.model import Model
-
 _TRIES = 100
-_DENSITY = re.compile(r"_l(pdf|pmf|cdf|ccdf)\b")
 
 
 class Starts(NamedTuple):
@@ -44,10 +36,15 @@ class Starts(NamedTuple):
 
 
 def starts_of(
-    model: Model, inits: Operand, radius: float | None, chains: int, name: str = "Model.sample"
+    initial_point: Callable[[Operand], np.ndarray],
+    parameters: Mapping[str, Operand],
+    inits: Operand,
+    radius: float | None,
+    chains: int,
+    name: str = "Model.sample",
 ) -> Starts:
     """The starts that `inits` gives: a point for all chains, one for each, or draws, of whose
-    chains the last draws are taken in turn.
+    chains the last draws are taken in turn. `initial_point` makes a point of one of them.
     """
     if radius is None:
         radius = 2.0 if inits is None else 0.0
@@ -58,7 +55,7 @@ def starts_of(
     found = None if type(inits) is dict else groups_of(inits)
     if found is not None:
         posterior = found[0]["posterior"]
-        if missing := [each for each in model.layout.parameters if each not in posterior]:
+        if missing := [each for each in parameters if each not in posterior]:
             raise TypeError(f"{name}: inits has no draws of {missing[0]}, but must have some!")
         there, draws = draws_in(posterior)
         if not there * draws:
@@ -66,9 +63,7 @@ def starts_of(
         turns = [
             (i % there, draws - 1 - (i // there) * max(1, draws // chains)) for i in range(chains)
         ]
-        inits = [
-            {each: posterior[each][turn] for each in model.layout.parameters} for turn in turns
-        ]
+        inits = [{each: posterior[each][turn] for each in parameters} for turn in turns]
     is_one = isinstance(inits, Mapping) or hasattr(inits, "jacobian")
     if not is_one and (isinstance(inits, str) or not hasattr(inits, "__len__")):
         raise TypeError(
@@ -84,12 +79,7 @@ def starts_of(
             f"{name}: inits has {len(each)} points, but must have one, or one for each of the "
             f"{chains} chains!"
         )
-    return Starts(np.array([model.initial_point(point) for point in each]), radius)
-
-
-def names_at(model: Model, places: np.ndarray) -> str:
-    """The names of the first marked unconstrained parameters, for a message about a start."""
-    return ", ".join(islice(compress(model.param_unc_names(), places), 5))
+    return Starts(np.array([initial_point(point) for point in each]), radius)
 
 
 def random_start(
@@ -98,14 +88,14 @@ def random_start(
     accepts: Callable[[np.ndarray], bool],
     centre: np.ndarray | None = None,
     refuses: Callable[[Exception], bool] = recoverable,
-    model: Model | None = None,
+    blame: Callable[[np.ndarray], str] = lambda q: "",
     radius: float = 2.0,
 ) -> np.ndarray:
     """The first random point that is accepted, by default uniform between -2 and 2 as in Stan.
 
     With a centre, each try is closer to it, and the last one is the centre itself. An error that is
-    not a refusal of the point is raised. If no point is accepted, the message names the term of
-    `model` that is not finite.
+    not a refusal of the point is raised. If no point is accepted, the message says
+    what `blame` finds at the last one.
     """
     reason: Exception | None = None
     rejected: np.ndarray | None = None
@@ -126,33 +116,6 @@ def random_start(
         f"the log density is not finite at {places}; check the data and the priors, or give "
         f"{'a' if radius else 'another'} start"
     )
-    term = "" if model is None or rejected is None else to_blame(model, rejected)
+    term = "" if rejected is None else blame(rejected)
     last = "no point was refused" if reason is None else f"the last refusal: {reason}"
     raise DomainError(f"Model: {text} ({term or last})") from reason
-
-
-def to_blame(model: Model, q: np.ndarray) -> str:
-    """What makes the density zero at a point: data, a prior, or the first result that is not
-    finite; empty if all are.
-    """
-    return impossible(model.stated, lambda q: model.constrain(q, True), q) or not_finite(model, q)
-
-
-def not_finite(model: Model, q: np.ndarray) -> str:
-    """The first result at a point that is not finite, of a density if there is one; else empty."""
-    found = ""
-    with model.traced(q) as tape:
-        for rule, result, _, _ in tape:
-            value = getattr(result, "_val", 0.0)
-            if type(value) is tuple:  # the results of one step, of different shapes
-                continue
-            x = np.asarray(value)
-            bad = np.argwhere(~np.isfinite(x))
-            if len(bad):
-                place = f"[{', '.join(map(str, bad[0]))}]" if x.ndim else ""
-                name = "the log density" if rule.op is sum_of_terms else rule.name
-                text = f"at the last of these, {name}{place} is {x[tuple(bad[0])].item()}"
-                if _DENSITY.search(rule.name):
-                    return text
-                found = found or text
-    return found

@@ -18,11 +18,17 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.density import positional
 from varmat.distributions.distribution import Distribution, OfRow
 from varmat.functions.linalg.triangular_solves import mdivide_left_tri_low
-from varmat.functions.missing import with_missing
+from varmat.interrupts import Attempt
 from varmat.models.bounds import Dependent
 from varmat.models.functions import Named
-from varmat.models.labels import labelled
-from varmat.models.statement_checks import check_distribution, check_possible, check_statement
+from varmat.models.observations import Observed
+from varmat.models.statement_checks import (
+    better_declaration,
+    check_distribution,
+    check_possible,
+    check_statement,
+    named_element,
+)
 from varmat.transforms import (
     Lower,
     LowerUpper,
@@ -82,47 +88,6 @@ class Located(Transform):
         location, scale, is_matrix, _ = self._standard
         x = y - location
         return mdivide_left_tri_low(scale, x.T).T if is_matrix else x / scale
-
-
-class Observed:
-    """Observations and their distribution; made by `varmat.observed`.
-
-    Attributes
-    ----------
-    y : ndarray
-    distribution : Distribution or callable
-    names, labels : sequence
-        Of the dimensions; None for those without.
-    missing : callable or None
-        Makes a parameter of a shape.
-    """
-
-    def __init__(
-        self, y: Operand, distribution: Prior, dims: Sequence[str | None], missing: Function | None
-    ) -> None:
-        names, self.labels = labelled(y)
-        self.names = list(dims) or names
-        self.distribution, self.missing = distribution, missing
-        try:
-            self.y, _ = with_missing(y)
-        except ValueError as error:
-            raise ShapeError(
-                f"observed: y is a {type(y).__name__} with parts of different shapes, but must be "
-                "an array!"
-            ) from error
-        if self.y.dtype.kind not in "biuf":
-            raise TypeError(
-                f"observed: y is an array of {self.y.dtype}, but must be one of real numbers!"
-            )
-
-    def replaced(self, y: Operand) -> Observed:
-        """Other observations of the same distribution. Dimensions keep their names, and their
-        labels if the shape is the same and there are no others.
-        """
-        made = Observed(y, self.distribution, self.names if all(self.names) else (), self.missing)
-        if not made.labels and made.y.shape == self.y.shape:
-            made.labels = self.labels
-        return made
 
 
 class Stated:
@@ -336,6 +301,47 @@ class StatedModel:
         for each in [*self.priors.values(), *(part.stated for part in self.parts.values())]:
             if each.function:
                 each.function.check(known)
+
+    def impossible(self, values_at: Callable[[np.ndarray], Any], q: np.ndarray) -> str:
+        """Name the observation, or the prior, whose density is zero around the start of a sampler;
+        empty if there is none.
+
+        Parameters
+        ----------
+        values_at : callable
+            All named values at an unconstrained point.
+        q : ndarray
+            A point that was refused.
+        """
+        zeros: dict[str, np.ndarray] = {}
+        said = ""
+        for point in (q, *(np.full(q.shape, x) for x in (-1.5, -0.5, 0.0, 0.5, 1.5))):
+            with Attempt(), np.errstate(all="ignore"):
+                values = values_at(point)
+                said = said or self._impossible_prior(values)
+                for name, part in self.parts.items():
+                    if part.where is None:
+                        terms = part.stated.at(values).lpdf.pointwise(part.y)
+                        zeros[name] = zeros.get(name, True) & np.isneginf(np.asarray(terms))
+        for name, zero in zeros.items():
+            if np.any(zero):
+                return (
+                    named_element(name, self.parts[name].y, zero) + " whatever the parameters are"
+                )
+        return said
+
+    def _impossible_prior(self, values: Mapping[str, Operand]) -> str:
+        for name, each in self.priors.items():
+            if name in self.located:
+                continue
+            prior, x = each.at(dict(values)), np.asarray(values[name])
+            zero = np.isneginf(np.asarray(prior.lpdf.pointwise(x)))
+            if np.any(zero):
+                better = (
+                    better_declaration(prior, x) if isinstance(self.parameters[name], Real) else ""
+                )
+                return f"{named_element(name, x, zero)} by its prior {prior!r}{better}"
+        return ""
 
     def check_order(self, derived: Mapping[str, Named]) -> None:
         """Raise `TypeError` if priors depend on each other in a circle, also by named values: their

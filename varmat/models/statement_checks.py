@@ -4,27 +4,23 @@ the density is zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import DataError, ShapeError
 from varmat.distributions.distribution import Distribution
-from varmat.interrupts import Attempt
 from varmat.transforms import (
     CholeskyFactorCorr,
     CholeskyFactorCov,
     CorrMatrix,
     CovMatrix,
-    Real,
     Simplex,
     Transform,
 )
 
 if TYPE_CHECKING:
-    from varmat.models.stated import StatedModel
-    from varmat.typing import Operand, Shape
+    from varmat.typing import Shape
 
 # Distributions of vectors and matrices that satisfy a constraint, and what declares these.
 _SETS: dict[str, tuple[str, tuple[type[Transform], ...]]] = {
@@ -120,56 +116,17 @@ def check_possible(name: str, distribution: Distribution, y: np.ndarray) -> None
     with np.errstate(all="ignore"):
         zero = np.isneginf(np.asarray(distribution.lpdf.pointwise(y)))
     if np.any(zero):
-        raise DataError(f"Model: {_named_element(name, y, zero)}, but must be possible!")
+        raise DataError(f"Model: {named_element(name, y, zero)}, but must be possible!")
 
 
-def impossible(stated: StatedModel, values_at: Callable[[np.ndarray], Any], q: np.ndarray) -> str:
-    """The observation, or the prior, whose density is zero around the start of a sampler; empty if
-    there is none.
-
-    Parameters
-    ----------
-    stated : StatedModel
-    values_at : callable
-        All named values at an unconstrained point.
-    q : ndarray
-        A point that was refused.
-    """
-    zeros: dict[str, np.ndarray] = {}
-    said = ""
-    for point in (q, *(np.full(q.shape, x) for x in (-1.5, -0.5, 0.0, 0.5, 1.5))):
-        with Attempt(), np.errstate(all="ignore"):
-            values = values_at(point)
-            said = said or _impossible_prior(stated, values)
-            for name, part in stated.parts.items():
-                if part.where is None:
-                    terms = part.stated.at(values).lpdf.pointwise(part.y)
-                    zeros[name] = zeros.get(name, True) & np.isneginf(np.asarray(terms))
-    for name, zero in zeros.items():
-        if np.any(zero):
-            return _named_element(name, stated.parts[name].y, zero) + " whatever the parameters are"
-    return said
-
-
-def _named_element(name: str, y: np.ndarray, zero: np.ndarray) -> str:
+def named_element(name: str, y: np.ndarray, zero: np.ndarray) -> str:
+    """Name the first element whose density is zero."""
     index = np.argwhere(zero)[0]
     place = f"[{', '.join(map(str, index))}]" if len(index) else ""
     return f"{name}{place} is {y[tuple(index)]!s:.60}, where the density is 0"
 
 
-def _impossible_prior(stated: StatedModel, values: Mapping[str, Operand]) -> str:
-    for name, each in stated.priors.items():
-        if name in stated.located:
-            continue
-        prior, x = each.at(dict(values)), np.asarray(values[name])
-        zero = np.isneginf(np.asarray(prior.lpdf.pointwise(x)))
-        if np.any(zero):
-            better = _better(prior, x) if isinstance(stated.parameters[name], Real) else ""
-            return f"{_named_element(name, x, zero)} by its prior {prior!r}{better}"
-    return ""
-
-
-def _better(prior: Distribution, x: np.ndarray) -> str:
+def better_declaration(prior: Distribution, x: np.ndarray) -> str:
     """What would declare a parameter in the set of its prior."""
     kind, parts = type(prior).__name__, prior.parts()
     if kind == "Uniform":

@@ -1,26 +1,30 @@
-"""The model of a Stan program with data."""
+"""The blocks of a Stan program with data, and the model that they make."""
 
 from __future__ import annotations
 
 import math
 import timeit
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from varmat.core.errors import DomainError
+from varmat.core.matvar import to_varmat
 from varmat.derivatives.recorded import RecordedIfPossible
 from varmat.derivatives.reverse import Terms
 from varmat.models.model import Model
+from varmat.stan import data as given_data
 from varmat.stan import representation as forms
-from varmat.stan.running import Evaluation
-from varmat.stan.values import StanValue
+from varmat.stan import syntax as s
+from varmat.stan import transforms
+from varmat.stan.evaluate import Translator, written_in
+from varmat.stan.running import Evaluation, Frame, located
+from varmat.stan.types import Tuple
+from varmat.stan.values import StanValue, by_element, innermost, leaves
+from varmat.transforms import Transform
 from varmat.typing import Function, Operand, Result
-
-if TYPE_CHECKING:
-    from varmat.stan.program import Blocks
 
 __all__: list[str] = []
 
@@ -28,6 +32,295 @@ __all__: list[str] = []
 LONGEST = 400_000
 # What tracing one of them takes.
 TRACE_SECONDS = 2e-5
+
+
+class Blocks:
+    """The blocks of a program as functions of a frame, with data.
+
+    Parameters
+    ----------
+    tree : varmat.stan.syntax.Program
+    given : dict
+        Data by name.
+    seed : int or None
+        For random numbers in transformed data.
+    matvars : dict of FunctionDefinition or None to set of str
+        As in `Representation`.
+
+    Attributes
+    ----------
+    data : dict
+        The declared data as values of Stan.
+    parameters : dict of str to Transform
+        Elements of tuples have names of their own, as ``x:1``.
+    tree : varmat.stan.syntax.Program
+    transforms, generates : bool
+        Whether there are transformed parameters, or generated quantities.
+    """
+
+    def __init__(
+        self,
+        tree: s.ProgramTree,
+        given: Mapping[str, Any],
+        seed: int | None,
+        matvars: Mapping[s.FunctionDefinition | None, set[str]],
+    ) -> None:
+        statements = (
+            tree.transformed_data,
+            tree.transformed_parameters,
+            tree.model,
+            tree.generated_quantities,
+        )
+        written = set().union(*map(written_in, statements))
+        self.tree, self.translator = tree, Translator({}, written, matvars)
+        run = Evaluation(rng=np.random.default_rng(seed))
+        self._frame: Frame = [run]
+        self.data: dict[str, StanValue] = {}
+        with np.errstate(all="ignore"):
+            for each in tree.data:
+                self._read(each, given)
+            self._run_transformed_data(run)
+            self.parameters = dict(self._declared_parameters())
+        self.transforms, self.generates = (
+            bool(block) for block in (tree.transformed_parameters, tree.generated_quantities)
+        )
+        self._transformed = self._block(tree.transformed_parameters)
+        with self.translator.scope():
+            self._model = self.translator.sequence(tree.model)
+        self._generated = self._block(tree.generated_quantities)
+
+    # --- data ---
+
+    def _read(self, declaration: s.Declaration, given: Mapping[str, Any]) -> None:
+        name, declared = declaration.name, declaration.declared
+        text = self._line(declaration)
+        if name not in given:
+            empty = self._empty(declared)
+            if empty is None:
+                raise given_data.missing(name, text, given)
+            given = {name: empty}
+        value = self._value(name, given[name], declared, text)
+        self.data[name] = value
+        self.translator.declare(name, declared.unsized)
+        self._frame.append(value)
+        constraints = self._constraints(declaration.declared)
+        if constraints is not None:
+            constraints(f"data: {name}", self._frame, value)
+
+    def _empty(self, declared: s.SizedType) -> StanValue:
+        """Data of size zero, which may be left out; None for others."""
+        if declared.name == "tuple" or not (declared.dimensions or declared.sizes):
+            return None
+        shape = self._shape(declared)
+        return None if np.prod(shape) else np.zeros(shape)
+
+    def _shape(self, declared: s.SizedType) -> tuple[int, ...]:
+        shape = self.translator.shape(declared)
+        assert shape is not None
+        return shape(self._frame)
+
+    def _line(self, node: s.SyntaxNode) -> str:
+        lines = self.tree.sources.get(node.at.file, [])
+        return lines[node.at.line - 1].strip() if node.at.line <= len(lines) else str(node.at)
+
+    def _value(self, name: str, raw: Any, declared: s.SizedType, text: str) -> StanValue:
+        kind = innermost(declared.unsized)
+        if not isinstance(kind, Tuple):
+            return given_data.value_of(name, raw, declared.unsized, self._shape(declared), text)
+        sizes = [self.translator.expression(each)(self._frame) for each in declared.dimensions]
+
+        def nested(raw: Any, sizes: Sequence[int]) -> StanValue:
+            if sizes:
+                if len(raw) != sizes[0]:
+                    raise TypeError(
+                        f"data: {name} has {len(raw)} elements, but must have {sizes[0]}: {text}!"
+                    )
+                return [nested(each, sizes[1:]) for each in raw]
+            parts = given_data.elements_of(name, raw, kind, text)
+            return tuple(
+                self._value(f"{name}.{i}", part, element, text)
+                for i, (part, element) in enumerate(zip(parts, declared.elements, strict=True), 1)
+            )
+
+        return nested(raw, sizes)
+
+    def _run_transformed_data(self, run: Evaluation) -> None:
+        first = self.translator.size
+        block = self._block(self.tree.transformed_data)
+        self._frame += [None] * (self.translator.size - first)
+        block(self._frame)
+        for each in self._frame:  # so that an element-wise assignment makes a copy
+            if isinstance(each, np.ndarray):
+                each.flags.writeable = False
+
+    # --- constraints ---
+
+    def _block(self, statements: Sequence[s.Statement]) -> Callable[[Frame], None]:
+        """The function of a block whose variables must satisfy their constraints at its end."""
+        execute = self.translator.lasting_sequence(statements)
+        checks = []
+        for each in statements:
+            if isinstance(each, s.Declaration):
+                constraints = self._constraints(each.declared)
+                if constraints is not None:
+                    place, _ = self.translator.place(each.name)
+                    checks.append((each, place, constraints))
+
+        def run(f: Frame) -> None:
+            execute(f)
+            for each, place, constraints in checks:
+                try:
+                    constraints(each.name, f, to_varmat(f[place]))
+                except ValueError as error:
+                    located(error, each.at)
+                    raise
+
+        return run
+
+    def _constraints(self, declared: s.SizedType) -> Callable[[str, Frame, StanValue], None] | None:
+        """The function that checks a value against the constraints of its declared type."""
+        if declared.name == "tuple":
+            return self._of_elements(declared)
+        parts = transforms.CONSTRAINTS.get(declared.name)
+        bounds = [
+            (self.translator.expression(each), each is declared.lower)
+            for each in (declared.lower, declared.upper)
+            if each is not None
+        ]
+        if parts is None and not bounds:
+            return None
+
+        def constraints(name: str, f: Frame, value: StanValue) -> None:
+            if parts is not None:
+                transforms.check(name, parts, value)
+            for bound, is_lower in bounds:
+                transforms.check_bound(name, value, bound(f), is_lower)
+
+        return constraints
+
+    def _of_elements(self, declared: s.SizedType) -> Callable[[str, Frame, StanValue], None] | None:
+        parts = [*map(self._constraints, declared.elements)]
+        if not any(parts):
+            return None
+
+        def constraints(name: str, f: Frame, value: StanValue) -> None:
+            if isinstance(value, list):
+                for i, each in enumerate(value, 1):
+                    constraints(f"{name}[{i}]", f, each)
+                return
+            for i, (part, each) in enumerate(zip(parts, value, strict=True), 1):
+                if part is not None:
+                    part(f"{name}.{i}", f, each)
+
+        return constraints
+
+    # --- parameters ---
+
+    def _declared_parameters(self) -> Iterator[tuple[str, Transform]]:
+        self._places: dict[str, int] = {}
+        for each in self.tree.parameters:
+            yield from self._transforms(each.name, each.declared)
+            self._places[each.name] = self.translator.declare(each.name, each.declared.unsized)
+            self._frame.append(None)
+
+    def _transforms(self, name: str, declared: s.SizedType) -> Iterator[tuple[str, Transform]]:
+        if declared.name == "tuple":
+            sizes = [self.translator.expression(each)(self._frame) for each in declared.dimensions]
+            for place in transforms.places(tuple(sizes)):
+                label = ".".join([name, *(str(i + 1) for i in place)])
+                for i, element in enumerate(declared.elements, 1):
+                    yield from self._transforms(f"{label}:{i}", element)
+            return
+        count = len(declared.dimensions)
+        sizes = [
+            self.translator.expression(each)(self._frame)
+            for each in (*declared.dimensions, *declared.sizes)
+        ]
+        bounds = {
+            key: self._bound(bound)
+            for key in ("lower", "upper", "offset", "multiplier")
+            if (bound := getattr(declared, key)) is not None
+        }
+        transform = transforms.transform_of(
+            declared.name, tuple(sizes[:count]), tuple(sizes[count:]), bounds
+        )
+        yield name, transform
+
+    def _bound(self, bound: s.Expression) -> StanValue:
+        """A bound as a value, or as a function of parameters."""
+        evaluate = self.translator.expression(bound)
+        names = [name for name in dict.fromkeys(s.names_in(bound)) if name in self._places]
+        if not names:
+            return evaluate(self._frame)
+
+        def at(values: Mapping[str, StanValue]) -> StanValue:
+            frame = self._frame.copy()
+            for name, value in values.items():
+                frame[self._places[name]] = value
+            return evaluate(frame)
+
+        return transforms.bound_function(names, at)
+
+    # --- evaluation ---
+
+    def frame(self, run: Evaluation, values: Mapping[str, StanValue]) -> Frame:
+        """A frame with data and the values of the parameters."""
+        f = [run, *self._frame[1:], *[None] * (self.translator.size - len(self._frame))]
+        for each in self.tree.parameters:
+            value = _assembled(each.name, each.declared, values)
+            matvar = each.name in self.translator.matvars
+            f[self._places[each.name]] = by_element(value) if matvar else value
+        return f
+
+    def terms(self, run: Evaluation, values: Mapping[str, StanValue]) -> list[StanValue]:
+        """The terms of the log density, and what the run began with."""
+        f = self.frame(run, values)
+        self._transformed(f)
+        self._model(f)
+        return run.terms
+
+    def transformed(self, values: Mapping[str, StanValue]) -> dict[str, StanValue]:
+        """The transformed parameters by name."""
+        f = self.frame(Evaluation(), values)
+        self._transformed(f)
+        return self._named(self.tree.transformed_parameters, f)
+
+    def generated(
+        self, values: Mapping[str, StanValue], rng: np.random.Generator
+    ) -> dict[str, StanValue]:
+        """The generated quantities by name."""
+        f = self.frame(Evaluation(rng=rng), values)
+        self._transformed(f)
+        self._generated(f)
+        return self._named(self.tree.generated_quantities, f)
+
+    def _named(self, statements: Sequence[s.Statement], f: Frame) -> dict[str, StanValue]:
+        found: dict[str, StanValue] = {}
+        for each in statements:
+            if isinstance(each, s.Declaration):
+                found.update(leaves(each.name, f[self.translator.place(each.name)[0]]))
+        return found
+
+
+def _assembled(name: str, declared: s.SizedType, values: Mapping[str, StanValue]) -> StanValue:
+    """The value of a parameter, of which the elements of tuples have names of their own."""
+    if declared.name != "tuple":
+        return values[name]
+
+    def element(label: str, axes: int) -> StanValue:
+        if axes:
+            parts: list[StanValue] = []
+            while any(
+                each.startswith((f"{label}.{len(parts) + 1}:", f"{label}.{len(parts) + 1}."))
+                for each in values
+            ):
+                parts.append(element(f"{label}.{len(parts) + 1}", axes - 1))
+            return parts
+        return tuple(
+            _assembled(f"{label}:{i}", each, values) for i, each in enumerate(declared.elements, 1)
+        )
+
+    return element(name, len(declared.dimensions))
 
 
 class StanModel(Model):

@@ -1,5 +1,5 @@
-"""Factors of sparse matrices by SuperLU, and the elements of the inverse of a positive definite one
-at its non-zeros.
+"""Patterns of sparse matrices, their factors by SuperLU, and the elements of the inverse of a
+positive definite one at its non-zeros.
 
 With ``P A Pᵀ = L D Lᵀ`` the inverse ``Z`` satisfies ``Z = Lᵀ⁻¹ D⁻¹ L⁻¹``, from which its elements
 where `L` is not zero follow from the last column to the first without any others [1]_. Here that is
@@ -13,17 +13,121 @@ takes as many operations as the factorisation, in so many calls of BLAS as there
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.functions.checks import TOLERANCE, outside
 from varmat.functions.linalg.lapack import MatrixError
-from varmat.functions.sparse.products import Pattern
 from varmat.plain_arrays import blocks
+from varmat.programs.build.symbol import Symbol
+from varmat.programs.kernels.sparse import csr, product_step, sampled, sampled_step
 from varmat.typing import Operand, Plain, Result
 
 # So many columns of the identity are solved for at a time.
 COLUMNS = 64
+
+
+class Pattern:
+    """Where the non-zeros of a sparse matrix are, row by row (CSR).
+
+    Attributes
+    ----------
+    shape : tuple of int
+    indices : ndarray of int
+        The columns of the non-zeros.
+    indptr : ndarray of int
+        Where the rows begin among the non-zeros, and where the last one ends.
+    """
+
+    def __init__(self, indices: np.ndarray, indptr: Operand, shape: tuple[int, int]) -> None:
+        self.indices, self.indptr, self.shape = indices, indptr, (int(shape[0]), int(shape[1]))
+        # The structure that factorisations of symmetric matrices make of it, once it is made.
+        self.symmetric: Symmetric | None = None
+
+    @property
+    def nnz(self) -> int:
+        """The number of non-zeros, with those that happen to be zero."""
+        return len(self.indices)
+
+    # Integers of 64 bits, contiguous, as programs want them; made once, because programs know
+    # constants by identity.
+
+    @cached_property
+    def columns(self) -> Result:
+        return np.ascontiguousarray(self.indices, np.int64)
+
+    @cached_property
+    def starts(self) -> Result:
+        return np.ascontiguousarray(self.indptr, np.int64)
+
+    @cached_property
+    def rows(self) -> Result:
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
+
+    @cached_property
+    def places(self) -> Result:
+        """The places of the non-zeros among the elements of the dense matrix."""
+        return self.rows * self.shape[1] + self.columns
+
+    @cached_property
+    def is_canonical(self) -> bool:
+        """Whether the columns of each row are in order, and none comes twice."""
+        return bool(np.all(np.diff(self.places) > 0))
+
+    @cached_property
+    def in_order(self) -> tuple[Pattern, np.ndarray]:
+        """A canonical pattern, and to which of its non-zeros each here is added."""
+        places, which = np.unique(self.places, return_inverse=True)
+        return pattern_at(places, self.shape), which
+
+    @cached_property
+    def transposition(self) -> tuple[Pattern, np.ndarray]:
+        """The pattern of the transpose, and which of the non-zeros here is each of those there."""
+        if not self.nnz:
+            order, starts = np.zeros(0, np.int64), np.zeros(self.shape[1] + 1, np.int64)
+        else:
+            order = np.lexsort((self.rows, self.columns))
+            starts = np.concatenate(
+                [[0], np.cumsum(np.bincount(self.columns, minlength=self.shape[1]))]
+            )
+        return Pattern(self.rows[order], starts, self.shape[::-1]), order
+
+    def is_same(self, other: Pattern) -> bool:
+        """Whether the non-zeros are at the same places, in the same order."""
+        return self is other or (
+            self.shape == other.shape
+            and np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.indices, other.indices)
+        )
+
+    def matrix(self, w: Operand) -> Result:
+        """A sparse array of SciPy with plain non-zeros, which are not copied."""
+        return csr(w, self.indices, self.indptr, self.shape)
+
+    def times(self, w: Operand, b: Operand, transposed: bool = False) -> Result:
+        """The product of the matrix, or of its transpose, with a vector or matrix, all of plain
+        numbers or symbols.
+        """
+        if isinstance(w, Symbol) or isinstance(b, Symbol):
+            return product_step(w, self.columns, self.starts, self.shape, b, transposed)
+        matrix = self.matrix(w)
+        return (matrix.T if transposed else matrix) @ b
+
+    def sampled(self, x: Operand, y: Operand) -> Result:
+        """The elements of ``x @ y.T`` at the places of the non-zeros, of plain numbers or
+        symbols.
+        """
+        if isinstance(x, Symbol) or isinstance(y, Symbol):
+            return sampled_step(x, y, self.rows, self.columns)
+        return sampled(x, y, self.rows, self.columns)
+
+
+def pattern_at(places: Plain, shape: tuple[int, int]) -> Pattern:
+    """The pattern of non-zeros at places in the dense matrix, which are in order."""
+    rows, columns = np.divmod(places, max(shape[1], 1))
+    return Pattern(columns, np.searchsorted(rows, np.arange(shape[0] + 1)), shape)
 
 
 def check_finite(function: str, pattern: Pattern, w: Operand) -> None:

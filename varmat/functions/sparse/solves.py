@@ -19,8 +19,8 @@ from varmat.core.dual import Dual
 from varmat.core.operation import Saved, as_operand, operation
 from varmat.core.variables import VARIABLES
 from varmat.functions.checks import check_square, misfit
-from varmat.functions.sparse.factors import Definite, General, symmetric_of
-from varmat.functions.sparse.products import Pattern, sparse_matmul
+from varmat.functions.sparse.factors import Definite, General, Pattern, symmetric_of
+from varmat.functions.sparse.products import sparse_matmul
 from varmat.functions.sparse.variable import as_sparse, check_sparse
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
 

@@ -7,7 +7,8 @@ import numpy as np
 from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import check_values, misfit
-from varmat.functions.sparse.products import Pattern, pattern_at, sparse_matmul, sparse_to_dense
+from varmat.functions.sparse.factors import Pattern, pattern_at
+from varmat.functions.sparse.products import sparse_matmul, sparse_to_dense
 from varmat.functions.sparse.variable import SparseVar, as_sparse, is_sparse
 from varmat.typing import Operand, Result
 

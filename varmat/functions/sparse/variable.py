@@ -16,12 +16,11 @@ from varmat.core import dispatch
 from varmat.core.errors import ShapeError
 from varmat.core.operation import as_operand
 from varmat.functions.checks import misfit, outside
+from varmat.functions.sparse.factors import Pattern, pattern_at
 from varmat.functions.sparse.products import (
-    Pattern,
     checked_matrix,
     collected,
     from_right,
-    pattern_at,
     sparse_matmul,
     sparse_to_dense,
 )

@@ -1,0 +1,169 @@
+"""The pointwise log-likelihood of a model, at one point and at draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varmat.interrupts import Attempt
+from varmat.models.at_draws import MANY, AtDraws
+from varmat.models.blocks import Draws, of_blocks, rows_of
+from varmat.models.functions import Named
+from varmat.models.results import check_shapes, real_arrays
+from varmat.programs.run.threads import one_blas_thread
+from varmat.typing import Function, Operand, Shape
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+NamedArrays = dict[str, np.ndarray]
+
+# The name of a parameter of the log density, and of the group of ArviZ.
+LOG_LIKELIHOOD = "log_likelihood"
+
+
+class LogLikelihood:
+    """The pointwise terms of the log-likelihood of a model, at one point and at all draws.
+
+    Parameters
+    ----------
+    function : callable
+        Returns an array, or a dict of them.
+    observed : sequence of str
+        The data that are observations, if the user has named them.
+    parameters, given : Mapping
+        The parameters and the data of the model.
+    """
+
+    def __init__(
+        self,
+        function: Function | bool,
+        observed: Sequence[str],
+        parameters: Mapping[str, Operand],
+        given: Mapping[str, Operand],
+    ) -> None:
+        for kind, names in (("a parameter", parameters), ("data", given)):
+            if LOG_LIKELIHOOD in names:
+                raise TypeError(
+                    f"Model: {LOG_LIKELIHOOD} is {kind}, but must be the log-likelihood that is "
+                    "given to the model alone!"
+                )
+        self.function = Named(LOG_LIKELIHOOD, function, given)  # type: ignore[arg-type]
+        # In ArviZ a term has the name of the observations to which it belongs.
+        self._name = observed[0] if len(observed) == 1 else LOG_LIKELIHOOD
+
+    def at(self, values: dict[str, Operand]) -> dict[str, Operand]:
+        """The terms by name."""
+        result = self.function(values)
+        if result is None:
+            raise TypeError(
+                "Model: log_likelihood returned None (is a return statement missing?), but must "
+                "return an array!"
+            )
+        return dict(result) if isinstance(result, Mapping) else {self._name: result}
+
+    @one_blas_thread()
+    def of_draws(
+        self,
+        completed: Function,
+        arrays: NamedArrays,
+        shape: tuple[int, int],
+        allows: Callable[[Exception], bool],
+        executor: Executor | str | None = None,
+    ) -> NamedArrays:
+        """The terms at draws of the parameters, arrays of shape (chains, draws, ...); nan where an
+        error is allowed. `completed` is that method of the model.
+        """
+        inner = {name: x.shape[2:] for name, x in arrays.items()}
+        is_recorded = math.prod(shape) >= MANY
+        block = _Pointwise(self, completed, inner, allows, is_recorded, executor is None)
+        found = of_blocks("log_likelihood", block, rows_of(arrays), executor)
+        shapes = next(({n: x.shape[1:] for n, x in each.items()} for each, _ in found if each), {})
+        terms: NamedArrays = {}
+        for each, size in found:
+            if not each:
+                each.update((name, np.full((size, *s), np.nan)) for name, s in shapes.items())
+            elif size:
+                check_shapes("log_likelihood", {n: x[0] for n, x in each.items()}, shapes)
+        for name, s in shapes.items():
+            # Each part is dropped as soon as it is joined, because terms may fill the memory.
+            parts = [each.pop(name) for each, _ in found]
+            joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            terms[name] = joined.reshape(shape + s)
+        return terms
+
+    def plain(self, values: dict[str, Operand]) -> NamedArrays:
+        """The terms at plain values, of which the function gets copies."""
+        return real_arrays("Model: log_likelihood", self.at(values))
+
+
+class _Pointwise:
+    """What workers have: the terms at the draws of a block, None where an error is allowed.
+
+    Parameters
+    ----------
+    terms : LogLikelihood
+    completed : callable
+        Adds the transformed parameters to parameters.
+    inner : dict of str to tuple of int
+        The shapes of the parameters, which stand one after the other in a row of a block.
+    allows : callable
+        Whether an error is allowed.
+    is_recorded : bool
+        Record the terms, once for each worker.
+    is_alone : bool
+        Whether there are no other workers, so that threads may share a block.
+    """
+
+    def __init__(
+        self,
+        terms: LogLikelihood,
+        completed: Function,
+        inner: dict[str, Shape],
+        allows: Callable[[Exception], bool],
+        is_recorded: bool,
+        is_alone: bool,
+    ) -> None:
+        self._terms, self._completed, self._allows = terms, completed, allows
+        self._is_recorded = is_recorded
+        self._at_draws = AtDraws(self._values, inner, None if is_alone else 1)
+
+    def _values(self, values: dict[str, Operand], _: Operand) -> dict[str, Operand]:
+        return self._terms.at(self._completed(values))
+
+    def __call__(self, block: Draws) -> tuple[NamedArrays, int]:
+        """The terms in rows, nan where an error is allowed, and the number of rows."""
+        points, found = block.rows, NamedArrays()
+        # Where all are nan, the chain was interrupted.
+        left = np.flatnonzero(~np.isnan(points).all(axis=1)).tolist()
+
+        def once(i: int, _: Operand, known: NamedArrays) -> NamedArrays:
+            with Attempt(self._allows), block.noted("log_likelihood", left[i]):
+                values = self._completed(self._at_draws.named(points[left[i]]))
+                row = self._terms.plain(values)
+                if known:
+                    check_shapes("log_likelihood", row, {n: x.shape[1:] for n, x in known.items()})
+                return row
+            return {}
+
+        recorded = None
+        if self._is_recorded and left:
+            recorded = self._at_draws.everywhere(points[left], np.random.default_rng(0), once)
+        if recorded is not None and len(left) < len(points):
+            recorded = {name: _spread(x, left, len(points)) for name, x in recorded.items()}
+        for i in range(len(left)) if recorded is None else ():
+            for name, x in once(i, None, found).items():
+                if name not in found:
+                    found[name] = np.full((len(points), *x.shape), np.nan)
+                found[name][left[i]] = x
+        return found if recorded is None else recorded, len(points)
+
+
+def _spread(rows: np.ndarray, places: Sequence[int], count: int) -> np.ndarray:
+    """Rows at some places of more, which are nan elsewhere."""
+    found = np.full((count, *rows.shape[1:]), np.nan)
+    found[places] = rows
+    return found
