@@ -107,7 +107,7 @@ def test_functions_of_a_graph_take_arguments_of_any_kinds(fast: bool) -> None:
 def test_a_row_writes_only_the_steps_that_are_wanted() -> None:
     builder = Sums()
     arguments = {name: builder.argument(()) for name in vm.normal_lpdf.arguments}
-    program = RowProgram(vm.normal_lpdf, builder, arguments, apply=single_step)
+    program = RowProgram(*vm.normal_lpdf.kept(False, None), builder, arguments, single_step)
     log_sigma = program.write(program.parts.terms[1])
     assert [step.kernel.name for step in builder.steps] == ["log", "negative"]
     assert program.write(program.parts.terms[1]) is log_sigma

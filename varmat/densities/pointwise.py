@@ -48,8 +48,7 @@ class Pointwise(Density):
         """A function of the arguments to the value and to what the partials share with it, and the
         partials as functions of the arguments and of that.
         """
-        graph = self.summed.graph(fast)
-        terms = self.summed.kept(graph.parts, keep)
+        graph, terms = self.summed.kept(fast, keep)
         value = reduce(operator.add, terms) if terms else 0.0
         partials = {name: graph.value(p) for name, p in graph.parts.partials.items()}
         for_value, for_partials = cone([graph.value(value)]), cone(partials.values())
@@ -109,7 +108,8 @@ class Pointwise(Density):
         row, builder = self.summed, builder_of(*values)
         arguments = {name: lift(builder, x) for name, x in zip(self.arguments, values, strict=True)}
         fast = row.always_fast and (moderate or row.fast.fits_in(arguments))
-        program = RowProgram(row, builder, arguments, keep, fast)
+        graph, terms = row.kept(fast, keep)
+        program = RowProgram(graph, terms, builder, arguments)
         for i, _, domain in row.early:
             require(domain.holds(values[i]))
         if program.parts.support is not None and (keep is not None or row.guarded):

@@ -83,11 +83,11 @@ class RecordedSum(RowProgram):
         if fast is not None:
             is_number = fast.number is None or not values[fast.number].shape
             fast = fast if is_number and fast.fits_in(data) else None
-        super().__init__(row, builder, values, keep, fast is not None)
+        super().__init__(*row.kept(fast is not None, keep), builder, values)
         if fast is not None and self.parts.when is not None:
             holds = self.write(self.parts.when)
             if is_refuted(holds):
-                super().__init__(row, builder, values, keep)
+                super().__init__(*row.kept(False, keep), builder, values)
             else:
                 builder.guard(holds)
         # Numbers are taken out of sums, also of squares, which may overflow or underflow.
@@ -198,8 +198,8 @@ def _nothing(program: TapeProgram, density: SummedDensity, result: Operand, node
 
 @cache
 def _fast_terms(density: Univariate) -> Function:
-    graph = density.graph(True)
-    return graph.function(density.kept(graph.parts, None))
+    graph, terms = density.kept(True, None)
+    return graph.function(terms)
 
 
 def _fast_path_fails(density: Univariate, values: Sequence[Operand]) -> bool:

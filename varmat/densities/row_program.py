@@ -26,17 +26,15 @@ from varmat.programs.build.builder import Builder
 from varmat.programs.build.expressions import apply_row
 from varmat.programs.build.symbol import Symbol, apply_ufunc, lift
 from varmat.programs.ir.kernel import Kernel
-from varmat.programs.ir.program import Program, Value
+from varmat.programs.ir.program import Value
 from varmat.programs.kernels import elementwise
 from varmat.programs.kernels.counts import SUMS, TALLIED, TALLY, sum_of_counts
 from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
-from varmat.programs.kernels.guards import Unless
 from varmat.programs.kernels.reductions import Reduce
 from varmat.typing import Function, Operand
 
 if TYPE_CHECKING:
-    from varmat.densities.density import KeptTerms
-    from varmat.densities.univariate import Univariate
+    pass
 
 # A stand-in for the length of vectors during tracing. The real number of elements is an argument of
 # the program.
@@ -51,6 +49,13 @@ OPERATORS: dict[np.ufunc, Function] = {
 class RowGraph:
     """The steps of a density's function, run once on symbols of arrays.
 
+    Parameters
+    ----------
+    form : callable
+        Makes a `LogDensity`.
+    names : sequence of str
+        Of its arguments.
+
     Attributes
     ----------
     symbols : dict
@@ -59,12 +64,10 @@ class RowGraph:
         Of symbols.
     """
 
-    def __init__(self, row: Univariate, fast: bool = False) -> None:
+    def __init__(self, form: Function, names: Iterable[str]) -> None:
         self.builder = _Elements()
-        self.symbols = {
-            name: Symbol(self.builder, self.builder.argument(VECTOR)) for name in row.operands
-        }
-        self.parts = row.form(*self.symbols.values(), **({"fast": fast} if row.fast else {}))
+        self.symbols = {name: Symbol(self.builder, self.builder.argument(VECTOR)) for name in names}
+        self.parts = form(*self.symbols.values())
 
     def value(self, result: Operand) -> Value:
         return lift(self.builder, result)
@@ -130,32 +133,28 @@ class RowProgram:
 
     Parameters
     ----------
-    row : Univariate
+    graph : RowGraph
+    terms : sequence
+        Symbols of the terms that are kept, see `Univariate.kept`.
     builder : Builder
         Of the program.
     values : dict of str to Value
         The arguments of the row.
-    keep : frozenset of str, optional
-        The arguments whose terms are kept; None keeps all.
-    fast : bool
-        Whether the fast path of the row is taken.
     apply : callable
         Writes a function of the elementwise table.
     """
 
     def __init__(
         self,
-        row: Univariate,
+        graph: RowGraph,
+        terms: Sequence[Operand],
         builder: Builder,
         values: Mapping[str, Value],
-        keep: KeptTerms | None = None,
-        fast: bool = False,
         apply: Callable[[Builder, Elementwise, list[Value]], Value] = apply_row,
     ) -> None:
-        self._apply = apply
-        self.graph, self.builder, self.values = row.graph(fast), builder, values
-        self.parts = self.graph.parts
-        self._terms = row.kept(self.parts, keep)
+        self._apply, self._terms = apply, terms
+        self.graph, self.builder, self.values = graph, builder, values
+        self.parts = graph.parts
         self._made = {self.graph.symbols[name].value: value for name, value in values.items()}
 
     def each(self) -> Value:
@@ -332,41 +331,3 @@ class _Elements(Sums):
         is_ufunc = isinstance(row.ufunc, np.ufunc)
         self.rows[ufunc_kernel(row.ufunc) if is_ufunc else _function(row)] = row
         return single_step(builder, row, operands)
-
-
-def program_of_sum(
-    row: Univariate,
-    vectors: set[str],
-    active: Sequence[str],
-    keep: KeptTerms | None,
-    stable: Function | None,
-) -> Program:
-    """The program that computes the value, and the partials in the active arguments, from the
-    arguments and the number of elements.
-
-    With `stable` it takes the fast path, and calls that function instead where the conditions fail
-    or the value is not finite."""
-    fast = None if stable is None else row.fast
-    builder = StableSums() if fast is None and row.takes_fast_path(vectors) else Sums()
-    letters = {name: builder.argument(VECTOR if name in vectors else ()) for name in row.operands}
-    size = builder.argument(())
-    builder.size = size if vectors else None
-    builder.counts = {letters[name] for name in row.discrete}
-    program = RowProgram(row, builder, letters, keep, fast is not None, single_step)
-    parts = program.parts
-    if fast is not None and stable is not None:
-        if fast.number is not None:
-            number, (low, high) = Symbol(builder, letters[fast.number]), fast.between
-            builder.apply(Unless(stable), ((number > low) & (number < high)).value)
-        for name in fast.counts:
-            few = Symbol(builder, letters[name]) <= row.moderate
-            builder.apply(Unless(stable), few.value)
-        if parts.when is not None:
-            builder.apply(Unless(stable), program.write(parts.when))
-    if row.guarded:
-        builder.guard(program.write(parts.support))
-    partials = [program.slope(name) for name in active]
-    value = program.sum()
-    if stable is not None:
-        builder.apply(Unless(stable), builder.ufunc(np.isfinite, value))
-    return builder.program([value, *partials])

@@ -50,8 +50,8 @@ class TruncatedDensity:
         total = self.density(*args)
         bounds = [x for x in (self.lower, self.upper) if x is not None]
         if any(map(is_differentiable, (y, *bounds))):
-            total = total + np.sum(np.where(self._outside(y), -math.inf, 0.0))
-        elif np.any(self._outside(y)):
+            total = total + np.sum(np.where(self.outside(y), -math.inf, 0.0))
+        elif np.any(self.outside(y)):
             return -math.inf
         own = np.broadcast_shapes(*map(np.shape, args))
         shape = np.broadcast_shapes(own, *map(np.shape, bounds))
@@ -62,7 +62,7 @@ class TruncatedDensity:
         result = total - np.sum(log) * (math.prod(shape) / max(1, math.prod(np.shape(log))))
         return float(result) if isinstance(result, np.floating) else result
 
-    def _outside(self, y: Operand) -> Result:
+    def outside(self, y: Operand) -> Result:
         outside: Result = False
         if self.lower is not None:
             outside = np.less(y, self.lower)

@@ -40,11 +40,13 @@ from varmat.core.domains import Domain
 from varmat.core.operation import OPERATIONS
 from varmat.densities.density import Domains, KeptTerms, argument_lines, ieee, not_nan, possible
 from varmat.densities.pointwise import Pointwise
-from varmat.densities.row_program import RowGraph, program_of_sum
+from varmat.densities.row_program import VECTOR, RowGraph, RowProgram, StableSums, Sums, single_step
 from varmat.densities.sources import LAST_SECTIONS, reference_section, told
 from varmat.densities.summed_density import IS_ARRAY, IS_VARIABLE, Computed, SummedDensity, Use
 from varmat.functions.checks import check_values, is_held
-from varmat.programs.ir.program import ElsewhereError, Value
+from varmat.programs.build.symbol import Symbol
+from varmat.programs.ir.program import ElsewhereError, Program, Value
+from varmat.programs.kernels.guards import Unless
 from varmat.programs.run.emit import function_of_program
 from varmat.typing import Function, Operand, Result, Setting, Shape
 
@@ -163,7 +165,8 @@ class Univariate(SummedDensity):
         known = self._graphs.get(fast)
         if known is None:
             # The first one stays, because its symbols are no symbols of another thread's.
-            known = self._graphs.setdefault(fast, RowGraph(self, fast))
+            form = partial(self.form, fast=fast) if self.fast else self.form
+            known = self._graphs.setdefault(fast, RowGraph(form, self.operands))
         return known
 
     @property
@@ -300,12 +303,13 @@ class Univariate(SummedDensity):
         """For each term that may be dropped the arguments on which it depends."""
         return [self.graph(False).names(t) for t in self.formula.dropping]
 
-    def kept(self, parts: LogDensity, keep: KeptTerms | None) -> Sequence[Operand]:
-        """The terms that depend on an argument in `keep`; None keeps all."""
+    def kept(self, fast: bool, keep: KeptTerms | None) -> tuple[RowGraph, Sequence[Operand]]:
+        """Return the steps, and the terms that depend on an argument in `keep` (None: all)."""
+        graph = self.graph(fast)
         if keep is None:
-            return parts.terms
-        terms = zip(parts.dropping, self._depends, strict=True)
-        return [term for term, names in terms if keep & names]
+            return graph, graph.parts.terms
+        terms = zip(graph.parts.dropping, self._depends, strict=True)
+        return graph, [term for term, names in terms if keep & names]
 
     @cached_property
     def pointwise(self) -> Pointwise:
@@ -352,7 +356,7 @@ class Univariate(SummedDensity):
             function, exact, _ = functions()
             return self._compute(function, exact, [*values[:-1]], values[-1:])
 
-        program = program_of_sum(self, arrays, active, keep, stable if is_fast else None)
+        program = self._program_of_sum(arrays, active, keep, stable if is_fast else None)
         kinds = [
             f"{name}{' array' * (name in arrays)}{' variable' * (name in active)}"
             for name in self.operands
@@ -362,6 +366,45 @@ class Univariate(SummedDensity):
         title = f"{self.name}: {', '.join(kinds)}"
         compiled = partial(function_of_program, program, [*self.operands, "size"], title)
         return *compiled(), cache(lambda: compiled(by_blocks=True))
+
+    def _program_of_sum(
+        self,
+        vectors: set[str],
+        active: Sequence[str],
+        keep: KeptTerms | None,
+        stable: Function | None,
+    ) -> Program:
+        """Write the program that computes the value, and the partials in the active arguments,
+        from the arguments and the number of elements.
+
+        With `stable` it takes the fast path, and calls that function instead where the conditions
+        fail or the value is not finite."""
+        fast = None if stable is None else self.fast
+        builder = StableSums() if fast is None and self.takes_fast_path(vectors) else Sums()
+        letters = {
+            name: builder.argument(VECTOR if name in vectors else ()) for name in self.operands
+        }
+        size = builder.argument(())
+        builder.size = size if vectors else None
+        builder.counts = {letters[name] for name in self.discrete}
+        program = RowProgram(*self.kept(fast is not None, keep), builder, letters, single_step)
+        parts = program.parts
+        if fast is not None and stable is not None:
+            if fast.number is not None:
+                number, (low, high) = Symbol(builder, letters[fast.number]), fast.between
+                builder.apply(Unless(stable), ((number > low) & (number < high)).value)
+            for name in fast.counts:
+                few = Symbol(builder, letters[name]) <= self.moderate
+                builder.apply(Unless(stable), few.value)
+            if parts.when is not None:
+                builder.apply(Unless(stable), program.write(parts.when))
+        if self.guarded:
+            builder.guard(program.write(parts.support))
+        partials = [program.slope(name) for name in active]
+        value = program.sum()
+        if stable is not None:
+            builder.apply(Unless(stable), builder.ufunc(np.isfinite, value))
+        return builder.program([value, *partials])
 
     # The tangent rule of every density of one variable: the sum of partial times tangent.
     def _maps(self, r: Operand, *values: Operand, keep: KeptTerms | None) -> tuple[Result, ...]:

@@ -36,7 +36,8 @@ from varmat.programs.kernels.loop import Loop
 from varmat.programs.passes import optimised, without_dead_steps
 from varmat.programs.passes.rewriter import Rewriter
 from varmat.programs.record.conditions import Branches
-from varmat.programs.record.tape_programs import TapeProgram, program_of
+from varmat.programs.record.programs import program_of, write_tape
+from varmat.programs.record.tape_programs import TapeProgram
 from varmat.typing import Entry, Function, Operand, Result, Settings
 
 
@@ -330,7 +331,7 @@ def rolled_entries(
             y = scalar_result(name, f(x, tape), tape)
         program = TapeProgram()
         program.node(x, program.builder.argument(x.shape))
-        program.entries(tape, 1, [y])
+        write_tape(program, tape, 1, [y])
         rolled: list[Entry] = []
         for loop in program.loops:
             rolled += loop.rolled

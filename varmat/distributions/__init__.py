@@ -17,16 +17,17 @@ There is a class for each density and mass of varmat, named after it: `StudentT`
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Iterable
 from functools import cache
 
 from varmat.densities.density import Density
-from varmat.distributions.composed import Censored as Censored
 from varmat.distributions.composed import HiddenMarkov as HiddenMarkov
 from varmat.distributions.composed import Mixture as Mixture
-from varmat.distributions.composed import Truncated as Truncated
+from varmat.distributions.distribution import Censored as Censored
 from varmat.distributions.distribution import Distribution as Distribution
-from varmat.distributions.distribution import of_row
+from varmat.distributions.distribution import OfRow
+from varmat.distributions.distribution import Truncated as Truncated
 
 _INITIALS = ("dlm", "glm", "gp", "lkj")
 
@@ -62,3 +63,19 @@ _OWN = ("Censored", "Distribution", "HiddenMarkov", "Mixture", "Truncated")
 
 def __dir__() -> list[str]:
     return sorted([*_OWN, *_rows()])
+
+
+def of_row(name: str, row: Density) -> type[Distribution]:
+    """The class of the distribution of a row."""
+    _, *parameters = inspect.signature(row).parameters.values()
+    shown = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    functions = f"`varmat.{row.name}`"
+    lines = "\n".join(
+        f"    {p.name} : array_like\n        {row.arguments[p.name][0]}." for p in shown
+    )
+    return type(name, (OfRow,), {
+        "row": row,
+        "__signature__": inspect.Signature(shown),
+        "__module__": "varmat.distributions",
+        "__doc__": f"The distribution of {functions}.\n\n    Parameters\n    ----------\n{lines}\n",
+    })  # fmt: skip

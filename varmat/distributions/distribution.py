@@ -1,24 +1,29 @@
-"""Distributions as objects: a row of the table of densities, with values for its parameters."""
+"""Distributions as objects: a row of the table of densities, with values for its parameters, and
+the same in an interval.
+"""
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from varmat.core.operation import is_differentiable
 from varmat.densities.density import Density, StructuredDensity
 from varmat.densities.lkj import lkj_cov_lpdf
 from varmat.densities.multi_normal import multi_normal_cholesky_lpdf
 from varmat.densities.normal import std_normal_lpdf
+from varmat.densities.random_numbers.row import Source, aligned, wanted_shape
+from varmat.densities.truncated import truncated
 from varmat.densities.univariate import Univariate
+from varmat.functions.missing import refuse_missing
 
 if TYPE_CHECKING:
     from varmat.densities.random_numbers.row import RandomNumbers
-    from varmat.distributions.composed import Censored, Truncated
     from varmat.typing import Function, Operand, Plain, Result, Shape
 
     Seed = np.random.Generator | int | None
@@ -81,18 +86,18 @@ class Distribution(ABC):
         return total(self._each(y))
 
     @abstractmethod
-    def _tail(self, name: str) -> DensityTerms:
+    def cumulative(self, name: str) -> DensityTerms:
         """One of the cumulative functions `cdf`, `lcdf` and `lccdf`."""
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain: ...
 
     @property
-    def _event(self) -> int:
+    def event(self) -> int:
         """The number of axes of one draw."""
         return 0
 
-    def _outer(self) -> Shape:
+    def outer(self) -> Shape:
         """The shape to which the parameters broadcast, without the axes of one draw."""
         return ()
 
@@ -100,9 +105,9 @@ class Distribution(ABC):
         """The shape of the observations to which the distribution broadcasts, without the axes of
         one of them, and the number of these axes.
         """
-        return self._outer(), self._event
+        return self.outer(), self.event
 
-    def _seen(self, y: Plain) -> dict[str, Plain]:
+    def seen(self, y: Plain) -> dict[str, Plain]:
         """Arguments of the generator that are seen in observations."""
         return {}
 
@@ -121,17 +126,17 @@ class Distribution(ABC):
     @property
     def cdf(self) -> DensityTerms:
         """The probability up to an observation; of several the product, as in Stan."""
-        return self._tail("cdf")
+        return self.cumulative("cdf")
 
     @property
     def lcdf(self) -> DensityTerms:
         """The logarithm of `cdf`."""
-        return self._tail("lcdf")
+        return self.cumulative("lcdf")
 
     @property
     def lccdf(self) -> DensityTerms:
         """The logarithm of the probability above an observation."""
-        return self._tail("lccdf")
+        return self.cumulative("lccdf")
 
     def rng(self, rng: Seed = None, size: int | Shape | None = None, **more: Plain) -> Plain:
         """Draw from the distribution.
@@ -159,20 +164,16 @@ class Distribution(ABC):
     def like(self, y: Plain, rng: Seed = None) -> Plain:
         """Draw observations of the shape of `y`, with as many trials as `y` has."""
         shape = np.shape(y)
-        return self.rng(rng, shape[: len(shape) - self._event], **self._seen(y))
+        return self.rng(rng, shape[: len(shape) - self.event], **self.seen(y))
 
     def truncated(self, lower: Operand = None, upper: Operand = None) -> Truncated:
         """The distribution restricted to an interval, see `varmat.truncated`."""
-        from varmat.distributions.composed import Truncated
-
         return Truncated(self, lower, upper)
 
     def censored(self, lower: Operand = None, upper: Operand = None) -> Censored:
         """The distribution of observations that are known only to lie outside an interval if they
         do: these are recorded as the end of it.
         """
-        from varmat.distributions.composed import Censored
-
         return Censored(self, lower, upper)
 
     def standard(self) -> Standard:
@@ -230,7 +231,7 @@ class OfRow(Distribution):
         if isinstance(self.row, Univariate):
             return self.row.pointwise(y, *self.parameters.values())
         if self.row.name.rpartition("_")[0].endswith("_glm"):
-            return self._of_predictor()._each(y)
+            return self._of_predictor().lpdf.pointwise(y)
         return self._of_arrays(y)
 
     def _of_arrays(self, y: Operand) -> Result:
@@ -252,18 +253,14 @@ class OfRow(Distribution):
         values = [
             np.asarray(x) if isinstance(x, list) else x for x in (y, *self.parameters.values())
         ]
-        outer = [np.shape(y)[: np.ndim(y) - self._event], *self._outers()]
+        outer = [np.shape(y)[: np.ndim(y) - self.event], *self._outers()]
         shape = np.broadcast_shapes(*outer)
         if not shape:
             return self._sum(y)
 
         def at(x: Operand, lengths: Shape, index: Shape) -> Result:
-            there = index[len(index) - len(lengths) :]
-            return (
-                x[tuple(0 if n == 1 else i for i, n in zip(there, lengths, strict=True))]
-                if lengths
-                else x
-            )
+            there = zip(index[len(index) - len(lengths) :], lengths, strict=True)
+            return x[tuple(0 if n == 1 else i for i, n in there)] if lengths else x
 
         each = [
             self.row(*(at(x, lengths, index) for x, lengths in zip(values, outer, strict=True)))
@@ -286,7 +283,7 @@ class OfRow(Distribution):
         )
         return found
 
-    def _tail(self, name: str) -> DensityTerms:
+    def cumulative(self, name: str) -> DensityTerms:
         function = getattr(self.row, name, None)
         if function is None:
             raise TypeError(f"{type(self).__name__} has no {name}!")
@@ -310,7 +307,7 @@ class OfRow(Distribution):
         return self._generator(**self.parameters, **more, rng=rng, size=size)
 
     @property
-    def _event(self) -> int:
+    def event(self) -> int:
         return len(self._generator.event)
 
     def _outers(self) -> list[Shape]:
@@ -323,7 +320,7 @@ class OfRow(Distribution):
         parameters = self.parameters.values()
         return [np.shape(x)[: np.ndim(x) - n] for x, n in zip(parameters, axes, strict=True)]
 
-    def _outer(self) -> Shape:
+    def outer(self) -> Shape:
         return np.broadcast_shapes(*self._outers())
 
     def extent(self) -> tuple[Shape, int]:
@@ -333,46 +330,270 @@ class OfRow(Distribution):
             return np.broadcast_shapes(*map(np.shape, self.parameters.values())), 0
         return super().extent() if self.row is not lkj_cov_lpdf else ((), 2)
 
-    def _seen(self, y: Plain) -> dict[str, Plain]:
+    def seen(self, y: Plain) -> dict[str, Plain]:
         arguments = self._generator.arguments
         return {name: _SEEN[name](y) for name in arguments if name not in self.parameters}
 
     def standard(self) -> Standard:
+        from varmat.distributions.observations import is_location_scale
+
         row, others = self.row, dict(self.parameters)
         if row is multi_normal_cholesky_lpdf:
             return Standard(others["mu"], others["L"], True, std_normal_lpdf)
         titles = {title: name for name, (title, _) in row.arguments.items()}
         names = [titles.get(f"{each} parameter", "") for each in ("Location", "Scale")]
-        if not isinstance(row, Univariate) or "" in names or not _is_location_scale(row, *names):
+        if not isinstance(row, Univariate) or "" in names or not is_location_scale(row, *names):
             return super().standard()
         location, scale = (others[name] for name in names)
         others.update(zip(names, (0.0, 1.0), strict=True))
         return Standard(location, scale, False, lambda z: row(z, *others.values()))
 
 
-def _is_location_scale(row: Univariate, location: str, scale: str) -> bool:
-    """Whether ``location + scale * z`` has the density of the row if z has the standard one."""
-    names = list(row.arguments)[1:]
-
-    def at(y: float, of_location: float, of_scale: float) -> float:
-        given = {location: of_location, scale: of_scale}
-        return float(row(y, *(given.get(name, 0.5) for name in names)))
-
-    differences = [at(0.3 + 1.7 * z, 0.3, 1.7) - at(z, 0.0, 1.0) + np.log(1.7) for z in (-1.5, 0.7)]
-    return bool(np.all(np.abs(differences) < 1e-10))
+# How often what lies outside an interval is drawn again.
+_TRIES = 20
 
 
-def of_row(name: str, row: Density) -> type[Distribution]:
-    """The class of the distribution of a row."""
-    _, *parameters = inspect.signature(row).parameters.values()
-    shown = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    functions = f"`varmat.{row.name}`"
-    lines = "\n".join(
-        f"    {p.name} : array_like\n        {row.arguments[p.name][0]}." for p in shown
-    )
-    return type(name, (OfRow,), {
-        "row": row,
-        "__signature__": inspect.Signature(shown),
-        "__module__": "varmat.distributions",
-        "__doc__": f"The distribution of {functions}.\n\n    Parameters\n    ----------\n{lines}\n",
-    })  # fmt: skip
+def of_log(name: str, each: Function) -> DensityTerms:
+    """The terms of a cumulative function, from the logarithm of each."""
+    if name == "cdf":
+        return DensityTerms(lambda y: np.exp(total(each(y))), lambda y: np.exp(each(y)))
+    return DensityTerms(lambda y: total(each(y)), each)
+
+
+class _Bounded(Distribution):
+    """A distribution and an interval."""
+
+    def __init__(self, base: Distribution, lower: Operand, upper: Operand) -> None:
+        if not isinstance(base, OfRow):
+            raise TypeError(
+                f"{type(self).__name__}: base is a {type(base).__name__}, but must be a "
+                "distribution with a density of its own!"
+            )
+        for title, x in {"lower": lower, "upper": upper, **base.parameters}.items():
+            refuse_missing(x, f"{type(self).__name__}: {title}")
+        # It refuses what has no cumulative functions, and intervals that are empty.
+        self._function = truncated(base.row, lower=lower, upper=upper)
+        self.base, self.lower, self.upper = base, lower, upper
+        self._values = tuple(base.parameters.values())
+
+    @property
+    def is_discrete(self) -> bool:
+        return self.base.is_discrete
+
+    def parts(self) -> dict[str, Operand]:
+        return {"base": self.base, "lower": self.lower, "upper": self.upper}
+
+    @property
+    def _ends(self) -> list[Operand]:
+        return [x for x in (self.lower, self.upper) if x is not None]
+
+    def outer(self) -> Shape:
+        return np.broadcast_shapes(*map(np.shape, (*self._ends, *self._values)))
+
+    @abstractmethod
+    def _log_tail(self, name: str, y: Operand) -> Result:
+        """The logarithm of the probability up to a point of the interval, or above it."""
+
+    def cumulative(self, name: str) -> DensityTerms:
+        # Nothing is below the lower end, and everything is at the upper end or below it.
+        none, all_of_it = (0.0, -np.inf) if name == "lccdf" else (-np.inf, 0.0)
+
+        def each(y: Operand) -> Result:
+            y = np.asarray(y) if isinstance(y, list) else y
+            lower, upper = self.lower, self.upper
+            below = False if lower is None else np.less(y, lower)
+            above = False if upper is None else np.greater_equal(y, upper)
+            log = self._log_tail("lccdf" if name == "lccdf" else "lcdf", np.clip(y, lower, upper))
+            return np.where(below, none, np.where(above, all_of_it, log))
+
+        return of_log(name, each)
+
+
+class Truncated(_Bounded):
+    """A distribution restricted to an interval; made by `Distribution.truncated`.
+
+    Parameters
+    ----------
+    base : Distribution
+        Of one variable, with cumulative functions.
+    lower, upper : array_like, optional
+        The ends, which belong to the interval.
+
+    Examples
+    --------
+    >>> import varmat.distributions as dist
+    >>> half = dist.Normal(0.0, 1.0).truncated(lower=0.0)
+    >>> round(half.lpdf(0.5), 12)
+    -0.350791352645
+    >>> bool((half.rng(1, size=100) >= 0.0).all())
+    True
+    """
+
+    def _sum(self, y: Operand, propto: bool = False) -> Result:
+        return self._function(y, *self._values)
+
+    def _each(self, y: Operand) -> Result:
+        outside = np.where(self._function.outside(y), -np.inf, 0.0)
+        return self.base.lpdf.pointwise(y) - self._function.log_probability(*self._values) + outside
+
+    def _log_tail(self, name: str, y: Operand) -> Result:
+        """The log probability of a part of the interval, given all of it."""
+        above = 1 if self.is_discrete else 0  # the lower end belongs to the interval
+        start, end = (y + above, self.upper) if name == "lccdf" else (self.lower, y)
+        row: Any = self.base.row
+        part = type(self._function)(row, start, end)
+        return part.log_probability(*self._values) - self._function.log_probability(*self._values)
+
+    def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
+        """Draw until all are inside; after some tries, invert the distribution function."""
+        shape = wanted_shape("Truncated", size, self.outer())
+        if isinstance(rng, Source):  # one call, because the tries depend on the draws
+            made = _TruncatedNumbers(
+                type(self.base), [x is not None for x in (self.lower, self.upper)]
+            )
+            return rng.draw(made, (*self._ends, *self._values), size=shape)
+        draws = np.asarray(self.base.rng(rng, shape))
+        for _ in range(_TRIES):
+            outside = self._function.outside(draws)
+            if not np.any(outside):
+                return draws if draws.ndim else draws.item()
+            draws = np.where(outside, self.base.rng(rng, shape), draws)
+        draws = np.where(self._function.outside(draws), self._inverted(rng, shape), draws)
+        return draws if draws.ndim else draws.item()
+
+    def _inverted(self, rng: np.random.Generator, shape: Shape) -> Plain:
+        """Draws by bisection, also far out in a tail."""
+        wanted = np.log1p(-rng.random(shape))
+        each = self.cumulative("lcdf").pointwise
+
+        def reaches(x: Plain) -> Plain:
+            return each(x) >= wanted
+
+        lower = -np.inf if self.lower is None else self.lower
+        upper = np.inf if self.upper is None else self.upper
+        low, high = (np.broadcast_to(x, wanted.shape) for x in (lower, upper))
+        # Elements without an end get one that is far enough away.
+        no_low, no_high, step = np.isinf(low), np.isinf(high), 1.0
+        low = np.where(no_low, np.where(no_high, 0.0, high), low)
+        high = np.where(no_high, low, high)
+        with np.errstate(all="ignore"):
+            while np.any(no_high & ~reaches(high)):
+                high, step = np.where(no_high, low + step, high), 2.0 * step
+            while np.any(no_low & reaches(low)):
+                low, step = np.where(no_low, high - step, low), 2.0 * step
+            low = np.where(no_low, low, low - 1.0) if self.is_discrete else low
+            while True:
+                middle = np.floor(0.5 * (low + high)) if self.is_discrete else 0.5 * (low + high)
+                if np.all((middle <= low) | (middle >= high)):
+                    break
+                right = reaches(middle)
+                low, high = np.where(right, low, middle), np.where(right, middle, high)
+        return high.astype(np.int64) if self.is_discrete else high
+
+
+class _TruncatedNumbers:
+    """Draws from a truncated distribution, as a function of its ends and parameters.
+
+    Parameters
+    ----------
+    base : type
+    has : sequence of bool
+        Whether there is a lower end, and an upper end.
+    """
+
+    def __init__(self, base: type[Distribution], has: Sequence[bool]) -> None:
+        self._base, self._has = base, has
+
+    def __call__(self, *args: Operand, rng: Operand, size: Operand) -> Result:
+        rest = [*args]
+        lower, upper = (rest.pop(0) if each else None for each in self._has)
+        return Truncated(self._base(*rest), lower, upper).rng(rng, size)
+
+    def stacks(self, varying: Sequence[int]) -> bool:
+        return True
+
+    def rows(
+        self, count: int, args: Sequence[Operand], varying: Sequence[int],
+        rng: np.random.Generator, size: int | Shape | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        shape = (size,) if isinstance(size, int) else size or ()
+        stacked = aligned(args, varying, [1 + len(shape) - np.ndim(x) for x in args])
+        return np.asarray(self(*stacked, rng=rng, size=(count, *shape)))
+
+
+class Censored(_Bounded):
+    """A distribution whose values outside an interval are recorded as the end that they exceed;
+    made by `Distribution.censored`.
+
+    Parameters
+    ----------
+    base : Distribution
+        Of one variable, with cumulative functions.
+    lower, upper : array_like, optional
+        The ends. An observation at `lower`, or below it, has the probability of all values up to
+        there; one at `upper`, or above it, that of all values from there on.
+
+    Examples
+    --------
+    Of three lifetimes one had not ended after 10 years:
+
+    >>> import varmat as vm, varmat.distributions as dist
+    >>> round(dist.Exponential(0.2).censored(upper=10.0).lpdf([3.0, 6.0, 10.0]), 12)
+    -7.018875824868
+    >>> round(vm.exponential_lpdf([3.0, 6.0], 0.2) + vm.exponential_lccdf(10.0, 0.2), 12)
+    -7.018875824868
+    """
+
+    def _masks(self, y: Operand) -> list[tuple[Plain, str, Operand]]:
+        """Which observations are seen, and which are at each end: with the name of their function,
+        and its first argument.
+        """
+        # One observation may have several ends.
+        shape = np.broadcast_shapes(np.shape(y), *map(np.shape, self._ends))
+        found, seen = [], np.full(shape, True)
+        ends = ((self.lower, np.less_equal, "lcdf"), (self.upper, np.greater_equal, "lccdf"))
+        for end, reaches, name in ends:
+            if end is None:
+                continue
+            there = np.broadcast_to(reaches(y, end), shape)
+            bound = np.broadcast_to(end, shape)
+            # A count at the upper end may be that number itself.
+            found.append(
+                (there, name, bound - 1 if self.is_discrete and name == "lccdf" else bound)
+            )
+            seen = seen & ~there
+        return [(seen, "pointwise", y), *found]
+
+    def _sum(self, y: Operand, propto: bool = False) -> Result:
+        y = y if is_differentiable(y) else np.asarray(y)
+        shape = np.shape(y)
+        if not shape or np.broadcast_shapes(shape, self.outer()) != shape:
+            return super()._sum(y)
+        result: Result = 0.0
+        for where, name, x in self._masks(y):
+            if np.any(where):
+                values = (
+                    np.broadcast_to(v, shape)[where] if np.ndim(v) else v for v in self._values
+                )
+                part = type(self.base)(*values)
+                result = result + (part.lpdf if name == "pointwise" else part.cumulative(name))(
+                    x[where]
+                )
+        return result
+
+    def _each(self, y: Operand) -> Result:
+        y = y if is_differentiable(y) else np.asarray(y)
+        (_, _, _), *ends = self._masks(y)
+        result = self.base.lpdf.pointwise(y)
+        for where, name, x in ends:
+            result = np.where(
+                where, self.base.cumulative(name).pointwise(np.where(where, x, y)), result
+            )
+        return result
+
+    def _log_tail(self, name: str, y: Operand) -> Result:
+        return self.base.cumulative(name).pointwise(y)
+
+    def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
+        shape = wanted_shape("Censored", size, self.outer())
+        return np.clip(self.base.rng(rng, shape, **more), self.lower, self.upper)

@@ -11,13 +11,14 @@ import numpy as np
 from varmat.densities.categorical import rows_of
 from varmat.densities.density import HALF_LOG_TWO_PI
 from varmat.densities.ordered import cell_ends, log_normal_cell
+from varmat.densities.univariate import Univariate
 from varmat.functions.arrays.exponentials import log_softmax
 from varmat.functions.linalg.triangular_solves import solve_triangular
 from varmat.functions.special.gamma_functions import gammaln
 from varmat.functions.special.logistic_functions import log1m_exp, log_expit
 from varmat.typing import Function, Operand, Plain, Result
 
-__all__ = ["FORMULAS"]
+__all__ = ["FORMULAS", "is_location_scale"]
 
 
 def _categories(y: Plain, k: int) -> tuple[Plain, Plain]:
@@ -108,3 +109,15 @@ FORMULAS: dict[str, tuple[Function, float]] = {
         lambda y, mu, Sigma: _multi_normal_cholesky(y, mu, np.linalg.cholesky(Sigma)), 2
     ),
 }  # fmt: skip
+
+
+def is_location_scale(row: Univariate, location: str, scale: str) -> bool:
+    """Whether ``location + scale * z`` has the density of the row if z has the standard one."""
+    names = list(row.arguments)[1:]
+
+    def at(y: float, of_location: float, of_scale: float) -> float:
+        given = {location: of_location, scale: of_scale}
+        return float(row(y, *(given.get(name, 0.5) for name in names)))
+
+    differences = [at(0.3 + 1.7 * z, 0.3, 1.7) - at(z, 0.0, 1.0) + np.log(1.7) for z in (-1.5, 0.7)]
+    return bool(np.all(np.abs(differences) < 1e-10))

@@ -10,14 +10,13 @@ are made from it."""
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from varmat.core.dispatch import HOOKS, SPECIAL, SUPPORTED
+from varmat.core.dispatch import SPECIAL, SUPPORTED
 from varmat.core.domains import integers
 from varmat.core.elementwise import ROWS, Elementwise, new_row
 from varmat.core.operation import as_operand, is_differentiable
@@ -258,23 +257,6 @@ def hold_constant(made: Elementwise, names: dict[int, str]) -> Function:
 
     made.call = checked
     return checked
-
-
-def _answer_of_scipy(ufunc: Function) -> Function | None:
-    """What answers for a ufunc of SciPy. Most are rare, and their tables are imported only when one
-    of them is met.
-    """
-    name = ufunc.__name__
-    if name in SPECIAL and getattr(sys.modules["scipy.special"], name, None) is ufunc:
-        return SPECIAL[name]
-    if getattr(np, name, None) is ufunc:
-        return None
-    from varmat.functions.rarer.special import further_names
-
-    return further_names.answer(ufunc)
-
-
-HOOKS["special"] = _answer_of_scipy
 
 
 def formula(function: Function, straight: Function | None = None) -> Function:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import math
 import string
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varmat.programs.build.symbol import Symbol, as_symbols, refuse
-
 if TYPE_CHECKING:
-    from varmat.typing import Operand, Setting
+    from varmat.typing import Operand
 
-# An operand: a letter for each of its axes, all different, and the symbol.
-EinsumTerm = tuple[str, Any]
+    # An operand: a letter for each of its axes, all different, and the symbol.
+    EinsumTerm = tuple[str, Operand]
 
 
-def contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
-    """The sum of products that the subscripts say; a view if a single operand is not summed."""
+def contracted(subscripts: str, operands: Sequence[Operand]) -> Operand:
+    """The sum of products of symbols that the subscripts say; a view if a single operand is not
+    summed. None for axes of length one and others, and without an arrow.
+    """
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
-    operands, terms = as_symbols(*arrays), inputs.split(",")
+    terms = inputs.split(",")
     if not arrow or len(terms) != len(operands):
-        refuse()
+        return None
     spare = [c for c in string.ascii_letters if c not in subscripts]
     most = max(
         (x.ndim - len(term) + 3 for term, x in zip(terms, operands, strict=True) if "..." in term),
@@ -40,7 +41,7 @@ def contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
         for t, x in zip(terms, operands, strict=True)
         for c, n in zip(t, x.shape, strict=True)
     ):
-        refuse()  # of axes of length one and others
+        return None
     parts = [_without_repeats(term, x) for term, x in zip(terms, operands, strict=True)]
     likes = (np.broadcast_to(0.0, x.shape) for x in operands)
     path = np.einsum_path(f"{','.join(terms)}->{output}", *likes, optimize="greedy")[0]
@@ -56,15 +57,15 @@ def contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
     return x.transpose([letters.index(c) for c in output]) if letters != output else x
 
 
-def _without_repeats(term: str, x: Symbol) -> EinsumTerm:
+def _without_repeats(term: str, x: Operand) -> EinsumTerm:
     """The diagonal of axes that have one letter."""
     letters = "".join(dict.fromkeys(term))
     if letters == term:
         return term, x
-    return letters, x.part(x.builder.view(x.value, lambda a: np.einsum(f"{term}->{letters}", a)))
+    return letters, x.viewed(lambda a: np.einsum(f"{term}->{letters}", a))
 
 
-def _summed(term: str, x: Symbol, wanted: str) -> EinsumTerm:
+def _summed(term: str, x: Operand, wanted: str) -> EinsumTerm:
     """The sum over axes that nothing else names."""
     axes = tuple(i for i, c in enumerate(term) if c not in wanted)
     return "".join(c for c in term if c in wanted), (x.sum(axis=axes) if axes else x)

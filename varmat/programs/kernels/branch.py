@@ -65,7 +65,7 @@ class Branch(Kernel):
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         from varmat.programs.run.choice import Choice
 
-        Choice(graph, self, operands, results)
+        Choice(graph, self.bodies, self.is_pure, operands, results)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         """The branch as one of JAX; results of a run that ends are nan."""

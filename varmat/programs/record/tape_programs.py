@@ -12,34 +12,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter, methodcaller
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from varmat.core.errors import TapeError
-from varmat.core.tape import Rule, Tape
+from varmat.core.tape import Rule
 from varmat.core.variables import VARIABLES, View
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.build.builder import Builder, is_partition
 from varmat.programs.build.symbol import Symbol
 from varmat.programs.ir.program import (
-    FLOAT,
     PackedPart,
     Place,
-    Program,
     RecordingError,
     Shape,
-    Step,
     Value,
     contiguous_strides,
 )
-from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
+from varmat.programs.kernels.elementwise import ufunc_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from varmat.programs.record.kinds import KindLoop
-    from varmat.programs.record.recurrences import Recurrence
     from varmat.typing import Entry, Linear, Operand
 
 Writer = Callable[["TapeProgram", Rule, Any, Any, Any], None]
@@ -138,6 +133,17 @@ class RecordedVariable:
         return bool(self.contributions or self.parts or self.products)
 
 
+class RecordedLoop(Protocol):
+    """A loop in the place of entries."""
+
+    @property
+    def rolled(self) -> list[Entry]:
+        """The entries that it stands for."""
+
+    def guard_finite(self) -> None:
+        """As `TapeProgram.guard_finite`, inside the loop."""
+
+
 class TapeProgram:
     """Writes the program of a tape.
 
@@ -166,7 +172,7 @@ class TapeProgram:
         self.data: dict[int, Value] = {}
         # Entries with variables of their own, which `_nodes` knows by id.
         self.kept: list[Entry] = []
-        self.loops: list[Recurrence | KindLoop] = []
+        self.loops: list[RecordedLoop] = []
 
     # --- variables ---
 
@@ -330,28 +336,6 @@ class TapeProgram:
         """Write the forward part of an entry, and note what writes its reverse part."""
         writer_of(rule)(self, rule, result, x, y)
 
-    def entries(self, tape: Tape, known: int, results: Sequence[Operand]) -> None:
-        """Write the forward part of a tape of which the first so many leaves have their nodes, and
-        some results are wanted.
-        """
-        from varmat.programs.record.assignments import Assignments
-        from varmat.programs.record.recurrences import write_entries
-
-        # Undo the assignments, so that each has its own values beside what it overwrote; nobody
-        # reads the variables any more.
-        for assignment in reversed(tape.assignments):
-            assignment.undo()
-        for leaf in tape.leaves[known:]:
-            value = np.copy(leaf._val) if leaf.shape else leaf._val
-            self.node(leaf, self.builder.constant(value))
-        assignments = Assignments(tape)
-        self.kept = assignments.entries
-        made = assignments.now(list(results))
-        write_entries(self, self.kept, made)
-        for result, value in zip(results, made, strict=True):
-            if value is not result:
-                self.alias(result, self.find(value))
-
     def write_reverse(self) -> None:
         """Write the reverse parts of all entries that contributions reach, the last one first."""
         while self.backs:
@@ -371,77 +355,7 @@ class TapeProgram:
             loop.guard_finite()
 
 
-def _chooses(steps: Sequence[Step]) -> bool:
-    """Whether one of two values that are computed is chosen, also in loops."""
-    return any(
-        not all(v.is_constant for v in step.operands[1:])
-        if step.kernel is SELECT
-        else any(_chooses(body.steps) for body in step.kernel.bodies)
-        for step in steps
-    )
-
-
 def place_of(shape: Shape, how: Linear) -> tuple[int, Shape]:
     """Where a view of an array of a shape lies in it: ``(offset, strides)``."""
     part = Builder().view(Value(shape), how)
     return part.offset, part.strides
-
-
-def program_of(
-    tape: Tape,
-    leaves: Sequence[Operand],
-    values: Sequence[Operand],
-    pulled: Sequence[Operand] = (),
-    wanted: Sequence[Operand] = (),
-    *,
-    weighted: bool = False,
-    ways: Sequence[tuple[Operand, bool]] = (),
-) -> Program:
-    """The program of what was recorded, as a function of leaves.
-
-    Parameters
-    ----------
-    tape : Tape
-    leaves : sequence of variables
-        The arguments of the program; other leaves become constants.
-    values : sequence of variables and plain values
-        The outputs.
-    pulled, wanted : sequences of variables
-        Further outputs: the gradients of the sum of `pulled` with respect to `wanted`.
-    weighted : bool
-        Whether the program takes weights for the sum as further arguments.
-    ways : sequence of tuple
-        Variables that are zero or one, and whether they must be one: the run ends at other points.
-    """
-    program = TapeProgram()
-    builder = program.builder
-    nodes: dict[int, RecordedVariable] = {}
-    for x in leaves:
-        argument = builder.argument(x.shape)
-        if id(x) not in nodes:  # a function may be differentiated by an argument twice
-            nodes[id(x)] = program.node(x, argument)
-    program.entries(tape, len(nodes), [*values, *pulled, *(x for x, _ in ways)])
-    for x, holds in ways:
-        condition = builder.truth(program.find(x).value)
-        builder.guard(condition if holds else builder.logical(np.logical_not, condition))
-    # The nodes of views take part in the reverse pass, so they are made before it.
-    returned = [
-        program.find(y).value if type(y) in VARIABLES else builder.constant(np.array(y, FLOAT))
-        for y in values
-    ]
-    for y in pulled:
-        weight = builder.argument(np.shape(y)) if weighted else builder.constant(1.0)
-        node = program.find(y) if type(y) in VARIABLES else None
-        if node is not None and not node.value.is_constant:
-            node.contributions.append(weight)
-    program.write_reverse()
-    program.guard_finite()
-    gradients = []
-    for x in wanted:
-        g = program.adjoint(nodes[id(x)])
-        gradients.append(builder.full(builder.constant(0.0) if g is None else g, x.shape))
-    if not weighted and _chooses(builder.steps):
-        # The adjoint of what is not chosen is zero, but times an infinite slope it is nan.
-        for g in gradients:
-            builder.guard(builder.call(ufunc_kernel(np.isfinite), builder.sum(g)))
-    return builder.program([*map(builder.number, returned), *gradients])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
@@ -14,9 +13,6 @@ from varmat.programs.run.graph import Graph
 from varmat.programs.run.nodes import Memory, Nodes
 from varmat.programs.run.repeat import GivenNodes, in_registers, is_short, later, pointing
 
-if TYPE_CHECKING:
-    from varmat.programs.kernels.branch import Branch
-
 
 class Choice:
     """A branch in the graph around it.
@@ -24,14 +20,22 @@ class Choice:
     Parameters
     ----------
     graph : Graph
-    kernel : Branch
+    bodies : sequence of Program
+        The ways of the branch.
+    is_pure : bool
+        Whether all of them are.
     operands, results : sequences of Value
     """
 
     def __init__(
-        self, graph: Graph, kernel: Branch, operands: Sequence[Value], results: Sequence[Value]
+        self,
+        graph: Graph,
+        bodies: Sequence[Program],
+        is_pure: bool,
+        operands: Sequence[Value],
+        results: Sequence[Value],
     ) -> None:
-        self.kernel, self.constants = kernel, graph.constants
+        self.bodies, self.constants = bodies, graph.constants
         number, *given = operands
         self.number = graph.nodes(number, ()).array.item()
         # What the programs are given, by the number of the argument: nodes, or where they lie.
@@ -43,7 +47,7 @@ class Choice:
         }
         stages = [x.stage for found in self.nodes.values() for x in found.array.flat]
         stage = max([self.number.stage, *stages, *(m.stage for m, _ in self.places.values())])
-        if not kernel.is_pure:
+        if not is_pure:
             stage = graph.impure(stage)
         # The results, by their number: nodes whose values come later, or memory.
         self.made: dict[int, Nodes] = {}
@@ -63,9 +67,9 @@ class Choice:
         outer, ends = code.memo, list[tuple[ir.Block, list[ir.Value]]]()
         after = b.append_basic_block()
         with code.repeated():
-            for i, body in enumerate(self.kernel.bodies):
+            for i, body in enumerate(self.bodies):
                 block, others = b.append_basic_block(), b.append_basic_block()
-                is_last = i == len(self.kernel.bodies) - 1
+                is_last = i == len(self.bodies) - 1
                 chosen = BIT(1) if is_last else b.fcmp_ordered("<", number, DOUBLE(i + 1))
                 b.cbranch(chosen, block, others)
                 b.position_at_end(block)
