@@ -14,11 +14,14 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Collection, Iterator
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 
 import varmat
 
@@ -58,6 +61,8 @@ BELOW = {
     "stan": {"core", "typing", "interrupts", "programs", "functions", "derivatives", "densities",
         "transforms", "solvers", "models"},
 }  # fmt: skip
+# A module of each group whose modules import each other.
+CIRCLES = ["core.tape", "programs.ir.program", "programs.kernels.procedure"]
 # The last limit counts code without blank lines, comments and docstrings.
 MODULE_LINES, FUNCTION_LINES, CORE_LINES, ENGINE_LINES = 600, 60, 2451, 14840
 
@@ -216,21 +221,37 @@ def test_wrong_numbers_of_arguments(call, message):
         call()
 
 
-def imported(path: Path) -> set[str]:
-    """Return the subpackages of varmat that a module imports; an empty name is varmat itself."""
-    found = set()
-    _, nodes, ignored = parsed(path)
-    for node in (node for node in nodes if node not in ignored):
+def imports(path: Path, ignored: Collection[ast.AST] = ()) -> Iterator[str]:
+    """Yield the full names that a module imports from varmat."""
+    for node in (node for node in parsed(path)[1] if node not in ignored):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}: imports are absolute"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            first, _, rest = name.partition(".")
-            if first == "varmat":
-                part = rest.split(".")[0]
-                found.add(part if part in BELOW else "")
-    return found
+        yield from (name for name in names if name.partition(".")[0] == "varmat")
+
+
+def imported(path: Path) -> set[str]:
+    """Return the subpackages of varmat that a module imports; an empty name is varmat itself."""
+    parts = (f"{name}.".split(".")[1] for name in imports(path, parsed(path)[2]))
+    return {part if part in BELOW else "" for part in parts}
+
+
+def test_few_modules_import_each_other():
+    """Imports for type checkers and in functions count too; those of packages do not."""
+    paths = [path for path in MODULES if path.name != "__init__.py"]
+    names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
+    graph = np.array(
+        [
+            np.isin(names, [y for x in imports(path) for y in (x, x.rpartition(".")[0])])
+            for path in paths
+        ]
+    )
+    _, groups = connected_components(graph, connection="strong")
+    members = [np.array(names)[groups == i] for i in np.flatnonzero(np.bincount(groups) > 1)]
+    assert len(members) == len(CIRCLES)
+    for name in CIRCLES:
+        assert any(f"varmat.{name}" in group for group in members), name
 
 
 def test_imports_point_down():

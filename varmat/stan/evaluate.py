@@ -21,7 +21,6 @@ from varmat.stan.recurrences import scanned
 from varmat.stan.running import (
     BREAK,
     CONTINUE,
-    Evaluation,
     Executed,
     FatalError,
     Frame,
@@ -31,7 +30,7 @@ from varmat.stan.running import (
     in_sequence,
     proportional,
 )
-from varmat.stan.translate import Expressions
+from varmat.stan.translate import Expressions, Routine
 from varmat.stan.types import ArrayType, Tuple, Type
 from varmat.stan.values import (
     MATRICES,
@@ -42,53 +41,10 @@ from varmat.stan.values import (
     owned,
     scalar,
     shape_of,
-    unset,
     write,
 )
 
 __all__: list[str] = []
-
-
-class Routine:
-    """A function of a program.
-
-    Its body is translated when it is first called, so functions may call each other.
-    """
-
-    def __init__(self, definition: s.FunctionDefinition, translator: Translator) -> None:
-        self.definition = definition
-        self._translator = translator
-        self._body: Executed | None = None
-        self._size = 0
-        name = definition.name
-        # A density that is called by its own name keeps all its terms.
-        self.keeps = name.endswith(("_lpdf", "_lpmf"))
-
-    def __call__(self, run: Evaluation, arguments: Sequence[StanValue]) -> StanValue:
-        if self._body is None:
-            self.translate()
-        frame = [run, *arguments, *[None] * self._size]
-        assert self._body is not None
-        result = self._body(frame)
-        return result[0] if type(result) is tuple else None
-
-    def with_all_terms(self, run: Evaluation, arguments: Sequence[StanValue]) -> StanValue:
-        """The result of a density that drops no constants."""
-        before, run.propto = run.propto, False
-        try:
-            return self(run, arguments)
-        finally:
-            run.propto = before
-
-    def translate(self) -> None:
-        """Translate the body, which happens once."""
-        definition, inner = self.definition, self._translator.for_function(self.definition)
-        assert definition.body is not None
-        for argument in definition.arguments:
-            inner.declare(argument.name, argument.type)
-        first = inner.size
-        self._body = inner.body(definition.body)
-        self._size = inner.size - first
 
 
 class Translator(Expressions):
@@ -136,12 +92,6 @@ class Translator(Expressions):
         inner = Translator(self._routines, written, self._matvars_by_function, definition)
         inner.loops, inner.scanned, inner.tracing = self.loops, self.scanned, self.tracing
         return inner
-
-    def routine(self, definition: s.FunctionDefinition) -> Routine:
-        """The function of a definition."""
-        if definition not in self._routines:
-            self._routines[definition] = Routine(definition, self)
-        return self._routines[definition]
 
     # --- statements ---
 
@@ -195,38 +145,6 @@ class Translator(Expressions):
             f[place] = keep(x)
 
         return assign_container
-
-    def shape(self, declared: s.SizedType) -> Callable[[Frame], tuple[int, ...]] | None:
-        """The function of the shape of a declared container; None if there are tuples in it."""
-        if declared.name == "tuple":
-            return None
-        parts = [*map(self.expression, (*declared.dimensions, *declared.sizes))]
-        square = innermost(declared.unsized) in MATRICES and len(declared.sizes) == 1
-
-        def shape(f: Frame) -> tuple[int, ...]:
-            sizes = [part(f) for part in parts]
-            for size in sizes:
-                if size < 0:
-                    raise DomainError(f"a size is {size}, but must not be negative!")
-            return (*sizes, sizes[-1]) if square else tuple(sizes)
-
-        return shape
-
-    def unset(self, declared: s.SizedType) -> StanEvaluated:
-        """The function of the value of a variable before it is assigned."""
-        kind = declared.unsized
-        shape = self.shape(declared)
-        if shape is not None:
-            return lambda f: unset(kind, shape(f))
-        parts = [*map(self.unset, declared.elements)]
-        sizes = [*map(self.expression, declared.dimensions)]
-
-        def nested(f: Frame, counts: Sequence[int]) -> StanValue:
-            if counts:
-                return [nested(f, counts[1:]) for _ in range(counts[0])]
-            return tuple([part(f) for part in parts])
-
-        return lambda f: nested(f, [size(f) for size in sizes])
 
     def assignment(self, a: s.Assignment) -> Executed:
         if a.operator:
@@ -295,14 +213,6 @@ class Translator(Expressions):
             return True
         made = isinstance(value, (s.Binary, s.ArrayExpression, s.RowVectorExpression))
         return not made and (name in self._written or self.may_share(value))
-
-    def may_share(self, e: s.Expression) -> bool:
-        """Whether the value may be a variable into which elements are assigned, or a part of it."""
-        if isinstance(e, s.VariableName):
-            return e.name in self._written
-        parts: list[Any] = [getattr(e, name, None) for name in ("base", "operand", "yes", "no")]
-        parts += getattr(e, "arguments", [])
-        return any(self.may_share(part) for part in parts if part is not None)
 
     def part_setter(self, target: s.Expression) -> Setter:
         """The function that puts a changed value, which nothing else refers to, in its place."""
@@ -413,9 +323,14 @@ class Translator(Expressions):
         self.following.pop()
         return body
 
+    def lowered(self, loop: s.For | s.ForEach | s.While) -> Callable[..., bool]:
+        """The function that records a loop as one procedure, where it can be."""
+        read = {*s.names_in(self.following)} | self.lasting
+        return lowered_loop(self, loop, read, self.tracing)
+
     def while_loop(self, w: s.While) -> Executed:
         condition, body = self.expression(w.condition), self.repeated(w)
-        lowered = lowered_loop(self, w)
+        lowered = self.lowered(w)
 
         def passes(f: Frame) -> Iterator[None]:
             while condition(f):
@@ -436,7 +351,9 @@ class Translator(Expressions):
                 together = None
                 self.loops.append((w, error))
             as_scan = None if together else scanned(self, w, body, place, count)
-            lowered = lowered_loop(self, w)
+            if as_scan is not None:
+                self.scanned.append(w)
+            lowered = self.lowered(w)
 
         is_apart = are_apart(w)
         is_nested = any(isinstance(each, (s.For, s.While)) for each in s.walk(w.body))
@@ -483,7 +400,7 @@ class Translator(Expressions):
         with self.scope():
             place = self.declare(w.name, element)
             body = self.repeated(w)
-            lowered = lowered_loop(self, w)
+            lowered = self.lowered(w)
 
         def passes(f: Frame) -> Iterator[None]:
             whole = values(f)

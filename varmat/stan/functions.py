@@ -22,6 +22,7 @@ from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import probability
 from varmat.stan import operators, transforms, types
+from varmat.stan import syntax as s
 from varmat.stan.running import proportional
 from varmat.stan.types import ArrayType, Tuple, Type
 from varmat.stan.values import (
@@ -37,7 +38,6 @@ from varmat.stan.values import (
 )
 
 if TYPE_CHECKING:
-    from varmat.stan.evaluate import Routine
     from varmat.stan.running import Evaluation
 
 __all__: list[str] = []
@@ -49,13 +49,12 @@ StanFunction = Callable[..., StanValue]
 class Passed:
     """A function of the program that is an argument of one of the library."""
 
-    def __init__(self, routine: Routine, run: Evaluation, keeps: bool) -> None:
-        self._call = routine.with_all_terms if keeps else routine
-        self._run = run
+    def __init__(
+        self, call: StanFunction, arguments: Sequence[s.ArgumentDeclaration], run: Evaluation
+    ) -> None:
+        self._call, self._run = call, run
         self._integers = [
-            i
-            for i, each in enumerate(routine.definition.arguments)
-            if innermost(each.type) == types.INT
+            i for i, each in enumerate(arguments) if innermost(each.type) == types.INT
         ]
 
     def __call__(self, *arguments: StanValue) -> StanValue:

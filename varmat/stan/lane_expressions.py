@@ -35,8 +35,8 @@ from varmat.stan.values import (
 )
 
 if TYPE_CHECKING:
-    from varmat.stan.evaluate import Translator
     from varmat.stan.running import Evaluation, Frame, StanEvaluated
+    from varmat.stan.translate import Expressions
     from varmat.typing import Propto
 
 __all__: list[str] = []
@@ -63,7 +63,7 @@ class LaneExpressions(ABC):
 
     Parameters
     ----------
-    translator : Translator
+    translator : Expressions
         Translates what is the same in all passes.
     count : int
         The place of the number of passes in a frame.
@@ -71,7 +71,7 @@ class LaneExpressions(ABC):
         The variables that differ between passes.
     """
 
-    def __init__(self, translator: Translator, count: int, varying: set[str]) -> None:
+    def __init__(self, translator: Expressions, count: int, varying: set[str]) -> None:
         self._translator, self._count, self._varying = translator, count, varying
         # The place of the passes that count, where all passes are computed; None if all count.
         self._mask = translator.declare(" mask", types.INT)

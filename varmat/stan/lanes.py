@@ -35,8 +35,8 @@ from varmat.stan.running import dropping, in_sequence
 from varmat.stan.values import SCALARS, StanValue, owned, put, receiving
 
 if TYPE_CHECKING:
-    from varmat.stan.evaluate import Translator
     from varmat.stan.running import Executed, Frame, StanEvaluated
+    from varmat.stan.translate import Expressions
 
 __all__: list[str] = []
 
@@ -122,7 +122,7 @@ class Lanes(LaneExpressions):
 
     Parameters
     ----------
-    translator : Translator
+    translator : Expressions
         Translates what is the same in all passes.
     node : For or FunctionDefinition
     count : int
@@ -135,7 +135,7 @@ class Lanes(LaneExpressions):
 
     def __init__(
         self,
-        translator: Translator,
+        translator: Expressions,
         node: s.For | s.FunctionDefinition,
         count: int,
         varying: Collection[str],
@@ -154,7 +154,7 @@ class Lanes(LaneExpressions):
             self._varying.update(self._assigned(node))
 
     @classmethod
-    def of_loop(cls, translator: Translator, loop: s.For, count: int) -> Self:
+    def of_loop(cls, translator: Expressions, loop: s.For, count: int) -> Self:
         own = declared_in(loop.body)
         scratch = {
             name: each

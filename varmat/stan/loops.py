@@ -27,8 +27,8 @@ from varmat.stan.recurrences import attempted
 from varmat.stan.values import innermost
 
 if TYPE_CHECKING:
-    from varmat.stan.evaluate import Translator
     from varmat.stan.running import Frame
+    from varmat.stan.translate import Expressions
 
 __all__: list[str] = []
 
@@ -41,12 +41,21 @@ class LoopCode:
 
     Parameters
     ----------
-    translator : Translator
+    translator : Expressions
     loop : For, ForEach or While
+    read : set of str
+        The variables that are read behind the loop.
+    tracing : Tracing
     """
 
-    def __init__(self, translator: Translator, loop: s.For | s.ForEach | s.While) -> None:
-        self.translator, self.loop = translator, loop
+    def __init__(
+        self,
+        translator: Expressions,
+        loop: s.For | s.ForEach | s.While,
+        read: set[str],
+        tracing: Tracing,
+    ) -> None:
+        self.translator, self.loop, self.tracing = translator, loop, tracing
         # How many expressions it evaluates if it may be traced, once that is known.
         self.traced: int | None = None
         for each in s.walk(loop):
@@ -58,7 +67,6 @@ class LoopCode:
         inner = {each.name for each in s.walk(loop.body) if isinstance(each, loops)}
         inside = declared_in([loop]) | inner
         self.assigned = sorted(assigned_in([loop]) - inside)
-        read = {*s.names_in(translator.following)} | translator.lasting
         self.results = [name for name in self.assigned if name in read]
         # Where variables from outside lie, and their types.
         self.outside: dict[str, tuple[int, types.Type]] = {}
@@ -71,7 +79,7 @@ class LoopCode:
         """Whether the loop is traced, because it is short enough and does not branch on
         parameters.
         """
-        tracing = self.translator.tracing
+        tracing = self.tracing
         # Behind a procedure, whose results are arrays, passes have little in common.
         is_short = self.traced is not None and self.traced <= tracing.most
         return is_short and not tracing.left_out
@@ -94,7 +102,7 @@ class LoopCode:
         if not code.is_native:
             raise BoundError("a loop has functions that are no machine code", self.loop.at)
         total, *outs = procedure(code, leaves)
-        self.translator.tracing.left_out[self.loop] = self.traced or 0
+        self.tracing.left_out[self.loop] = self.traced or 0
         for name, x in zip(self.results, outs, strict=True):
             place, kind = self.outside[name]
             if innermost(kind) == types.INT:
@@ -132,12 +140,14 @@ class Tracing:
             self.most, self.left_out = before
 
 
-def lowered_loop(translator: Translator, loop: s.For | s.ForEach | s.While) -> Callable[..., bool]:
+def lowered_loop(
+    translator: Expressions, loop: s.For | s.ForEach | s.While, read: set[str], tracing: Tracing
+) -> Callable[..., bool]:
     """The function that records a loop as one procedure, where it can be; a loop over integers from
     a given one on.
     """
     try:
-        code: LoopCode | None = LoopCode(translator, loop)
+        code: LoopCode | None = LoopCode(translator, loop, read, tracing)
     except BoundError:
         code = None
 

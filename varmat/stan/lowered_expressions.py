@@ -27,7 +27,7 @@ from varmat.stan.lane_expressions import BoundError
 from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, innermost
 
 if TYPE_CHECKING:
-    from varmat.stan.evaluate import Translator
+    from varmat.stan.translate import Expressions
     from varmat.stan.types import Type
 
 __all__: list[str] = []
@@ -117,7 +117,7 @@ class LoweredExpressions(ABC):
         What is known by its name.
     """
 
-    def __init__(self, translator: Translator, propto: bool) -> None:
+    def __init__(self, translator: Expressions, propto: bool) -> None:
         self.translator, self.propto = translator, propto
         self.block: list[Statement] = []
         self.env: dict[str, Lowered] = {}

@@ -24,7 +24,7 @@ from varmat.stan.lowered_functions import LoweredFunctions
 from varmat.stan.values import MATRICES, SCALARS, innermost
 
 if TYPE_CHECKING:
-    from varmat.stan.evaluate import Translator
+    from varmat.stan.translate import Expressions
     from varmat.stan.values import StanValue
 
 __all__: list[str] = []
@@ -38,7 +38,7 @@ LARGEST = 1 << 24
 class Lowering(LoweredFunctions):
     """Writes the statements of a loop."""
 
-    def __init__(self, translator: Translator, propto: bool) -> None:
+    def __init__(self, translator: Expressions, propto: bool) -> None:
         super().__init__(translator, propto)
         self._leaves: list[tuple[Storage, StanValue]] = []
         self._data: list[tuple[Storage, np.ndarray]] = []

@@ -33,8 +33,8 @@ from varmat.stan.running import kept_arguments
 from varmat.stan.values import put, receiving
 
 if TYPE_CHECKING:
-    from varmat.stan.evaluate import Translator
     from varmat.stan.running import Executed, Frame, StanEvaluated
+    from varmat.stan.translate import Expressions
     from varmat.stan.values import StanValue
 
 __all__: list[str] = []
@@ -45,7 +45,7 @@ class Recurrence(Lanes):
 
     def __init__(
         self,
-        translator: Translator,
+        translator: Expressions,
         loop: s.For,
         count: int,
         carried: Collection[str],
@@ -74,7 +74,7 @@ class Recurrence(Lanes):
         self._is_condition = False
 
     @classmethod
-    def of_loop(cls, translator: Translator, loop: s.For, count: int) -> Self:
+    def of_loop(cls, translator: Expressions, loop: s.For, count: int) -> Self:
         own, carried, filled = declared_in(loop.body), set[str](), set[str]()
         for each in s.walk(loop.body):
             check_state(each, WITH_STATE)
@@ -257,7 +257,7 @@ class Recurrence(Lanes):
 
 
 def scanned(
-    translator: Translator, w: s.For, body: Executed, place: int, count: int
+    translator: Expressions, w: s.For, body: Executed, place: int, count: int
 ) -> Callable[[Frame, int, int], int | None] | None:
     """The function that records a loop as one scan, where it can be.
 
@@ -268,7 +268,6 @@ def scanned(
         as_scan = recurrence.scanned(w)
     except BoundError:
         return None
-    translator.scanned.append(w)
     is_scan, lags = True, recurrence.most_lags
 
     def run(f: Frame, first: int, last: int) -> int | None:

@@ -11,21 +11,70 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from varmat.core.errors import DomainError
 from varmat.core.matvar import to_varmat
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
-from varmat.stan.running import Frame, StanEvaluated
+from varmat.stan.running import Evaluation, Executed, Frame, StanEvaluated
 from varmat.stan.types import ArrayType, Type
-from varmat.stan.values import SCALARS, StanValue, promotion, read, stacked
-
-if TYPE_CHECKING:
-    from varmat.stan.evaluate import Routine
+from varmat.stan.values import (
+    MATRICES,
+    SCALARS,
+    StanValue,
+    innermost,
+    promotion,
+    read,
+    stacked,
+    unset,
+)
 
 __all__: list[str] = []
+
+
+class Routine:
+    """A function of a program.
+
+    Its body is translated when it is first called, so functions may call each other.
+    """
+
+    def __init__(self, definition: s.FunctionDefinition, translator: Expressions) -> None:
+        self.definition = definition
+        self._translator = translator
+        self._body: Executed | None = None
+        self._size = 0
+        name = definition.name
+        # A density that is called by its own name keeps all its terms.
+        self.keeps = name.endswith(("_lpdf", "_lpmf"))
+
+    def __call__(self, run: Evaluation, arguments: Sequence[StanValue]) -> StanValue:
+        if self._body is None:
+            self.translate()
+        frame = [run, *arguments, *[None] * self._size]
+        assert self._body is not None
+        result = self._body(frame)
+        return result[0] if type(result) is tuple else None
+
+    def with_all_terms(self, run: Evaluation, arguments: Sequence[StanValue]) -> StanValue:
+        """The result of a density that drops no constants."""
+        before, run.propto = run.propto, False
+        try:
+            return self(run, arguments)
+        finally:
+            run.propto = before
+
+    def translate(self) -> None:
+        """Translate the body, which happens once."""
+        definition, inner = self.definition, self._translator.for_function(self.definition)
+        assert definition.body is not None
+        for argument in definition.arguments:
+            inner.declare(argument.name, argument.type)
+        first = inner.size
+        self._body = inner.body(definition.body)
+        self._size = inner.size - first
 
 
 class Expressions(ABC):
@@ -90,9 +139,53 @@ class Expressions(ABC):
         yield
         self._scopes.pop()
 
-    @abstractmethod
     def routine(self, definition: s.FunctionDefinition) -> Routine:
         """The function of a definition."""
+        if definition not in self._routines:
+            self._routines[definition] = Routine(definition, self)
+        return self._routines[definition]
+
+    @abstractmethod
+    def for_function(self, definition: s.FunctionDefinition) -> Expressions:
+        """A translator for the body of a function."""
+
+    @abstractmethod
+    def body(self, statements: Sequence[s.Statement]) -> Executed:
+        """The function of statements in sequence, in a scope of their own."""
+
+    # --- declared types ---
+
+    def shape(self, declared: s.SizedType) -> Callable[[Frame], tuple[int, ...]] | None:
+        """The function of the shape of a declared container; None if there are tuples in it."""
+        if declared.name == "tuple":
+            return None
+        parts = [*map(self.expression, (*declared.dimensions, *declared.sizes))]
+        square = innermost(declared.unsized) in MATRICES and len(declared.sizes) == 1
+
+        def shape(f: Frame) -> tuple[int, ...]:
+            sizes = [part(f) for part in parts]
+            for size in sizes:
+                if size < 0:
+                    raise DomainError(f"a size is {size}, but must not be negative!")
+            return (*sizes, sizes[-1]) if square else tuple(sizes)
+
+        return shape
+
+    def unset(self, declared: s.SizedType) -> StanEvaluated:
+        """The function of the value of a variable before it is assigned."""
+        kind = declared.unsized
+        shape = self.shape(declared)
+        if shape is not None:
+            return lambda f: unset(kind, shape(f))
+        parts = [*map(self.unset, declared.elements)]
+        sizes = [*map(self.expression, declared.dimensions)]
+
+        def nested(f: Frame, counts: Sequence[int]) -> StanValue:
+            if counts:
+                return [nested(f, counts[1:]) for _ in range(counts[0])]
+            return tuple([part(f) for part in parts])
+
+        return lambda f: nested(f, [size(f) for size in sizes])
 
     # --- expressions ---
 
@@ -117,8 +210,8 @@ class Expressions(ABC):
     def variable(self, e: s.VariableName) -> StanEvaluated:
         if isinstance(e.type, types.FunctionType):
             assert e.definition is not None
-            routine, keeps = self.routine(e.definition), e.name == e.definition.name
-            return lambda f: functions.Passed(routine, f[0], routine.keeps and keeps)
+            call, arguments = self._called(e.name, e.definition), e.definition.arguments
+            return lambda f: functions.Passed(call, arguments, f[0])
         place, kind = self.place(e.name)
         if not (e.name in self._written or e.name in self.matvars) or kind in SCALARS:
             return lambda f: f[place]
@@ -137,6 +230,14 @@ class Expressions(ABC):
             return self.expression(e)
         place, _ = self.place(e.name)
         return lambda f: f[place]
+
+    def may_share(self, e: s.Expression) -> bool:
+        """Whether the value may be a variable into which elements are assigned, or a part of it."""
+        if isinstance(e, s.VariableName):
+            return e.name in self._written
+        parts: list[Any] = [getattr(e, name, None) for name in ("base", "operand", "yes", "no")]
+        parts += getattr(e, "arguments", [])
+        return any(self.may_share(part) for part in parts if part is not None)
 
     def unary(self, e: s.Unary) -> StanEvaluated:
         operand = self.expression(e.operand)
@@ -247,10 +348,13 @@ class Expressions(ABC):
         return lambda f: function(f[0], *[each(f) for each in arguments])
 
     def _call_of_routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
-        routine = self.routine(definition)
-        arguments = self._arguments(e.arguments, definition)
-        call = routine.with_all_terms if routine.keeps and e.name == definition.name else routine
+        call, arguments = self._called(e.name, definition), self._arguments(e.arguments, definition)
         return lambda f: call(f[0], [each(f) for each in arguments])
+
+    def _called(self, name: str, definition: s.FunctionDefinition) -> functions.StanFunction:
+        """A function of the program, which keeps all its terms if it is called by its own name."""
+        routine = self.routine(definition)
+        return routine.with_all_terms if routine.keeps and name == definition.name else routine
 
     def _arguments(
         self, given: Sequence[s.Expression], definition: s.FunctionDefinition
