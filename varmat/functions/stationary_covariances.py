@@ -9,7 +9,7 @@ difference to the covariance; the reverse pass needs only products with vectors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from varmat.core.domains import finite, positive_finite
 from varmat.core.operation import Saved, operation
 from varmat.functions.checks import check_values, misfit
 from varmat.plain_arrays import BLOCK, blocks, ones
-from varmat.programs.build.symbol import is_symbol, refuse, require
+from varmat.programs.build.symbol import is_symbol, number, refuse, require
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 
@@ -69,7 +69,7 @@ def _blocks(*matrices: Operand) -> Iterator[tuple[Result, ...]]:
     """Ranges of rows that make up the matrices, each with these rows of every matrix."""
     count, columns = matrices[0].shape
     step = _step(columns)
-    if count <= step:
+    if count <= step or is_symbol(matrices[0]):
         yield slice(None), *matrices
         return
     for rows in blocks(count, step):
@@ -88,9 +88,14 @@ def _dimensions(
     return [(x1[:, k], x2[:, k], _factor(scale, unit)) for k, scale in enumerate(scales)]
 
 
-def _factor(scale: float, unit: float) -> float:
+def _factor(scale: Operand, unit: float) -> Result:
+    """What squared differences are multiplied by: a number, or one for each dimension."""
+    if is_symbol(scale):
+        return unit / (scale * scale)
     # The difference of points that coincide must not become nan, however short the scale.
-    return math.copysign(min(abs(unit) / scale / scale, LARGEST), unit)
+    if type(scale) is float:
+        return math.copysign(min(abs(unit) / scale / scale, LARGEST), unit)
+    return np.array([_factor(each, unit) for each in scale.tolist()])
 
 
 def _squared_differences(
@@ -168,7 +173,7 @@ def gp_stationary_cov(
         if far:
             np.clip(sum_, -FAR, FAR, sum_)
         np.multiply(kernel.correlation(sum_, out), sigma * sigma, out)
-    return Saved(r, z=z, scratch=scratch)
+    return Saved(r, z=z, scratch=scratch, squares=None)
 
 
 @gp_stationary_cov.reverse
@@ -181,44 +186,42 @@ def gp_stationary_cov_reverse(
     length_scale: Plain,
     kernel: CovarianceFunction,
     z: Plain,
-    scratch: Plain,
+    scratch: Operand,
+    squares: Operand,
 ) -> Adjoint:
     def weights() -> Iterator[tuple[slice, Result, Result]]:
         """The adjoint of z, and z, by blocks of rows."""
         for rows, z_, r_, g_ in _blocks(z, r, g):
-            yield rows, np.multiply(kernel.slope(z_, r_, sigma * sigma), g_, scratch[: len(z_)]), z_
+            out = None if scratch is None else scratch[: len(z_)]
+            yield rows, np.multiply(kernel.slope(z_, r_, sigma * sigma), g_, out), z_
 
     found: list[Plain] = []
 
     def of_points(i: int) -> Result:
         if not found:
-            unit = 2.0 * kernel.unit
-            factor = (
-                np.array([_factor(s, unit) for s in length_scale])
-                if _ndim(length_scale)
-                else _factor(length_scale, unit)
-            )
-            found.extend(_of_points(weights(), x1, x2, factor))
+            found.extend(_of_points(weights(), x1, x2, _factor(length_scale, 2.0 * kernel.unit)))
         return found[i]
 
     def of_scale() -> Result:
-        if not _ndim(length_scale):  # one pass through the matrices serves points and scale
-            total = found[2] if found else math.fsum(np.vdot(w, z_) for _, w, z_ in weights())
-            return -2.0 / length_scale * total
-        totals, dimensions = (
-            np.zeros(length_scale.shape),
-            _dimensions(x1, x2, length_scale, kernel.unit),
-        )
-        for rows, w, _ in weights():
-            part = np.empty(w.shape)
-            for k, (u, v, factor) in enumerate(dimensions):
-                totals[k] += np.vdot(w, _squared_differences(u[rows], v, factor, part, part))
-        return -2.0 / length_scale * totals
+        # One pass through the matrices serves points and a single scale.
+        if not _ndim(length_scale):
+            total = found[2] if found else _total([np.vdot(w, z_) for _, w, z_ in weights()])
+        elif squares is not None:
+            ((_, w, _),) = weights()
+            total = np.reshape(w, (-1,)) @ squares * _factor(length_scale, kernel.unit)
+        else:
+            total = np.zeros(length_scale.shape)
+            dimensions = _dimensions(x1, x2, length_scale, kernel.unit)
+            for rows, w, _ in weights():
+                part = np.empty(w.shape)
+                for k, (u, v, factor) in enumerate(dimensions):
+                    total[k] += np.vdot(w, _squared_differences(u[rows], v, factor, part, part))
+        return -2.0 / length_scale * total
 
     return (
         lambda: of_points(0),
         lambda: of_points(1),
-        lambda: 2.0 / sigma * float(np.vdot(g, r)),
+        lambda: 2.0 / sigma * number(np.vdot(g, r)),
         of_scale,
     )
 
@@ -231,76 +234,49 @@ def _of_symbols(
         refuse()
     for parameter in (sigma, length_scale):
         require((parameter > 1e-100) & (parameter < 1e100))
-    differences = as_rows(x1)[:, None, :] - as_rows(x2)[None, :, :]
-    shape, squares = differences.shape[:2], np.square(differences)
-    # One column for each length scale.
-    squares = kernel.unit * (
-        np.reshape(squares, (-1, squares.shape[-1]))
-        if _ndim(length_scale)
-        else np.sum(squares, axis=-1)
-    )
-    inverse = 1.0 / length_scale
-    variance = sigma * sigma
-    z = (
-        np.reshape(squares @ (inverse * inverse), shape)
-        if _ndim(length_scale)
-        else squares * (inverse * inverse)
-    )
-    r = kernel.correlation(z * 1.0, z * 1.0) * variance
-
-    def contributions(g: Adjoint) -> Result:
-        w = kernel.slope(z, r, variance) * g
-
-        def of_points(x: Operand, axis: int, sign: float) -> Result:
-            return np.reshape(
-                np.sum((sign * w)[:, :, None] * (differences * (inverse * inverse)), axis=axis),
-                np.shape(x),
-            )
-
-        def of_scale() -> Result:
-            if _ndim(length_scale):
-                return -2.0 * inverse * inverse * inverse * (np.reshape(w, (-1,)) @ squares)
-            return -2.0 * inverse * np.vdot(w, z)
-
-        unit = 2.0 * kernel.unit
-        return (
-            lambda: of_points(x1, 1, unit),
-            lambda: of_points(x2, 0, -unit),
-            lambda: 2.0 / sigma * np.vdot(g, r),
-            of_scale,
-        )
-
-    return Saved(r, pull=contributions)
+    squares, shape = np.square(as_rows(x1)[:, None, :] - as_rows(x2)), (len(x1), len(x2))
+    factor = _factor(length_scale, kernel.unit)
+    if _ndim(length_scale):  # a column for each of them
+        squares = np.reshape(squares, (-1, squares.shape[-1]))
+        z = np.reshape(squares @ factor, shape)
+    else:
+        z = np.sum(squares, axis=-1) * factor
+    r = kernel.correlation(z * 1.0, z * 1.0) * (sigma * sigma)
+    return Saved(r, z=z, scratch=None, squares=squares)
 
 
 def _of_points(
     weights: Iterator[tuple[slice, Operand, Operand]], x1: Operand, x2: Operand, factor: Operand
-) -> tuple[Result, Result, float]:
+) -> tuple[Result, Result, Result]:
     """For the points of both sets the weighted sums of differences, ``sum_j w_ij (u_i - v_j)``,
     times the factor, and the weighted sum of `z`.
     """
     # The sums do not depend on the mean of the points; without it the differences lose less.
     # Products with ones are the fastest sums.
     other = ones(len(x2))
-    centre = other.dot(x2) / max(1, len(x2))
+    centre = x2.T.dot(other) / max(1, len(x2))
     u = (x1 - centre) * factor
     v = u if x2 is x1 else (x2 - centre) * factor
     blocks = [_weighted_sums(w, z, u[rows], v, other) for rows, w, z in weights]
     if len(blocks) == 1:
         c, d, of_columns, total = blocks[0]
     else:
-        parts: Iterable[Sequence[Operand]] = zip(*blocks, strict=True)
-        c, d, of_columns, total = parts
-        c, d, of_columns, total = np.concatenate(c), sum(d), sum(of_columns), math.fsum(total)
-    return c, (v.T * of_columns).T - d, float(total)
+        c, d, of_columns, totals = zip(*blocks, strict=True)
+        c, d, of_columns, total = np.concatenate(c), sum(d), sum(of_columns), _total(totals)
+    return c, (v.T * of_columns).T - d, number(total)
 
 
 def _weighted_sums(
     w: Operand, z: Operand, u: Operand, v: Operand, other: Operand
 ) -> tuple[Result, Result, Result, Result]:
-    c, transposed = (u.T * w.dot(other)).T, w.T
-    np.subtract(c, w.dot(v), c)
+    transposed = w.T
+    c = (u.T * w.dot(other)).T - w.dot(v)
     return c, transposed.dot(u), transposed.dot(ones(len(u))), np.vdot(w, z)
+
+
+def _total(parts: Sequence[Operand]) -> Result:
+    """The sum of numbers, exact if there are several."""
+    return number(parts[0]) if len(parts) == 1 else math.fsum(parts)
 
 
 @gp_stationary_cov.tangent
