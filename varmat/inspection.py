@@ -14,7 +14,7 @@ import numpy as np
 
 from varmat.core.indexing import AssignmentBatch
 from varmat.core.tape import Tape, current_tape, scope
-from varmat.core.variables import VARIABLES, Outputs, Var, View
+from varmat.core.variables import VARIABLES, Outputs, Var, root_of
 
 if TYPE_CHECKING:
     from varmat.typing import Entry, Operand, Plain
@@ -55,7 +55,7 @@ def _nodes() -> Iterator[tuple[str, Sequence[Operand], list[Operand]]]:
             yield "leaf", (leaf,), []
         for rule, result, x, y in tape:
             results = result if isinstance(result, Outputs) else (result,)
-            yield rule.name, results, [_root(v) for v in _variables((x, y))]
+            yield rule.name, results, [root_of(v) for v in _variables((x, y))]
 
 
 def _variables(thing: object) -> Iterator[Operand]:
@@ -64,10 +64,6 @@ def _variables(thing: object) -> Iterator[Operand]:
     elif isinstance(thing, (tuple, list)):
         for item in thing:
             yield from _variables(item)
-
-
-def _root(x: Operand) -> Operand:
-    return x._root if isinstance(x, View) else x
 
 
 def _describe(x: Operand) -> str:

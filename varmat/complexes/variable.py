@@ -269,7 +269,7 @@ def parts(x: Operand, name: str) -> tuple[Result, Result]:
     """
     x = dispatch.settled(x)
     if isinstance(x, ComplexVar):
-        return x._re, x._im
+        return x.real, x.imag
     if not is_complex(x):
         return as_operand(x, name), None
     if isinstance(x, (list, tuple)) and is_differentiable(x):

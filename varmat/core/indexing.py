@@ -114,7 +114,7 @@ def setitem(self: Operand, index: Index, source: Operand) -> None:
     if type(index) is not int or type(overwritten) is not float64:
         if not is_basic(index):
             index = frozen(index)
-        elif isinstance(source, View) and source._parent is self and index_of(source._how) == index:
+        elif isinstance(source, View) and source.parent is self and index_of(source.how) == index:
             return  # x[index] += ... ends so, and the values are there already
         overwritten = overwritten.copy()
         if isinstance(source, View) or isinstance(self, View):
@@ -127,7 +127,7 @@ def setitem(self: Operand, index: Index, source: Operand) -> None:
                 f"setitem: the assigned value has shape {np.shape(new_values)}, but the part "
                 f"assigned to has shape {overwritten.shape}"
             ) from None
-        borrowed: Any = getattr(self, "_root", self)
+        borrowed: Any = self.root if isinstance(self, View) else self
         if borrowed._val.flags.writeable:  # a view that NumPy makes read-only
             raise
         borrowed.own()

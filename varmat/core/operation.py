@@ -232,7 +232,7 @@ class Operation:
         if not self.variadic and (
             len(args) != self.arity or not settings.keys().isdisjoint(self.operands)
         ):
-            args, settings = self._bind(args, settings)
+            args, settings = self.bind(args, settings)
         if self.defaults:
             settings = {**self.defaults, **settings}
         tape = None
@@ -241,7 +241,7 @@ class Operation:
             if kind in VARIABLES:
                 tape = x._tape if tape is None or tape is x._tape else join(tape, x._tape)
             elif kind not in _PLAIN or (kind is np.ndarray and x.dtype != np.float64):
-                return self._general(args, settings)
+                return self.general(args, settings)
         values = [x._val if type(x) in VARIABLES else x for x in args]
         if self.domains:
             self.check(values)
@@ -291,7 +291,7 @@ class Operation:
         """The result for operands whose plain value is known: it is recorded, but not computed."""
         return self._computing(lambda *_, **__: value)(*args, **settings)
 
-    def _bind(
+    def bind(
         self, args: Sequence[Operand], settings: Settings
     ) -> tuple[tuple[Operand, ...], Settings]:
         try:
@@ -309,7 +309,7 @@ class Operation:
                 title, domain = self.domains[name]
                 domain.check(self.name, title, value)
 
-    def _general(self, args: Sequence[Operand], settings: Settings) -> Operand:
+    def general(self, args: Sequence[Operand], settings: Settings) -> Operand:
         """Operands of other kinds: array-likes, matvars, duals, and symbols, of which the value is
         traced.
         """

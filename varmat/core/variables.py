@@ -313,8 +313,8 @@ class Large(VarMat):
         if not self._val.flags.writeable:
             self._val = self._val.copy()
             for view in self._tape.kept:
-                if isinstance(view, View) and view._root is self:
-                    view._val = view._how(view._parent._val)
+                if isinstance(view, View) and view.root is self:
+                    view._val = view.how(view.parent._val)
                     if type(view) is Spread:
                         view._val.flags.writeable = False
 
@@ -330,25 +330,25 @@ def adjoint_space(x: Operand) -> Operand:
 class View(VarMat):
     """A basic slice, transpose or reshape of a parent, whose values and adjoints it shares.
 
-    It stands on no tape. `_how` takes the part: of the values now, and of the adjoints when they
-    are needed.
+    It stands on no tape. `how` takes the part of the parent: of the values now, and of the adjoints
+    when they are needed. `root` is the first parent.
     """
 
-    __slots__ = ("_how", "_parent", "_root")
-    _how: Linear
-    _parent: VarMat
-    _root: VarMat
+    __slots__ = ("how", "parent", "root")
+    how: Linear
+    parent: VarMat
+    root: VarMat
 
     def _part(self, a: Operand) -> Operand:
         """This part of an array that is as the root is."""
         part = a
-        if self._parent is self._root:
-            part = self._how(a)
+        if self.parent is self.root:
+            part = self.how(a)
         else:
             hows, view = [], self
-            while view is not self._root:  # a loop over x = x[1:] makes views of views of any depth
-                hows.append(view._how)
-                view = view._parent  # type: ignore[assignment]
+            while view is not self.root:  # a loop over x = x[1:] makes views of views of any depth
+                hows.append(view.how)
+                view = view.parent  # type: ignore[assignment]
             for how in reversed(hows):
                 part = how(part)
         if type(part) is np.ndarray and not part.flags.writeable and a.flags.writeable:
@@ -360,7 +360,7 @@ class View(VarMat):
 
     @property
     def _adj(self) -> Operand:
-        a = self._root._adj
+        a = self.root._adj
         return None if a is None else self._part(a)
 
     @_adj.setter
@@ -368,7 +368,7 @@ class View(VarMat):
         self._writable_adjoint()[...] = adjoint
 
     def _take(self, c: Plain) -> None:
-        val, root = self._val, self._root
+        val, root = self._val, self.root
         a = root._adj
         if c.shape != val.shape:
             c = unbroadcast(c, val.shape)
@@ -387,7 +387,7 @@ class View(VarMat):
     _add = _take
 
     def _writable_adjoint(self) -> np.ndarray:
-        return self._part(self._root._writable_adjoint())  # type: ignore[no-any-return]
+        return self._part(self.root._writable_adjoint())  # type: ignore[no-any-return]
 
 
 class LargeView(View):
@@ -405,14 +405,9 @@ class Spread(View):
 
     __slots__ = ()
 
-    @property
-    def _adj(self) -> Operand:
-        a = self._root._adj
-        return None if a is None else self._part(a)
-
-    @_adj.setter
+    @View._adj.setter  # type: ignore[attr-defined, misc, untyped-decorator]
     def _adj(self, adjoint: Adjoint) -> None:
-        self._root._adj = None
+        self.root._adj = None
         self._take(adjoint)
 
     def _take(self, c: Plain) -> None:
@@ -422,7 +417,7 @@ class Spread(View):
         repeated = tuple(i for i, step in enumerate(val.strides) if not step)
         first = tuple(slice(0, 1) if i in repeated else slice(None) for i in range(val.ndim))
         c = np.add.reduce(c, repeated, keepdims=True)
-        a = self._root._writable_adjoint()
+        a = self.root._writable_adjoint()
         part = self._part(a)[first]
         if overlaps(part):
             places = self._part(np.arange(a.size).reshape(a.shape))[first]
@@ -440,6 +435,13 @@ class Spread(View):
 
 VARIABLES = frozenset({Var, VarMat, Large, View, LargeView, Spread})
 ARRAYS = VARIABLES - {Var}
+
+
+def root_of(x: Operand) -> Operand:
+    """The variable whose values a view shares; any other variable itself."""
+    return x.root if isinstance(x, View) else x
+
+
 # The tape that a variable, or a dual over variables, is on.
 own_tape = attrgetter("_tape")
 
@@ -462,7 +464,7 @@ def forget_outside(tape: Tape) -> None:
     stale = any(outer.swept and (outer or outer.leaves) for outer in others)
     if stale and not any(outer.sweeping for outer in others):
         for x in outsiders(tape):
-            (x._root if isinstance(x, View) else x)._adj = None
+            root_of(x)._adj = None
 
 
 def make_view(parent: VarMat, how: Linear, val: np.ndarray) -> View:
@@ -473,8 +475,8 @@ def make_view(parent: VarMat, how: Linear, val: np.ndarray) -> View:
         val.flags.writeable = False
     else:
         view = new(View if val.size <= LARGE else LargeView)
-    view._parent, view._how, view._val, view._tape = parent, how, val, parent._tape
-    view._root = root = parent._root if isinstance(parent, View) else parent
+    view.parent, view.how, view._val, view._tape = parent, how, val, parent._tape
+    view.root = root = root_of(parent)
     if type(root) is Large and not root._val.flags.writeable:
         # Not in the root: a cycle would hold the adjoint until the collector comes.
         root._tape.kept.append(view)

@@ -43,7 +43,7 @@ from varmat.core.domains import Domain
 from varmat.core.dual import value_now
 from varmat.core.errors import DataError, DomainError
 from varmat.core.operation import Operation, as_operand, is_differentiable, operation
-from varmat.core.variables import Var
+from varmat.core.variables import Var, own_tape
 from varmat.densities.sources import references
 from varmat.functions.checks import check_values, misfit
 from varmat.functions.docstrings import indented
@@ -221,7 +221,7 @@ class Density:
                 if name in self.discrete and is_differentiable(x):
                     self.refuse_variable(name)
         if named or len(args) != len(self.arguments):
-            args, _ = self.operation._bind(args, named)
+            args, _ = self.operation.bind(args, named)
         keep = self.kept_terms(zip(self.arguments, args, strict=True), propto)
         return self.unless_impossible(args, self.operation(*args, keep=keep))
 
@@ -244,7 +244,7 @@ class Density:
                 self.refuse_data([value_now(as_operand(x, self.name)) for x in args])
             except DataError:
                 if type(result) is Var:
-                    result._tape.top.pop()
+                    own_tape(result).top.pop()
                 raise
         return result
 

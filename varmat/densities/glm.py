@@ -98,12 +98,12 @@ class Glm(SummedDensity):
             x = x.tocsr()
         return x.astype(FLOAT64, copy=False), IS_ARRAY
 
-    def _general(self, args: Sequence[Operand], settings: Settings) -> Result:
+    def general(self, args: Sequence[Operand], settings: Settings) -> Result:
         if any(map(is_symbol, args)):  # a program has its own form, or calls this function
             refuse()
         given = dict(zip(self.operands, args, strict=True))
         if not is_scipy_sparse(given["X"]):
-            return super()._general(args, settings)
+            return super().general(args, settings)
         args = [
             self.as_data(x)[0] if name == "X" else as_operand(x, f"{self.name}: {name}")  # type: ignore[index]
             for name, x in given.items()

@@ -265,11 +265,11 @@ class Sums(Builder):
         return x
 
     def sum(self, x: Value, axes: Sequence[int] | None = None) -> Value:
-        return self._total(x)
+        return self.total(x)
 
-    def _total(self, x: Value) -> Value:
+    def total(self, x: Value) -> Value:
         if x.shape:
-            return super()._total(x)
+            return super().total(x)
         return x if self.size is None else self.ufunc(np.multiply, self.size, x)
 
     def _sum_of_sum(self, x: Value) -> Value:
@@ -279,7 +279,7 @@ class Sums(Builder):
             and any(map(is_computed, x.step.operands))
         ):
             ufunc = np.add if x.step.kernel is ADD else np.subtract
-            return self.ufunc(ufunc, *map(self._total, x.step.operands))
+            return self.ufunc(ufunc, *map(self.total, x.step.operands))
         known = sum_of_counts(x, self.counts)
         if known is None:
             return self.call(Reduce(np.add, (0,)), x)
@@ -295,8 +295,8 @@ class Sums(Builder):
 class StableSums(Sums):
     """Sums with every element computed first: a sum with a number taken out might overflow."""
 
-    def _total(self, x: Value) -> Value:
-        return self._sum_of_sum(x) if x.shape else super()._total(x)
+    def total(self, x: Value) -> Value:
+        return self._sum_of_sum(x) if x.shape else super().total(x)
 
 
 def is_computed(x: Value) -> bool:

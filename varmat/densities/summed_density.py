@@ -62,7 +62,7 @@ class SummedDensity(Density, Operation):
         **named: Operand,
     ) -> Result:
         if named or len(args) != self.arity:
-            args, _ = self._bind(args, named)
+            args, _ = self.bind(args, named)
         if propto:
             keep = self.kept_terms(zip(self.operands, args, strict=True), propto)
         tape = shape = None
@@ -73,7 +73,7 @@ class SummedDensity(Density, Operation):
             if kind is None or (kind == IS_ARRAY and x.dtype is not FLOAT64):
                 number = self.as_data(x)
                 if number is None:
-                    return self.unless_impossible(args, self._general(args, {"keep": keep}))
+                    return self.unless_impossible(args, self.general(args, {"keep": keep}))
                 x, kind = number
             use = use << 2 | kind
             if kind >= IS_VARIABLE:

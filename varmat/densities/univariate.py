@@ -205,7 +205,7 @@ class Univariate(SummedDensity):
     def _broadcast(self, args: Sequence[Operand], keep: KeptTerms | None) -> Result:
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         if any(type(x) in (list, tuple) for x in args):  # behind an array without axes
-            return self.unless_impossible(args, self._general(args, {"keep": keep}))
+            return self.unless_impossible(args, self.general(args, {"keep": keep}))
         # Domains are checked now, for the sake of the index in the message.
         shape = self.shape_of(args)
         if self.demand is not None:

@@ -35,6 +35,7 @@ from varmat.core.variables import (
     make_view,
     outsiders,
     own_tape,
+    root_of,
 )
 from varmat.derivatives.inputs_and_outputs import (
     bottom,
@@ -70,10 +71,6 @@ def refuse_finished(function: str, y: Operand, tape: Tape) -> None:
 
 
 # --- functions that are kept ---
-
-
-def root_of(x: Operand) -> Operand:
-    return x._root if isinstance(x, View) else x
 
 
 def _parts(*fields: object) -> list[Operand]:
@@ -199,7 +196,7 @@ def _found(env: dict[int, Operand], x: Operand) -> Operand:
     if type(x) in VARIABLES:
         known = env.get(id(x))
         if known is None and isinstance(x, View):
-            return _seen(_found(env, x._parent), x._how)
+            return _seen(_found(env, x.parent), x.how)
         return known
     if isinstance(x, (list, tuple)) and _parts(x):
         return tuple(_found(env, each) for each in x)
@@ -243,7 +240,7 @@ class Gradients(Operation):
         # A partial, not a method: if the operation referred to itself, what it keeps would wait for
         # the cyclic collector.
         self.reverse_rule = partial(_contributions, name, kept)
-        self._tangent = True  # `_general` is the tangent rule, for all operands at once
+        self._tangent = True  # `general` is the tangent rule, for all operands at once
 
     @property
     def rule(self) -> Rule:
@@ -259,10 +256,10 @@ class Gradients(Operation):
         twin.twin_of = self  # type: ignore[attr-defined]
         return twin(*args, **settings)
 
-    def _general(self, args: Sequence[Operand], settings: Settings) -> Result:
+    def general(self, args: Sequence[Operand], settings: Settings) -> Result:
         duals = [x for x in args if isinstance(x, Dual)]
         if not duals:
-            return super()._general(args, settings)
+            return super().general(args, settings)
         level = newest(duals)
         mine = [isinstance(x, Dual) and x.level is level for x in args]
         values = [x.val if is_mine else x for x, is_mine in zip(args, mine, strict=True)]
@@ -504,7 +501,7 @@ def adopt(tape: Tape, results: Sequence[Operand]) -> None:
     for x in found:
         while own_tape(x) is tape:
             x._tape = parent
-            x = getattr(x, "_parent", x)
+            x = getattr(x, "parent", x)
     move(tape, parent)
 
 

@@ -314,7 +314,7 @@ class OfRow(Distribution):
         """The shape of each parameter without the axes of one draw."""
         generator = self._generator
         axes = [
-            len(generator._core(name, x)) if name in generator.arguments else 0
+            len(generator.core_of(name, x)) if name in generator.arguments else 0
             for name, x in self.parameters.items()
         ]
         parameters = self.parameters.values()
@@ -568,7 +568,7 @@ class Censored(_Bounded):
         y = y if is_differentiable(y) else np.asarray(y)
         shape = np.shape(y)
         if not shape or np.broadcast_shapes(shape, self.outer()) != shape:
-            return super()._sum(y)
+            return total(self._each(y))
         result: Result = 0.0
         for where, name, x in self._masks(y):
             if np.any(where):

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from varmat.core.operation import is_differentiable
+from varmat.core.variables import own_tape, root_of
 from varmat.densities.random_numbers.row import Drawn, RandomNumbers, Source
 from varmat.derivatives.recorded_programs import record_values
 from varmat.derivatives.recorded_rows import run_rows
@@ -372,8 +373,8 @@ class AtDraws:
                 return [next_one.args[i] for i in next_one.varying]
             results.update(values)
             # What the function wrote into its numbers is computed.
-            written = [each.target for each in point._tape.assignments]
-            if any(getattr(each, "_root", each) is point for each in written):
+            written = [each.target for each in own_tape(point).assignments]
+            if any(root_of(each) is point for each in written):
                 return list(results.values())
             for name, x in values.items():
                 for i, each in enumerate(drawn):

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.dual import value_now
 from varmat.core.operation import Operation, operation
 from varmat.core.tape import Rule
-from varmat.core.variables import Outputs, make_result
+from varmat.core.variables import Outputs, make_result, own_tape
 from varmat.programs.build.symbol import Symbol
 from varmat.programs.record.entries import OperationCall, contributions_of, value_of
 from varmat.programs.record.tape_programs import TapeProgram, place_of, writes
@@ -75,7 +76,7 @@ def _exp(x: Operand) -> Result:
 
 def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...]:
     """The parameters and the sum of their log-Jacobians, on the tape of `q`, a `VarMat`."""
-    tape, total, values, free = q._tape.top, 0.0, [], q._val
+    tape, total, values, free = own_tape(q).top, 0.0, [], value_now(q)
     kept: list[Result] = []
     for where, shape, sign, bounds, op in parts:
         x = free[where].reshape(shape) if shape else float(free[where])
@@ -95,7 +96,7 @@ def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...
 
 
 def _chain(results: Operand, q: Operand, saved: Operand) -> None:
-    adjoint, free, (*adjoints, of_jacobian) = q.adj, q._val, [each._adj for each in results]
+    adjoint, free, (*adjoints, of_jacobian) = q.adj, value_now(q), [each._adj for each in results]
     h = of_jacobian or 0.0
     for g, (where, shape, sign, bounds, op), kept in zip(adjoints, *saved, strict=True):
         c = h

@@ -279,7 +279,8 @@ def _call(
                 _CALLS[mark] = entry
             while len(_CALLS) > MOST_WORKS:
                 _CALLS.popitem(last=False)
-    return entry[0]._replace(executor=executor), walk.leaves
+    call, _ = entry
+    return MappedCall(call.key, call.work, call.common, call.directions, executor), walk.leaves
 
 
 def _items(name: str, title: str, x: Operand) -> int:

@@ -51,7 +51,7 @@ class State(NamedTuple):
     steps: Operand
 
 
-CARRIED = len(State._fields)
+CARRIED = len(State.__annotations__)
 
 
 class Trial(NamedTuple):

@@ -39,20 +39,20 @@ class Leaves(tuple[Any, ...]):
     """Plain numbers for the leaves, and their elements as one vector."""
 
     elements: np.ndarray
-    _points: dict[int, tuple[np.ndarray, np.ndarray]]
+    vectors: dict[int, tuple[np.ndarray, np.ndarray]]
 
     def __new__(cls, leaves: Sequence[Operand]) -> Leaves:
         made = super().__new__(cls, leaves)
         made.elements = np.concatenate([np.empty(0), *map(np.ravel, leaves)])
-        made._points = {}
+        made.vectors = {}
         return made
 
     def point(self, t: float, z: np.ndarray) -> np.ndarray:
         """The time, the state and the elements as one vector, which the next call overwrites."""
-        if z.size not in self._points:
+        if z.size not in self.vectors:
             whole = np.concatenate([(t,), z, self.elements])
-            self._points[z.size] = whole, whole[1 : 1 + z.size]
-        whole, state = self._points[z.size]
+            self.vectors[z.size] = whole, whole[1 : 1 + z.size]
+        whole, state = self.vectors[z.size]
         whole[0], state[:] = t, z
         return whole
 
@@ -80,7 +80,7 @@ class System:
         self._counts: dict[Key, int] = {}
         self._branches: dict[Key, int] = {}
         # Where the rates were recorded: once for each branch that they took.
-        self._points: dict[Key, list[tuple[float, np.ndarray, Leaves]]] = {}
+        self.vectors: dict[Key, list[tuple[float, np.ndarray, Leaves]]] = {}
 
     def rate(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
         """The rates of the state."""
@@ -218,7 +218,7 @@ class System:
         with Attempt(), np.errstate(all="ignore"):
             program, _ = record_values(of_vector, point.copy(), follows=followed)
         if program is not None and key not in _SLOPES:
-            self._points.setdefault(key, []).append((t, z.copy(), leaves))
+            self.vectors.setdefault(key, []).append((t, z.copy(), leaves))
         if followed.margins and leaves.elements.size and key not in _SLOPES:
             # Behind the rates come those of derivatives, which may jump.
             rates = lambda v: np.ravel(of_vector(v)[0])[: self.n]  # noqa: E731
@@ -243,7 +243,7 @@ class System:
         """
         key, function = self._slopes_of(k, in_state)
         whole = None
-        for t, z, leaves in [*self._points.get(self._rates_of(k, in_state)[0], [])]:
+        for t, z, leaves in [*self.vectors.get(self._rates_of(k, in_state)[0], [])]:
             program = self._program(key, function, t, z, leaves)
             if program is None or program.python_steps():
                 return None

@@ -102,13 +102,13 @@ def _result_of(function: Callable[..., StanValue], kind: Type | None) -> Callabl
 
 def implementation(name: str, kinds: Kinds) -> StanFunction:
     """The function of a name for arguments of these types."""
-    make = _BY_TYPES.get(name)
+    make = BY_TYPES.get(name)
     if make is not None:
         return make(kinds)
     if name.startswith("laplace_"):
         return _laplace(name, kinds)
-    if name in _FUNCTIONS:
-        return _FUNCTIONS[name]
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
     if name in _OPERATORS:
         return operators.binary(_OPERATORS[name], *kinds)
     if name in _NUMPY or name in _ELEMENTWISE:
@@ -502,7 +502,7 @@ def _adjoint(f: Passed, *arguments: StanValue) -> StanValue:
     return vm.ode_adjoint_tol_ctl(f, *arguments)
 
 
-_BY_TYPES: dict[str, Callable[[Kinds], StanFunction]] = {
+BY_TYPES: dict[str, Callable[[Kinds], StanFunction]] = {
     "append_col": _append_col,
     "append_row": _append_row,
     "cols": _cols,
@@ -526,7 +526,7 @@ _BY_TYPES: dict[str, Callable[[Kinds], StanFunction]] = {
     **{f"gp_{name}_cov": _covariance(name) for name in (*_CORRELATIONS, "periodic", "dot_prod")},
     "cov_exp_quad": _covariance("exp_quad"),
 }
-_FUNCTIONS: dict[str, StanFunction] = {
+FUNCTIONS: dict[str, StanFunction] = {
     "append_array": _append_array,
     "block": _part(
         lambda x, i, j, m, n: slice(i, i + m - 1), lambda x, i, j, m, n: slice(j, j + n - 1)

@@ -142,7 +142,7 @@ class Lanes(LaneExpressions):
         scratch: Mapping[str, s.For] = MappingProxyType({}),
     ) -> None:
         super().__init__(translator, count, {*varying, *scratch})
-        self._calls: tuple[s.FunctionDefinition, ...] = ()
+        self.calls: tuple[s.FunctionDefinition, ...] = ()
         # Whether data split the passes anew in each pass of a loop inside.
         self._splits_again = False
         self._own = declared_in(node.body) | {*scratch}
@@ -438,7 +438,7 @@ class Lanes(LaneExpressions):
 
     def routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
         """The function of a call of a function of the program, whose body is translated too."""
-        if definition in self._calls or not definition.body:
+        if definition in self.calls or not definition.body:
             raise BoundError(f"`{e.name}` calls itself", e.at)
         translator = self._translator.for_function(definition)
         for each in definition.arguments:
@@ -446,7 +446,7 @@ class Lanes(LaneExpressions):
         pairs = [*zip(definition.arguments, e.arguments, strict=True)]
         varying = [each.name for each, given in pairs if self.varies(given)]
         inner = Lanes(translator, definition, translator.declare("", types.INT), varying)
-        inner._calls = (*self._calls, definition)
+        inner.calls = (*self.calls, definition)
         value = inner.result(definition.body, e)
         size, count = translator.size - len(pairs) - 2, self._count
         arguments = [self.promoted(given, each.type) for each, given in pairs]

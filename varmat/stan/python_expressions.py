@@ -276,7 +276,7 @@ class ExpressionWriter:
             return f"np.{_NUMPY[name]}({', '.join(map(self.text, e.arguments))})", ATOM
         arguments = [*map(self.text, e.arguments), *["rng=rng"] * name.endswith("_rng")]
         plain = name.replace("_lupdf", "_lpdf").replace("_lupmf", "_lpmf")
-        if name in functions._BY_TYPES or name in functions._FUNCTIONS or not hasattr(vm, plain):
+        if name in functions.BY_TYPES or name in functions.FUNCTIONS or not hasattr(vm, plain):
             raise self.refusal(e, f"the function {name}")
         return f"vm.{plain}({', '.join(arguments)})", ATOM
 

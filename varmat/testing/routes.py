@@ -195,7 +195,7 @@ class CallArguments:
             if kind is None:
                 return how(whole)
             parent = var(whole)
-            return make_view(parent, how, how(parent._val))
+            return make_view(parent, how, how(parent.val))
         if kind is None:
             return _copied(x)
         return matvar(x) if kind == "matvar" and type(x) is not float else var(x)
@@ -212,7 +212,7 @@ class CallArguments:
         for result in results:
             for i, x in enumerate(self.args):
                 both = type(result) is VarMat and type(x) in ARRAYS and result is not x
-                if both and result.size and np.may_share_memory(result._val, x._val):
+                if both and result.size and np.may_share_memory(result.val, x.val):
                     raise ContractError(
                         f"the result shares memory with argument {i}, but is not a view of it"
                     )
@@ -227,9 +227,7 @@ def check_apart(tape: Tape) -> None:
         for _, result, _, _ in tape
         for each in (result if isinstance(result, Outputs) else (result,))
     ]
-    owned = [
-        x._val for x in results if isinstance(x, VarMat) and not isinstance(x, View) and x._val.size
-    ]
+    owned = [x.val for x in results if isinstance(x, VarMat) and not isinstance(x, View) and x.size]
     places = sorted((a.__array_interface__["data"][0], a.nbytes) for a in owned)
     for (start, length), (following, _) in pairwise(places):
         if following < start + length:
@@ -251,7 +249,7 @@ def watch(tape: Tape) -> None:
             for part in (each if isinstance(each, (list, tuple)) else (each,))
         ]
         held = {
-            f"operand {i}": part._val if type(part) in VARIABLES else part
+            f"operand {i}": part.val if type(part) in VARIABLES else part
             for i, part in enumerate(parts)
         }
         room -= sum(a.size for a in held.values() if isinstance(a, np.ndarray))

@@ -31,13 +31,14 @@ import numpy as np
 
 from varmat.core.dispatch import plain
 from varmat.core.domains import Domain
+from varmat.core.dual import value_now
 from varmat.core.operation import Operation, is_differentiable
 from varmat.core.variables import Var
 from varmat.densities.density import LARGEST_EXPONENT, argument_lines, positional, typed
 from varmat.densities.pointwise import Pointwise
 from varmat.densities.sources import LAST_SECTIONS, reference_section, told
 from varmat.densities.univariate import Demand, Fast, LogDensity, Univariate
-from varmat.functions.checks import is_held
+from varmat.functions.checks import is_held, is_watched
 from varmat.functions.special.logistic_functions import exprel, log1m_exp
 from varmat.programs.build.symbol import Symbol
 from varmat.typing import Adjoint, Operand, Result, Setting
@@ -156,10 +157,9 @@ class Cumulative:
         log = self.log(*args, **named)
         if type(log) is float:
             return math.exp(log)
-        is_bulk = type(log) is Var and _LEAST < log._val < _MOST and log._tape.watch is None
-        if is_bulk:
+        if type(log) is Var and not is_watched(log) and _LEAST < log.val < _MOST:
             return np.exp(log)
-        if self.at_zero is not None and type(log) is Var and log._val == -math.inf:
+        if self.at_zero is not None and type(log) is Var and value_now(log) == -math.inf:
             # The logarithm has an infinite derivative there, or none.
             given = inspect.signature(self.at_zero).bind(*args, **named).args
             return np.prod(
@@ -265,7 +265,7 @@ class Cumulative:
 def _is_bulk(logs: Operand) -> bool:
     """Whether an array is in `_near`, outside recordings, and not infinite: soon found."""
     value = getattr(logs, "_val", None)
-    if type(value) is not np.ndarray or not value.size or logs._tape.watch is not None:
+    if type(value) is not np.ndarray or not value.size or is_watched(logs):
         return False
     least, most = np.minimum.reduce(value, axis=None), np.maximum.reduce(value, axis=None)
     return bool(least > _LEAST and most < _MOST)

@@ -200,7 +200,7 @@ class RandomNumbers:
         ]
         shape = self._shape(first, size)
         outer = [
-            np.ndim(x) - len(self._core(name, x))
+            np.ndim(x) - len(self.core_of(name, x))
             for name, x in zip(self.arguments, first, strict=True)
         ]
         stacked = aligned(args, varying, [len(shape) - n for n in outer])
@@ -215,7 +215,7 @@ class RandomNumbers:
                 "varmat.value of it!"
             )
         value = plain_data(x, f"{self.name}: {title}")
-        core = self._core(name, value)
+        core = self.core_of(name, value)
         alone = self.cores.get(name, "").endswith("!")
         if np.ndim(value) < len(core) or (alone and np.ndim(value) > len(core)):
             rule = {1: "a vector", 2: "a matrix"}[len(core)] + (
@@ -229,12 +229,12 @@ class RandomNumbers:
             value = np.asarray(x).astype(np.int64)
         return value
 
-    def _cores_of(self, name: str) -> list[str]:
+    def cores_of(self, name: str) -> list[str]:
         return self.cores.get(name, "").removesuffix("!").split("/")
 
-    def _core(self, name: str, value: Operand) -> str:
+    def core_of(self, name: str, value: Operand) -> str:
         """The letters of the last axes of an argument."""
-        first, *others = self._cores_of(name)
+        first, *others = self.cores_of(name)
         return next((each for each in others if len(each) == np.ndim(value)), first)
 
     def _shape(self, values: Sequence[Plain], size: int | Shape | None) -> Shape:
@@ -243,9 +243,9 @@ class RandomNumbers:
         owners: dict[str, str] = {}
         batch: Shape = ()
         for (name, (title, _)), value in zip(self.arguments.items(), values, strict=True):
-            core, shape = self._core(name, value), np.shape(value)
+            core, shape = self.core_of(name, value), np.shape(value)
             for letter, length in zip(core, shape[len(shape) - len(core) :], strict=True):
-                if length == 1 and "" in self._cores_of(name)[1:]:  # one number for all of a vector
+                if length == 1 and "" in self.cores_of(name)[1:]:  # one number for all of a vector
                     continue
                 if lengths.setdefault(letter, length) != length:
                     rule = f"fit {owners[letter]}, which has {lengths[letter]}"
@@ -394,7 +394,7 @@ def _argument_lines(made: RandomNumbers) -> str:
     """The arguments in a docstring."""
     lines = []
     for name, (title, domain) in made.arguments.items():
-        core, *others = made._cores_of(name)
+        core, *others = made.cores_of(name)
         # Matrices that are factorised are taken one at a time.
         stack = (
             "" if isinstance(domain, Matrix) or made.cores.get(name, "").endswith("!") else "..., "

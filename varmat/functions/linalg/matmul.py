@@ -14,7 +14,16 @@ from varmat.core.dual import Dual
 from varmat.core.operation import operation
 from varmat.core.operators import ANSWERS
 from varmat.core.tape import join
-from varmat.core.variables import ARRAYS, Large, Var, VarMat, adjoint_space, make_result, new
+from varmat.core.variables import (
+    ARRAYS,
+    Large,
+    Var,
+    VarMat,
+    adjoint_space,
+    make_result,
+    new,
+    root_of,
+)
 from varmat.functions.arrays.constant import named
 from varmat.functions.arrays.reductions import add_reduce
 from varmat.functions.arrays.repeating import align
@@ -210,12 +219,7 @@ def _added_in_place(x: Operand, p: Operand, q: Operand) -> bool:
     contributions, and factors with as many elements as the adjoint, are left to an ordinary
     product."""
     c: Adjoint = x._adj if type(x) in ARRAYS else None
-    if (
-        c is None
-        or p.size + q.size >= c.size
-        or p.ndim > 2
-        or not getattr(x, "_root", x)._adj.flags.writeable  # type: ignore[union-attr]
-    ):
+    if c is None or p.size + q.size >= c.size or p.ndim > 2 or not root_of(x)._adj.flags.writeable:
         return False
     if c.flags.c_contiguous:
         add_outer(c, p, q)

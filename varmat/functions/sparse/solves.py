@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from varmat.core.dual import Dual
+from varmat.core.dual import value_now
 from varmat.core.operation import Saved, as_operand, operation
-from varmat.core.variables import VARIABLES
 from varmat.functions.checks import check_square, misfit
 from varmat.functions.sparse.factors import Definite, General, Pattern, symmetric_of
 from varmat.functions.sparse.products import sparse_matmul
@@ -30,15 +29,6 @@ __all__ = [
     "sparse_mdivide_left_spd",
     "spsolve",
 ]
-
-
-def _bare(x: Operand) -> Result:
-    """The plain numbers of an operand, also in a recording: there the value made of them is
-    computed again at every run.
-    """
-    while isinstance(x, Dual):
-        x = x.val
-    return x._val if type(x) in VARIABLES else x
 
 
 def _check_right(function: str, pattern: Pattern, b: Operand) -> None:
@@ -68,7 +58,7 @@ def sparse_solve_tangent(
 ) -> tuple[Linear, ...]:
     def solved(c: Operand) -> Result:
         return sparse_solve.known(
-            Saved(factor.solve(_bare(c)), factor=factor), w, c, pattern=pattern
+            Saved(factor.solve(value_now(c)), factor=factor), w, c, pattern=pattern
         )
 
     return lambda t: -solved(sparse_matmul(t, r, pattern=pattern)), solved
@@ -99,7 +89,7 @@ def sparse_solve_spd_tangent(
 ) -> tuple[Linear, ...]:
     def solved(c: Operand) -> Result:
         return sparse_solve_spd.known(
-            Saved(factor.solve(_bare(c)), factor=factor), w, c, pattern=pattern
+            Saved(factor.solve(value_now(c)), factor=factor), w, c, pattern=pattern
         )
 
     return lambda t: -solved(sparse_matmul(t[factor.structure.source], r, pattern=pattern)), solved

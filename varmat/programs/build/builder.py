@@ -318,9 +318,9 @@ class Builder:
             count = float(math.prod(x.shape[i] for i in same))
             once = self.sum(self.view(x, itemgetter((*index, Ellipsis))), left)
             return self.ufunc(np.multiply, self.constant(count), once)
-        return self._total(x) if is_all else self.reduce(np.add, x, axes)
+        return self.total(x) if is_all else self.reduce(np.add, x, axes)
 
-    def _total(self, x: Value) -> Value:
+    def total(self, x: Value) -> Value:
         """The sum of all elements."""
         above, below, x = peeled(x)
         if x.kernel in (MULTIPLY, SQUARE) and all(f.shape == x.shape for f in x.operands):

@@ -134,6 +134,10 @@ class Value:
     def step(self) -> Step | None:
         return None if self._step is None else self._step()
 
+    @step.setter
+    def step(self, step: Step) -> None:
+        self._step = ref(step)
+
     @property
     def kernel(self) -> Kernel | None:
         """The kernel of the step that makes it."""

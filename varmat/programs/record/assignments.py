@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.dual import value_now
 from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
-from varmat.core.variables import VARIABLES, Var, VarMat, View, new
+from varmat.core.variables import VARIABLES, Var, VarMat, View, new, own_tape, root_of
 
 if TYPE_CHECKING:
     from varmat.core.indexing import AssignmentBatch
@@ -25,14 +26,10 @@ if TYPE_CHECKING:
 _FEW = 16
 
 
-def root_of(x: Operand) -> Operand:
-    return x._root if isinstance(x, View) else x
-
-
 def stand_in(x: Operand) -> Operand:
     """A variable like another one."""
     stand: Operand = new(VarMat if x.shape else Var)
-    stand._val, stand._adj, stand._tape = x._val, None, x._tape
+    stand._val, stand._adj, stand._tape = value_now(x), None, own_tape(x)
     return stand
 
 
@@ -41,8 +38,8 @@ def rerooted(x: Operand, root: Operand) -> Operand:
     if not isinstance(x, View):
         return root
     view: Operand = new(type(x))
-    view._val, view._tape, view._how, view._root = x._val, x._tape, x._how, root
-    view._parent = rerooted(x._parent, root)
+    view._val, view._tape, view.how, view.root = value_now(x), own_tape(x), x.how, root
+    view.parent = rerooted(x.parent, root)
     return view
 
 
@@ -71,7 +68,7 @@ class _Array:
 
     def places(self, x: Operand) -> np.ndarray:
         """The places of the elements of the variable, or of a view of it."""
-        return x._how(self.places(x._parent)) if isinstance(x, View) else self.numbers
+        return x.how(self.places(x.parent)) if isinstance(x, View) else self.numbers
 
     def write(self, places: np.ndarray, source: Operand) -> None:
         shape = source.shape if type(source) in VARIABLES else np.shape(source)

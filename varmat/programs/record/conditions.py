@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from varmat.core import dispatch
+from varmat.core.dual import value_now
 from varmat.core.elementwise import Elementwise
 from varmat.core.rules import ZERO
+from varmat.core.variables import own_tape
 from varmat.programs.ir.program import RecordingError
 
 if TYPE_CHECKING:
@@ -172,18 +174,18 @@ class Condition:
     ``&``, ``|``, ``^`` and ``~`` or the ufuncs of that meaning, and in arithmetic with numbers
     counts as 0 or 1. It can be counted, and reduced by `any` and `all`."""
 
-    __slots__ = ("_variable",)
+    __slots__ = ("variable",)
 
     def __init__(self, variable: Operand) -> None:
-        self._variable = variable
+        self.variable = variable
 
     @property
     def _tape(self) -> Operand:
-        return self._variable._tape
+        return own_tape(self.variable)
 
     @property
     def shape(self) -> Shape:
-        return self._variable.shape  # type: ignore[no-any-return]
+        return self.variable.shape  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
@@ -191,35 +193,35 @@ class Condition:
 
     @property
     def size(self) -> int:
-        return int(self._variable.size)
+        return int(self.variable.size)
 
     def select(self, *choices: Operand) -> Operand:
         """``np.where`` of this condition."""
         if not choices:
             refuse_look()
-        return SELECTION(self._variable, *choices)
+        return SELECTION(self.variable, *choices)
 
     def astype(self, dtype: DTypeLike) -> Operand:
         """Zeros and ones."""
         if np.dtype(dtype) != np.float64:
             refuse_look()
-        return np.copy(self._variable)
+        return np.copy(self.variable)
 
     def apply_row(self, row: Operand, operands: Sequence[Operand]) -> Operand:
         """A row of operands of which this is one."""
         return row(*_as_numbers(operands))
 
     def __getitem__(self, index: Index) -> Operand:
-        return Condition(self._variable[index])
+        return Condition(self.variable[index])
 
     def __array_function__(
         self, function: Function, types: Operand, args: Operand, kwargs: Setting
     ) -> Operand:
         if args and args[0] is self:
             if function in _REARRANGE:
-                return Condition(function(self._variable, *args[1:], **kwargs))
+                return Condition(function(self.variable, *args[1:], **kwargs))
             if function in _COUNT:
-                return _COUNT[function](self._variable, *args[1:], **kwargs)
+                return _COUNT[function](self.variable, *args[1:], **kwargs)
             if function is np.any or function is np.all:
                 return getattr(self, function.__name__)(*args[1:], **kwargs)
         return dispatch.array_function(self, function, types, args, kwargs)
@@ -231,7 +233,7 @@ class Condition:
 
     def any(self, *args: Setting, **kwargs: Setting) -> Operand:
         """Whether one element holds at least; with the arguments of `numpy.sum`."""
-        return compared(np.greater, (np.sum(self._variable, *args, **kwargs), 0.0))
+        return compared(np.greater, (np.sum(self.variable, *args, **kwargs), 0.0))
 
     def all(self, *args: Setting, **kwargs: Setting) -> Operand:
         """Whether all elements hold."""
@@ -239,11 +241,11 @@ class Condition:
 
     def sum(self, *args: Setting, **kwargs: Setting) -> Operand:
         """How many elements hold."""
-        return np.sum(self._variable, *args, **kwargs)
+        return np.sum(self.variable, *args, **kwargs)
 
     def mean(self, *args: Setting, **kwargs: Setting) -> Operand:
         """Which share of the elements holds."""
-        return np.mean(self._variable, *args, **kwargs)
+        return np.mean(self.variable, *args, **kwargs)
 
     def __invert__(self) -> Operand:
         return combined(np.invert, self)
@@ -257,16 +259,16 @@ class Condition:
 
     def assumed(self) -> bool:
         """Whether all of it holds now; if so, a run ends where it does not."""
-        followed, holds = self._followed(), bool(np.all(self._variable._val))
+        followed, holds = self._followed(), bool(np.all(value_now(self.variable)))
         if holds:
-            followed.assumed.append(self._variable)
+            followed.assumed.append(self.variable)
         return holds
 
     def __bool__(self) -> bool:
         followed = self._followed()
         if self.size != 1 or len(followed.ways) >= followed.most:
             refuse_look()
-        followed.ways.append((self._variable, bool(np.all(self._variable._val))))
+        followed.ways.append((self.variable, bool(np.all(value_now(self.variable)))))
         return followed.ways[-1][1]
 
     __array__ = __iter__ = __len__ = __index__ = __int__ = __float__ = refuse_look
@@ -279,7 +281,7 @@ class Condition:
 
 
 def _as_numbers(operands: Sequence[Operand]) -> list[Operand]:
-    return [x._variable if type(x) is Condition else x for x in operands]
+    return [x.variable if type(x) is Condition else x for x in operands]
 
 
 def _is_word(x: Operand) -> bool:
@@ -310,7 +312,7 @@ def compared(ufunc: np.ufunc, operands: Sequence[Operand]) -> Operand:
     followed = getattr(_FOLLOWED, "branches", None)
     if followed is not None:
         margin = np.subtract(*operands)
-        if margin._tape is followed.tape:
+        if own_tape(margin) is followed.tape:
             followed.margins.append(margin)
     return Condition(_COMPARISONS[ufunc](*operands))
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from varmat.core.tape import ALWAYS
-from varmat.core.variables import VARIABLES, Var
-from varmat.programs.record.assignments import root_of
+from varmat.core.variables import VARIABLES, Var, root_of
 from varmat.programs.record.periods import LEAST, PLAIN, Periods, Stretch
 from varmat.programs.record.tape_programs import operands_of
 
@@ -168,7 +167,7 @@ def _longest(periods: Periods, bad: np.ndarray, low: int, bounds: np.ndarray) ->
     first, last = edges[np.argmax(bounds[edges[:, 1]] - bounds[edges[:, 0]])]
     run = Run(bounds[first : last + 1], _numbered(inverse[first:last]), 0)
     running = len(run.kinds) * (2 + _handed_on(periods, run)) / _RUNS
-    return run._replace(cost=len(bad) - run.entries + run.bodies + running)
+    return Run(run.bounds, run.kinds, len(bad) - run.entries + run.bodies + running)
 
 
 def _handed_on(periods: Periods, run: Run) -> int:
@@ -382,4 +381,4 @@ def kinds_in(periods: Periods, low: int, high: int) -> Iterator[Kinds]:
                 if kinds.is_plain():
                     yield kinds
                 break
-            run = run._replace(kinds=split)
+            run = Run(run.bounds, split, run.cost)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from varmat.core.tape import ALWAYS
-from varmat.core.variables import VARIABLES
+from varmat.core.variables import VARIABLES, root_of
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.procedures import procedure
@@ -20,7 +20,7 @@ from varmat.programs.ir.program import Program, Step, Value
 from varmat.programs.ir.statements import Cell, Statement, Storage
 from varmat.programs.kernels.procedure import Line
 from varmat.programs.passes import optimised
-from varmat.programs.record.assignments import root_of, stand_in
+from varmat.programs.record.assignments import stand_in
 from varmat.programs.record.loop_bodies import Rows
 from varmat.programs.record.periods import PLAIN
 from varmat.programs.record.places import collected, taken

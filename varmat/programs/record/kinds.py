@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
-from weakref import ref
 
 import numpy as np
 
@@ -317,7 +316,7 @@ class KindLoop:
         self.step.kernel, self.step.operands = again.kernel, again.operands
         self.step.results = again.results
         for value in chain.from_iterable(each.values() for each in self.kept):
-            value._step = ref(self.step)
+            value.step = self.step
 
     def guard_finite(self) -> None:
         """Guard the results of the bodies that must be finite, unless the loop backwards does."""

@@ -17,8 +17,7 @@ import numpy as np
 
 from varmat.core.elementwise import Elementwise
 from varmat.core.tape import ALWAYS
-from varmat.core.variables import VARIABLES, Outputs, Var, View
-from varmat.programs.record.assignments import root_of
+from varmat.core.variables import VARIABLES, Outputs, Var, View, root_of
 from varmat.programs.record.tape_programs import operands_of
 
 if TYPE_CHECKING:
@@ -143,9 +142,9 @@ class Periods:
             k = self._made_by.get(id(root_of(x)), -1)
             if k >= 0:
                 self.last_use[k] = n
-        self._compare()
+        self.compare()
 
-    def _compare(self) -> None:
+    def compare(self) -> None:
         """Number the entries by what they read."""
         self._distance = np.arange(len(self.entries))[:, None] - self.producer
         self._is_plain = self.producer == PLAIN
@@ -166,7 +165,7 @@ class Periods:
         # The number of entries stands for those returned.
         made.last_use = np.where(last < 0, last, np.append(place, len(at))[last])
         made.codes, made.part = self.codes[at], self.part[at]
-        made._compare()
+        made.compare()
         return made
 
     def _token(self, key: Hashable) -> int:
@@ -243,7 +242,7 @@ class Periods:
         """Note what an operand is, and return what must be the same for entries that are alike."""
         part, root = place, x
         if isinstance(x, View):
-            root = x._root
+            root = x.root
             known = self._view_parts.get(id(x))
             if known is None:
                 known = self._view_parts[id(x)] = self._part_of(x)
@@ -257,8 +256,8 @@ class Periods:
     def _part_of(self, view: Operand) -> int:
         hows = []
         while isinstance(view, View):
-            hows.append(setting_key(view._how))
-            view = view._parent
+            hows.append(setting_key(view.how))
+            view = view.parent
         return self._token(("view", *hows))
 
     # --- stretches ---

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from varmat.core.dual import value_now
 from varmat.core.tape import Tape
 from varmat.core.variables import VARIABLES
 from varmat.programs.ir.program import FLOAT, Program, Step
@@ -28,8 +29,8 @@ def write_tape(program: TapeProgram, tape: Tape, known: int, results: Sequence[O
     for assignment in reversed(tape.assignments):
         assignment.undo()
     for leaf in tape.leaves[known:]:
-        value = np.copy(leaf._val) if leaf.shape else leaf._val
-        program.node(leaf, program.builder.constant(value))
+        value = value_now(leaf)
+        program.node(leaf, program.builder.constant(np.copy(value) if leaf.shape else value))
     assignments = Assignments(tape)
     program.kept = assignments.entries
     made = assignments.now(list(results))

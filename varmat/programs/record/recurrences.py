@@ -16,17 +16,16 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 import numpy as np
 
 from varmat.core.elementwise import Elementwise
 from varmat.core.tape import ALWAYS
-from varmat.core.variables import VARIABLES, Outputs, View
+from varmat.core.variables import VARIABLES, Outputs, View, root_of
 from varmat.programs.build.arithmetic import is_number
 from varmat.programs.ir.program import Step, Value
 from varmat.programs.kernels.loop import Loop
-from varmat.programs.record.assignments import rerooted, root_of, stand_in
+from varmat.programs.record.assignments import rerooted, stand_in
 from varmat.programs.record.iterations import kinds_in, moved_ahead
 from varmat.programs.record.kinds import KindLoop
 from varmat.programs.record.loop_bodies import Rows, TripBody, write_total
@@ -470,7 +469,7 @@ class Recurrence:
         step.operands = tuple(operands)
         step.results = (*old[:kept], *self.extra.values(), *old[kept:])
         for value in self.extra.values():
-            value._step = ref(step)
+            value.step = step
 
     def guard_finite(self) -> None:
         """Guard the results of the body that must be finite, unless the loop backwards does."""

@@ -186,8 +186,8 @@ class TapeProgram:
         node: Any = self._nodes.get(id(variable))
         if node is None:
             unknown = [variable]
-            while isinstance(unknown[-1], View) and id(unknown[-1]._parent) not in self._nodes:
-                unknown.append(unknown[-1]._parent)
+            while isinstance(unknown[-1], View) and id(unknown[-1].parent) not in self._nodes:
+                unknown.append(unknown[-1].parent)
             for view in reversed(unknown):
                 node = self._view(view)
         return node  # type: ignore[no-any-return]
@@ -197,7 +197,7 @@ class TapeProgram:
             return self._row(view, *self.rows[id(view)])
         if not isinstance(view, View):
             raise TapeError("an operation uses a variable that the recording does not know")
-        parent, how = self.find(view._parent), view._how
+        parent, how = self.find(view.parent), view.how
         # A part that is taken again is the same node, so that a loop which takes it at every step
         # has one product with it.
         key = (parent, repr(how.__reduce__())) if type(how) in (itemgetter, methodcaller) else None
@@ -231,8 +231,8 @@ class TapeProgram:
             value, _ = self.operand(variable)
             return RecordedVariable(value), np.arange(value.size).reshape(value.shape)
         if isinstance(variable, View):
-            node, places = self.place(variable._parent)
-            return node, variable._how(places)
+            node, places = self.place(variable.parent)
+            return node, variable.how(places)
         node, number = self.rows.get(id(variable)) or (self.find(variable), 0)
         if node not in self._places:
             self._places[node] = np.arange(node.value.size)
