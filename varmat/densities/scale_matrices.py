@@ -157,6 +157,7 @@ class Precision(Covariance):
 
     def __init__(self, function: str, matrix: Operand, rows: int) -> None:
         super().__init__(function, matrix, 0)
+        self.residuals: Operand = None
 
     def whiten(self, d: Operand) -> Result:
         self.residuals = d

@@ -127,6 +127,8 @@ class LoweredExpressions(ABC):
         # Functions of the program that are being written.
         self._calls: list[s.FunctionDefinition] = []
         self.in_block = translator.in_block
+        # Of the statement or expression that is written now.
+        self.at = s.Position("", 0, 0)
         # How often the statements run that are written now, and how many expressions all of them
         # evaluate.
         self.times, self.operations = 1, 0

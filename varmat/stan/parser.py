@@ -243,6 +243,7 @@ class _Builder:
     def __init__(self, text: str, reader: _Reader) -> None:
         self.text, self.reader = text, reader
         self.at = Position(reader.places[0][0], 1, 1)
+        self.start = self.end = 0
 
     def build(self, tree: Any) -> Any:
         # A long sum is nested in its first child: it is built from there, without recursion.

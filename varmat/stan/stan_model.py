@@ -75,6 +75,8 @@ class Blocks:
         self.tree, self.translator = tree, Translator({}, written, matvars)
         run = Evaluation(rng=np.random.default_rng(seed))
         self._frame: Frame = [run]
+        # Where the parameters are in it.
+        self._places: dict[str, int] = {}
         self.data: dict[str, StanValue] = {}
         with np.errstate(all="ignore"):
             for each in tree.data:
@@ -217,7 +219,6 @@ class Blocks:
     # --- parameters ---
 
     def _declared_parameters(self) -> Iterator[tuple[str, Transform]]:
-        self._places: dict[str, int] = {}
         for each in self.tree.parameters:
             yield from self._transforms(each.name, each.declared)
             self._places[each.name] = self.translator.declare(each.name, each.declared.unsized)

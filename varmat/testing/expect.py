@@ -156,6 +156,7 @@ class _Check:
         self.finite = all(
             np.all(np.isfinite(x)) for x in (*expected, *(case.args[i] for i in case.active))
         )
+        self.flipped = routes.flipped(case) if self.finite else None
         # Of the results that are finite.
         self.selected = [
             np.where(np.isfinite(x), w, 0.0) for x, w in zip(expected, self.weights, strict=True)
@@ -165,7 +166,6 @@ class _Check:
 
     def run(self) -> None:
         mixtures = variable_mixtures(self.case)
-        self.flipped = routes.flipped(self.case) if self.finite else None
         if self.differences:
             self.estimates = routes.difference_gradient(self.case, self.selected, self.finite)
         for mixture in mixtures:
