@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,9 +31,6 @@ from varmat.programs.kernels.counts import SUMS, TALLIED, TALLY, sum_of_counts
 from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
 from varmat.programs.kernels.reductions import Reduce
 from varmat.typing import Function, Operand
-
-if TYPE_CHECKING:
-    pass
 
 # A stand-in for the length of vectors during tracing. The real number of elements is an argument of
 # the program.

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.core.arena import Arena
 from varmat.core.dual import Dual, Level, paired, taken_apart, value_now
+from varmat.core.elementwise import Elementwise
 from varmat.core.errors import refusals
 from varmat.core.operation import Operation, is_differentiable
 from varmat.core.tape import Tape, nested
@@ -30,9 +31,6 @@ from varmat.programs.ir.program import ElsewhereError, RecordingError
 from varmat.programs.record.conditions import Branches, Condition, compared, following, refuse_look
 from varmat.programs.record.tape_programs import writer_of
 from varmat.typing import Entry, Function, Linear, Operand, Result, Settings, Thunk
-
-if TYPE_CHECKING:
-    from varmat.core.elementwise import Elementwise
 
 
 class WatchedTape(Tape):

@@ -29,13 +29,15 @@ from varmat.derivatives.inputs_and_outputs import (
     recording,
     scalar_result,
 )
-from varmat.derivatives.nested import gradients_of, is_outer_result, refuse_complex, set_aside
+from varmat.derivatives.nested import (
+    Finish,
+    gradients_of,
+    is_outer_result,
+    refuse_complex,
+    set_aside,
+)
 from varmat.derivatives.structure import Argnums, Arguments, leaves_of, rebuilt
 from varmat.typing import Derivative, Function, Operand, Result, Settings, ValueAndGrad
-
-if TYPE_CHECKING:
-    from varmat.derivatives.nested import Finish
-
 
 __all__ = ["grad", "gradient", "value_and_grad"]
 

@@ -11,8 +11,6 @@ from varmat.functions.missing import refuse_missing
 from varmat.transforms import Transform
 from varmat.typing import Function, Index, Operand, Result, Shape
 
-__all__: list[str] = []
-
 
 class BoundFunction:
     """A bound that is a function, called with the values that its parameters name.

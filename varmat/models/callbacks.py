@@ -12,21 +12,18 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.interrupts import Attempt, from_signal
 from varmat.models.functions import of_values, recoverable
+from varmat.models.gradients import DensityModel
 from varmat.models.nuts import library, variables
-from varmat.models.results import LOST, check_shapes, lost_values
+from varmat.models.results import LOST, Groups, check_shapes, lost_values
 from varmat.models.starts import Starts, random_start
 from varmat.typing import Shape
-
-if TYPE_CHECKING:
-    from varmat.models.gradients import DensityModel
-    from varmat.models.results import Groups
 
 # nutpie is given this for a derivative that is zero; `varmat.programs.run.sampler` has it too.
 _FLAT = 1e-10

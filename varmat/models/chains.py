@@ -25,26 +25,22 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.interrupts import Attempt, Interrupts, from_signal
 from varmat.models.callbacks import Callbacks
-from varmat.models.native_sampling import prepared
+from varmat.models.gradients import DensityModel
+from varmat.models.native_sampling import NativeModel, prepared
 from varmat.models.nuts import Chain, library
 from varmat.models.progress import Display, remaining, table
-from varmat.models.results import optional
+from varmat.models.results import Groups, optional
+from varmat.models.starts import Starts
 from varmat.parallel.shares import here, identity
 from varmat.parallel.tasks import on_workers
 from varmat.programs.run.threads import one_blas_thread
 from varmat.typing import Settings
-
-if TYPE_CHECKING:
-    from varmat.models.gradients import DensityModel
-    from varmat.models.native_sampling import NativeModel
-    from varmat.models.results import Groups
-    from varmat.models.starts import Starts
 
 # Chains report, and are told to stop, by numbers in an array, with a row for each chain and one
 # more. Processes of this machine map it from a file. It has no lock, because that would stay locked

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +11,7 @@ from varmat import html
 from varmat.derivatives.finite_differences import finite_diff_gradient
 from varmat.interrupts import Attempt
 from varmat.models.functions import recoverable
-
-if TYPE_CHECKING:
-    from varmat.models.gradients import DensityModel
+from varmat.models.gradients import DensityModel
 
 _HEAD = ("parameter", "q", "gradient", "finite differences", "error", "")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import compress, islice
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from varmat.models.labels import Labelled
 from varmat.models.layout import Layout, indexed
 from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood
 from varmat.models.observations import Observed
-from varmat.models.results import check_names, check_shapes, coordinates
+from varmat.models.results import Labels, check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
 from varmat.models.stated import (
     Derived,
@@ -39,9 +39,6 @@ from varmat.models.stated import (
 from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
 from varmat.typing import Function, Operand, Plain, Result, Shape
-
-if TYPE_CHECKING:
-    from varmat.models.results import Labels
 
 
 def _no_terms() -> tuple[()]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,13 +12,20 @@ from varmat import html
 from varmat.core.errors import DomainError
 from varmat.interrupts import Attempt
 from varmat.models.functions import of_values, recoverable
+from varmat.models.gradients import DensityModel
 from varmat.models.layout import indexed
-from varmat.models.results import columns, coordinates, shapes_in, stacked, to_arviz
+from varmat.models.results import (
+    ArvizData,
+    Dims,
+    Groups,
+    Labels,
+    columns,
+    coordinates,
+    shapes_in,
+    stacked,
+    to_arviz,
+)
 from varmat.typing import Linear, Operand, Settings
-
-if TYPE_CHECKING:
-    from varmat.models.gradients import DensityModel
-    from varmat.models.results import ArvizData, Dims, Groups, Labels
 
 SomeModel = TypeVar("SomeModel", bound="DensityModel")
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from varmat.models.functions import Named
-    from varmat.models.stated import StatedModel
-
+from varmat.models.functions import Named
+from varmat.models.stated import StatedModel
 
 _SHAPES = {"parameter": "ellipse", "value": "box", "observed": "ellipse, style=filled"}
 

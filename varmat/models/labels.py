@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from varmat.functions.missing import refuse_missing
+from varmat.models.results import Labels
 from varmat.transforms import Transform
 from varmat.typing import Operand
-
-if TYPE_CHECKING:
-    from varmat.models.results import Labels
 
 
 def names_of(dims: str | Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,16 +20,13 @@ from varmat.derivatives.recorded_programs import record_values
 from varmat.interrupts import Attempt
 from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import rows_of
+from varmat.models.callbacks import Callbacks
 from varmat.models.functions import of_values
 from varmat.models.nuts import library, variables
 from varmat.models.progress import Count
-from varmat.models.results import check_shapes
+from varmat.models.results import Groups, check_shapes
 from varmat.programs.run import has_native, runner_for
 from varmat.typing import Operand, Result
-
-if TYPE_CHECKING:
-    from varmat.models.callbacks import Callbacks
-    from varmat.models.results import Groups
 
 # The name of the points among the values; no parameter and no quantity has such a name.
 _POINT = " point"

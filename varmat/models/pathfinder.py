@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from varmat.core.errors import DomainError
 from varmat.models.fitting import density_at
-
-if TYPE_CHECKING:
-    from varmat.models.gradients import DensityModel
+from varmat.models.gradients import DensityModel
 
 # Steps of L-BFGS that the inverse Hessian is made of, and steps of a path at most.
 _HISTORY, _STEPS = 6, 1000

@@ -4,7 +4,7 @@ the density is zero.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from varmat.transforms import (
     Simplex,
     Transform,
 )
-
-if TYPE_CHECKING:
-    from varmat.typing import Shape
+from varmat.typing import Shape
 
 # Distributions of vectors and matrices that satisfy a constraint, and what declares these.
 _SETS: dict[str, tuple[str, tuple[type[Transform], ...]]] = {

@@ -19,8 +19,6 @@ from varmat.parallel.shares import Failure, JobError, Unknown, dumps, here, iden
 from varmat.programs.run.threads import one_blas_thread, processors
 from varmat.typing import Operand, Result, Thunk
 
-__all__: list[str] = []
-
 Parcel = Callable[[Any, bool], tuple[bytes | None, bytes]]
 # How often jobs are given to a new pool after their worker was lost.
 ATTEMPTS = 3

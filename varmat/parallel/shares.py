@@ -30,8 +30,6 @@ from varmat.derivatives.reverse import value_and_grad
 from varmat.solvers.inner import Inner
 from varmat.typing import Function, Index, Operand, Plain, Result, Settings
 
-__all__: list[str] = []
-
 # How many works a process keeps, those used last; how often a gradient is evaluated before it is
 # recorded.
 MOST_WORKS = 16

@@ -13,8 +13,6 @@ from varmat.parallel.executors import Asking, answers, check, sendable
 from varmat.parallel.shares import JobError, forget, keep
 from varmat.typing import Function, Operand, Result, Settings
 
-__all__: list[str] = []
-
 
 class TaskRequest(NamedTuple):
     """A request to a worker: the function of a task, at an argument.

@@ -15,8 +15,6 @@ from numpy.polynomial import Polynomial
 from varmat.solvers.multistep import Correction, Multistep, State, Trial, resampling
 from varmat.typing import Operand
 
-__all__: list[str] = []
-
 HIGHEST = 12
 # The next step aims at this part of the error that is allowed, as CVODE's.
 AIM = 1 / 6

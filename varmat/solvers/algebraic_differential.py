@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,10 @@ from varmat.functions.checks import misfit
 from varmat.functions.docstrings import filled
 from varmat.solvers import steppers, sundials
 from varmat.solvers.differential import MULTISTEP, MULTISTEP_LIMIT, TOLERANCES
-from varmat.solvers.initial_values import check_limits, checked_start, most_steps, stacked
+from varmat.solvers.initial_values import Limits, check_limits, checked_start, most_steps, stacked
 from varmat.solvers.inner import Inner, check_finite
 from varmat.solvers.systems import Leaves, System
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
-
-if TYPE_CHECKING:
-    from varmat.solvers.initial_values import Limits
 
 __all__ = ["dae", "dae_tol"]
 

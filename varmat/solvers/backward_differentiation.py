@@ -8,19 +8,14 @@ the simplified Newton's method.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from varmat.programs.build.loops import branch, loop
+from varmat.programs.ir.program import Program
 from varmat.solvers.equation import Equation, called
 from varmat.solvers.multistep import Correction, Multistep, Trial, resampling
 from varmat.typing import Operand
-
-if TYPE_CHECKING:
-    from varmat.programs.ir.program import Program
-
-__all__: list[str] = []
 
 HIGHEST = 5
 ITERATIONS = 4

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from varmat.functions.checks import check_choice, outside
 from varmat.functions.docstrings import filled
-from varmat.solvers.initial_values import SolverSettings, check_limits, solution
+from varmat.solvers.initial_values import Limits, SolverSettings, check_limits, solution
 from varmat.typing import Function, Operand, Result
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from varmat.solvers.initial_values import Limits
 
 __all__ = [
     "integrate_ode",

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-__all__: list[str] = []
-
 # The first distance of the points, and how often it is halved: before a result is trusted, before
 # one of zero is, because a peak may hide between the points, and at most.
 WIDEST, FEWEST, UNSEEN, MOST = 0.5, 2, 5, 9

@@ -4,17 +4,13 @@ a program.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from varmat.programs.build.symbol import Symbol, require
+from varmat.programs.ir.program import Program
 from varmat.typing import Operand
-
-if TYPE_CHECKING:
-    from varmat.programs.ir.program import Program
-
-__all__: list[str] = []
 
 # The most steps that are tried on the way to an output time: as many as JAX counts.
 ENDLESS = 2**31 - 1

@@ -26,8 +26,6 @@ from varmat.solvers.steppers import ONE_STEP, Problem, integrate, one_step
 from varmat.solvers.systems import Leaves, System, SystemTangent
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
 
-__all__: list[str] = []
-
 # SciPy and SUNDIALS take no smaller relative tolerance.
 SMALLEST = 2.3e-14
 # Relative and absolute tolerance, and the most steps from one output time to the next.

@@ -31,8 +31,6 @@ from varmat.programs.passes import optimised
 from varmat.programs.run import has_native, runner_for
 from varmat.typing import Function, Operand, Result
 
-__all__: list[str] = []
-
 # A derivative is recorded after so many evaluations: a recording takes as long as ten of them.
 OFTEN = 10
 # The native runner takes over after so many evaluations by NumPy, because compiling a program takes

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from varmat.core.dual import value_now
 from varmat.core.errors import ShapeError
@@ -15,9 +15,6 @@ from varmat.functions.special.gamma_functions import lgamma, log_rising_factoria
 from varmat.functions.special.logistic_functions import log1p_exp
 from varmat.solvers.laplace_marginal import EXAMPLE_TOLERANCES, document, laplace_functions
 from varmat.typing import Function, Operand, Result
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 __all__ = [
     "laplace_latent_bernoulli_logit_rng",

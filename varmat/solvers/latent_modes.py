@@ -15,8 +15,6 @@ from varmat.functions.checks import misfit, outside
 from varmat.solvers.inner import Inner
 from varmat.typing import Operand, Result
 
-__all__: list[str] = []
-
 # The search ends at steps this short, relative to the mode: the error left is of their square.
 SHORT = 1e-8
 # Rounding may lower the objective by this much, relative to its size, at a step that raises it.

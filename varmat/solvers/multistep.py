@@ -20,8 +20,6 @@ from varmat.programs.build.symbol import as_symbols, require
 from varmat.solvers.equation import ENDLESS, Equation, least_step
 from varmat.typing import Function, Operand
 
-__all__: list[str] = []
-
 
 class State(NamedTuple):
     """The state of a method between trials of a step.

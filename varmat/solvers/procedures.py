@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,13 +11,9 @@ from varmat.core.errors import TapeError
 from varmat.core.operation import Saved, operation
 from varmat.programs.build.symbol import is_symbol
 from varmat.programs.kernels.procedure import Procedure
+from varmat.programs.passes.reverse import Source
 from varmat.solvers.inner import KernelRunners, filled
-
-if TYPE_CHECKING:
-    from varmat.programs.passes.reverse import Source
-    from varmat.typing import Adjoint, Linear, Operand, Plain, Result
-
-__all__: list[str] = []
+from varmat.typing import Adjoint, Linear, Operand, Plain, Result
 
 
 class StatementCode:

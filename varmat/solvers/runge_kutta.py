@@ -16,8 +16,6 @@ from varmat.programs.build.symbol import as_symbols, require
 from varmat.solvers.equation import ENDLESS, Equation, least_step
 from varmat.typing import Function, Operand
 
-__all__: list[str] = []
-
 
 class RungeKutta(NamedTuple):
     """The equation and the method of a solution.

@@ -16,8 +16,6 @@ from varmat.core.errors import DomainError
 from varmat.solvers import sundials
 from varmat.typing import Operand, Result
 
-__all__: list[str] = []
-
 # The methods whose steps end at the output times.
 ONE_STEP = ("rk45", "ckrk")
 Rate = Callable[[float, np.ndarray], np.ndarray]

@@ -12,8 +12,6 @@ import numpy as np
 from varmat.interrupts import mark_from_signal
 from varmat.typing import Function
 
-__all__: list[str] = []
-
 # Block-diagonal matrices with more rows than this are sparse: measured for blocks of 8, a solution
 # takes as long either way at 90 rows, and dense takes 1.6 times as long at 250 and 5 times at 400.
 LARGEST_DENSE = 128

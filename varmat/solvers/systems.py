@@ -25,8 +25,6 @@ from varmat.solvers.inner import MANY, Inner, native_pays
 from varmat.solvers.jumps import jumps
 from varmat.typing import Function, Operand, Result
 
-__all__: list[str] = []
-
 # Ways through a function that are recorded.
 _MOST_BRANCHES = 8
 # The name of a program: what it computes, and whether also along the initial state.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +15,8 @@ from varmat.core.errors import DataError, ShapeError
 from varmat.functions.missing import without_missing
 from varmat.stan.errors import nearest
 from varmat.stan.types import Tuple, Type
-from varmat.stan.values import dtype_of
+from varmat.stan.values import StanValue, dtype_of
 from varmat.typing import Shape
-
-if TYPE_CHECKING:
-    from varmat.stan.values import StanValue
 
 __all__ = ["read_data"]
 

@@ -44,8 +44,6 @@ from varmat.stan.values import (
     write,
 )
 
-__all__: list[str] = []
-
 
 class Translator(Expressions):
     """Makes functions of the parts of a program; see `Expressions` for other parameters.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -23,7 +23,7 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.density import probability
 from varmat.stan import operators, transforms, types
 from varmat.stan import syntax as s
-from varmat.stan.running import proportional
+from varmat.stan.running import Evaluation, proportional
 from varmat.stan.types import ArrayType, Tuple, Type
 from varmat.stan.values import (
     MATRICES,
@@ -36,11 +36,6 @@ from varmat.stan.values import (
     read,
     shape_of,
 )
-
-if TYPE_CHECKING:
-    from varmat.stan.running import Evaluation
-
-__all__: list[str] = []
 
 Kinds = tuple["Type", ...]
 StanFunction = Callable[..., StanValue]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from varmat.densities.univariate import Univariate
 from varmat.programs.record.conditions import all_hold
 from varmat.stan import functions, operators, types
 from varmat.stan import syntax as s
-from varmat.stan.running import dropping
+from varmat.stan.running import Evaluation, Frame, StanEvaluated, dropping
+from varmat.stan.translate import Expressions
 from varmat.stan.types import ArrayType
 from varmat.stan.values import (
     MATRICES,
@@ -33,13 +34,7 @@ from varmat.stan.values import (
     place,
     promotion,
 )
-
-if TYPE_CHECKING:
-    from varmat.stan.running import Evaluation, Frame, StanEvaluated
-    from varmat.stan.translate import Expressions
-    from varmat.typing import Propto
-
-__all__: list[str] = []
+from varmat.typing import Propto
 
 # Containers of one axis, which have the lanes in front of it.
 OF_ONE_AXIS = VECTORS | ROWS | {ArrayType(types.REAL)}

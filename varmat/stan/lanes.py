@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -31,15 +31,9 @@ from varmat.stan.lane_expressions import (
     repeated,
     selected,
 )
-from varmat.stan.running import dropping, in_sequence
+from varmat.stan.running import Executed, Frame, StanEvaluated, dropping, in_sequence
+from varmat.stan.translate import Expressions
 from varmat.stan.values import SCALARS, StanValue, owned, put, receiving
-
-if TYPE_CHECKING:
-    from varmat.stan.running import Executed, Frame, StanEvaluated
-    from varmat.stan.translate import Expressions
-
-__all__: list[str] = []
-
 
 # Loops of fewer passes are run pass by pass.
 FEW = 4

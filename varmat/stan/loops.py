@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,13 +23,9 @@ from varmat.stan.lane_expressions import BoundError
 from varmat.stan.lanes import assigned_in, check_state, declared_in
 from varmat.stan.lowering import Lowering
 from varmat.stan.recurrences import attempted
+from varmat.stan.running import Frame
+from varmat.stan.translate import Expressions
 from varmat.stan.values import innermost
-
-if TYPE_CHECKING:
-    from varmat.stan.running import Frame
-    from varmat.stan.translate import Expressions
-
-__all__: list[str] = []
 
 # Expressions that a loop may evaluate and be traced, which takes 5 to 20 us for each of them.
 TRACED = 80_000

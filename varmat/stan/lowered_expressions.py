@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,13 +24,9 @@ from varmat.programs.ir.statements import Cell, Number, Statement, Storage
 from varmat.stan import operators, types
 from varmat.stan import syntax as s
 from varmat.stan.lane_expressions import BoundError
+from varmat.stan.translate import Expressions
+from varmat.stan.types import Type
 from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, innermost
-
-if TYPE_CHECKING:
-    from varmat.stan.translate import Expressions
-    from varmat.stan.types import Type
-
-__all__: list[str] = []
 
 Bounds = tuple[int, int]
 

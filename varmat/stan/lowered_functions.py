@@ -6,12 +6,12 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.core.dual import Dual, paired
-from varmat.densities.density import LARGEST_EXPONENT
+from varmat.densities.density import LARGEST_EXPONENT, KeptTerms
 from varmat.densities.mixture import two_rates
 from varmat.densities.univariate import MODERATE, Univariate
 from varmat.interrupts import from_signal
@@ -39,12 +39,7 @@ from varmat.stan.lowered_expressions import (
 )
 from varmat.stan.running import kept_arguments
 from varmat.stan.values import MATRICES, ROWS, VECTORS
-
-if TYPE_CHECKING:
-    from varmat.densities.density import KeptTerms
-    from varmat.typing import Function, Operand
-
-__all__: list[str] = []
+from varmat.typing import Function, Operand
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,8 @@ from varmat.stan.lane_expressions import BoundError
 from varmat.stan.lanes import assigned_in
 from varmat.stan.lowered_expressions import NUMBERS, SUBTRACT, Elements, Lowered
 from varmat.stan.lowered_functions import LoweredFunctions
-from varmat.stan.values import MATRICES, SCALARS, innermost
-
-if TYPE_CHECKING:
-    from varmat.stan.translate import Expressions
-    from varmat.stan.values import StanValue
-
-__all__: list[str] = []
+from varmat.stan.translate import Expressions
+from varmat.stan.values import MATRICES, SCALARS, StanValue, innermost
 
 # Passes that a `while` is thought to have.
 OFTEN = 10

@@ -14,8 +14,6 @@ from varmat.stan import types
 from varmat.stan.types import Type
 from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, StanValue, check_same
 
-__all__: list[str] = []
-
 BinaryFunction = Callable[[StanValue, StanValue], StanValue]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from varmat.stan.running import Evaluation
 from varmat.stan.stan_model import Blocks, StanModel
 from varmat.stan.to_python import to_python
 from varmat.stan.values import StanValue, from_python
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Program"]
 

@@ -16,8 +16,6 @@ from varmat.stan.errors import StanError
 from varmat.stan.types import ArrayType, Type
 from varmat.stan.values import MATRICES, ROWS, SCALARS, VECTORS, innermost
 
-__all__: list[str] = []
-
 # Names that the module itself uses, or that a reader would take for something else.
 _RESERVED = frozenset({
     "np", "vm", "data", "rng", "terms", "make_model", "log_density", "propto", "log_likelihood",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,15 +29,9 @@ from varmat.stan.lane_expressions import (
     elementwise_density,
 )
 from varmat.stan.lanes import FEW, WITH_STATE, Lanes, check_state, declared_in
-from varmat.stan.running import kept_arguments
-from varmat.stan.values import put, receiving
-
-if TYPE_CHECKING:
-    from varmat.stan.running import Executed, Frame, StanEvaluated
-    from varmat.stan.translate import Expressions
-    from varmat.stan.values import StanValue
-
-__all__: list[str] = []
+from varmat.stan.running import Executed, Frame, StanEvaluated, kept_arguments
+from varmat.stan.translate import Expressions
+from varmat.stan.values import StanValue, put, receiving
 
 
 class Recurrence(Lanes):

@@ -5,18 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from itertools import chain, compress, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from varmat.core.tape import Tape
 from varmat.stan.syntax import For, Position
 from varmat.stan.values import StanValue
 from varmat.typing import Entry, Propto
-
-if TYPE_CHECKING:
-    from varmat.core.tape import Tape
-
-__all__: list[str] = []
 
 Frame = list[Any]
 StanEvaluated = Callable[[Frame], StanValue]

@@ -26,8 +26,6 @@ from varmat.stan.values import StanValue, by_element, innermost, leaves
 from varmat.transforms import Transform
 from varmat.typing import Function, Operand, Result
 
-__all__: list[str] = []
-
 # Expressions that loops may evaluate to be traced for sampling, which takes up to 10 s.
 LONGEST = 400_000
 # What tracing one of them takes.

@@ -19,8 +19,6 @@ from varmat.stan.python_expressions import (
 from varmat.stan.python_lines import wrapped
 from varmat.stan.values import MATRICES, SCALARS, innermost
 
-__all__: list[str] = []
-
 _PARAMETERS = {
     "simplex": "simplex", "unit_vector": "unit_vector", "ordered": "ordered",
     "positive_ordered": "positive_ordered", "sum_to_zero_vector": "sum_to_zero",

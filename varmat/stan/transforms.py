@@ -23,8 +23,6 @@ from varmat.stan.values import StanValue
 from varmat.transforms.transform import FromFunctions, Transform
 from varmat.typing import Operand, Result, Shape
 
-__all__: list[str] = []
-
 # Stan's tolerance for sums, norms and symmetry.
 TOLERANCE = 1e-8
 

@@ -32,8 +32,6 @@ from varmat.stan.values import (
     unset,
 )
 
-__all__: list[str] = []
-
 
 class Routine:
     """A function of a program.

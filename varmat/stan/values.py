@@ -22,8 +22,6 @@ from varmat.stan import types
 from varmat.stan.types import ArrayType, Tuple, Type
 from varmat.typing import Shape
 
-__all__: list[str] = []
-
 StanValue = Any
 
 # What an integer is before it is assigned, as in Stan.

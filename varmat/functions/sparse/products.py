@@ -9,7 +9,6 @@ independent variables, it is a setting itself, in the format that it has."""
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from varmat.functions.sparse.factors import Pattern
 from varmat.programs.build.symbol import Symbol, is_symbol, spread_back
 from varmat.programs.kernels.sparse import product_step
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thunk
-
-if TYPE_CHECKING:
-    pass
 
 
 def checked_matrix(function: str, name: str, x: Operand) -> Result:
