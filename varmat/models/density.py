@@ -22,10 +22,9 @@ from varmat.interrupts import Attempt
 from varmat.models.functions import Named, of_values
 from varmat.models.graph import ModelGraph, graph_of
 from varmat.models.indices import below_zero, check_indices
-from varmat.models.labels import Labelled
 from varmat.models.layout import Layout, indexed
 from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood
-from varmat.models.observations import Observed
+from varmat.models.observations import Labelled, Observed
 from varmat.models.results import Labels, check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
 from varmat.models.stated import (

@@ -11,7 +11,7 @@ import numpy as np
 import varmat.transforms as transforms
 from varmat.functions.aliases import alias
 from varmat.models.bounds import checked_shape, with_bounds
-from varmat.models.labels import names_of
+from varmat.models.observations import names_of
 from varmat.models.stated import Declared, Located
 from varmat.transforms import Transform
 from varmat.transforms.common import check_against

@@ -16,7 +16,7 @@ from varmat.models.at_draws import MANY, AtDraws
 from varmat.models.blocks import Draws, of_blocks, rows_of
 from varmat.models.bounds import Dependent
 from varmat.models.functions import Named, generator
-from varmat.models.labels import names_of
+from varmat.models.observations import names_of
 from varmat.models.results import (
     check_shapes,
     coordinates,

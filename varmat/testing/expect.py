@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, repeat
 from math import inf
@@ -134,22 +135,18 @@ def floor_of(case: routes.Case, values: routes.ArrayList) -> float:
     return 1e-3 * max(map(_largest, values), default=0.0) / max(1.0, largest)
 
 
+@dataclass(eq=False)
 class _Check:
     """The comparisons of `expect_ad` at a point where plain NumPy has a value."""
 
-    def __init__(
-        self,
-        case: routes.Case,
-        comparison: Comparison,
-        tolerances: Tolerances,
-        expected: routes.ArrayList,
-        compile_hessian: bool,
-    ) -> None:
-        self.case = case
-        self.compile_hessian = compile_hessian
-        self.comparison = comparison
-        self.tolerances = tolerances
-        self.expected = expected
+    case: routes.Case
+    comparison: Comparison
+    tolerances: Tolerances
+    expected: routes.ArrayList
+    compile_hessian: bool
+
+    def __post_init__(self) -> None:
+        case, expected = self.case, self.expected
         self.weights = routes.random_weights(expected)
         self.full: routes.Partials = {}
         self.estimates: tuple[routes.Partials, routes.Partials] | None = None
@@ -161,7 +158,7 @@ class _Check:
         self.selected = [
             np.where(np.isfinite(x), w, 0.0) for x, w in zip(expected, self.weights, strict=True)
         ]
-        self.differences = tolerances.finite_difference < inf
+        self.differences = self.tolerances.finite_difference < inf
         self.floor = floor_of(case, expected)
 
     def run(self) -> None:

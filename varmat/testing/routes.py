@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.dual import Dual
+from varmat.core.dual import Dual, value_now
 from varmat.core.indexing import ASSIGN
 from varmat.core.matvar import MatVar, matvar
 from varmat.core.tape import Rule, Tape, nested, start_sweep, sweep
@@ -195,7 +195,7 @@ class CallArguments:
             if kind is None:
                 return how(whole)
             parent = var(whole)
-            return make_view(parent, how, how(parent.val))
+            return make_view(parent, how, how(value_now(parent)))
         if kind is None:
             return _copied(x)
         return matvar(x) if kind == "matvar" and type(x) is not float else var(x)
@@ -212,7 +212,7 @@ class CallArguments:
         for result in results:
             for i, x in enumerate(self.args):
                 both = type(result) is VarMat and type(x) in ARRAYS and result is not x
-                if both and result.size and np.may_share_memory(result.val, x.val):
+                if both and result.size and np.may_share_memory(value_now(result), value_now(x)):
                     raise ContractError(
                         f"the result shares memory with argument {i}, but is not a view of it"
                     )
@@ -227,7 +227,11 @@ def check_apart(tape: Tape) -> None:
         for _, result, _, _ in tape
         for each in (result if isinstance(result, Outputs) else (result,))
     ]
-    owned = [x.val for x in results if isinstance(x, VarMat) and not isinstance(x, View) and x.size]
+    owned = [
+        value_now(x)
+        for x in results
+        if isinstance(x, VarMat) and not isinstance(x, View) and x.size
+    ]
     places = sorted((a.__array_interface__["data"][0], a.nbytes) for a in owned)
     for (start, length), (following, _) in pairwise(places):
         if following < start + length:
@@ -249,7 +253,7 @@ def watch(tape: Tape) -> None:
             for part in (each if isinstance(each, (list, tuple)) else (each,))
         ]
         held = {
-            f"operand {i}": part.val if type(part) in VARIABLES else part
+            f"operand {i}": value_now(part) if type(part) in VARIABLES else part
             for i, part in enumerate(parts)
         }
         room -= sum(a.size for a in held.values() if isinstance(a, np.ndarray))

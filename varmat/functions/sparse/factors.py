@@ -243,17 +243,17 @@ class Definite:
     ----------
     function : str
         For messages.
-    structure : Symmetric
+    pattern : Pattern
     w : ndarray
         The non-zeros.
     """
 
-    def __init__(self, function: str, structure: Symmetric, w: Operand) -> None:
+    def __init__(self, function: str, pattern: Pattern, w: Operand) -> None:
         from scipy.sparse import csc_array
         from scipy.sparse.linalg import splu
 
+        structure = symmetric_of(function, pattern)
         structure.check(function, w)
-        pattern = structure.pattern
         self.structure, self.size = structure, pattern.shape[0]
         self.pivots, self.factors = np.zeros(0), None
         if not self.size:

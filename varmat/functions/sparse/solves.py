@@ -13,12 +13,14 @@ In recorded programs these are calls of Python.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from varmat.core.dual import value_now
-from varmat.core.operation import Saved, as_operand, operation
+from varmat.core.operation import Operation, Saved, as_operand, operation
 from varmat.functions.checks import check_square, misfit
-from varmat.functions.sparse.factors import Definite, General, Pattern, symmetric_of
+from varmat.functions.sparse.factors import Definite, General, Pattern
 from varmat.functions.sparse.products import sparse_matmul
 from varmat.functions.sparse.variable import as_sparse, check_sparse
 from varmat.typing import Adjoint, Linear, Operand, Plain, Result, Thunk
@@ -35,6 +37,11 @@ def _check_right(function: str, pattern: Pattern, b: Operand) -> None:
     n = pattern.shape[0]
     if np.ndim(b) not in (1, 2) or np.shape(b)[0] != n:
         raise misfit(function, "b", np.shape(b), f"be a vector, or a matrix, of {n} rows, as a has")
+
+
+def _solved(op: Operation, factor: Operand, pattern: Pattern, w: Operand, c: Operand) -> Result:
+    """The solution for another right-hand side, with known factors."""
+    return op.known(Saved(factor.solve(value_now(c)), factor=factor), w, c, pattern=pattern)
 
 
 @operation()
@@ -56,11 +63,7 @@ def sparse_solve_reverse(
 def sparse_solve_tangent(
     r: Result, w: Operand, b: Operand, pattern: Pattern, factor: Plain
 ) -> tuple[Linear, ...]:
-    def solved(c: Operand) -> Result:
-        return sparse_solve.known(
-            Saved(factor.solve(value_now(c)), factor=factor), w, c, pattern=pattern
-        )
-
+    solved = partial(_solved, sparse_solve, factor, pattern, w)
     return lambda t: -solved(sparse_matmul(t, r, pattern=pattern)), solved
 
 
@@ -69,9 +72,7 @@ def sparse_solve_spd(w: Plain, b: Plain, *, pattern: Pattern) -> Saved:
     """The solution of a sparse symmetric positive definite system: see
     `sparse_mdivide_left_spd`.
     """
-    factor = Definite(
-        "sparse_mdivide_left_spd", symmetric_of("sparse_mdivide_left_spd", pattern), w
-    )
+    factor = Definite("sparse_mdivide_left_spd", pattern, w)
     return Saved(factor.solve(b), factor=factor)
 
 
@@ -87,11 +88,7 @@ def sparse_solve_spd_reverse(
 def sparse_solve_spd_tangent(
     r: Result, w: Operand, b: Operand, pattern: Pattern, factor: Plain
 ) -> tuple[Linear, ...]:
-    def solved(c: Operand) -> Result:
-        return sparse_solve_spd.known(
-            Saved(factor.solve(value_now(c)), factor=factor), w, c, pattern=pattern
-        )
-
+    solved = partial(_solved, sparse_solve_spd, factor, pattern, w)
     return lambda t: -solved(sparse_matmul(t[factor.structure.source], r, pattern=pattern)), solved
 
 
@@ -100,9 +97,7 @@ def sparse_log_determinant(w: Plain, *, pattern: Pattern) -> Saved:
     """The log determinant of a sparse symmetric positive definite matrix: see
     `sparse_log_determinant_spd`.
     """
-    factor = Definite(
-        "sparse_log_determinant_spd", symmetric_of("sparse_log_determinant_spd", pattern), w
-    )
+    factor = Definite("sparse_log_determinant_spd", pattern, w)
     return Saved(factor.log_determinant(), factor=factor)
 
 
@@ -128,7 +123,7 @@ def sparse_inverse(w: Plain, *, pattern: Pattern) -> Saved:
     """The elements of the inverse at the non-zeros of a symmetric positive definite matrix: see
     `sparse_inverse_subset`.
     """
-    factor = Definite("sparse_inverse_subset", symmetric_of("sparse_inverse_subset", pattern), w)
+    factor = Definite("sparse_inverse_subset", pattern, w)
     return Saved(factor.inverse_at_non_zeros(), factor=factor)
 
 
