@@ -146,7 +146,7 @@ def shared_out(*leaves: Plain, call: MappedCall, workspace: Any = None) -> Plain
 
 
 @shared_out.reverse
-def _(
+def shared_out_reverse(
     g: Adjoint,
     r: Plain,
     *leaves: Plain,
@@ -166,7 +166,7 @@ def _(
 
 
 @shared_out.tangent
-def _(r: Operand, *leaves: Operand, call: MappedCall) -> tuple[Linear, ...]:
+def shared_out_tangent(r: Operand, *leaves: Operand, call: MappedCall) -> tuple[Linear, ...]:
     return tuple([lambda t, i=i: called(call.along(i), [*leaves, t]) for i in range(len(leaves))])
 
 

@@ -171,7 +171,7 @@ def _integrated(
 
 
 @dae_solution.reverse
-def _(
+def dae_solution_reverse(
     g: Adjoint,
     r: Plain,
     yy0: Plain,
@@ -190,7 +190,7 @@ def _(
 
 
 @dae_solution.tangent
-def _(
+def dae_solution_tangent(
     r: Operand,
     yy0: Operand,
     yp0: Operand,

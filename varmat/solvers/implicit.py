@@ -95,7 +95,9 @@ def implicit_solution(*leaves: Plain, inner: Inner, solve: Function) -> Plain:
 
 
 @implicit_solution.reverse
-def _(g: Adjoint, r: Plain, *leaves: Plain, inner: Inner, solve: Function) -> tuple[Adjoint, ...]:
+def implicit_solution_reverse(
+    g: Adjoint, r: Plain, *leaves: Plain, inner: Inner, solve: Function
+) -> tuple[Adjoint, ...]:
     weights = _solve(inner, np.transpose(jacobian_of(inner, r, leaves)), np.ravel(g))
     value, pullback = inner.pullback((r,), leaves)
     weights = -weights.reshape(np.shape(value)) if np.shape(value) else -float(weights[0])
@@ -104,7 +106,9 @@ def _(g: Adjoint, r: Plain, *leaves: Plain, inner: Inner, solve: Function) -> tu
 
 
 @implicit_solution.tangent
-def _(r: Operand, *leaves: Operand, inner: Inner, solve: Function) -> tuple[Linear, ...]:
+def implicit_solution_tangent(
+    r: Operand, *leaves: Operand, inner: Inner, solve: Function
+) -> tuple[Linear, ...]:
     shape, n = np.shape(r), int(np.size(r))
     units = np.eye(n).reshape((n, *shape))
     value, tangent = inner.along((r,), (units, *[None] * len(leaves)), leaves)

@@ -38,7 +38,7 @@ def laplace_density(covariance: Plain, *leaves: Plain, inner: Inner, control: Co
 
 
 @laplace_density.reverse
-def _(
+def laplace_density_reverse(
     g: Adjoint,
     r: Plain,
     covariance: Plain,
@@ -78,7 +78,7 @@ def _(
 
 
 @laplace_density.tangent
-def _(
+def laplace_density_tangent(
     r: Operand, covariance: Operand, *leaves: Operand, inner: Inner, control: Control
 ) -> tuple[Linear, ...]:
     composed = Inner(inner.name, lambda *operands: _written(inner, control, *operands), ())
@@ -136,7 +136,7 @@ def laplace_mode(covariance: Plain, *leaves: Plain, inner: Inner, control: Contr
 
 
 @laplace_mode.reverse
-def _(
+def laplace_mode_reverse(
     g: Adjoint,
     r: Plain,
     covariance: Plain,
@@ -152,7 +152,7 @@ def _(
 
 
 @laplace_mode.tangent
-def _(
+def laplace_mode_tangent(
     r: Operand, covariance: Operand, *leaves: Operand, inner: Inner, control: Control
 ) -> tuple[Linear, ...]:
     matrix = _with_curvature(inner, control.block, covariance, r, leaves)

@@ -123,7 +123,7 @@ def integral(a: float, b: float, *leaves: Plain, inner: Inner, tolerance: float)
 
 
 @integral.reverse
-def _(
+def integral_reverse(
     g: Adjoint, r: Plain, a: float, b: float, *leaves: Plain, inner: Inner, tolerance: float
 ) -> tuple[Adjoint, ...]:
     ends = [
@@ -135,7 +135,7 @@ def _(
 
 
 @integral.tangent
-def _(
+def integral_tangent(
     r: Operand, a: Operand, b: Operand, *leaves: Operand, inner: Inner, tolerance: float
 ) -> tuple[Linear, ...]:
     def at_end(x: Operand, sign: float) -> Linear:
@@ -326,13 +326,17 @@ def integral_over_box(*leaves: Plain, inner: Inner, box: Box) -> Plain:
 
 
 @integral_over_box.reverse
-def _(g: Adjoint, r: Plain, *leaves: Plain, inner: Inner, box: Box) -> tuple[Adjoint, ...]:
+def integral_over_box_reverse(
+    g: Adjoint, r: Plain, *leaves: Plain, inner: Inner, box: Box
+) -> tuple[Adjoint, ...]:
     gradient = g * _cubature(inner, leaves, box, with_gradient=True)[1:]
     return tuple(shaped(gradient, map(np.shape, leaves)))
 
 
 @integral_over_box.tangent
-def _(r: Operand, *leaves: Operand, inner: Inner, box: Box) -> tuple[Linear, ...]:
+def integral_over_box_tangent(
+    r: Operand, *leaves: Operand, inner: Inner, box: Box
+) -> tuple[Linear, ...]:
     low, high, absolute, relative, most = box
 
     def along(i: int, t: Operand) -> Result:

@@ -15,7 +15,7 @@ import numpy as np
 
 from varmat.core.dual import value_now
 from varmat.core.indexing import ASSIGN, ELEMENT, GATHER
-from varmat.core.variables import VARIABLES, Var, VarMat, View, new, own_tape, root_of
+from varmat.core.variables import VARIABLES, Var, VarMat, View, make_view, new, own_tape, root_of
 
 if TYPE_CHECKING:
     from varmat.core.indexing import AssignmentBatch
@@ -37,10 +37,7 @@ def rerooted(x: Operand, root: Operand) -> Operand:
     """The same view of another variable."""
     if not isinstance(x, View):
         return root
-    view: Operand = new(type(x))
-    view._val, view._tape, view.how, view.root = value_now(x), own_tape(x), x.how, root
-    view.parent = rerooted(x.parent, root)
-    return view
+    return make_view(rerooted(x.parent, root), x.how, value_now(x))
 
 
 class _Array:

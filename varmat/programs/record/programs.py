@@ -12,8 +12,6 @@ from varmat.core.tape import Tape
 from varmat.core.variables import VARIABLES
 from varmat.programs.ir.program import FLOAT, Program, Step
 from varmat.programs.kernels.elementwise import SELECT, ufunc_kernel
-from varmat.programs.record.assignments import Assignments
-from varmat.programs.record.recurrences import write_entries
 from varmat.programs.record.tape_programs import RecordedVariable, TapeProgram
 
 if TYPE_CHECKING:
@@ -24,6 +22,10 @@ def write_tape(program: TapeProgram, tape: Tape, known: int, results: Sequence[O
     """Write the forward part of a tape of which the first so many leaves have their nodes, and
     some results are wanted.
     """
+    # Imported by the first recording, because `import varmat` is quicker without them.
+    from varmat.programs.record.assignments import Assignments
+    from varmat.programs.record.recurrences import write_entries
+
     # Undo the assignments, so that each has its own values beside what it overwrote; nobody
     # reads the variables any more.
     for assignment in reversed(tape.assignments):
