@@ -565,7 +565,7 @@ def test_a_part_of_a_variable_takes_what_waits_in_place():
     with vm.nested():
         m = vm.var(numpy.ones((2, 2)))
         row = (m * 1.0)[0]
-        whole = row._root
+        whole = row.root
         row += np.ones(2)
         assert vm.value(whole).tolist() == [[2.0, 2.0], [1.0, 1.0]]
         with pytest.raises(
