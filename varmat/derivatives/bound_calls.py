@@ -2,118 +2,130 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError
-
-if TYPE_CHECKING:
-    from varmat.derivatives.recorded_functional import Recorded
+from varmat.typing import Function, Shape
 
 
-def bind(self: Recorded[Any], x: np.ndarray, out: np.ndarray) -> Callable[[], float]:
-    """Bind a recorded value and gradient to an array that is read and one that is written.
+class BoundCalls(ABC):
+    """The calls of a recorded function that do not look at their arguments; abstract."""
 
-    Parameters
-    ----------
-    x : ndarray of float64, shape (n,), C-contiguous
-        The point. Assign to its elements (``x[:] = ...``) between calls.
-    out : ndarray of float64, shape (n,), C-contiguous
-        Where each call leaves the gradient.
+    __name__: str
 
-    Returns
-    -------
-    callable
-        Without arguments; returns the value. It is nan where the recorded program does not hold,
-        as at a point that the function refuses: call the recorded function itself there.
+    @abstractmethod
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Record the function, if it was not yet."""
 
-    Raises
-    ------
-    TypeError
-        If the function is not the value and gradient for a single vector, does not run natively,
-        or an argument is no such array.
-    ShapeError
-        If the shapes are different.
-    Exception
-        What the function raises at `x`, where it is recorded.
+    @abstractmethod
+    def runner_of(self, shape: Shape) -> Function | None:
+        """The runner of the value and gradient for a vector alone, if it was recorded."""
 
-    Notes
-    -----
-    A call takes about 0.2 us besides the program, where that of the recorded function takes 1: it
-    does not look at its arguments, and makes no array.
+    def bind(self, x: np.ndarray, out: np.ndarray) -> Callable[[], float]:
+        """Bind a recorded value and gradient to an array that is read and one that is written.
 
-    Examples
-    --------
-    >>> import numpy as np, varmat as vm
-    >>> f = vm.recorded(lambda x: -0.5 * np.sum(x * x))
-    >>> x, gradient = np.array([1.0, 2.0]), np.empty(2)
-    >>> call = f.bind(x, gradient)
-    >>> call(), gradient
-    (-2.5, array([-1., -2.]))
-    >>> x[0] = 3.0
-    >>> call(), gradient
-    (-6.5, array([-3., -2.]))
-    """
-    for title, each in (("x", x), ("out", out)):
-        is_vector = type(each) is np.ndarray and each.dtype is FLOAT64 and each.ndim == 1
-        if not (is_vector and each.flags.c_contiguous and (title == "x" or each.flags.writeable)):
-            raise TypeError(
-                f"recorded.bind: {title} must be a vector of float64 in one piece"
-                f"{', which can be written' * (title == 'out')}!"
+        Parameters
+        ----------
+        x : ndarray of float64, shape (n,), C-contiguous
+            The point. Assign to its elements (``x[:] = ...``) between calls.
+        out : ndarray of float64, shape (n,), C-contiguous
+            Where each call leaves the gradient.
+
+        Returns
+        -------
+        callable
+            Without arguments; returns the value. It is nan where the recorded program does not hold,
+            as at a point that the function refuses: call the recorded function itself there.
+
+        Raises
+        ------
+        TypeError
+            If the function is not the value and gradient for a single vector, does not run natively,
+            or an argument is no such array.
+        ShapeError
+            If the shapes are different.
+        Exception
+            What the function raises at `x`, where it is recorded.
+
+        Notes
+        -----
+        A call takes about 0.2 us besides the program, where that of the recorded function takes 1: it
+        does not look at its arguments, and makes no array.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm
+        >>> f = vm.recorded(lambda x: -0.5 * np.sum(x * x))
+        >>> x, gradient = np.array([1.0, 2.0]), np.empty(2)
+        >>> call = f.bind(x, gradient)
+        >>> call(), gradient
+        (-2.5, array([-1., -2.]))
+        >>> x[0] = 3.0
+        >>> call(), gradient
+        (-6.5, array([-3., -2.]))
+        """
+        for title, each in (("x", x), ("out", out)):
+            is_vector = type(each) is np.ndarray and each.dtype is FLOAT64 and each.ndim == 1
+            if not (
+                is_vector and each.flags.c_contiguous and (title == "x" or each.flags.writeable)
+            ):
+                raise TypeError(
+                    f"recorded.bind: {title} must be a vector of float64 in one piece"
+                    f"{', which can be written' * (title == 'out')}!"
+                )
+        if x.shape != out.shape:
+            raise ShapeError(
+                f"recorded.bind: out has shape {out.shape}, but must have shape {x.shape}, as x!"
             )
-    if x.shape != out.shape:
-        raise ShapeError(
-            f"recorded.bind: out has shape {out.shape}, but must have shape {x.shape}, as x!"
-        )
-    self(x)
-    return partial(_native(self, "bind", x.shape).single, x, out)
+        self(x)
+        return partial(self._native("bind", x.shape).single, x, out)
 
+    def address(self, n: int) -> int:
+        """The address of a C function for a vector of `n` elements, at which the recorded function was
+        called before.
 
-def address(self: Recorded[Any], n: int) -> int:
-    """The address of a C function for a vector of `n` elements, at which the recorded function was
-    called before.
+        Parameters
+        ----------
+        n : int
 
-    Parameters
-    ----------
-    n : int
+        Returns
+        -------
+        int
+            Of ``double f(const double *x, double *gradient)``, which returns the value and writes the
+            gradient. The value is nan where the recorded program does not hold. It may be called from
+            several threads at once, as long as the recorded function lives.
 
-    Returns
-    -------
-    int
-        Of ``double f(const double *x, double *gradient)``, which returns the value and writes the
-        gradient. The value is nan where the recorded program does not hold. It may be called from
-        several threads at once, as long as the recorded function lives.
+        Raises
+        ------
+        TypeError
+            If the function was not called with such a vector, is not its value and gradient, or does
+            not run natively.
 
-    Raises
-    ------
-    TypeError
-        If the function was not called with such a vector, is not its value and gradient, or does
-        not run natively.
+        Examples
+        --------
+        >>> import ctypes, numpy as np, varmat as vm
+        >>> f = vm.recorded(lambda x: -0.5 * np.sum(x * x))
+        >>> x, gradient = np.array([1.0, 2.0]), np.empty(2)
+        >>> value, _ = f(x)
+        >>> kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p)
+        >>> kind(f.address(2))(x.ctypes.data, gradient.ctypes.data), gradient
+        (-2.5, array([-1., -2.]))
+        """
+        found: int = self._native("address", (n,)).c_address
+        return found
 
-    Examples
-    --------
-    >>> import ctypes, numpy as np, varmat as vm
-    >>> f = vm.recorded(lambda x: -0.5 * np.sum(x * x))
-    >>> x, gradient = np.array([1.0, 2.0]), np.empty(2)
-    >>> value, _ = f(x)
-    >>> kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p)
-    >>> kind(f.address(2))(x.ctypes.data, gradient.ctypes.data), gradient
-    (-2.5, array([-1., -2.]))
-    """
-    found: int = _native(self, "address", (n,)).c_address
-    return found
-
-
-def _native(recorded: Recorded[Any], name: str, shape: tuple[int, ...]) -> Any:
-    """The native runner for a vector."""
-    run = recorded.runner_of(shape)
-    if run is None or getattr(run, "single", None) is None:
-        raise TypeError(
-            f"recorded.{name}: {recorded.__name__} must run natively for a single vector of shape "
-            f"{shape}, and give its value and gradient without calls of Python!"
-        )
-    return run
+    def _native(self, name: str, shape: Shape) -> Any:
+        """The native runner for a vector."""
+        run = self.runner_of(shape)
+        if run is None or getattr(run, "single", None) is None:
+            raise TypeError(
+                f"recorded.{name}: {self.__name__} must run natively for a single vector of shape "
+                f"{shape}, and give its value and gradient without calls of Python!"
+            )
+        return run

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from varmat.core.array_methods import FLOAT64
-from varmat.derivatives.bound_calls import address, bind
+from varmat.derivatives.bound_calls import BoundCalls
 from varmat.derivatives.inputs_and_outputs import holds_outer, plain_copy
 from varmat.derivatives.recorded_programs import (
     Written,
@@ -196,7 +196,7 @@ def _assembler(template: ArgumentTree) -> Callable[[list[Operand]], Result]:
     return partial(rebuilt, template)
 
 
-class Recorded(Generic[T]):
+class Recorded(BoundCalls, Generic[T]):
     """A functional of a function, recorded once for each combination of shapes and of other
     arguments; made by `recorded`.
 
@@ -244,7 +244,6 @@ class Recorded(Generic[T]):
         return f"<varmat {self.__name__}>"
 
     __get__ = DerivedFunction.__get__
-    bind, address = bind, address
 
     def runner_of(self, shape: Shape) -> Function | None:
         """The runner of the value and gradient for a vector alone, if it was recorded."""
