@@ -40,14 +40,14 @@ class BoundCalls(ABC):
         Returns
         -------
         callable
-            Without arguments; returns the value. It is nan where the recorded program does not hold,
-            as at a point that the function refuses: call the recorded function itself there.
+            Without arguments; returns the value. It is nan where the recorded program does not
+            hold, as at a point that the function refuses: call the recorded function there.
 
         Raises
         ------
         TypeError
-            If the function is not the value and gradient for a single vector, does not run natively,
-            or an argument is no such array.
+            If the function is not the value and gradient for a single vector, does not run
+            natively, or an argument is no such array.
         ShapeError
             If the shapes are different.
         Exception
@@ -55,8 +55,8 @@ class BoundCalls(ABC):
 
         Notes
         -----
-        A call takes about 0.2 us besides the program, where that of the recorded function takes 1: it
-        does not look at its arguments, and makes no array.
+        A call takes about 0.1 us besides the program, where that of the recorded function takes 1:
+        it does not look at its arguments, and makes no array.
 
         Examples
         --------
@@ -87,8 +87,8 @@ class BoundCalls(ABC):
         return partial(self._native("bind", x.shape).single, x, out)
 
     def address(self, n: int) -> int:
-        """The address of a C function for a vector of `n` elements, at which the recorded function was
-        called before.
+        """The address of a C function for a vector of `n` elements, with which the recorded
+        function was called before.
 
         Parameters
         ----------
@@ -97,15 +97,15 @@ class BoundCalls(ABC):
         Returns
         -------
         int
-            Of ``double f(const double *x, double *gradient)``, which returns the value and writes the
-            gradient. The value is nan where the recorded program does not hold. It may be called from
-            several threads at once, as long as the recorded function lives.
+            Of ``double f(const double *x, double *gradient)``, which returns the value and writes
+            the gradient. The value is nan where the recorded program does not hold. It may be
+            called from several threads at once, as long as the recorded function lives.
 
         Raises
         ------
         TypeError
-            If the function was not called with such a vector, is not its value and gradient, or does
-            not run natively.
+            If the function was not called with such a vector, is not its value and gradient, or
+            does not run natively.
 
         Examples
         --------
