@@ -72,6 +72,7 @@ def run_doctest(text: str, name: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page_runs(page):
+    vm.recover_memory()  # pages print what is recorded
     namespace: dict[str, Any] = {"__name__": page.stem}
     for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec"), namespace)

@@ -63,6 +63,7 @@ EXEMPT = (
         "inspection",
         "models",
         "parallel",
+        "programs",
         "solvers",
         "testing",
     ),

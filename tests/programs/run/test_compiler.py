@@ -68,7 +68,7 @@ def test_the_function_of_a_program_keeps_its_code() -> None:
     x, gradient = np.linspace(0.0, 1.0, 5), np.empty(5)
     recorded = vm.recorded(lambda x: np.sum(np.exp(x)), runner="numpy")
     value, expected = recorded(x)
-    call = NativeRunner(recorded.program)._call
+    call = NativeRunner(recorded.program).single
     gc.collect()
     assert call(x, gradient) == pytest.approx(value, rel=1e-15)
     np.testing.assert_allclose(gradient, expected, rtol=1e-15)

@@ -100,7 +100,8 @@ def test_the_results_are_those_of_the_data(name: str, compiled: list[object]) ->
         f = lambda x, given=given: function(x, *given)  # noqa: E731
         recorded = vm.recorded(f, runner="native")
         kept.append((recorded, vm.value_and_grad(f)(x)))
-        recorded(x)
+        with vm.keep_rows():  # how many of them differ depends on the data
+            recorded(x)
     assert (len(compiled) == 1) == is_shared
     for recorded, (value, gradient) in kept:  # also after others were made
         for found in (recorded(x), [each[0] for each in recorded.map(x[None])]):

@@ -83,8 +83,11 @@ def test_a_map_of_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
             return super().__enter__()
 
     monkeypatch.setattr("varmat.programs.run.native.ThreadPoolExecutor", Pool)
-    weights = np.zeros((400, 400))
-    for f in (lambda x: np.sum(np.exp(x)), lambda x: 3.0 + np.sum(weights @ np.repeat(x, 100))):
+    weights = np.random.default_rng(0).normal(size=(400, 400))
+    for f in (
+        lambda x: np.sum(np.exp(x)),
+        lambda x: 3.0 + np.sum((weights @ np.repeat(x, 100)) ** 3),
+    ):
         recorded = vm.recorded(vm.value_and_grad(f), runner="native")
         values, _ = recorded.map(np.zeros((8, 4)), workers=2)
         assert set(values.tolist()) <= {3.0, 4.0}
