@@ -32,7 +32,7 @@ class RowsNeededError(Exception):
     """A step needs the rows themselves."""
 
 
-class Block(NamedTuple):
+class WeightedColumns(NamedTuple):
     """Columns of data, each times an element of a value and a number; with groups one column,
     times the element of the value that the row's group says.
     """
@@ -43,34 +43,34 @@ class Block(NamedTuple):
     groups: np.ndarray | None = None
 
 
-class Affine:
+class AffineFunction:
     """A column of data plus blocks."""
 
-    def __init__(self, column: np.ndarray, *blocks: Block) -> None:
+    def __init__(self, column: np.ndarray, *blocks: WeightedColumns) -> None:
         self.column, self.blocks = column, blocks
         # Columns with which products are summed.
         self.others: list[np.ndarray] = []
 
-    def times(self, column: np.ndarray | None) -> Affine:
+    def times(self, column: np.ndarray | None) -> AffineFunction:
         """Return the function with each row multiplied by a number."""
         if column is None:
             return self
         blocks = (b._replace(columns=b.columns * column[:, None]) for b in self.blocks)
-        return Affine(self.column * column, *blocks)
+        return AffineFunction(self.column * column, *blocks)
 
 
-class Term(NamedTuple):
+class RowTerm(NamedTuple):
     """A number times values or their inverses, a column of data, and an affine function or its
     square.
     """
 
-    affine: Affine
+    affine: AffineFunction
     number: float = 1.0
     scales: tuple[tuple[Value, bool], ...] = ()
     is_square: bool = False
     weights: np.ndarray | None = None
 
-    def times(self, number: float, *scales: tuple[Value, bool]) -> Term:
+    def times(self, number: float, *scales: tuple[Value, bool]) -> RowTerm:
         return self._replace(number=self.number * number, scales=(*self.scales, *scales))
 
     @property
@@ -92,31 +92,31 @@ class Term(NamedTuple):
 
 
 # What is known of a row: the terms of a sum.
-Row = tuple[Term, ...]
+TermsOfRow = tuple[RowTerm, ...]
 
 
-class Total(NamedTuple):
+class SumOverRows(NamedTuple):
     """The sum of a term over all rows, or over those of each group; of its product with a column,
     if there is one.
     """
 
-    term: Term
+    term: RowTerm
     column: np.ndarray | None
     groups: np.ndarray | None = None
 
 
-class Rows:
+class RowAnalysis:
     """What is known of the rows of a program, of `n` elements each."""
 
     def __init__(self, program: Program, n: int) -> None:
         self.n = n
         # By ids of values: rows; terms that are asked to be finite; sums for each element.
-        self.known: dict[int, list[Row]] = {}
-        self.bounded: dict[int, Row] = {}
-        self.totals: dict[int, list[list[Total]]] = {}
+        self.known: dict[int, list[TermsOfRow]] = {}
+        self.bounded: dict[int, TermsOfRow] = {}
+        self.totals: dict[int, list[list[SumOverRows]]] = {}
         # By the id of an assembled array and the number of an operand.
-        self.scattered: dict[tuple[int, int], list[Total]] = {}
-        self._rules: dict[object, Callable[..., Row]] = {
+        self.scattered: dict[tuple[int, int], list[SumOverRows]] = {}
+        self._rules: dict[object, Callable[..., TermsOfRow]] = {
             ADD: partial(self._sum, (1.0, 1.0)),
             SUBTRACT: partial(self._sum, (1.0, -1.0)),
             NEGATIVE: partial(self._sum, (-1.0,)),
@@ -154,7 +154,7 @@ class Rows:
             elif kernel is MATMUL and len(result.shape) < 3:
                 self.totals[id(result)] = self._products(*operands)
             elif kernel == Reduce(np.add, (len(operands[0].shape) - 1,)):
-                ones = ((Term(Affine(np.ones(self.n))),),)
+                ones = ((RowTerm(AffineFunction(np.ones(self.n))),),)
                 self.totals[id(result)] = self._all_products(self._rows(operands[0]), ones)
             elif kernel in (_ABSOLUTE, _FINITE) or (kernel is _EQUAL and len({*operands}) == 1):
                 rows = self._rows(operands[0])
@@ -169,14 +169,14 @@ class Rows:
 
     # --- operands ---
 
-    def _rows(self, v: Value) -> list[Row]:
+    def _rows(self, v: Value) -> list[TermsOfRow]:
         """The rows of an array with elements along its last axis."""
         found = self._operand(v, v.shape)
         if any(isinstance(x, Value) for x in found):
             raise RowsNeededError
         return found  # type: ignore[return-value]
 
-    def _operand(self, v: Value, shape: tuple[int, ...]) -> Sequence[Row | Value]:
+    def _operand(self, v: Value, shape: tuple[int, ...]) -> Sequence[TermsOfRow | Value]:
         """For each row of a shape, the row of a value that broadcasts, or its number."""
         lead = shape[:-1]
         if len(lead) > 1:
@@ -196,12 +196,12 @@ class Rows:
             return [v] * count
         return [v.view((), v.offset + i * stride, ()) for i in range(count)]
 
-    def _whole(self, v: Value) -> list[Row]:
+    def _whole(self, v: Value) -> list[TermsOfRow]:
         if v.is_constant:
             if v.dtype == BOOL or len(v.shape) > 2:
                 raise RowsNeededError
             lines = np.asarray(v.data, float).reshape(-1, self.n)
-            return [(Term(Affine(x)),) for x in lines]
+            return [(RowTerm(AffineFunction(x)),) for x in lines]
         rows, size = self.known.get(id(v.base)), 8 * self.n
         if rows is None or v.strides[-1] != 8 or v.offset % size or len(v.shape) > 2:
             raise RowsNeededError
@@ -211,13 +211,15 @@ class Rows:
             raise RowsNeededError
         return [rows[at // size] for at in places]
 
-    def _row(self, x: Row | Value) -> Row:
+    def _row(self, x: TermsOfRow | Value) -> TermsOfRow:
         """A number as a row."""
         if not isinstance(x, Value):
             return x
         if x.is_constant:
-            return (Term(Affine(np.full(self.n, float(x.data)))),)
-        return (Term(Affine(np.zeros(self.n), Block(np.ones((self.n, 1)), x))),)
+            return (RowTerm(AffineFunction(np.full(self.n, float(x.data)))),)
+        return (
+            RowTerm(AffineFunction(np.zeros(self.n), WeightedColumns(np.ones((self.n, 1)), x))),
+        )
 
     # --- elementwise ---
 
@@ -227,7 +229,7 @@ class Rows:
             raise RowsNeededError
         return [self._rules[kernel](*x) for x in zip(*columns, strict=True)]
 
-    def _sum(self, signs: tuple[float, ...], *operands: Row | Value) -> Row:
+    def _sum(self, signs: tuple[float, ...], *operands: TermsOfRow | Value) -> TermsOfRow:
         terms = [
             t.times(sign) for sign, x in zip(signs, operands, strict=True) for t in self._row(x)
         ]
@@ -236,50 +238,56 @@ class Rows:
             pairs = [(t.number, t.affine.times(t.weights)) for t in plain]
             column = np.sum([number * x.column for number, x in pairs], axis=0)
             blocks = [b._replace(number=n * b.number) for n, x in pairs for b in x.blocks]
-            plain = [Term(Affine(column, *blocks))]
+            plain = [RowTerm(AffineFunction(column, *blocks))]
         return (*plain, *others)
 
-    def _product(self, x: Row | Value, y: Row | Value) -> Row:
+    def _product(self, x: TermsOfRow | Value, y: TermsOfRow | Value) -> TermsOfRow:
         if isinstance(y, Value):
             x, y = y, x
         if isinstance(x, Value):
             return tuple(self._scaled(t, x) for t in y)  # type: ignore[union-attr]
         return tuple(_multiplied(a, b) for a, b in product(x, y))  # type: ignore[arg-type]
 
-    def _quotient(self, x: Row | Value, y: Row | Value) -> Row:
+    def _quotient(self, x: TermsOfRow | Value, y: TermsOfRow | Value) -> TermsOfRow:
         if isinstance(y, Value):
             if y.is_constant:
                 return tuple(t.times(1.0 / float(y.data)) for t in x)  # type: ignore[union-attr]
             return tuple(t.times(1.0, (y, True)) for t in x)  # type: ignore[union-attr]
         if len(y) != 1 or y[0].data is None or not y[0].data.all():
             raise RowsNeededError
-        return self._product(x, (Term(Affine(1.0 / y[0].data)),))
+        return self._product(x, (RowTerm(AffineFunction(1.0 / y[0].data)),))
 
-    def _scaled(self, t: Term, x: Value) -> Term:
+    def _scaled(self, t: RowTerm, x: Value) -> RowTerm:
         if x.is_constant:
             return t.times(float(x.data))
         if t.data is not None:
-            return Term(Affine(np.zeros(self.n), Block(t.data[:, None], x)))
+            return RowTerm(AffineFunction(np.zeros(self.n), WeightedColumns(t.data[:, None], x)))
         return t.times(1.0, (x, False))
 
     # --- groups ---
 
-    def _gathered(self, source: Value, index: np.ndarray) -> list[Row]:
+    def _gathered(self, source: Value, index: np.ndarray) -> list[TermsOfRow]:
         if self.has_rows(source) or source.is_constant:
             raise RowsNeededError
         ones = np.ones((self.n, 1))
-        return [(Term(Affine(np.zeros(self.n), Block(ones, source, groups=index))),)]
+        return [
+            (
+                RowTerm(
+                    AffineFunction(np.zeros(self.n), WeightedColumns(ones, source, groups=index))
+                ),
+            )
+        ]
 
     def _assembled(self, step: Step, kernel: Assemble) -> None:
         """Find the rows among the parts of an array, which must be sums by index."""
         parts = kernel.parts([*enumerate(step.operands)])[1]
-        found: dict[tuple[int, int], list[Total]] = {}
+        found: dict[tuple[int, int], list[SumOverRows]] = {}
         for _, shape, (i, part), index in parts:
             if self.has_rows(part):
                 if index is None or shape != part.shape or len(shape) > 1:
                     raise RowsNeededError
                 (row,) = self._rows(part)
-                ones, groups = Term(Affine(np.ones(self.n))), index[1].data
+                ones, groups = RowTerm(AffineFunction(np.ones(self.n))), index[1].data
                 sums = [_total(t, ones)._replace(groups=groups) for t in row]
                 found[id(step.results[0]), i] = sums
         if not found or any(t.term.is_square for each in found.values() for t in each):
@@ -290,15 +298,23 @@ class Rows:
 
     # --- products ---
 
-    def _times(self, a: Value, b: Value) -> list[Row]:
+    def _times(self, a: Value, b: Value) -> list[TermsOfRow]:
         """A matrix of data times a vector."""
         matrix, weights = (a, b) if a.is_constant else (b, a)
         if not matrix.is_constant or weights.is_constant or self.has_rows(weights):
             raise RowsNeededError
         columns = matrix.data if matrix is a else matrix.data.T
-        return [(Term(Affine(np.zeros(self.n), Block(np.asarray(columns, float), weights))),)]
+        return [
+            (
+                RowTerm(
+                    AffineFunction(
+                        np.zeros(self.n), WeightedColumns(np.asarray(columns, float), weights)
+                    )
+                ),
+            )
+        ]
 
-    def _products(self, a: Value, b: Value) -> list[list[Total]]:
+    def _products(self, a: Value, b: Value) -> list[list[SumOverRows]]:
         """The sums of the products of two arrays along the rows."""
         if not (self.has_rows(a) or self.has_rows(b)):
             raise RowsNeededError
@@ -310,7 +326,9 @@ class Rows:
             b = b.view(b.shape[:1], b.offset, b.strides[:1])
         return self._all_products(self._rows(a), self._rows(b))
 
-    def _all_products(self, a: Sequence[Row], b: Sequence[Row]) -> list[list[Total]]:
+    def _all_products(
+        self, a: Sequence[TermsOfRow], b: Sequence[TermsOfRow]
+    ) -> list[list[SumOverRows]]:
         return [[_total(s, t) for s, t in product(x, y)] for x, y in product(a, b)]
 
 
@@ -318,7 +336,7 @@ def _is_infinite(v: Value) -> bool:
     return v.is_constant and bool(np.all(v.data == np.inf))
 
 
-def _multiplied(a: Term, b: Term) -> Term:
+def _multiplied(a: RowTerm, b: RowTerm) -> RowTerm:
     """The product of two terms."""
     if a.data is None:
         a, b = b, a
@@ -329,17 +347,17 @@ def _multiplied(a: Term, b: Term) -> Term:
     if a.affine is not b.affine or a.is_square or b.is_square:
         raise RowsNeededError
     weights = product_of(a.weights, b.weights)
-    return Term(a.affine, a.number * b.number, (*a.scales, *b.scales), True, weights)
+    return RowTerm(a.affine, a.number * b.number, (*a.scales, *b.scales), True, weights)
 
 
 def product_of(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
     return y if x is None else x if y is None else x * y
 
 
-def _total(a: Term, b: Term) -> Total:
+def _total(a: RowTerm, b: RowTerm) -> SumOverRows:
     """The sum of the product of two terms over all rows."""
     if a.data is None:
         a, b = b, a
     if a.data is None or b.is_square:
-        return Total(_multiplied(a, b), None)
-    return Total(b._replace(weights=None), product_of(a.data, b.weights))
+        return SumOverRows(_multiplied(a, b), None)
+    return SumOverRows(b._replace(weights=None), product_of(a.data, b.weights))

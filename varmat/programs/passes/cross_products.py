@@ -24,10 +24,10 @@ NOTHING = Decimal(10) ** -45
 BLOCK = 1 << 13
 # Numbers in the factors of groups, and products of slices, that take a few tenths of a second.
 MOST_IN_GROUPS, MOST_PRODUCTS = 1 << 14, 1 << 25
-Numbers = list[list[Decimal]]
+Decimals = list[list[Decimal]]
 
 
-def triangular_factor(columns: np.ndarray) -> Numbers | None:
+def triangular_factor(columns: np.ndarray) -> Decimals | None:
     """The upper triangular R with R'R = X'X for the columns X, whose rows are zero where a column
     is a combination of earlier ones; None unless all is finite.
 
@@ -41,7 +41,7 @@ def triangular_factor(columns: np.ndarray) -> Numbers | None:
         return _cholesky(cross_products(columns))
 
 
-def cross_products(columns: np.ndarray) -> Numbers:
+def cross_products(columns: np.ndarray) -> Decimals:
     """The sums of products of all pairs of columns, in the digits of the context."""
     slices, k = Slices(columns, len(columns)), columns.shape[1]
     sums = np.zeros((slices.most * k, slices.most * k))
@@ -97,7 +97,7 @@ class Slices:
             rest = rest - np.ldexp(slices[-1], -self._bits * (len(slices) - 1))
         return np.concatenate(slices, axis=1)
 
-    def numbers(self, sums: np.ndarray) -> Numbers:
+    def numbers(self, sums: np.ndarray) -> Decimals:
         """The sums of products of columns, from those of their slices."""
         k, count = len(self._exponents), len(sums) // len(self._exponents)
         found = sums.reshape(count, k, count, k).tolist()
@@ -116,7 +116,7 @@ class Slices:
         ]  # fmt: skip
 
 
-def _cholesky(products: Numbers) -> Numbers:
+def _cholesky(products: Decimals) -> Decimals:
     k = len(products)
     factor = [[Decimal(0)] * k for _ in range(k)]
     for j in range(k):
@@ -130,7 +130,7 @@ def _cholesky(products: Numbers) -> Numbers:
     return factor
 
 
-def least_squares(factor: Numbers, k: int, column: int) -> list[float]:
+def least_squares(factor: Decimals, k: int, column: int) -> list[float]:
     """The factors b with which the sum of the first `k` columns comes closest to minus another
     column, as floats; zero for columns that are combinations of others.
     """
@@ -143,7 +143,7 @@ def least_squares(factor: Numbers, k: int, column: int) -> list[float]:
         return [float(x) for x in found]
 
 
-def residual(factor: Numbers, weights: Sequence[float], column: int) -> list[Decimal]:
+def residual(factor: Decimals, weights: Sequence[float], column: int) -> list[Decimal]:
     """The coordinates of a column plus the sum of the first ones, each times its weight."""
     with localcontext(Context(DIGITS)):
         exact = [*map(Decimal, weights)]

@@ -25,13 +25,12 @@ from varmat.programs.kernels.guards import GUARD
 from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.passes.affine_rows import (
     MOST_LENGTHS,
-    Affine,
-    Block,
-    Row,
-    Rows,
+    AffineFunction,
     RowsNeededError,
-    Term,
-    Total,
+    RowTerm,
+    SumOverRows,
+    TermsOfRow,
+    WeightedColumns,
     product_of,
 )
 from varmat.programs.passes.cross_products import (
@@ -71,14 +70,14 @@ def _lengths(program: Program) -> set[int]:
 class Settled:
     """Totals whose weights became part of the affine functions."""
 
-    def __init__(self, totals: Sequence[Total]) -> None:
+    def __init__(self, totals: Sequence[SumOverRows]) -> None:
         every = [t for t in totals if t.term.affine.blocks]
         # By the id of a function: by what its rows are multiplied, which sums of squares say.
         self._roots: dict[int, np.ndarray] = {}
         for t in every:
             if t.term.is_square and t.term.weights is not None:
                 self._roots.setdefault(id(t.term.affine), self._root(t.term.weights))
-        self._functions: dict[tuple[int, bytes], Affine] = {}
+        self._functions: dict[tuple[int, bytes], AffineFunction] = {}
         groups: dict[int, list[np.ndarray]] = defaultdict(list)
         for t in map(self, every):
             affine = t.term.affine
@@ -89,7 +88,7 @@ class Settled:
         for x in self._functions.values():
             groups[id(x)] += [b.groups for b in x.blocks if b.groups is not None]
         self.statistics = {
-            id(x): Groups(x, groups[id(x)]) if groups[id(x)] else Statistics(x)
+            id(x): GroupStatistics(x, groups[id(x)]) if groups[id(x)] else Statistics(x)
             for x in self._functions.values()
         }
 
@@ -100,7 +99,7 @@ class Settled:
         root: np.ndarray = np.sqrt(np.abs(weights))
         return root
 
-    def __call__(self, total: Total) -> Total:
+    def __call__(self, total: SumOverRows) -> SumOverRows:
         term, column, weights = total.term, total.column, total.term.weights
         if not term.affine.blocks:
             return total
@@ -137,7 +136,7 @@ class Columns:
         Where a column is, by its bytes.
     """
 
-    def __init__(self, affine: Affine) -> None:
+    def __init__(self, affine: AffineFunction) -> None:
         dense = [b for b in affine.blocks if b.groups is None]
         by_group = [b.columns[:, 0] for b in affine.blocks if b.groups is not None]
         empty = np.empty((len(affine.column), 0))
@@ -160,7 +159,7 @@ class Statistics:
 
     Parameters
     ----------
-    affine : Affine
+    affine : AffineFunction
         ``column + X @ w``, of any number of rows.
 
     Attributes
@@ -171,9 +170,9 @@ class Statistics:
         What the sum of its squares has besides.
     """
 
-    blocks: Sequence[Block] = ()
+    blocks: Sequence[WeightedColumns] = ()
 
-    def __init__(self, affine: Affine) -> None:
+    def __init__(self, affine: AffineFunction) -> None:
         columns = Columns(affine)
         self._k = k = columns.dense
         self._places = columns.places
@@ -196,12 +195,12 @@ class Statistics:
         return vector, inner(coordinates[self._k :], self._start[self._k :])
 
 
-class Groups:
+class GroupStatistics:
     """The triangular factors of the rows of each group, for functions of numbers by group.
 
     Parameters
     ----------
-    affine : Affine
+    affine : AffineFunction
     indices : list of ndarray
         Rows of a group have the same element of each.
 
@@ -209,12 +208,12 @@ class Groups:
     ----------
     matrix, start : ndarray
         The function becomes ``start + matrix @ w`` plus blocks by group.
-    blocks : list of Block
+    blocks : list of WeightedColumns
     """
 
     centre, rest = None, 0.0
 
-    def __init__(self, affine: Affine, indices: Sequence[np.ndarray]) -> None:
+    def __init__(self, affine: AffineFunction, indices: Sequence[np.ndarray]) -> None:
         columns = Columns(affine)
         pairs = np.unique(np.column_stack(indices), axis=0, return_inverse=True)[1].ravel()
         order = np.argsort(pairs, kind="stable")
@@ -255,7 +254,7 @@ class _Collapse(Rewriter):
 
     def __init__(self, program: Program, n: int) -> None:
         super().__init__(program)
-        self._rows = rows = Rows(program, n)
+        self._rows = rows = RowAnalysis(program, n)
         totals = [t for every in rows.totals.values() for each in every for t in each]
         by_index = [t for each in rows.scattered.values() for t in each]
         self._settled = Settled([*totals, *by_index])
@@ -294,7 +293,7 @@ class _Collapse(Rewriter):
         whole = None if base is None else self.value(base[1])
         return self.builder.assemble(step.results[0].shape, made, whole)
 
-    def _by_index(self, t: Total) -> tuple[np.ndarray, Value]:
+    def _by_index(self, t: SumOverRows) -> tuple[np.ndarray, Value]:
         """What is added up at the places of an index, and the index."""
         b, term, index = self.builder, t.term, t.groups
         assert index is not None
@@ -305,13 +304,13 @@ class _Collapse(Rewriter):
             sums = np.bincount(groups.ravel(), column)
             return places, self._times(term, b.constant(sums))
         known = self._statistics[id(term.affine)]
-        assert isinstance(known, Groups)
+        assert isinstance(known, GroupStatistics)
         assert t.column is not None
         factors = b.constant(term.number * known.column(t.column))
         made = b.ufunc(np.multiply, factors, self._vector(term.affine))
         return known.index(index), self._times(term, made)
 
-    def _totals(self, totals: list[list[Total]], shape: tuple[int, ...]) -> Value:
+    def _totals(self, totals: list[list[SumOverRows]], shape: tuple[int, ...]) -> Value:
         """The sums, as a number or as a vector: products with a matrix, if all are alike."""
         b, totals = self.builder, [[*map(self._settled, each)] for each in totals]
         if len(totals) == 1:
@@ -334,7 +333,7 @@ class _Collapse(Rewriter):
             made = b.ufunc(np.add, made, b.constant(rest))
         return b.reshaped(self._times(first, made), shape)
 
-    def _total(self, total: Total) -> Value:
+    def _total(self, total: SumOverRows) -> Value:
         term, b = total.term, self.builder
         if not term.affine.blocks:
             weights = product_of(total.column, term.weights)
@@ -349,18 +348,18 @@ class _Collapse(Rewriter):
             made = b.ufunc(np.add, made, b.constant(rest))
         return self._times(term, b.ufunc(np.multiply, b.constant(term.number), made))
 
-    def _times(self, term: Term, x: Value) -> Value:
+    def _times(self, term: RowTerm, x: Value) -> Value:
         for scale, is_inverse in term.scales:
             x = self.builder.ufunc(np.divide if is_inverse else np.multiply, x, self.value(scale))
         return x
 
-    def _weights(self, affine: Affine) -> Value | None:
+    def _weights(self, affine: AffineFunction) -> Value | None:
         """The elements of values by which whole columns are multiplied."""
         b, dense = self.builder, [x for x in affine.blocks if x.groups is None]
         values = [b.reshaped(self.value(x.weights), x.columns.shape[1:]) for x in dense]
         return b.concatenated(values) if values else None
 
-    def _vector(self, affine: Affine) -> Value:
+    def _vector(self, affine: AffineFunction) -> Value:
         """An affine function of few rows."""
         if id(affine) not in self._reduced:
             b, known, weights = self.builder, self._statistics[id(affine)], self._weights(affine)
@@ -376,7 +375,7 @@ class _Collapse(Rewriter):
             self._reduced[id(affine)] = b.add_all(terms)
         return self._reduced[id(affine)]
 
-    def _guard(self, terms: Row) -> None:
+    def _guard(self, terms: TermsOfRow) -> None:
         """End the run unless a bound of the rows is finite: where rows are infinite or nan, so is
         their bound.
         """

@@ -35,7 +35,7 @@ from varmat.programs.run.constants import Block, Constants, NotSharedError, Sign
 from varmat.programs.run.functions import LANES as WIDTH
 from varmat.programs.run.graph import Graph
 from varmat.programs.run.nodes import Memory, NotFusedError
-from varmat.programs.run.points import Points
+from varmat.programs.run.points import PointLanes
 from varmat.programs.run.threads import one_blas_thread, processors
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class _MachineCode:
     def __init__(self, program: Program, blocks: Sequence[Block], kind: type[Code]) -> None:
         self.constants = Constants(blocks)
         code, self.calls_python = instructions(program, self.constants, kind)
-        if isinstance(code, Points):
+        if isinstance(code, PointLanes):
             _many_in_lanes(code)
         else:
             _many(code)
@@ -296,7 +296,7 @@ class NativeRunner:
         where vectors have not all that the program does.
         """
         try:
-            code, table = _bound(self.program, Points)
+            code, table = _bound(self.program, PointLanes)
         except NotFusedError:
             return None
         return _MANY(code.address), table
@@ -542,7 +542,7 @@ def _many(code: Code) -> None:
     b.ret(INT(0))
 
 
-def _many_in_lanes(code: Points) -> None:
+def _many_in_lanes(code: PointLanes) -> None:
     """The same with a point in each lane: the addresses of arguments, outputs and the table come
     before those of the table and the function of one point, which runs at the points that are left,
     and where one ends.

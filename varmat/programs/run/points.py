@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST = 512
 
 
-class Points(Code):
+class PointLanes(Code):
     """The function of a program for as many points as a vector has lanes. Behind the arguments of
     the function for one point, it has the bytes by which each argument and output moves on.
     """
