@@ -217,9 +217,14 @@ class RowAnalysis:
             return x
         if x.is_constant:
             return (RowTerm(AffineFunction(np.full(self.n, float(x.data)))),)
-        return (
-            RowTerm(AffineFunction(np.zeros(self.n), WeightedColumns(np.ones((self.n, 1)), x))),
-        )
+        return self._weighted(np.ones((self.n, 1)), x)
+
+    def _weighted(
+        self, columns: np.ndarray, weights: Value, groups: np.ndarray | None = None
+    ) -> TermsOfRow:
+        """Columns times a value."""
+        block = WeightedColumns(columns, weights, groups=groups)
+        return (RowTerm(AffineFunction(np.zeros(self.n), block)),)
 
     # --- elementwise ---
 
@@ -261,7 +266,7 @@ class RowAnalysis:
         if x.is_constant:
             return t.times(float(x.data))
         if t.data is not None:
-            return RowTerm(AffineFunction(np.zeros(self.n), WeightedColumns(t.data[:, None], x)))
+            return self._weighted(t.data[:, None], x)[0]
         return t.times(1.0, (x, False))
 
     # --- groups ---
@@ -269,14 +274,7 @@ class RowAnalysis:
     def _gathered(self, source: Value, index: np.ndarray) -> list[TermsOfRow]:
         if self.has_rows(source) or source.is_constant:
             raise RowsNeededError
-        ones = np.ones((self.n, 1))
-        return [
-            (
-                RowTerm(
-                    AffineFunction(np.zeros(self.n), WeightedColumns(ones, source, groups=index))
-                ),
-            )
-        ]
+        return [self._weighted(np.ones((self.n, 1)), source, index)]
 
     def _assembled(self, step: Step, kernel: Assemble) -> None:
         """Find the rows among the parts of an array, which must be sums by index."""
@@ -304,15 +302,7 @@ class RowAnalysis:
         if not matrix.is_constant or weights.is_constant or self.has_rows(weights):
             raise RowsNeededError
         columns = matrix.data if matrix is a else matrix.data.T
-        return [
-            (
-                RowTerm(
-                    AffineFunction(
-                        np.zeros(self.n), WeightedColumns(np.asarray(columns, float), weights)
-                    )
-                ),
-            )
-        ]
+        return [self._weighted(np.asarray(columns, float), weights)]
 
     def _products(self, a: Value, b: Value) -> list[list[SumOverRows]]:
         """The sums of the products of two arrays along the rows."""

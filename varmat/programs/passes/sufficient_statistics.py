@@ -26,6 +26,7 @@ from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.passes.affine_rows import (
     MOST_LENGTHS,
     AffineFunction,
+    RowAnalysis,
     RowsNeededError,
     RowTerm,
     SumOverRows,
