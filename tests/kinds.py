@@ -2,8 +2,6 @@
 protocols.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.testing.overrides import get_overridable_numpy_array_functions
 

@@ -2,11 +2,6 @@
 programs.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from programs.verified import verify
 
@@ -14,24 +9,24 @@ from varmat.programs.build.arithmetic import NEGATIVE
 from varmat.programs.build.builder import Builder
 from varmat.programs.build.symbol import Symbol, lift
 from varmat.programs.ir.interpret import interpret
-from varmat.programs.ir.program import BOOL, Program, Value
+from varmat.programs.ir.program import BOOL
 from varmat.programs.run import has_native, runner_for
 
 Shape = tuple[int, ...]
 LENGTHS = (0, 1, 1, 2, 3, 4, 17)
 
 
-def shape(rng: np.random.Generator, least: int = 0, most: int = 3, lengths: Any = LENGTHS) -> Shape:
+def shape(rng, least=0, most=3, lengths=LENGTHS):
     return tuple(int(n) for n in rng.choice(lengths, rng.integers(least, most + 1)))
 
 
-def smaller(rng: np.random.Generator, whole: Shape) -> Shape:
+def smaller(rng, whole):
     """Choose a shape that broadcasts to another one."""
     kept = whole[rng.integers(len(whole) + 1) :] if rng.uniform() < 0.3 else whole
     return tuple(1 if rng.uniform() < 0.2 else n for n in kept)
 
 
-def laid_out(rng: np.random.Generator, at: Shape) -> tuple[Shape, Callable[[Any], Any]]:
+def laid_out(rng, at):
     """Choose the shape of a base, and a way to take a view of the given shape from it."""
     order = tuple(int(i) for i in rng.permutation(len(at)))
     kind = rng.choice(["whole", "transposed", "strided", "reversed", "repeated", "part"])
@@ -61,14 +56,12 @@ class Operands:
         What the operands are, in the order in which they were made.
     """
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng):
         self.rng, self.builder = rng, Builder()
-        self.arguments: list[Any] = []
-        self.arrays: list[Any] = []
+        self.arguments = []
+        self.arrays = []
 
-    def number(
-        self, at: Shape, low: float = -2.0, high: float = 2.0, contiguous: bool = False
-    ) -> Value:
+    def number(self, at, low=-2.0, high=2.0, contiguous=False):
         """Make an operand of numbers with a random layout. It is an argument, a constant, or the
         result of a step.
         """
@@ -87,7 +80,7 @@ class Operands:
         self.arrays.append(np.array(how(base)))
         return builder.view(value, how) if base.ndim else value
 
-    def truth(self, at: Shape) -> Value:
+    def truth(self, at):
         """Make an operand of truth values."""
         base_shape, how = laid_out(self.rng, at)
         base = np.asarray(self.rng.uniform(-1.0, 1.0, base_shape))
@@ -99,7 +92,7 @@ class Operands:
         return self.builder.view(value, how) if base.ndim else value
 
 
-def returning(builder: Builder, *values: Value) -> Program:
+def returning(builder, *values):
     """Make a program that returns the given numbers and arrays after a first number."""
     program = builder.program(
         [builder.constant(0.5), *(builder.number(v) if v.dtype == BOOL else v for v in values)]
@@ -108,11 +101,11 @@ def returning(builder: Builder, *values: Value) -> Program:
     return program
 
 
-def run_all(program: Program, *arguments: Any) -> dict[str, list[Any]]:
+def run_all(program, *arguments):
     """Run a program with the interpreter and every runner. Each runner runs twice, because it uses
     its memory again.
     """
-    found: dict[str, list[Any]] = {"interpreter": interpret(program, *arguments)[1:]}
+    found = {"interpreter": interpret(program, *arguments)[1:]}
     for name in ("numpy", "native") if has_native() else ("numpy",):
         run = runner_for(program, name)
         given = [x.copy() if np.ndim(x) else float(x) for x in arguments]
@@ -125,7 +118,7 @@ def run_all(program: Program, *arguments: Any) -> dict[str, list[Any]]:
     return found
 
 
-def of_one_step(kernel: Any, *shapes: Shape) -> Program:
+def of_one_step(kernel, *shapes):
     """Make a program of one step, which returns the sum of its result and the result."""
     builder = Builder()
     made = builder.call(kernel, *map(builder.argument, shapes))
@@ -136,7 +129,7 @@ def of_one_step(kernel: Any, *shapes: Shape) -> Program:
 X, Y, S = np.array([[0.5, -1.0, 2.0], [0.3, 0.1, -0.7]]), np.array([1.5, 0.2, -0.4]), 0.8
 
 
-def traced(f: Any, *arrays: Any) -> tuple[Program, Any]:
+def traced(f, *arrays):
     """Return the program of a function, and its result with symbols."""
     builder = Builder()
     symbols = [Symbol(builder, builder.argument(np.shape(a))) for a in arrays]
@@ -144,7 +137,7 @@ def traced(f: Any, *arrays: Any) -> tuple[Program, Any]:
     return returning(builder, lift(builder, made)), made
 
 
-def check_traced(f: Any) -> Program:
+def check_traced(f):
     """Demand that a function of symbols gives what it gives of arrays, with every runner."""
     program, made = traced(f, X, Y, S)
     expected = f(X.copy(), Y.copy(), np.float64(S))
@@ -155,7 +148,7 @@ def check_traced(f: Any) -> Program:
     return program
 
 
-def native_code(program: Program) -> Any:
+def native_code(program):
     """Make the instructions of the native runner for a program, before they are compiled."""
     from varmat.programs.run.constants import Constants
     from varmat.programs.run.native import instructions

@@ -5,8 +5,6 @@ during collection depends on the order of the tests. `conftest.py` imports this 
 them.
 """
 
-from __future__ import annotations
-
 import varmat  # noqa: F401 - it makes the rows
 from varmat.core.elementwise import ROWS
 

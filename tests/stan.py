@@ -1,20 +1,17 @@
 """Values of Stan Math in tests/data: reading them, and comparing ours with them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from varmat.testing import Report, expect_reference
+from varmat.testing import expect_reference
 
 DATA = Path(__file__).parent / "data"
 
 
-def entries(name: str, throws: bool = False) -> list[Any]:
+def entries(name, throws=False):
     """Return the entries of a file as pytest parameters, either those with a value or those at
     which Stan raises.
     """
@@ -27,7 +24,7 @@ def entries(name: str, throws: bool = False) -> list[Any]:
     ]
 
 
-def number(x: Any) -> Any:
+def number(x):
     """Turn nested lists into arrays. Integers stay integers, because they are sizes, counts and
     classes.
     """
@@ -37,12 +34,12 @@ def number(x: Any) -> Any:
     return float(x) if isinstance(x, str) else x
 
 
-def arguments(entry: Any) -> list[Any]:
+def arguments(entry):
     """Return the arguments of an entry."""
     return [number(x) for x, _ in entry["args"]]
 
 
-def lower(c: Any) -> Any:
+def lower(c):
     """Gather the gradient in a symmetric matrix in the lower triangle, however it is spread over
     the two.
     """
@@ -50,7 +47,7 @@ def lower(c: Any) -> Any:
     return np.tril(c) + np.tril(c.swapaxes(-1, -2), -1) if square else c
 
 
-def check(f: Any, entry: Any, rtol: float = 1e-9, fold: Any = None) -> Report:
+def check(f, entry, rtol=1e-9, fold=None):
     """Demand that `f` has Stan's value and gradients at the arguments of the entry."""
     outputs, weights = entry["output"], entry["weights"]
     if entry.get("tuple"):

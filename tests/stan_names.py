@@ -10,15 +10,12 @@ come; or ``refused``, with a reason. After functions have been added
 gives all rows of names that `varmat` has by now their answer.
 """
 
-from __future__ import annotations
-
 import ast
 import csv
 import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,35 +28,34 @@ COLUMNS = ["family", "name", "answer", "note"]
 WITHOUT_NAME = ("written", "planned", "refused")
 
 
-def census() -> dict[str, list[str]]:
+def census():
     """Return the names of each family."""
     content = json.loads(CENSUS.read_text(encoding="utf-8"))
     assert content["source"] == "Stan Math 4.9.0"
-    families: dict[str, list[str]] = content["families"]
-    return families
+    return content["families"]
 
 
-def table() -> list[dict[str, str]]:
+def table():
     """Return the rows of the table."""
     with TABLE.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def resolved(answer: str) -> Any:
+def resolved(answer):
     """Return the object with a dotted name; raises `AttributeError` if there is none."""
     first, *rest = answer.split(".")
-    thing: Any = {"vm": vm, "np": np}[first]
+    thing = {"vm": vm, "np": np}[first]
     for name in rest:
         thing = getattr(thing, name)
     return thing
 
 
-def in_varmat(name: str) -> bool:
+def in_varmat(name):
     """Return whether this is a public name of varmat."""
     return name in vm.__all__
 
 
-def fault(row: dict[str, str]) -> str | None:
+def fault(row):
     """Return what is wrong with a row, or None."""
     name, answer, note = row["name"], row["answer"], row["note"]
     if in_varmat(name) and answer != f"vm.{name}":
@@ -87,7 +83,7 @@ def fault(row: dict[str, str]) -> str | None:
     return None
 
 
-def _fault_of_code(name: str, pieces: list[str]) -> str | None:
+def _fault_of_code(name, pieces):
     """Return what is wrong with the code in a note: there is none, or it uses names that do not
     exist.
     """
@@ -102,7 +98,7 @@ def _fault_of_code(name: str, pieces: list[str]) -> str | None:
     return None
 
 
-def faults() -> list[str]:
+def faults():
     """Return everything that is wrong with the table."""
     rows, families = table(), census()
     found = [text for row in rows if (text := fault(row)) is not None]
@@ -121,7 +117,7 @@ def faults() -> list[str]:
     return found
 
 
-def flip() -> list[str]:
+def flip():
     """Write the table anew with the names that varmat has by now, and return these."""
     rows, changed = table(), []
     for row in rows:

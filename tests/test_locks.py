@@ -1,7 +1,5 @@
 """Several threads that need something for the first time at once."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle
@@ -9,11 +7,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from comparing import refuses
 
 import varmat as vm
 import varmat.distributions as dist
@@ -27,11 +24,11 @@ from varmat.scipy import mirrors
 ROOT = Path(vm.__file__).parents[1]
 
 
-def at_once(task: Callable[[], Any], count: int = 6) -> list[Any]:
+def at_once(task, count=6):
     """What threads that start together get, in any order."""
     barrier, found = threading.Barrier(count), []
 
-    def run() -> None:
+    def run():
         barrier.wait(30)
         found.append(task())
 
@@ -44,17 +41,17 @@ def at_once(task: Callable[[], Any], count: int = 6) -> list[Any]:
     return found
 
 
-def slow(make: Callable[..., Any]) -> Callable[..., Any]:
+def slow(make):
     """A function that lets other threads run while it makes its result."""
 
-    def made(*args: Any) -> Any:
+    def made(*args):
         time.sleep(0.02)
         return make(*args)
 
     return made
 
 
-def test_a_result_is_made_once() -> None:
+def test_a_result_is_made_once():
     calls = []
     function = Once(slow(lambda *args: calls.append(args) or object()))
     assert len({*map(id, at_once(lambda: function(1)))}) == 1
@@ -62,7 +59,7 @@ def test_a_result_is_made_once() -> None:
     assert calls == [(1,), (2,)]
 
 
-def test_functions_that_are_made_once_call_each_other() -> None:
+def test_functions_that_are_made_once_call_each_other():
     """In either order: with a lock for each, two threads would wait for one another."""
     first = Once(slow(lambda n: n and second(n - 1)))
     second = Once(slow(lambda n: n and first(n - 1)))
@@ -70,21 +67,20 @@ def test_functions_that_are_made_once_call_each_other() -> None:
     assert at_once(lambda: next(turns)(4)) == [0] * 6
 
 
-def test_copies_are_the_same_function() -> None:
+def test_copies_are_the_same_function():
     for copied in (pickle.loads(pickle.dumps(ufunc_kernel)), copy.deepcopy(ufunc_kernel)):
         assert copied is ufunc_kernel
 
 
-def test_an_error_is_no_result() -> None:
+def test_an_error_is_no_result():
     found = iter([0, 5])
     function = Once(lambda: 1 // next(found))
-    with pytest.raises(ZeroDivisionError):
-        function()
+    refuses(ZeroDivisionError, None, function)
     assert function() == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
+def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent():
     text = """
 import os, threading
 from varmat.locks import Once
@@ -102,7 +98,7 @@ over.set()
     assert run_python(text) == "7"
 
 
-def run_python(text: str) -> str:
+def run_python(text):
     """Run a process that must end within a minute."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-W", "ignore", "-c", text],
@@ -119,14 +115,14 @@ def run_python(text: str) -> str:
 # --- what the package makes when it is first needed ---
 
 
-def test_threads_share_the_graph_of_a_density(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_the_graph_of_a_density(monkeypatch):
     density = dist.Normal(0.0, 1.0).row
     monkeypatch.setattr(density, "_graphs", {})
     monkeypatch.setattr(univariate, "RowGraph", slow(univariate.RowGraph))
     assert len({*map(id, at_once(lambda: density.graph(True)))}) == 1
 
 
-def test_threads_share_the_rule_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_the_rule_of_a_row(monkeypatch):
     row = ROWS["exp"]
     monkeypatch.setattr(row, "_rules", {})
     compile_rule = slow(lambda *_: object())
@@ -134,7 +130,7 @@ def test_threads_share_the_rule_of_a_row(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len({*map(id, made)}) == 1
 
 
-def test_threads_share_classes_and_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_classes_and_stand_ins(monkeypatch):
     monkeypatch.delitem(vars(dist), "Cauchy", raising=False)
     monkeypatch.setattr(dist, "of_row", slow(dist.of_row))
     assert len({*map(id, at_once(lambda: dist.Cauchy))}) == 1
@@ -188,7 +184,7 @@ print([] if np.allclose(given[0], expected[0]) and np.allclose(given[1], expecte
 
 @pytest.mark.skipif(not has_native(), reason="llvmlite is not installed")
 @pytest.mark.parametrize("text", [RECORD, MAP_RECT], ids=["recorded", "map_rect"])
-def test_threads_that_record_first_have_their_own_code(text: str) -> None:
+def test_threads_that_record_first_have_their_own_code(text):
     """In new processes, because each compiles its functions once. Three of eight that recorded were
     wrong while the last thread replaced the code of the others.
     """

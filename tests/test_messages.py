@@ -1,7 +1,5 @@
 """Refusals: they begin with the name under which the function was called, and give true reasons."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import re
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.stats
+from comparing import close, refuses
 
 import varmat as vm
 
@@ -116,18 +115,14 @@ def test_synonyms_are_named_as_they_were_called():
      "bernoulli_lupmf: n is a variable, but has no derivative: it is discrete!"),
 ])  # fmt: skip
 def test_texts(call, message):
-    with pytest.raises((TypeError, ValueError), match=f"^{re.escape(message)}$"):
-        call()
+    refuses((TypeError, ValueError), f"^{re.escape(message)}$", call)
 
 
 def test_a_pair_is_asked_for():
-    with pytest.raises(
-        TypeError,
-        match=r"^cho_solve: c_and_lower is a Var, but must be a pair of a factor and whether",
-    ):
-        vm.cho_solve(vm.var(1.0), VECTOR)
+    message = r"^cho_solve: c_and_lower is a Var, but must be a pair of a factor and whether"
+    refuses(TypeError, message, vm.cho_solve, vm.var(1.0), VECTOR)
     factor = scipy.linalg.cho_factor(SQUARE * 2.0)
-    np.testing.assert_allclose(vm.cho_solve(factor, vm.var(VECTOR)).val, VECTOR / 2.0, rtol=1e-15)
+    close(vm.cho_solve(factor, vm.var(VECTOR)).val, VECTOR / 2.0, 1e-15)
     with pytest.raises(
         TypeError,
         match=r"^lmgamma: the dimension k is a VarMat, but must be an integer, or an array of "
@@ -167,8 +162,7 @@ def _store_number(x):
     (lambda x: math.exp(x[0]), "use NumPy's function instead of math's (np.exp, not math.exp)"),
 ])  # fmt: skip
 def test_the_advice_is_for_what_was_written(write, advice):
-    with pytest.raises(TypeError, match=re.escape(advice)):
-        write(vm.var(VECTOR))
+    refuses(TypeError, re.escape(advice), write, vm.var(VECTOR))
 
 
 def test_the_advice_for_an_element():

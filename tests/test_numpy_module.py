@@ -1,7 +1,5 @@
 """`varmat.numpy`: NumPy with functions that make arrays of variables, and `patched`."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import subprocess
@@ -12,6 +10,7 @@ import types
 import numpy
 import pandas
 import pytest
+from comparing import close, refuses
 from test_docs import run_doctest
 
 import varmat as vm
@@ -51,7 +50,7 @@ def test_everything_else_is_numpys_own():
 
 
 def test_star_gives_all_names():
-    namespace: dict = {}
+    namespace = {}
     exec("from varmat.numpy import *", namespace)
     assert {*numpy.__all__, "patched"} <= {*namespace}
     assert namespace["array"] is np.array
@@ -121,11 +120,9 @@ def test_arrays_of_other_types_stay_plain(dtype):
     with vm.nested():
         x = vm.var(2.0)
         for made in (
-            np.zeros(3, dtype),
-            np.ones((1, 2), dtype),
-            np.zeros_like([1.0], dtype),
+            np.zeros(3, dtype),          np.ones((1, 2), dtype),      np.zeros_like([1.0], dtype),
             np.empty(2, dtype=dtype),
-        ):
+        ):  # fmt: skip
             assert type(made) is numpy.ndarray
             assert made.dtype == numpy.dtype(dtype)
         boxes = np.empty(2, object)
@@ -260,9 +257,7 @@ def methods(x):
 
 PROGRAMS = [
     lists, rows, ends, columns, filled, handed_through, reductions_of_lists, first_row,
-     twice_indexed, in_place,
-     data_first, derived, by_places,
-    iterated, methods,
+    twice_indexed, in_place, data_first, derived, by_places, iterated, methods,
 ]  # fmt: skip
 
 
@@ -280,7 +275,7 @@ def test_recordings_agree(f):
     for point in (POINT, POINT[::-1].copy()):
         value, gradient = vm.value_and_grad(total)(point)
         again, same = recorded(point)
-        assert again == pytest.approx(value, rel=1e-13)
+        close(again, value, 1e-13)
         numpy.testing.assert_allclose(same, gradient, rtol=1e-12, atol=1e-14)
 
 
@@ -361,22 +356,17 @@ def test_dtypes_of_variables():
         assert type(boxes[0]) is vm.Var
         assert np.array([x[0], 2.0], dtype=complex).dtype == complex
         assert type(np.asarray(boxes, dtype=float)) is vm.VarMat
-        with pytest.raises(TypeError, match=r"^array: dtype is float32, but must be float64!$"):
-            np.array([x[0], 2.0], dtype=np.float32)
-        with pytest.raises(
-            ValueError,
-            match=r"^array: copy is False, but an array of the parts of a list is a new one$",
-        ):
-            np.array([x[0], 2.0], copy=False)
-        with pytest.raises(
-            vm.ShapeError,
-            match=r"^stack: arrays have shapes \(2,\) and \(\), but must go together!$",
-        ):
-            np.array([x, 2.0])
-        with pytest.raises(
-            TypeError, match=r"^np.r_: 'r' is given with variables, but must be left out"
-        ):
-            np.r_["r", x]
+        for call, error, message in [
+            (lambda: np.array([x[0], 2.0], dtype=np.float32), TypeError,
+             r"^array: dtype is float32, but must be float64!$"),
+            (lambda: np.array([x[0], 2.0], copy=False), ValueError,
+             r"^array: copy is False, but an array of the parts of a list is a new one$"),
+            (lambda: np.array([x, 2.0]), vm.ShapeError,
+             r"^stack: arrays have shapes \(2,\) and \(\), but must go together!$"),
+            (lambda: np.r_["r", x], TypeError,
+             r"^np.r_: 'r' is given with variables, but must be left out"),
+        ]:  # fmt: skip
+            refuses(error, message, call)
         assert np.c_[x].shape == (2, 1)
         assert np.r_[x[0]].shape == (1,)
         assert np.ones_like(x).tolist() == [1.0, 1.0]
@@ -500,8 +490,7 @@ def test_functions_that_write_into_their_argument():
             lambda: np.putmask(plain, [True, False], x),
             lambda: np.put_along_axis(plain, numpy.array([0, 1]), x, 0),
         ):
-            with pytest.raises(TypeError, match="cannot be written into a plain array"):
-                write()
+            refuses(TypeError, "cannot be written into a plain array", write)
         np.clip(x, 0.0, 1.0, out=z)
         counts = np.zeros(2)
         np.add.at(counts, [1, 1], x)
@@ -558,7 +547,7 @@ def test_variables_and_arrays_that_wait_meet():
             steps = 1e-6 * numpy.eye(2)
             rough = [(g(POINT + h) - g(POINT - h)) / 2e-6 for h in steps]
             numpy.testing.assert_allclose(vm.gradient(g, POINT), rough, rtol=1e-7)
-            assert vm.jvp(g, (POINT,), (POINT,))[1] == pytest.approx(rough @ POINT, rel=1e-7)
+            close(vm.jvp(g, (POINT,), (POINT,))[1], rough @ POINT, 1e-7)
 
 
 def test_a_part_of_a_variable_takes_what_waits_in_place():
@@ -575,15 +564,13 @@ def test_a_part_of_a_variable_takes_what_waits_in_place():
         z = np.zeros(2, complex)
         z.imag[0] = m[0, 0]
         assert vm.value(z).tolist() == [1j * vm.value(m)[0, 0], 0.0]
-        with pytest.raises(TypeError, match="view: dtype is float64, but must be left out"):
-            z.view(float)
+        refuses(TypeError, "view: dtype is float64, but must be left out", lambda: z.view(float))
         for bytes_of in (np.zeros(2).view(int), np.zeros(2).view(complex)):
             with pytest.raises(TypeError, match="other numbers are made of the same bytes"):
                 bytes_of[...] = m[0, 0]
         other = np.zeros(2)
         seen, other[0] = other.view(int), m[0, 0]
-        with pytest.raises(TypeError, match="other numbers are made of the same bytes"):
-            seen + 1
+        refuses(TypeError, "other numbers are made of the same bytes", lambda: seen + 1)
 
 
 def test_nothing_is_recorded_for_data():
@@ -633,12 +620,10 @@ def test_kept_arrays_are_plain_or_stale():
     assert type(numpy.asarray(data)) is numpy.ndarray
     assert type(pickle.loads(pickle.dumps(data))) is numpy.ndarray
     for each in (variable, part):
-        with pytest.raises(vm.TapeError, match="this variable is stale"):
-            each * 2.0
+        refuses(vm.TapeError, "this variable is stale", lambda each=each: each * 2.0)
         with pytest.raises(vm.TapeError, match="this variable is stale"):
             each[0] = 1.0
-        with pytest.raises(TypeError, match="cannot become a plain array"):
-            numpy.asarray(each)
+        refuses(TypeError, "cannot become a plain array", numpy.asarray, each)
 
 
 def test_an_array_with_variables_is_refused_where_their_derivative_would_be_lost():
@@ -646,20 +631,15 @@ def test_an_array_with_variables_is_refused_where_their_derivative_would_be_lost
         x = vm.var(POINT)
         z = np.zeros(2)
         z[0] = x[0]
-        with pytest.raises(
-            TypeError, match="cannot become a plain array, its derivative would be lost"
-        ):
-            numpy.asarray(z)
-        with pytest.raises(TypeError, match="cannot become a plain number"):
-            float(z[:1])
-        with pytest.raises(TypeError, match="belongs to its tape and cannot be pickled"):
-            pickle.dumps(z)
+        message = "cannot become a plain array, its derivative would be lost"
+        refuses(TypeError, message, numpy.asarray, z)
+        refuses(TypeError, "cannot become a plain number", float, z[:1])
+        refuses(TypeError, "belongs to its tape and cannot be pickled", lambda: pickle.dumps(z))
         with pytest.raises(TypeError, match="a variable cannot be written into a plain array"):
             numpy.add(z, 1.0, out=numpy.zeros(2))
         with pytest.raises(TypeError, match="cannot become a plain array"):
             numpy.zeros(2)[:] = z
-        with pytest.raises(TypeError, match="unhashable"):
-            hash(np.zeros(2))
+        refuses(TypeError, "unhashable", hash, np.zeros(2))
         with pytest.raises(vm.ShapeError, match="shape"):
             z[:] = vm.var(numpy.ones(3))
         with pytest.raises(AttributeError):
@@ -696,8 +676,7 @@ def test_scopes_inside_one_another():
         vm.gradient(inner, POINT)
         return np.sum(z * x)
 
-    with pytest.raises(vm.TapeError, match="this variable is stale"):
-        vm.gradient(written_inside, POINT)
+    refuses(vm.TapeError, "this variable is stale", vm.gradient, written_inside, POINT)
 
 
 def test_threads_differentiate_on_their_own():
@@ -748,7 +727,7 @@ def f(x):
 """
 
 
-def library(name: str, text: str = LIBRARY) -> types.ModuleType:
+def library(name, text=LIBRARY):
     module = types.ModuleType(name)
     exec(text, vars(module))
     return module
@@ -757,8 +736,7 @@ def library(name: str, text: str = LIBRARY) -> types.ModuleType:
 def test_patched_differentiates_other_peoples_code():
     module = library("library")
     before = dict(vars(module))
-    with pytest.raises(TypeError, match="cannot become a plain number"):
-        vm.gradient(module.f, POINT)
+    refuses(TypeError, "cannot become a plain number", vm.gradient, module.f, POINT)
     with vm.numpy.patched(module):
         assert module.np is module.numpy is np
         assert module.zeros is np.zeros
@@ -770,11 +748,9 @@ def test_patched_differentiates_other_peoples_code():
 
 
 def test_patched_takes_packages_and_puts_everything_back(monkeypatch):
-    package, inside, beside = (
-        library("package"),
-        library("package.inside"),
-        library("package_beside"),
-    )
+    package = library("package")
+    inside = library("package.inside")
+    beside = library("package_beside")
     package.__path__ = []
     for module in (package, inside, beside):
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -789,8 +765,7 @@ def test_patched_takes_packages_and_puts_everything_back(monkeypatch):
             assert beside.np is numpy
             raise RuntimeError("stop")
 
-    with pytest.raises(RuntimeError, match=r"^stop$"):
-        stopped()
+    refuses(RuntimeError, r"^stop$", stopped)
     assert package.np is inside.np is numpy
     with (
         pytest.raises(TypeError, match=r"^patched: a str is given, but must be a module!$"),

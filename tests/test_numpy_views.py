@@ -6,10 +6,7 @@ with some arguments on plain arrays, and those whose result lies in the memory o
 kept.
 """
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any
 
 import numpy
 import pytest
@@ -21,18 +18,18 @@ SHAPE = (3, 3)
 DATA = numpy.arange(1.0, 10.0).reshape(SHAPE)
 POINT = numpy.array([0.5, -2.0, 3.0])
 # Further arguments, after the array and before it.
-AFTER: list[tuple[Any, ...]] = [
+AFTER = [
     (), (0,), (1,), (2,), (3,), (-1,), (9,), (0, 1), (0, 2), (1, 0), ((3, 3),), ((9,),),
     ((1, 9),), ((0, 1),), ((1, 0),), ((2, 3, 3),), ([1, 2],), ([1, 2], 0), (3, 1), (2, 1),
     ([[0, 1, 2], [1, 2]],), ((2, 2),), ((2, 2), (0, 1)), ([0, 1],), ([1, 0], [0, 1]), ("C",),
     ("F",), ("K",), (float,), (int,), (complex,), (9, "F"), ((3, 3), "F"), (0, None),
 ]  # fmt: skip
-NAMED: list[dict[str, Any]] = [
+NAMED = [
     {}, {"copy": False}, {"axis": 1}, {"axis": 0}, {"order": "F"}, {"writeable": True},
 ]  # fmt: skip
 SUBSCRIPTS = ("ij->ji", "ii->i", "ij", "ij->ij", "ij->")
 # Parts of the array of which the functions are taken.
-PARTS: dict[str, Any] = {
+PARTS = {
     "whole": lambda z: z,
     "T": lambda z: z.T,
     "reversed": lambda z: z[::-1, ::-1],
@@ -55,9 +52,9 @@ LEFT_OUT = {
 }  # fmt: skip
 
 
-def functions() -> dict[str, Any]:
+def functions():
     """Every public function of NumPy that is no ufunc, and every method and attribute of arrays."""
-    found: dict[str, Any] = {}
+    found = {}
     for prefix, module in (
         ("", numpy),
         ("linalg.", numpy.linalg),
@@ -81,9 +78,9 @@ def functions() -> dict[str, Any]:
     return found
 
 
-def _named(path: str) -> Any:
-    def call(z: Any, *args: Any, **named: Any) -> Any:
-        module: Any = np
+def _named(path):
+    def call(z, *args, **named):
+        module = np
         for name in path.split("."):
             module = getattr(module, name)
         return module(z, *args, **named)
@@ -91,8 +88,8 @@ def _named(path: str) -> Any:
     return call
 
 
-def _method(name: str) -> Any:
-    def call(z: Any, *args: Any, **named: Any) -> Any:
+def _method(name):
+    def call(z, *args, **named):
         attribute = getattr(z, name)
         if not callable(attribute):
             if args or named:
@@ -103,16 +100,16 @@ def _method(name: str) -> Any:
     return call
 
 
-def items(result: Any) -> list[Any]:
+def items(result):
     if isinstance(result, (list, tuple)):
         return [each for item in result for each in items(item)]
     return [result]
 
 
 @cache
-def recipes() -> dict[str, Any]:
+def recipes():
     """Calls whose result is a view of the array, for the whole or for a part of it."""
-    calls: dict[str, Any] = {}
+    calls = {}
     for name, function in functions().items():
         for args in AFTER:
             calls[f"{name}{args}"] = _call(function, args, {})
@@ -123,9 +120,9 @@ def recipes() -> dict[str, Any]:
         calls[f"{name}([z])"] = lambda z, f=function: f([z])
         for text in SUBSCRIPTS:
             calls[f"{name}({text!r}, z)"] = lambda z, f=function, text=text: f(text, z)
-    found: dict[str, Any] = {}
-    layouts: set[Any] = set()
-    useful: set[str] = set()
+    found = {}
+    layouts = set()
+    useful = set()
     for which in PARTS:
         # Those that give no view of these need not be tried on others.
         chosen = calls if which in ("whole", "row", "broadcast") else useful
@@ -141,15 +138,15 @@ def recipes() -> dict[str, Any]:
     return found
 
 
-def _chosen(call: Any, part_of: Any, which: list[int]) -> Any:
-    def take(z: Any) -> list[Any]:
+def _chosen(call, part_of, which):
+    def take(z):
         results = items(call(part_of(z)))
         return [results[i] for i in which]
 
     return take
 
 
-def views_of(which: str, call: Any) -> dict[int, numpy.ndarray]:
+def views_of(which, call):
     """The results of a call with a part of the data that lie in its memory, by their places."""
     z = DATA.copy()
     try:
@@ -165,11 +162,11 @@ def views_of(which: str, call: Any) -> dict[int, numpy.ndarray]:
     }
 
 
-def _call(function: Any, args: Any, named: Any) -> Any:
+def _call(function, args, named):
     return lambda z: function(z, *args, **named)
 
 
-def score(results: list[Any], z: Any) -> Any:
+def score(results, z):
     total = np.sum(z * numpy.arange(9.0).reshape(SHAPE))
     for k, each in enumerate(results):
         shape = numpy.shape(each)
@@ -178,23 +175,23 @@ def score(results: list[Any], z: Any) -> Any:
     return total
 
 
-def waiting(x: Any) -> Any:
+def waiting(x):
     z = np.zeros(SHAPE)
     z[...] = DATA
     return z
 
 
-def variable(x: Any) -> Any:
+def variable(x):
     return DATA + 0.0 * x[0]
 
 
-def was_waiting(x: Any) -> Any:
+def was_waiting(x):
     z = waiting(x)
     z[0, 1] = x[1]
     return z
 
 
-def fortran(x: Any) -> Any:
+def fortran(x):
     z = np.zeros(SHAPE, order="F")
     z[...] = DATA
     return z
@@ -203,7 +200,7 @@ def fortran(x: Any) -> Any:
 STARTS = {f.__name__: f for f in (waiting, variable, was_waiting, fortran)}
 
 
-def through_the_whole(x: Any, start: Any, take: Any) -> Any:
+def through_the_whole(x, start, take):
     z = start(x)
     results = take(z)
     z[1] = x
@@ -212,7 +209,7 @@ def through_the_whole(x: Any, start: Any, take: Any) -> Any:
     return score(results, z)
 
 
-def through_the_view(x: Any, start: Any, take: Any) -> Any:
+def through_the_view(x, start, take):
     z = start(x)
     results = take(z)
     for k, each in enumerate(results):
@@ -222,7 +219,7 @@ def through_the_view(x: Any, start: Any, take: Any) -> Any:
     return score(results, z)
 
 
-def outcome(f: Any, *args: Any) -> Any:
+def outcome(f, *args):
     try:
         return f(*args)
     except ValueError as error:
@@ -242,7 +239,7 @@ REFUSED = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("scenario", [through_the_whole, through_the_view])
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
-def test_views_follow_as_numpys_do(start: Any, scenario: Any) -> None:
+def test_views_follow_as_numpys_do(start, scenario):
     """Each start tries one half of the views in one scenario, and the other half in the other."""
     compared, wrong, refused = 0, [], set()
     half = (list(STARTS.values()).index(start) + (scenario is through_the_view)) % 2
@@ -250,7 +247,7 @@ def test_views_follow_as_numpys_do(start: Any, scenario: Any) -> None:
         if start is variable and text.endswith((" of element", " of one")):
             continue  # an element of a variable is a number
 
-        def f(x: Any, take: Any = take) -> Any:
+        def f(x, take=take):
             return scenario(x, start, take)
 
         try:
@@ -279,10 +276,10 @@ def test_views_follow_as_numpys_do(start: Any, scenario: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("derivative", ["forward", "recorded"])
-def test_views_follow_in_other_modes(derivative: str) -> None:
+def test_views_follow_in_other_modes(derivative):
     for text, take in list(recipes().items())[::11]:
 
-        def f(x: Any, take: Any = take) -> Any:
+        def f(x, take=take):
             return through_the_whole(x, waiting, take)
 
         if text.split("(")[0] in REFUSED:
@@ -297,7 +294,7 @@ def test_views_follow_in_other_modes(derivative: str) -> None:
         numpy.testing.assert_allclose(slope, exact, rtol=1e-12, err_msg=text)
 
 
-def test_numpy_has_many_views() -> None:
+def test_numpy_has_many_views():
     """The search finds what it should."""
     names = {text.split("(")[0] for text in recipes()}
     assert {"np.array_split", "np.diag", "np.einsum", "np.broadcast_to", ".view"} <= names

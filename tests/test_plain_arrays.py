@@ -1,13 +1,11 @@
 """Faster ways to compute on plain arrays give the same results as NumPy's functions."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import pytest
+from comparing import close, equal
 
 from varmat import plain_arrays
 from varmat.programs.build import symbol
@@ -19,7 +17,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
-def variants(shape: tuple[int, ...]) -> list[np.ndarray]:
+def variants(shape):
     """Return arrays of a shape in several layouts, and with elements that are not finite."""
     x = RNG.normal(size=shape)
     wild = np.where(
@@ -33,8 +31,8 @@ def variants(shape: tuple[int, ...]) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_sums(shape: tuple[int, ...]) -> None:
-    axes: list[Any] = [
+def test_sums(shape):
+    axes = [
         None,
         (),
         *range(-len(shape), len(shape)),
@@ -44,15 +42,14 @@ def test_sums(shape: tuple[int, ...]) -> None:
         expected = np.sum(x, axis=axis, keepdims=keepdims)
         found = plain_arrays.summed(x, axis, keepdims)
         assert np.shape(found) == np.shape(expected)
-        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+        close(found, expected, 1e-13, 1e-13)
 
 
 @pytest.mark.parametrize(("x", "inside"), [
     ([2.0, 3.0], True), ([1.0, 2.0], False), ([2.0, 4.0], False), ([2.0, math.nan], False),
-     ([0.0, 2.0], False),
-    ([-2.0, 2.0], False), ([], True),
+    ([0.0, 2.0], False), ([-2.0, 2.0], False), ([], True),
 ])  # fmt: skip
-def test_ranges(x: list[float], inside: bool) -> None:
+def test_ranges(x, inside):
     assert symbol.is_between(np.array(x), 1.0, 4.0) is inside
     assert symbol.is_between(np.array([x, x]), 1.0, 4.0) is inside
     assert (
@@ -65,7 +62,7 @@ def test_ranges(x: list[float], inside: bool) -> None:
     )
 
 
-def test_divisors() -> None:
+def test_divisors():
     assert symbol.is_safe_divisor(np.array([-2.0, 3.0]))
     assert not any(
         symbol.is_safe_divisor(np.array([1.0, x]))
@@ -73,7 +70,7 @@ def test_divisors() -> None:
     )
 
 
-def test_arrays_with_short_rows() -> None:
+def test_arrays_with_short_rows():
     x = np.ones((300, 4))
     assert plain_arrays.has_short_rows(x)
     assert not any(map(plain_arrays.has_short_rows, (
@@ -82,11 +79,11 @@ def test_arrays_with_short_rows() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_columns(shape: tuple[int, ...]) -> None:
+def test_columns(shape):
     for x in variants(shape):
         for axis in (None, -1, 0, len(shape) - 1, (-1,)):
             found = plain_arrays.by_columns(x, axis)
-            np.testing.assert_array_equal(found, x)
+            equal(found, x)
             if axis == -1 and plain_arrays.has_short_rows(x):
                 assert found.strides[-1] == max(found.strides)
 
@@ -98,52 +95,43 @@ BROADCAST = [
 
 
 @pytest.mark.parametrize(("whole", "part"), BROADCAST)
-def test_contributions_to_what_was_broadcast(whole: tuple[int, ...], part: tuple[int, ...]) -> None:
+def test_contributions_to_what_was_broadcast(whole, part):
     c = RNG.normal(size=whole)
     found = plain_arrays.unbroadcast(c, part)
     assert found.shape == part
     x = RNG.normal(size=part)
-    assert np.vdot(found, x) == pytest.approx(
-        np.vdot(c, np.broadcast_to(x, np.broadcast_shapes(whole, part))), rel=1e-12
+    close(
+        np.vdot(found, x), np.vdot(c, np.broadcast_to(x, np.broadcast_shapes(whole, part))), 1e-12
     )
 
 
 @pytest.mark.parametrize("size", [10, plain_arrays.BLIND, plain_arrays.BLIND + 1])
-def test_choices(size: int) -> None:
+def test_choices(size):
     x = RNG.normal(size=size)
     x[:4] = math.inf, -math.inf, math.nan, -0.0
     condition = RNG.random(size) < 0.5
     condition[:3] = False
     column, row, numbers = x[:, None], x[:8], 2 * condition
     for kept in (
-        x,
-        1.5,
-        -2.0,
-        math.inf,
-        np.float64(0.25),
-        np.broadcast_to(np.float64(3.0), size),
+        x, 1.5, -2.0, math.inf, np.float64(0.25), np.broadcast_to(np.float64(3.0), size),
         x.astype(np.float32),
-    ):
+    ):  # fmt: skip
         for zero in (0.0, 0, 1.0):
             for args in (
-                (condition, kept, zero),
-                (condition, zero, kept),
-                (~condition, kept, zero),
+                (condition, kept, zero),  (condition, zero, kept),  (~condition, kept, zero),
                 (True, kept, zero),
-            ):
-                np.testing.assert_array_equal(plain_arrays.where(*args), np.where(*args))
+            ):  # fmt: skip
+                equal(plain_arrays.where(*args), np.where(*args))
     for args in (
-        (condition, column, 0.0),
-        (condition[:, None], row, 0.0),
-        (numbers, x, 0.0),
+        (condition, column, 0.0), (condition[:, None], row, 0.0), (numbers, x, 0.0),
         (condition, x, -x),
-    ):
-        np.testing.assert_array_equal(plain_arrays.where(*args), np.where(*args))
+    ):  # fmt: skip
+        equal(plain_arrays.where(*args), np.where(*args))
     assert plain_arrays.where(condition, x, 0.0) is not x
 
 
 A, B = RNG.integers(-4, 4, size=50), RNG.integers(0, 3, size=50)
-INDICES: list[Any] = [
+INDICES = [
     (4, A), (4, A.reshape(5, 10)), (4, A.astype(np.int8)), (4, B.astype(np.uint8)), (4, A > 0),
      (4, 2), (4, slice(1, 3)),
     ((4, 3), (A, B)), ((4, 3), (A.reshape(10, 5), B.reshape(10, 5))), ((4, 3), (A[:, None], B[:7])),
@@ -166,7 +154,7 @@ INDICES: list[Any] = [
 @pytest.mark.parametrize(
     ("shape", "index"), INDICES, ids=[f"{shape} {i}" for i, (shape, _) in enumerate(INDICES)]
 )
-def test_scatter(shape: Any, index: Any) -> None:
+def test_scatter(shape, index):
     index = (
         index[:4]
         if isinstance(index, np.ndarray) and index.dtype == bool and index.ndim == 1
@@ -179,4 +167,4 @@ def test_scatter(shape: Any, index: Any) -> None:
             found, expected = start.copy(order), start.copy(order)
             plain_arrays.scatter_add(found, index, given)
             np.add.at(expected, index, given)
-            np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+            close(found, expected, 1e-13, 1e-13)

@@ -2,8 +2,6 @@
 run.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess
@@ -26,13 +24,10 @@ def test_the_citation_has_the_version():
     assert stated == [PROJECT["version"]]
 
 
-@pytest.mark.parametrize(
-    ("file", "pattern"),
-    [
-        ("noxfile.py", r"^PYTHONS = \[(.*)\]$"),
-        (".github/workflows/check.yml", r"^ *python: \[(.*)\]$"),
-    ],
-)
+@pytest.mark.parametrize(("file", "pattern"), [
+    ("noxfile.py", r"^PYTHONS = \[(.*)\]$"),
+    (".github/workflows/check.yml", r"^ *python: \[(.*)\]$"),
+])  # fmt: skip
 def test_the_same_pythons_are_supported_everywhere(file, pattern):
     (stated,) = re.findall(pattern, (ROOT / file).read_text(encoding="utf-8"), flags=re.MULTILINE)
     said = re.findall(r":: (3\.\d+)$", "\n".join(PROJECT["classifiers"]), flags=re.MULTILINE)
@@ -82,13 +77,10 @@ def test_commands_of_contributing_name_what_is_there():
 
 # The rows of the table of platforms, as markers see them.
 PLATFORMS = {
-    "Linux, x86-64": ("linux", "x86_64"),
-    "Linux, ARM (aarch64)": ("linux", "aarch64"),
-    "macOS, Apple silicon": ("darwin", "arm64"),
-    "macOS, Intel": ("darwin", "x86_64"),
-    "Windows, x86-64": ("win32", "AMD64"),
-    "Windows, ARM": ("win32", "ARM64"),
-}
+    "Linux, x86-64": ("linux", "x86_64"),         "Linux, ARM (aarch64)": ("linux", "aarch64"),
+    "macOS, Apple silicon": ("darwin", "arm64"),  "macOS, Intel": ("darwin", "x86_64"),
+    "Windows, x86-64": ("win32", "AMD64"),        "Windows, ARM": ("win32", "ARM64"),
+}  # fmt: skip
 
 
 def test_the_table_of_platforms_is_that_of_the_extras():

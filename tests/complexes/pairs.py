@@ -1,7 +1,5 @@
 """Complex functions as functions of real and imaginary parts, which the harness can test."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import varmat as vm

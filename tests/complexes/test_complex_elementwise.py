@@ -2,11 +2,10 @@
 also compared with 50-digit arithmetic.
 """
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest
+from comparing import close, equal
 from complexes.pairs import of_pair, of_pairs, parts, recorded
 
 import varmat as vm
@@ -80,11 +79,9 @@ def test_holomorphic_functions_have_all_digits(f, points):
             assert error(imag[i], 1j * mpmath.conj(slope)) < bar
 
 
-@pytest.mark.parametrize(
-    "f",
-    [*HOLOMORPHIC, np.absolute, np.angle, np.conjugate, np.negative, np.sign],
-    ids=lambda f: f.__name__,
-)
+@pytest.mark.parametrize("f", [
+    *HOLOMORPHIC, np.absolute, np.angle, np.conjugate, np.negative, np.sign,
+], ids=lambda f: f.__name__)  # fmt: skip
 def test_all_routes_agree(f):
     recorded(expect_ad(of_pair(f), A, B))
 
@@ -136,13 +133,9 @@ def test_powers_at_zero():
     exponents = np.array([0.0, 1.0, 2.0])
     f = of_pair(lambda z: np.power(z, exponents))
     found = vm.gradient(lambda z: np.real(np.sum(np.power(z, exponents))), np.zeros(3, complex))
-    np.testing.assert_array_equal(found, [0.0, 1.0, 0.0])
-    np.testing.assert_array_equal(
-        vm.jvp(f, (np.zeros(3), np.zeros(3)), (np.ones(3), np.zeros(3)))[1][0], [0.0, 1.0, 0.0]
-    )
-    np.testing.assert_array_equal(
-        vm.gradient(lambda y: np.real(np.sum(np.power(0j, y))), np.array([1.0, 2.0])), [0.0, 0.0]
-    )
+    equal(found, [0.0, 1.0, 0.0])
+    equal(vm.jvp(f, (np.zeros(3), np.zeros(3)), (np.ones(3), np.zeros(3)))[1][0], [0.0, 1.0, 0.0])
+    equal(vm.gradient(lambda y: np.real(np.sum(np.power(0j, y))), np.array([1.0, 2.0])), [0.0, 0.0])
 
 
 # Points on the branch cuts, approached from both sides.
@@ -163,10 +156,10 @@ def test_branch_cuts_are_those_of_numpy(f):
     for z in CUTS:
         expected = f(np.complex128(z))
         if f is not np.log1p:
-            np.testing.assert_array_equal(f(vm.var(z)).val, expected)
+            equal(f(vm.var(z)).val, expected)
         inside = complex(z.real + np.copysign(1e-12, z.real), z.imag + np.copysign(1e-12, z.imag))
         slope = vm.gradient(lambda z: np.real(f(z)), z)
-        np.testing.assert_allclose(slope, vm.gradient(lambda z: np.real(f(z)), inside), rtol=1e-10)
+        close(slope, vm.gradient(lambda z: np.real(f(z)), inside), 1e-10)
 
 
 def test_signs_of_zeros_are_those_of_numpy():
@@ -174,11 +167,8 @@ def test_signs_of_zeros_are_those_of_numpy():
     for x in (-1.0, 1.0, 0.0, -0.0):
         for c in (1.0 + 0.0j, complex(1.0, -0.0), -1.0 + 0.0j, 1j, complex(-0.0, -1.0)):
             for f in (
-                lambda x, c: x * c,
-                lambda x, c: x + c,
-                lambda x, c: x - c,
-                lambda x, c: c - x,
-            ):
+                lambda x, c: x * c, lambda x, c: x + c, lambda x, c: x - c, lambda x, c: c - x,
+            ):  # fmt: skip
                 expected, found = f(np.complex128(x), np.complex128(c)), f(vm.var(x), c).val
                 assert np.array_equal(
                     np.signbit([expected.real, expected.imag]), np.signbit([found.real, found.imag])
@@ -188,17 +178,17 @@ def test_signs_of_zeros_are_those_of_numpy():
 def test_what_is_not_finite():
     with np.errstate(all="ignore"):
         z = vm.var(np.array([complex(np.inf, 1.0), complex(np.nan, 0.0), 1.0 + 1.0j]))
-        np.testing.assert_array_equal(np.isfinite(z), [False, False, True])
-        np.testing.assert_array_equal(np.isnan(z), [False, True, False])
-        np.testing.assert_array_equal(np.isinf(z), [True, False, False])
+        equal(np.isfinite(z), [False, False, True])
+        equal(np.isnan(z), [False, True, False])
+        equal(np.isinf(z), [True, False, False])
 
 
 def test_comparisons():
     z, w = vm.var([1.0 + 1.0j, 2.0]), np.array([1.0 + 1.0j, 3.0])
-    np.testing.assert_array_equal(z == w, [True, False])
-    np.testing.assert_array_equal(z != w, [False, True])
-    np.testing.assert_array_equal(w == z, [True, False])
-    np.testing.assert_array_equal(vm.var([1.0, 2.0]) == z, [False, True])
+    equal(z == w, [True, False])
+    equal(z != w, [False, True])
+    equal(w == z, [True, False])
+    equal(vm.var([1.0, 2.0]) == z, [False, True])
     assert vm.var(1.0 + 0j) == 1.0
     with pytest.raises(TypeError, match=r"^complex numbers have no order; compare np\.real"):
         z < 1.0  # noqa: B015 - it is refused

@@ -1,11 +1,10 @@
 """Fourier transforms of real and complex variables."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
+from comparing import close, refuses
 from complexes.pairs import of_pair, parts, recorded
 
 import varmat as vm
@@ -59,17 +58,15 @@ def test_shifts():
     recorded(expect_ad(lambda x: (np.fft.fftshift(x, axes=(1,)), np.fft.ifftshift(x)), A))
 
 
-@pytest.mark.parametrize(
-    ("f", "inverse", "axes"),
-    [(vm.fft, vm.inv_fft, 1), (vm.fft2, vm.inv_fft2, 2)],
-    ids=["fft", "fft2"],
-)
+@pytest.mark.parametrize(("f", "inverse", "axes"), [
+    (vm.fft, vm.inv_fft, 1), (vm.fft2, vm.inv_fft2, 2),
+], ids=["fft", "fft2"])  # fmt: skip
 def test_names_of_stan(f, inverse, axes):
     x, y = (a if axes == 2 else a[:, 0] for a in (A, B))
     recorded(expect_ad(of_pair(lambda z: (f(z), inverse(z))), x, y))
     recorded(expect_ad(lambda x: parts((f(x), inverse(x))), x))
     expect_ad_matvar(of_pair(f), x, y)
-    np.testing.assert_allclose(inverse(f(vm.var(x + 1j * y))).val, x + 1j * y, rtol=1e-13)
+    close(inverse(f(vm.var(x + 1j * y))).val, x + 1j * y, 1e-13)
     empty = np.zeros((0,) * axes, complex)
     assert f(empty).shape == f(vm.var(empty)).shape == f(vm.var(empty.real)).shape == empty.shape
     assert f(vm.var(empty.real)).dtype == f(empty).dtype == np.complex128
@@ -90,5 +87,4 @@ def test_names_of_stan(f, inverse, axes):
      "inv_fft2: the argument has shape (2,), but must be a matrix!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        call(vm.var([1.0 + 2.0j, 3.0]))
+    refuses(error, f"^{re.escape(message)}$", call, vm.var([1.0 + 2.0j, 3.0]))

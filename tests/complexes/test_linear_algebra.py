@@ -2,13 +2,12 @@
 real matrices.
 """
 
-from __future__ import annotations
-
 import re
 
 import mpmath
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 from complexes.pairs import of_pair, of_pairs, parts, recorded
 
 import varmat as vm
@@ -39,7 +38,7 @@ def test_inverses_and_determinants():
 def test_determinants_of_singular_matrices():
     a = np.array([[1.0, 2.0 + 1j], [2.0, 4.0 + 2j]])
     found = vm.gradient(lambda z: np.real(np.linalg.det(z)), a)
-    np.testing.assert_allclose(found, [[4.0 - 2j, -2.0], [-2.0 + 1j, 1.0]], rtol=1e-13)
+    close(found, [[4.0 - 2j, -2.0], [-2.0 + 1j, 1.0]], 1e-13)
 
 
 def test_solutions():
@@ -102,7 +101,7 @@ def test_eigenvalues_against_50_digits():
             vm.gradient(lambda a, k=k, part=part: part(vm.eigenvalues(a)[k]), MIXED)
             for part in (np.real, np.imag)
         ]
-        np.testing.assert_allclose(gradient[0] + 1j * gradient[1], slope, rtol=1e-12, atol=1e-14)
+        close(gradient[0] + 1j * gradient[1], slope, 1e-12, 1e-14)
 
 
 def test_repeated_eigenvalues():
@@ -110,9 +109,7 @@ def test_repeated_eigenvalues():
     neither have second derivatives, which need them.
     """
     a = np.diag([1.0, 1.0, 3.0])
-    np.testing.assert_allclose(
-        vm.gradient(lambda a: np.real(np.sum(vm.eigenvalues(a) ** 2)), a), 2.0 * a, atol=1e-14
-    )
+    close(vm.gradient(lambda a: np.real(np.sum(vm.eigenvalues(a) ** 2)), a), 2.0 * a, 1e-7, 1e-14)
 
     def exponential(a):
         values, v = np.linalg.eig(a)
@@ -125,8 +122,7 @@ def test_repeated_eigenvalues():
     message = "Argument a has equal eigenvalues, but must have distinct ones where .* matrix_exp"
     for at in (np.eye(3), a):
         for f in (lambda a: np.sum(np.abs(vm.eigenvectors(a)[0]) ** 4), exponential, hermitian):
-            with pytest.raises(vm.DomainError, match=message):
-                vm.gradient(f, at)
+            refuses(vm.DomainError, message, vm.gradient, f, at)
         with pytest.raises(vm.DomainError, match=message):
             vm.hessian(lambda a: np.real(np.sum(np.log(np.linalg.eigvals(a)))), at)
 
@@ -161,16 +157,18 @@ def test_schur_forms():
         )
     )
     u, t = vm.complex_schur_decompose(MIXED)
-    np.testing.assert_allclose(u @ t @ u.conj().T, MIXED, atol=1e-13)
-    np.testing.assert_array_equal(np.tril(t, -1), 0.0)
+    close(u @ t @ u.conj().T, MIXED, 1e-7, 1e-13)
+    equal(np.tril(t, -1), 0.0)
     for f, expected in ((vm.complex_schur_decompose_u, u), (vm.complex_schur_decompose_t, t)):
-        np.testing.assert_array_equal(f(MIXED), expected)
+        equal(f(MIXED), expected)
 
 
 def test_matrices_of_one_element():
     for f in (vm.eigenvalues, vm.complex_schur_decompose_t):
-        np.testing.assert_allclose(
-            vm.gradient(lambda z, f=f: np.imag(np.sum(f(z))), np.array([[2.0 + 1.0j]])), [[1j]]
+        close(
+            vm.gradient(lambda z, f=f: np.imag(np.sum(f(z))), np.array([[2.0 + 1.0j]])),
+            [[1j]],
+            1e-7,
         )
 
 
@@ -184,19 +182,13 @@ NAMES = [
 def test_refusals(name):
     f = getattr(vm, name)
     for kind in (np.asarray, vm.var):
-        with pytest.raises(
-            vm.ShapeError, match=rf"^{name}: a has shape \(2, 3\), but must be a square matrix"
-        ):
-            f(kind(np.ones((2, 3))))
-        with pytest.raises(
-            vm.ShapeError, match=rf"^{name}: a has shape \(0, 0\), but must have at least one row!$"
-        ):
-            f(kind(np.ones((0, 0))))
-        with pytest.raises(
-            vm.DomainError,
-            match=f"^{name}: a has elements that are not finite, but must have finite",
-        ):
-            f(kind(np.array([[1.0, np.nan], [0.0, 1.0]])))
+        for x, error, message in [
+            (np.ones((2, 3)), vm.ShapeError, r"shape \(2, 3\), but must be a square matrix"),
+            (np.ones((0, 0)), vm.ShapeError, r"shape \(0, 0\), but must have at least one row!$"),
+            (np.array([[1.0, np.nan], [0.0, 1.0]]), vm.DomainError,
+             "elements that are not finite, but must have finite"),
+        ]:  # fmt: skip
+            refuses(error, f"^{name}: a has {message}", f, kind(x))
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
@@ -215,5 +207,4 @@ def test_refusals(name):
      "complex_schur_decompose: a has shape (2, 2, 2), but must be a square matrix!"),
 ])  # fmt: skip
 def test_other_refusals(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        call(vm.var([[1.0 + 1j, 1.0 + 1j], [1.0, 1.0]]))
+    refuses(error, f"^{re.escape(message)}$", call, vm.var([[1.0 + 1j, 1.0 + 1j], [1.0, 1.0]]))

@@ -1,12 +1,11 @@
 """Stan's names for functions of complex numbers, with the values and gradients of Stan Math."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
 import stan
+from comparing import close, equal, refuses
 from complexes.pairs import of_pair, parts, recorded
 
 import varmat as vm
@@ -17,11 +16,9 @@ A, B = np.array([0.7, -1.2, 0.3]), np.array([0.4, 0.9, -2.1])
 # Stan's name -> the expression here, where the name differs.
 NUMPY = {
     "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "add": np.add, "asin": np.arcsin,
-     "asinh": np.arcsinh, "atan": np.arctan,
-    "atanh": np.arctanh, "cos": np.cos, "cosh": np.cosh, "divide": np.divide, "exp": np.exp,
-     "log": np.log, "log10": np.log10,
-    "multiply": vm.multiply, "pow": np.power, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt,
-     "subtract": np.subtract,
+    "asinh": np.arcsinh, "atan": np.arctan, "atanh": np.arctanh, "cos": np.cos, "cosh": np.cosh,
+    "divide": np.divide, "exp": np.exp, "log": np.log, "log10": np.log10, "multiply": vm.multiply,
+    "pow": np.power, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "subtract": np.subtract,
     "tan": np.tan, "tanh": np.tanh,
 }  # fmt: skip
 
@@ -81,10 +78,10 @@ def test_values_and_gradients_of_stan(entry):
         ),
         entry,
     )()
-    np.testing.assert_allclose(value, expected, rtol=1e-13)
+    close(value, expected, 1e-13)
     for g, (_, exact), kind in zip(found, entry["args"], entry["types"], strict=True):
         exact = complexes(exact) if kind.startswith("complex") else np.asarray(exact, float)
-        np.testing.assert_allclose(g, exact, rtol=1e-11, atol=1e-13)
+        close(g, exact, 1e-11, 1e-13)
 
 
 @pytest.mark.parametrize(
@@ -94,12 +91,7 @@ def test_moduli_of_stan(entry):
     """The moduli do not depend on the phases."""
     found = getattr(vm, entry["function"])(*arguments(entry))
     first = complexes(entry["output"][0] if isinstance(found, tuple) else entry["output"])
-    np.testing.assert_allclose(
-        np.abs(found[0] if isinstance(found, tuple) else found),
-        np.abs(first),
-        rtol=1e-12,
-        atol=1e-15,
-    )
+    close(np.abs(found[0] if isinstance(found, tuple) else found), np.abs(first), 1e-12, 1e-15)
 
 
 @pytest.mark.parametrize("entry", stan.entries("complex", throws=True))
@@ -119,12 +111,12 @@ def test_all_routes_agree():
 
 def test_real_arguments():
     for x in (A, vm.var(A)):
-        np.testing.assert_array_equal(vm.value(vm.arg(x)), [0.0, np.pi, 0.0])
-        np.testing.assert_array_equal(vm.value(vm.norm(x)), A**2)
-        np.testing.assert_array_equal(vm.get_imag(x), [0.0] * 3)
+        equal(vm.value(vm.arg(x)), [0.0, np.pi, 0.0])
+        equal(vm.value(vm.norm(x)), A**2)
+        equal(vm.get_imag(x), [0.0] * 3)
         for f in (vm.proj, vm.conj):
             assert f(x).dtype == np.complex128
-            np.testing.assert_array_equal(vm.value(f(x)), A)
+            equal(vm.value(f(x)), A)
 
 
 def test_projections_of_infinities():
@@ -132,10 +124,10 @@ def test_projections_of_infinities():
         [complex(-np.inf, -2.0), complex(1.0, np.inf), complex(np.nan, np.inf), 1.0 - 2.0j]
     )
     found = vm.proj(vm.var(z)).val
-    np.testing.assert_array_equal(found.real, [np.inf, np.inf, np.inf, 1.0])
-    np.testing.assert_array_equal(found.imag, [-0.0, 0.0, 0.0, -2.0])
+    equal(found.real, [np.inf, np.inf, np.inf, 1.0])
+    equal(found.imag, [-0.0, 0.0, 0.0, -2.0])
     assert np.signbit(found.imag[0])
-    np.testing.assert_array_equal(
+    equal(
         vm.gradient(lambda z: np.real(vm.proj(z)[3]) + np.imag(vm.proj(z)[0]), z),
         [0.0, 0.0, 0.0, 1.0],
     )
@@ -151,5 +143,4 @@ def test_projections_of_infinities():
      "to_complex: im has shape (3,), but must fit that of re, (2,)!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        call()
+    refuses(error, f"^{re.escape(message)}$", call)

@@ -1,9 +1,5 @@
 """The multivariate densities, arguments for each, and versions of them that accept any numbers."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -39,7 +35,7 @@ from varmat.densities.simplex import (
 from varmat.densities.wishart import inv_wishart_lpdf, wishart_lpdf
 from varmat.densities.wishart_cholesky import inv_wishart_cholesky_lpdf, wishart_cholesky_lpdf
 
-DENSITIES: dict[str, Any] = {
+DENSITIES = {
     name: getattr(module, name)
     for module in (
         multi_normal, simplex, categorical, ordered, lkj, wishart, wishart_cholesky,
@@ -59,25 +55,25 @@ ETA = np.array([0.4, -0.3, 1.3, 2.0])
 CUTS_4 = np.array([0.1, -0.4, 0.7, 0.2])
 
 
-def normalised(x: Any) -> Any:
+def normalised(x):
     """Make a Cholesky factor of a correlation matrix from any matrix."""
     x = np.where(np.tri(len(x), dtype=bool), x, 0.0) + 3.0 * np.eye(len(x))
     return x / np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
 
 
-def positive_definite(x: Any) -> Any:
+def positive_definite(x):
     return x @ x.T + np.eye(len(x))
 
 
-def increasing(x: Any) -> Any:
+def increasing(x):
     return np.cumsum(np.exp(x), axis=-1) - 2.0
 
 
-def spread(x: Any) -> Any:
+def spread(x):
     return vm.softmax(x, axis=-1)
 
 
-def lower(x: Any) -> Any:
+def lower(x):
     """Make a lower Cholesky factor from any matrix."""
     return np.where(np.tri(len(x), dtype=bool), x, 0.0) + 3.0 * np.eye(len(x))
 
@@ -85,16 +81,14 @@ def lower(x: Any) -> Any:
 CORRELATION, CORRELATION_2 = normalised(B), normalised(C)
 # Arguments of a dynamic linear model with two series, three times and two states. Densities of
 # matrices with two rows use them too.
-SERIES, DESIGN, TRANSITION, W = (
-    rng.normal(size=(2, 3)),
-    rng.normal(size=(2, 2)),
-    0.5 * rng.normal(size=(2, 2)),
-    rng.normal(size=2),
-)
+SERIES = rng.normal(size=(2, 3))
+DESIGN = rng.normal(size=(2, 2))
+TRANSITION = 0.5 * rng.normal(size=(2, 2))
+W = rng.normal(size=2)
 S, S_2 = (x[:2, :2] for x in (SPD, SPD_2))
 LOADINGS = rng.normal(size=(3, 4))
 # The arguments of each density, and other values for those that may be variables.
-ARGUMENTS: dict[str, tuple[Any, Any]] = {
+ARGUMENTS = {
     "multi_normal_lpdf": ((Y, MU, SPD), (Y + 1.0, -MU, SPD_2)),
     "multi_normal_prec_lpdf": ((Y, MU, SPD), (Y + 1.0, -MU, SPD_2)),
     "multi_normal_cholesky_lpdf": ((Y, MU, FACTOR), (Y + 1.0, -MU, FACTOR_2)),
@@ -113,61 +107,60 @@ ARGUMENTS: dict[str, tuple[Any, Any]] = {
     "inv_wishart_cholesky_lpdf": ((FACTOR, 4.2, FACTOR_2), (FACTOR_2, 5.0, FACTOR)),
     "lkj_cov_lpdf": ((SPD, MU, P, 1.7), (SPD_2, -MU, P_2[0], 0.6)),
     "dirichlet_multinomial_lpmf": ((np.array([3, 1, 0]), np.array([1.2, 0.7, 3.1])),
-     (None, np.array([2.0, 3.0, 1.0]))),
+        (None, np.array([2.0, 3.0, 1.0]))),
     "multinomial_logit_lpmf": ((np.array([3, 1, 0]), MU), (None, -MU)),
     "ordered_probit_lpmf": ((np.array([1, 3, 4]), MU, CUTS), (None, -MU, CUTS_2)),
     "matrix_normal_prec_lpdf": ((SERIES, SERIES[::-1] / 3, S, SPD_2),
-     (SERIES + 1.0, SERIES / 7, S_2, SPD)),
+                                (SERIES + 1.0, SERIES / 7, S_2, SPD)),
     "multi_gp_lpdf": ((SERIES, SPD, P[:2]), (SERIES + 1.0, SPD_2, P[1:])),
     "multi_gp_cholesky_lpdf": ((SERIES, FACTOR, P[:2]), (SERIES + 1.0, FACTOR_2, P[1:])),
-    "gaussian_dlm_obs_lpdf": (
-        (SERIES[:1, :1], DESIGN[:, :1], TRANSITION, P[:1], S_2, MU[:2], S),
-        (SERIES[:1, :1] + 1.0, DESIGN[:, 1:], TRANSITION / 2, P[1:2], S, MU[1:], S_2),
-    ),
+    "gaussian_dlm_obs_lpdf": ((SERIES[:1, :1], DESIGN[:, :1], TRANSITION, P[:1], S_2, MU[:2], S),
+                              (SERIES[:1, :1] + 1.0, DESIGN[:, 1:], TRANSITION / 2, P[1:2], S,
+                               MU[1:], S_2)),
     "categorical_logit_glm_lpmf": ((np.array([1, 4, 3, 4]), Y, CUTS_4 / 2, LOADINGS),
-     (None, -Y, -CUTS_4, LOADINGS / 2)),
+        (None, -Y, -CUTS_4, LOADINGS / 2)),
     "ordered_logistic_glm_lpmf": ((np.array([1, 4, 3, 2]), Y, MU, CUTS),
-     (None, -Y, MU / 2, CUTS_2)),
+        (None, -Y, MU / 2, CUTS_2)),
 }  # fmt: skip
 
 
-def multi(name: str, *points: Any) -> Any:
+def multi(name, *points):
     """Return a normal or Student density whose last argument may be any matrix, with arguments for
     it.
     """
     return lambda *args: DENSITIES[name](*args[:-1], positive_definite(args[-1])), (*points, B)
 
 
-def ordered_free(n: Any, eta: Any, x: Any) -> Any:
+def ordered_free(n, eta, x):
     return ordered_logistic_lpmf(n, eta, increasing(x))
 
 
-def probit_free(n: Any, eta: Any, x: Any) -> Any:
+def probit_free(n, eta, x):
     return ordered_probit_lpmf(n, eta, increasing(x))
 
 
-def ordered_glm_free(n: Any, x: Any, beta: Any, c: Any) -> Any:
+def ordered_glm_free(n, x, beta, c):
     return ordered_logistic_glm_lpmf(n, x, beta, increasing(c))
 
 
-def trials_free(n: Any, alpha: Any) -> Any:
+def trials_free(n, alpha):
     return dirichlet_multinomial_lpmf(n, np.exp(alpha))
 
 
-def dlm_free(y: Any, f: Any, g: Any, v: Any) -> Any:
+def dlm_free(y, f, g, v):
     return gaussian_dlm_obs_lpdf(y, f, g, positive_definite(v), S_2, W, S)
 
 
-def dlm_of_states(v: Any, w: Any, m0: Any, c0: Any) -> Any:
+def dlm_of_states(v, w, m0, c0):
     w, c0 = positive_definite(w), positive_definite(c0)
     return gaussian_dlm_obs_lpdf(SERIES[:1, :2], DESIGN[:, :1], TRANSITION, np.exp(v), w, m0, c0)
 
 
-def matrix_free(y: Any, mu: Any, s: Any, d: Any) -> Any:
+def matrix_free(y, mu, s, d):
     return matrix_normal_prec_lpdf(y, mu, positive_definite(s), positive_definite(d))
 
 
-def expect_refusal(f: Any, args: Any, error: Any, message: str) -> None:
+def expect_refusal(f, args, error, message):
     """Demand the same message for data and for variables, with and without dropped terms, and that
     nothing is recorded.
     """
@@ -185,7 +178,7 @@ def expect_refusal(f: Any, args: Any, error: Any, message: str) -> None:
 MANY = rng.normal(size=(8, 3))
 # Functions with their arguments. They are defined wherever finite differences step to. Integer
 # arguments are not differentiated.
-FREE: dict[str, tuple[Any, Any]] = {
+FREE = {
     **{name: multi(name, *ARGUMENTS[name][0][:-1]) for name in multi_normal.__all__},
     **{f"{name}, many": multi(name, MANY,
         *ARGUMENTS[name][0][1:-1]) for name in multi_normal.__all__},
@@ -197,8 +190,8 @@ FREE: dict[str, tuple[Any, Any]] = {
         (Y[:, :1], MU[:1], B[:1, :1])),
     "multi_normal_cholesky_lpdf, empty": multi("multi_normal_cholesky_lpdf", Y[:0], MU),
     "multi_student_t_lpdf, empty": multi("multi_student_t_lpdf", Y[:0], 4.0, MU),
-    "multi_student_t_lpdf, normal": (lambda *args: multi("multi_student_t_lpdf")[0](args[0], np.inf,
-        *args[1:]), (Y, MU, B)),
+    "multi_student_t_lpdf, normal": (
+        lambda *args: multi("multi_student_t_lpdf")[0](args[0], np.inf, *args[1:]), (Y, MU, B)),
     "multi_normal_lpdf, no elements": (multi_normal.multi_normal_lpdf,
         (np.empty(0), np.empty(0), np.empty((0, 0)))),
     "dirichlet_lpdf": (lambda x, a: dirichlet_lpdf(spread(x), np.exp(a)), (MU, B[0])),
@@ -209,16 +202,16 @@ FREE: dict[str, tuple[Any, Any]] = {
     "dirichlet_lpdf, empty": (lambda x, a: dirichlet_lpdf(spread(x), np.exp(a)), (Y[:0], B[0])),
     "multinomial_lpmf": (lambda n, x: multinomial_lpmf(n, spread(x)), (np.array([3, 0, 4]), MU)),
     "multinomial_lpmf, batch": (lambda n, x: multinomial_lpmf(n, spread(x)),
-        (np.array([[3, 0, 4], [1, 2, 0]]), MU)),
+                                (np.array([[3, 0, 4], [1, 2, 0]]), MU)),
     "multinomial_lpmf, one n": (lambda n, x: multinomial_lpmf(n, spread(x)),
-        (np.array([3, 0, 4]), Y)),
+                                (np.array([3, 0, 4]), Y)),
     "multinomial_lpmf, empty": (lambda n, x: multinomial_lpmf(n, spread(x)),
-        (np.empty((0, 3), int), MU)),
+                                (np.empty((0, 3), int), MU)),
     "categorical_lpmf": (lambda n, x: categorical_lpmf(n, spread(x)), (2, MU)),
     "categorical_lpmf, batch": (lambda n, x: categorical_lpmf(n, spread(x)),
-        (np.array([2, 2, 1]), MU)),
+                                (np.array([2, 2, 1]), MU)),
     "categorical_lpmf, rows": (lambda n, x: categorical_lpmf(n, spread(x)),
-        (np.array([2, 2, 1, 3]), Y)),
+                               (np.array([2, 2, 1, 3]), Y)),
     "categorical_logit_lpmf": (categorical_logit_lpmf, (2, MU)),
     "categorical_logit_lpmf, batch": (categorical_logit_lpmf,
         (np.array([[2, 3, 1], [1, 1, 1]]), MU)),
@@ -238,17 +231,17 @@ FREE: dict[str, tuple[Any, Any]] = {
         (B[:1, :1], 1.7)),
     "lkj_corr_lpdf": (lambda x, eta: lkj_corr_lpdf((y := normalised(x)) @ y.T, eta), (B, 0.8)),
     "wishart_lpdf": (lambda w, nu, s: wishart_lpdf(positive_definite(w), nu, positive_definite(s)),
-        (B, 4.2, C)),
+                     (B, 4.2, C)),
     "inv_wishart_lpdf": (lambda w, nu,
         s: inv_wishart_lpdf(positive_definite(w), nu, positive_definite(s)), (B, 4.2, C)),
     "wishart_lpdf, size one": (lambda w, nu, s: wishart_lpdf(w * w, nu, s * s),
-        (B[:1, :1], 0.7, C[:1, :1])),
+                               (B[:1, :1], 0.7, C[:1, :1])),
     "wishart_cholesky_lpdf": (lambda y, nu, s: wishart_cholesky_lpdf(lower(y), nu, lower(s)),
-        (B, 4.2, C)),
-    "inv_wishart_cholesky_lpdf": (lambda y, nu,
-        s: inv_wishart_cholesky_lpdf(lower(y), nu, lower(s)), (B, 4.2, C)),
+                              (B, 4.2, C)),
+    "inv_wishart_cholesky_lpdf": (
+        lambda y, nu, s: inv_wishart_cholesky_lpdf(lower(y), nu, lower(s)), (B, 4.2, C)),
     "lkj_cov_lpdf": (lambda y, mu, s, eta: lkj_cov_lpdf(positive_definite(y), mu, np.exp(s), eta),
-        (B, MU, MU, 1.7)),
+                     (B, MU, MU, 1.7)),
     "lkj_cov_lpdf, scalars": (lambda y, mu, s,
         eta: lkj_cov_lpdf(positive_definite(y), mu, np.exp(s), eta), (B, 0.3, 0.2, 1.7)),
     "dirichlet_multinomial_lpmf": (trials_free, (np.array([3, 0, 4]), MU)),
@@ -269,11 +262,11 @@ FREE: dict[str, tuple[Any, Any]] = {
     "matrix_normal_prec_lpdf": (matrix_free, (SERIES, SERIES[::-1] / 3, TRANSITION, B)),
     "matrix_normal_prec_lpdf, scalar mu": (matrix_free, (SERIES, 0.3, TRANSITION, B)),
     "multi_gp_lpdf": (lambda y, s, w: multi_gp_lpdf(y, positive_definite(s), np.exp(w)),
-        (SERIES, B, W)),
+                      (SERIES, B, W)),
     "multi_gp_lpdf, many": (lambda y, s, w: multi_gp_lpdf(y, positive_definite(s), np.exp(w)),
-        (MANY, B, MANY[:, 0])),
+                            (MANY, B, MANY[:, 0])),
     "multi_gp_cholesky_lpdf": (lambda y, s, w: multi_gp_cholesky_lpdf(y, lower(s), np.exp(w)),
-        (SERIES, B, W)),
+                               (SERIES, B, W)),
     "gaussian_dlm_obs_lpdf": (dlm_free, (SERIES[:, :2], DESIGN, TRANSITION, S)),
     "gaussian_dlm_obs_lpdf, states": (dlm_of_states, (W[:1], S_2, W, DESIGN)),
     "gaussian_dlm_obs_lpdf, empty": (dlm_free, (SERIES[:, :0], DESIGN, TRANSITION, S)),

@@ -4,12 +4,9 @@ those of a process in which a user's rows have all the names.
 Run as a script, it takes the names first, and writes what it computes to standard output.
 """
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +25,7 @@ UNIVARIATE = {
 UFUNCS = {1: (np.tanh, "g * (1.0 - r * r)"), 2: (np.hypot, "g * x / r", "g * y / r")}
 
 
-def names() -> set[str]:
+def names():
     """All names in expressions of the library."""
     found = {*ROWS, "where"}
     for row in ROWS.values():
@@ -36,21 +33,21 @@ def names() -> set[str]:
     return found | OPERATIONS.keys()
 
 
-def take_names() -> None:
+def take_names():
     """Make two rows of each name, of one and of two operands in an order that varies."""
     hostile = np.frompyfunc(lambda x, y: 1000.0 + x, 2, 1)
     for i, name in enumerate(sorted(names())):
         vm.elementwise(name, hostile, "1000.0 * g", "7.0 * g", scalar=lambda x, y: 1000.0)
         vm.elementwise(name, *UFUNCS[1 + i % 2])
 
-        def taken(x: Any) -> Any:
+        def taken(x):
             return x
 
         taken.__name__ = name
         vm.operation()(taken)
 
 
-def routes(f: Any, args: Any, active: tuple[int, ...], runner: str = "numpy") -> Any:
+def routes(f, args, active, runner="numpy"):
     """A function at arguments: its value, and values with gradients, not recorded and recorded."""
     return [
         f(*args),
@@ -59,8 +56,8 @@ def routes(f: Any, args: Any, active: tuple[int, ...], runner: str = "numpy") ->
     ]
 
 
-def second(f: Any, args: Any, active: tuple[int, ...]) -> Any:
-    def of_point(point: Any) -> Any:
+def second(f, args, active):
+    def of_point(point):
         given = list(args)
         for i, x in zip(active, point, strict=True):
             given[i] = x
@@ -69,11 +66,11 @@ def second(f: Any, args: Any, active: tuple[int, ...]) -> Any:
     return vm.hessian(of_point, np.array([args[i] for i in active], float))
 
 
-def computed() -> dict[Any, Any]:
+def computed():
     """All values by what they are."""
     from densities.multivariate import FREE
 
-    found: dict[Any, Any] = {}
+    found = {}
     for k, (name, f) in enumerate(UNIVARIATE.items()):
         active = tuple(i for i, each in enumerate(f.arguments) if each not in f.discrete)
         point = f.points[0]
@@ -101,7 +98,7 @@ def computed() -> dict[Any, Any]:
     return found
 
 
-def complexes(x: Any) -> Any:
+def complexes(x):
     z = np.concatenate([x * (1.0 + 2.0j), x])
     return np.real(
         np.sum(np.einsum("i,j->", z, z) + np.convolve(z, z) + np.prod(z) + np.vdot(z, z))

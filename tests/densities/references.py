@@ -1,10 +1,6 @@
 """50-digit versions of the rows of densities, for their tests."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 import mpmath
 import numpy as np
@@ -25,15 +21,13 @@ from mpmath import (
     sqrt,
 )
 
-from varmat.densities.univariate import Univariate
 
-
-def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+def remembered(function):
     """Keep what a function returns, because rows of both tails ask for the same numbers."""
-    known: dict[Any, Any] = {}
+    known = {}
 
     @wraps(function)
-    def found(*args: Any) -> Any:
+    def found(*args):
         key = (*args, mpmath.mp.prec)
         if key not in known:
             known[key] = function(*args)
@@ -42,7 +36,7 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-def log_ncdf(z: Any) -> Any:
+def log_ncdf(z):
     """Return the logarithm of the normal distribution function. Even 50 digits of 1 - 1e-300 are 1,
     hence the logarithm of the complement.
     """
@@ -50,12 +44,12 @@ def log_ncdf(z: Any) -> Any:
     return mpmath.log1p(-half) if z > 0 else mpmath.log(half)
 
 
-def log1m_exp(t: Any) -> Any:
+def log1m_exp(t):
     """Return ``log(1 - exp(t))`` for t < 0."""
     return mpmath.log(-mpmath.expm1(t)) if t > -1 else mpmath.log1p(-mpmath.exp(t))
 
 
-def _logs(lower: Any, upper: Any) -> tuple[Any, Any]:
+def _logs(lower, upper):
     """Return the logarithms of a probability and of its complement, given one of the two."""
     return (
         (mpmath.log(lower), mpmath.log1p(-lower))
@@ -65,23 +59,23 @@ def _logs(lower: Any, upper: Any) -> tuple[Any, Any]:
 
 
 @remembered
-def _log_gamma(a: Any, x: Any) -> tuple[Any, Any]:
+def _log_gamma(a, x):
     if x < a:
         return _logs(mpmath.gammainc(a, 0, x, regularized=True), None)
     return _logs(None, mpmath.gammainc(a, x, mpmath.inf, regularized=True))
 
 
-def log_gammainc(a: Any, x: Any) -> Any:
+def log_gammainc(a, x):
     """Return the logarithm of P(a, x)."""
     return _log_gamma(a, x)[0]
 
 
-def log_gammaincc(a: Any, x: Any) -> Any:
+def log_gammaincc(a, x):
     """Return the logarithm of Q(a, x)."""
     return _log_gamma(a, x)[1]
 
 
-def _betainc(a: Any, b: Any, x: Any, y: Any) -> Any:
+def _betainc(a, b, x, y):
     """Sum the series DLMF 8.17.8. Its terms are positive, and decrease if x is below the mean."""
     term = total = x**a * y**b / (a * mpmath.beta(a, b))
     k = 0
@@ -93,7 +87,7 @@ def _betainc(a: Any, b: Any, x: Any, y: Any) -> Any:
 
 
 @remembered
-def _log_beta(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def _log_beta(a, b, x, y):
     return (
         _logs(_betainc(a, b, x, y), None)
         if x * (a + b) < a or (x < 0.5 and a + b < 100)
@@ -101,17 +95,17 @@ def _log_beta(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Any]:
     )
 
 
-def log_betainc(a: Any, b: Any, x: Any, y: Any = None) -> Any:
+def log_betainc(a, b, x, y=None):
     """Return the logarithm of the regularised incomplete beta function; y is 1 - x."""
     return _log_beta(a, b, x, 1 - x if y is None else y)[0]
 
 
-def log_betaincc(a: Any, b: Any, x: Any, y: Any = None) -> Any:
+def log_betaincc(a, b, x, y=None):
     """Return the logarithm of the complement of the regularised incomplete beta function."""
     return _log_beta(a, b, x, 1 - x if y is None else y)[1]
 
 
-def log_t_tail(nu: Any, z: Any) -> Any:
+def log_t_tail(nu, z):
     """Return the logarithm of the probability that Student's t exceeds z >= 0."""
     u = nu / (nu + z * z)
     return (
@@ -122,7 +116,7 @@ def log_t_tail(nu: Any, z: Any) -> Any:
 
 
 @remembered
-def log_exp_mod_normal(z: Any, a: Any) -> tuple[Any, Any]:
+def log_exp_mod_normal(z, a):
     """Return the logarithms of both probabilities of the sum of a standard normal variable and an
     exponential variable of rate a.
     """
@@ -132,7 +126,7 @@ def log_exp_mod_normal(z: Any, a: Any) -> tuple[Any, Any]:
 
 
 @remembered
-def log_skew_normal(z: Any, alpha: Any) -> Any:
+def log_skew_normal(z, alpha):
     """Return the logarithm of the distribution function of the skew normal distribution. Like
     Owen's, it is an integral of a positive function.
     """
@@ -157,7 +151,7 @@ def log_skew_normal(z: Any, alpha: Any) -> Any:
 
 
 @remembered
-def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:
+def log_von_mises(y, mu, kappa):
     """Return the logarithms of the probabilities of angles between -pi and y and of angles between
     y and pi, from a Fourier series.
     """
@@ -180,7 +174,7 @@ def log_von_mises(y: Any, mu: Any, kappa: Any) -> Any:
 
 
 # The log densities and log probabilities in terms of mpmath and of the functions above.
-REFERENCES: dict[str, Callable[..., Any]] = {
+REFERENCES = {
     "bernoulli_lpmf": lambda n, theta: log(theta if n == 1 else 1 - theta),
     "bernoulli_logit_lpmf": lambda n, alpha: -log1p(exp(-alpha if n == 1 else alpha)),
     "binomial_lpmf": lambda n, N, theta: (
@@ -189,8 +183,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         + ((N - n) * log(1 - theta) if n < N else 0)
     ),
     "binomial_logit_lpmf": lambda n, N, alpha: (
-        log(binomial(N, n)) - n * log1p(exp(-alpha)) - (N - n) * log1p(exp(alpha))
-    ),
+        log(binomial(N, n)) - n * log1p(exp(-alpha)) - (N - n) * log1p(exp(alpha))),
     "uniform_lpdf": lambda y, alpha, beta: -log(beta - alpha),
     "beta_lpdf": lambda theta, alpha, beta: (
         loggamma(alpha + beta)
@@ -223,12 +216,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         - phi * log1p(exp(eta) / phi)
     ),
     "neg_binomial_lpmf": lambda n, alpha, beta: (
-        loggamma(n + alpha)
-        - loggamma(alpha)
-        - loggamma(n + 1)
-        - n * log1p(beta)
-        - alpha * log1p(1 / beta)
-    ),
+        loggamma(n + alpha) - loggamma(alpha) - loggamma(n + 1) - n * log1p(beta) - alpha * log1p(
+            1 / beta)),
     "student_t_lpdf": lambda y, nu, mu, sigma: (
         loggamma((nu + 1) / 2)
         - loggamma(nu / 2)
@@ -239,32 +228,24 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "cauchy_lpdf": lambda y, mu, sigma: -log(pi * sigma) - log1p(((y - mu) / sigma) ** 2),
     "double_exponential_lpdf": lambda y, mu, sigma: -log(2 * sigma) - fabs(y - mu) / sigma,
     "logistic_lpdf": lambda y, mu, sigma: (
-        -log(sigma) - (y - mu) / sigma - 2 * log1p(exp(-(y - mu) / sigma))
-    ),
+        -log(sigma) - (y - mu) / sigma - 2 * log1p(exp(-(y - mu) / sigma))),
     "normal_lpdf": lambda y, mu, sigma: (
-        -(((y - mu) / sigma) ** 2) / 2 - log(sigma) - log(2 * pi) / 2
-    ),
+        -(((y - mu) / sigma) ** 2) / 2 - log(sigma) - log(2 * pi) / 2),
     "std_normal_lpdf": lambda y: -(y**2) / 2 - log(2 * pi) / 2,
     "normal_sufficient_lpdf": lambda y_bar, s_squared, n_obs, mu, sigma: (
-        -(s_squared + n_obs * (y_bar - mu) ** 2) / (2 * sigma**2)
-        - n_obs * (log(sigma) + log(2 * pi) / 2)
-    ),
+        -(s_squared + n_obs * (y_bar - mu) ** 2) / (2 * sigma**2) - n_obs * (
+            log(sigma) + log(2 * pi) / 2)),
     "lognormal_lpdf": lambda y, mu, sigma: (
-        -log(y * sigma) - ((log(y) - mu) / sigma) ** 2 / 2 - log(2 * pi) / 2
-    ),
+        -log(y * sigma) - ((log(y) - mu) / sigma) ** 2 / 2 - log(2 * pi) / 2),
     "gamma_lpdf": lambda y, alpha, beta: (
-        alpha * log(beta) - loggamma(alpha) + (alpha - 1) * log(y) - beta * y
-    ),
+        alpha * log(beta) - loggamma(alpha) + (alpha - 1) * log(y) - beta * y),
     "inv_gamma_lpdf": lambda y, alpha, beta: (
-        alpha * log(beta) - loggamma(alpha) - (alpha + 1) * log(y) - beta / y
-    ),
+        alpha * log(beta) - loggamma(alpha) - (alpha + 1) * log(y) - beta / y),
     "exponential_lpdf": lambda y, beta: log(beta) - beta * y,
     "chi_square_lpdf": lambda y, nu: (
-        -nu / 2 * log(2) - loggamma(nu / 2) + (nu / 2 - 1) * log(y) - y / 2
-    ),
+        -nu / 2 * log(2) - loggamma(nu / 2) + (nu / 2 - 1) * log(y) - y / 2),
     "weibull_lpdf": lambda y, alpha, sigma: (
-        log(alpha) + (alpha - 1) * log(y) - alpha * log(sigma) - (y / sigma) ** alpha
-    ),
+        log(alpha) + (alpha - 1) * log(y) - alpha * log(sigma) - (y / sigma) ** alpha),
     "rayleigh_lpdf": lambda y, sigma: log(y) - 2 * log(sigma) - (y / sigma) ** 2 / 2,
     "beta_binomial_lpmf": lambda n, N, alpha, beta: (
         log(binomial(N, n))
@@ -290,22 +271,17 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "von_mises_lpdf": lambda y, mu, kappa: kappa * cos(y - mu) - log(2 * pi * besseli(0, kappa)),
     "gumbel_lpdf": lambda y, mu, beta: -log(beta) - (y - mu) / beta - exp(-(y - mu) / beta),
     "frechet_lpdf": lambda y, alpha, sigma: (
-        log(alpha) + alpha * log(sigma) - (alpha + 1) * log(y) - (sigma / y) ** alpha
-    ),
+        log(alpha) + alpha * log(sigma) - (alpha + 1) * log(y) - (sigma / y) ** alpha),
     "discrete_range_lpmf": lambda y, lower, upper: -log(upper - lower + 1),
     "hypergeometric_lpmf": lambda n, N, a, b: log(
-        binomial(a, n) * binomial(b, N - n) / binomial(a + b, N)
-    ),
+        binomial(a, n) * binomial(b, N - n) / binomial(a + b, N)),
     "pareto_lpdf": lambda y, y_min, alpha: log(alpha) + alpha * log(y_min) - (alpha + 1) * log(y),
     "pareto_type_2_lpdf": lambda y, mu, scale, alpha: (
-        log(alpha) - log(scale) - (alpha + 1) * log1p((y - mu) / scale)
-    ),
+        log(alpha) - log(scale) - (alpha + 1) * log1p((y - mu) / scale)),
     "loglogistic_lpdf": lambda y, alpha, beta: (
-        log(beta / alpha) + (beta - 1) * log(y / alpha) - 2 * log1p((y / alpha) ** beta)
-    ),
+        log(beta / alpha) + (beta - 1) * log(y / alpha) - 2 * log1p((y / alpha) ** beta)),
     "inv_chi_square_lpdf": lambda y, nu: (
-        -nu / 2 * log(2) - loggamma(nu / 2) - (nu / 2 + 1) * log(y) - 1 / (2 * y)
-    ),
+        -nu / 2 * log(2) - loggamma(nu / 2) - (nu / 2 + 1) * log(y) - 1 / (2 * y)),
     "scaled_inv_chi_square_lpdf": lambda y, nu, s: (
         nu / 2 * log(nu / 2)
         - loggamma(nu / 2)
@@ -320,13 +296,10 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         - log(2 * pi) / 2
     ),
     "skew_double_exponential_lpdf": lambda y, mu, sigma, tau: (
-        log(2 * tau * (1 - tau) / sigma) - 2 * (tau if y > mu else tau - 1) * (y - mu) / sigma
-    ),
+        log(2 * tau * (1 - tau) / sigma) - 2 * (tau if y > mu else tau - 1) * (y - mu) / sigma),
     "exp_mod_normal_lpdf": lambda y, mu, sigma, rate: (
-        log(rate / 2)
-        + rate * (mu + rate * sigma**2 / 2 - y)
-        + log(erfc((mu + rate * sigma**2 - y) / (sqrt(2) * sigma)))
-    ),
+        log(rate / 2) + rate * (mu + rate * sigma**2 / 2 - y) + log(
+            erfc((mu + rate * sigma**2 - y) / (sqrt(2) * sigma)))),
     "uniform_lcdf": lambda y, alpha, beta: log1p(-(beta - y) / (beta - alpha)),
     "uniform_lccdf": lambda y, alpha, beta: log1p(-(y - alpha) / (beta - alpha)),
     "von_mises_lcdf": lambda y, mu, kappa: log_von_mises(y, mu, kappa)[0],
@@ -334,8 +307,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "bernoulli_lcdf": lambda n, theta: log1p(-theta),
     "bernoulli_lccdf": lambda n, theta: log(theta),
     "discrete_range_lcdf": lambda y, lower, upper: log(
-        (floor(y) - lower + 1) / (upper - lower + 1)
-    ),
+        (floor(y) - lower + 1) / (upper - lower + 1)),
     "discrete_range_lccdf": lambda y, lower, upper: log((upper - floor(y)) / (upper - lower + 1)),
     "yule_simon_lcdf": lambda n, alpha: log1m_exp(log(n) + log(mpmath.beta(n, alpha + 1))),
     "yule_simon_lccdf": lambda n, alpha: log(n) + log(mpmath.beta(n, alpha + 1)),
@@ -351,26 +323,20 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "loglogistic_lccdf": lambda y, alpha, beta: -log1p((y / alpha) ** beta),
     "beta_lcdf": lambda theta, alpha, beta: log_betainc(alpha, beta, theta),
     "beta_lccdf": lambda theta, alpha, beta: log_betaincc(alpha, beta, theta),
-    "beta_proportion_lcdf": lambda theta, mu, kappa: log_betainc(
-        mu * kappa, (1 - mu) * kappa, theta
-    ),
-    "beta_proportion_lccdf": lambda theta, mu, kappa: log_betaincc(
-        mu * kappa, (1 - mu) * kappa, theta
-    ),
+    "beta_proportion_lcdf": lambda theta, mu, kappa: log_betainc(mu * kappa, (1 - mu) * kappa,
+        theta),
+    "beta_proportion_lccdf": lambda theta, mu, kappa: log_betaincc(mu * kappa, (1 - mu) * kappa,
+        theta),
     "binomial_lcdf": lambda n, N, theta: log_betaincc(floor(n) + 1, N - floor(n), theta),
     "binomial_lccdf": lambda n, N, theta: log_betainc(floor(n) + 1, N - floor(n), theta),
-    "neg_binomial_lcdf": lambda n, alpha, beta: log_betainc(
-        alpha, floor(n) + 1, beta / (1 + beta), 1 / (1 + beta)
-    ),
-    "neg_binomial_lccdf": lambda n, alpha, beta: log_betaincc(
-        alpha, floor(n) + 1, beta / (1 + beta), 1 / (1 + beta)
-    ),
-    "neg_binomial_2_lcdf": lambda n, mu, phi: log_betainc(
-        phi, floor(n) + 1, phi / (mu + phi), mu / (mu + phi)
-    ),
-    "neg_binomial_2_lccdf": lambda n, mu, phi: log_betaincc(
-        phi, floor(n) + 1, phi / (mu + phi), mu / (mu + phi)
-    ),
+    "neg_binomial_lcdf": lambda n, alpha, beta: log_betainc(alpha, floor(n) + 1, beta / (1 + beta),
+        1 / (1 + beta)),
+    "neg_binomial_lccdf": lambda n, alpha, beta: log_betaincc(alpha, floor(n) + 1,
+        beta / (1 + beta), 1 / (1 + beta)),
+    "neg_binomial_2_lcdf": lambda n, mu, phi: log_betainc(phi, floor(n) + 1, phi / (mu + phi),
+        mu / (mu + phi)),
+    "neg_binomial_2_lccdf": lambda n, mu, phi: log_betaincc(phi, floor(n) + 1, phi / (mu + phi),
+        mu / (mu + phi)),
     "student_t_lcdf": lambda y, nu, mu, sigma: (
         log_t_tail(nu, abs(y - mu) / sigma)
         if y < mu
@@ -402,11 +368,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "logistic_lcdf": lambda y, mu, sigma: -log1p(exp(-(y - mu) / sigma)),
     "logistic_lccdf": lambda y, mu, sigma: -log1p(exp((y - mu) / sigma)),
     "double_exponential_lcdf": lambda y, mu, sigma: (
-        log(1 / mpf(2)) - (mu - y) / sigma if y < mu else log1p(-exp((mu - y) / sigma) / 2)
-    ),
+        log(1 / mpf(2)) - (mu - y) / sigma if y < mu else log1p(-exp((mu - y) / sigma) / 2)),
     "double_exponential_lccdf": lambda y, mu, sigma: (
-        log(1 / mpf(2)) - (y - mu) / sigma if y > mu else log1p(-exp((y - mu) / sigma) / 2)
-    ),
+        log(1 / mpf(2)) - (y - mu) / sigma if y > mu else log1p(-exp((y - mu) / sigma) / 2)),
     "cauchy_lcdf": lambda y, mu, sigma: (
         log(atan2(1, (mu - y) / sigma) / pi) if y < mu else log1p(-atan2(1, (y - mu) / sigma) / pi)
     ),
@@ -437,28 +401,28 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     )[1],
     "skew_normal_lcdf": lambda y, xi, omega, alpha: log_skew_normal((y - xi) / omega, alpha),
     "skew_normal_lccdf": lambda y, xi, omega, alpha: log_skew_normal((xi - y) / omega, -alpha),
-}
+}  # fmt: skip
 
 
-def exact(row: Univariate) -> Callable[..., Any]:
+def exact(row):
     """The formula of a row in mpmath's arithmetic."""
     name = row.name.removesuffix("_cdf") + "_lcdf" if row.name.endswith("_cdf") else row.name
     return REFERENCES[name]
 
 
-def continuous(row: Any) -> tuple[int, ...]:
+def continuous(row):
     """Return the places of the arguments that may be variables."""
     return tuple(i for i, name in enumerate(row.arguments) if name not in row.discrete)
 
 
-def given(row: Any, point: Any) -> tuple[Any, ...]:
+def given(row, point):
     """Return the arguments at a point, with whole numbers for what is discrete."""
     return tuple(
         int(x) if name in row.discrete else x for x, name in zip(point, row.arguments, strict=True)
     )
 
 
-def columns(row: Any) -> list[Any]:
+def columns(row):
     """Return the arguments at all points, as columns."""
     kinds = [np.int64 if name in row.discrete else np.float64 for name in row.arguments]
     return [

@@ -2,16 +2,14 @@
 the support, refusals.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
-from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
 import stan
+from comparing import close, equal, refuses
 from densities.references import columns, continuous, exact, given
 from recordings import EVERY_RUNNER
 
@@ -66,21 +64,17 @@ def test_probability_is_the_exponential_of_its_logarithm(row):
         log, in_log = vm.value_and_grad(row.lcdf, continuous(row))(*args)
         assert value == math.exp(log)
         for g, h in zip(gradients, in_log, strict=True):
-            np.testing.assert_allclose(g, value * h, rtol=1e-15)
-    np.testing.assert_array_equal(row.cdf.pointwise(*vectors), np.exp(row.lcdf.pointwise(*vectors)))
+            close(g, value * h, 1e-15)
+    equal(row.cdf.pointwise(*vectors), np.exp(row.lcdf.pointwise(*vectors)))
     assert row.cdf(*(v[:0] for v in vectors)) == 1.0
 
 
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
 @pytest.mark.parametrize(("cdf", "args", "slope"), [
-    (vm.bernoulli_cdf, (0,), -1.0),
-    (vm.bernoulli_cdf, ([0, 1],), -1.0),
-    (vm.bernoulli_cdf, ([0, 0],), 0.0),
-    (vm.binomial_cdf, (0, 5), 0.0),
-    (vm.binomial_cdf, (4, 5), -5.0),
-    (vm.binomial_cdf, ([4, 7], [5, 6]), -5.0),
-    (vm.binomial_cdf, ([4, -1], 5), 0.0),
-    (vm.binomial_cdf, ([[4], [2]], 5), 0.0),
+    (vm.bernoulli_cdf, (0,), -1.0),            (vm.bernoulli_cdf, ([0, 1],), -1.0),
+    (vm.bernoulli_cdf, ([0, 0],), 0.0),        (vm.binomial_cdf, (0, 5), 0.0),
+    (vm.binomial_cdf, (4, 5), -5.0),           (vm.binomial_cdf, ([4, 7], [5, 6]), -5.0),
+    (vm.binomial_cdf, ([4, -1], 5), 0.0),      (vm.binomial_cdf, ([[4], [2]], 5), 0.0),
 ])  # fmt: skip
 def test_a_certain_success_leaves_a_derivative(cdf, args, slope, runner):
     """At theta = 1 the probability is zero and its logarithm has no finite derivative. The
@@ -88,7 +82,7 @@ def test_a_certain_success_leaves_a_derivative(cdf, args, slope, runner):
     """
     value, gradient = vm.value_and_grad(lambda theta: cdf(*args, theta))(1.0)
     assert value == 0.0
-    assert gradient == pytest.approx(slope, rel=1e-14)
+    close(gradient, slope, 1e-14)
     recorded = vm.recorded(lambda theta: 2.0 * cdf(*args, theta), runner=runner)
     recorded(0.5)
     assert recorded(1.0) == (0.0, pytest.approx(2.0 * slope, rel=1e-14))
@@ -96,11 +90,10 @@ def test_a_certain_success_leaves_a_derivative(cdf, args, slope, runner):
     assert vm.value_and_grad(lambda theta: cdf(*args, theta))(near)[1] == pytest.approx(
         slope, rel=1e-7, abs=1e-7
     )
-    with pytest.raises(vm.DomainError, match=r"Probability parameter is 1\.5"):
-        cdf(*args, vm.var(1.5))
+    refuses(vm.DomainError, r"Probability parameter is 1\.5", cdf, *args, vm.var(1.5))
 
 
-def entries(throws: bool) -> list[Any]:
+def entries(throws):
     return [entry for file in FILES for entry in stan.entries(file, throws)]
 
 
@@ -132,7 +125,7 @@ STAN_IS_OFF = {
     "von_mises_cdf#5", "von_mises_cdf#8", "von_mises_lccdf#7", "von_mises_lcdf#7",
 }  # fmt: skip
 # Entries at which Stan's value is wrong, with the right value.
-CORRECTED: dict[str, Any] = {
+CORRECTED = {
     "uniform_cdf#8": 1.0, "bernoulli_lcdf#8": -math.inf,
     # The scale is infinite. Stan's derivatives are not finite there, and its value is rounded.
     "skew_normal_cdf#17": pytest.approx(0.5 - math.atan(0.8) / math.pi, rel=1e-14),
@@ -151,11 +144,9 @@ def test_stan(entry):
         stan.number(entry["output"])
     ]
     if entry["id"] in REFUSED:
-        with pytest.raises(vm.DomainError):
-            row(*stan.arguments(entry))
+        refuses(vm.DomainError, None, row, *stan.arguments(entry))
     elif entry["id"] in STAN_IS_OFF:
-        with pytest.raises(AssertionError):
-            stan.check(row, entry, rtol=1e-9)
+        refuses(AssertionError, None, lambda: stan.check(row, entry, rtol=1e-9))
         assert np.ndim(row(*stan.arguments(entry))) == 0
         log = row.log if isinstance(row, Cumulative) else row
         for point in np.broadcast(*stan.arguments(entry)):
@@ -187,7 +178,7 @@ def test_refuses_what_stan_refuses(entry):
 
 @pytest.mark.parametrize("kappa", [300.0, 355.0, 1e3, 1e5])
 @pytest.mark.parametrize("deviation", [-8.0, 0.5, 3.0])
-def test_concentrated_angles(kappa: float, deviation: float) -> None:
+def test_concentrated_angles(kappa, deviation):
     """The density at the end of the circle underflows. Far from it, moving the location is moving
     the observation the other way.
     """
@@ -195,11 +186,11 @@ def test_concentrated_angles(kappa: float, deviation: float) -> None:
     for row in (vm.von_mises_cdf, vm.von_mises_lcdf, vm.von_mises_lccdf):
         in_y, in_mu, in_kappa = vm.value_and_grad(row, (0, 1, 2))(y, 0.1, kappa)[1]
         assert in_y != 0.0
-        assert in_mu == pytest.approx(-in_y, rel=1e-13)
+        close(in_mu, -in_y, 1e-13)
         assert math.isfinite(in_kappa)
 
 
-def test_angles_outside_the_circle_are_refused() -> None:
+def test_angles_outside_the_circle_are_refused():
     """The density has a value there, so the probability is not 0 or 1."""
     for row in (vm.von_mises_cdf, vm.von_mises_lcdf, vm.von_mises_lccdf):
         for y, place in ((4.0, ""), (-math.inf, ""), ([0.3, -3.5], r"\[1\]")):
@@ -208,17 +199,16 @@ def test_angles_outside_the_circle_are_refused() -> None:
                 rf"^{row.name}: Random variable{place} is {worst}, but must be in the interval "
                 r"\[-pi, pi\]!$"
             )
-            with pytest.raises(vm.DomainError, match=rule):
-                row(y, vm.var(0.1), 1.5)
+            refuses(vm.DomainError, rule, row, y, vm.var(0.1), 1.5)
 
 
 @pytest.mark.parametrize("phi", [1e6, 1e8, 1e10, 1e12])
 @pytest.mark.parametrize(("n", "mu"), [(3, 2.5), (37, 40.0), (4, 5.0), (3, 3.0), (37, 37.0)])
-def test_large_precision(n: int, mu: float, phi: float) -> None:
+def test_large_precision(n, mu, phi):
     """The derivative in it is of order phi**-2, except at a mean equal to the count."""
     with mpmath.workdps(90):
 
-        def exact_sum(precision: Any) -> Any:
+        def exact_sum(precision):
             mass = total = (precision / (mu + precision)) ** precision
             for k in range(n):
                 mass *= (precision + k) / (k + 1) * mu / (mu + precision)
@@ -248,9 +238,8 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
         monkeypatch.setattr(univariate, "LONG", long)
         results.append(vm.value_and_grad(row, continuous(row))(*args))
     (value, gradients), (expected, others) = results
-    assert value == pytest.approx(expected, rel=1e-12)
-    for g, h in zip(gradients, others, strict=True):
-        np.testing.assert_allclose(g, h, rtol=1e-12)
+    close(value, expected, 1e-12)
+    close(gradients, others, 1e-12)
 
 
 @every_density
@@ -277,9 +266,9 @@ def test_outside_the_support(row):
             ]
             alone = vm.value_and_grad(of_one, names)(*columns(of_one))
             value, gradients = vm.value_and_grad(of_one, names)(*arrays)
-            assert value == pytest.approx(alone[0], rel=1e-15)
+            close(value, alone[0], 1e-15)
             for g, h in zip(gradients, alone[1], strict=True):
-                np.testing.assert_allclose(g, np.append(h, 0.0), rtol=2e-15)
+                close(g, np.append(h, 0.0), 2e-15)
             assert of_zero(*arrays) == -math.inf
 
 
@@ -287,7 +276,7 @@ def test_outside_the_support(row):
 def test_arguments_outside_their_domain(row):
     for f in (row.cdf, row.lcdf, row.lccdf):
         for i, (title, domain) in enumerate(f.arguments.values()):
-            args: list[Any] = [*given(row, row.lcdf.points[0])]
+            args = [*given(row, row.lcdf.points[0])]
             args[i] = math.nan
             with vm.nested() as tape:
                 variables = [

@@ -2,17 +2,14 @@
 censoring: finite where the gradient is, and right at 50 digits.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
+from comparing import close
 from densities.references import continuous, exact, given
 from recordings import EVERY_RUNNER
 
@@ -40,25 +37,15 @@ DISTANCES = (-760.0, -41.0, -12.0, 1e-5, 12.0, 38.5, 760.0, 1e5)
 FACTORS = (1e-16, 1e-3, 0.1, 6.0, 40.0, 800.0, 1e5)
 # Families whose reference is an integral or a series, or whose derivatives are.
 SLOW = (
-    "beta",
-    "binomial",
-    "chi",
-    "exp_mod",
-    "gamma",
-    "inv_",
-    "neg_",
-    "poisson",
-    "scaled",
-    "skew_normal",
-    "student",
-    "von",
-)
+    "beta", "binomial", "chi", "exp_mod", "gamma", "inv_", "neg_", "poisson", "scaled",
+    "skew_normal", "student", "von",
+)  # fmt: skip
 # Their references take seconds.
 INTEGRALS = ("skew_normal_lcdf", "skew_normal_lccdf", "skew_normal_cdf")
 STEP = mpmath.mpf(10) ** -35
 
 
-def tail_points(row: Any) -> Iterator[Point]:
+def tail_points(row):
     """The points of a row, and its first ones moved into the tails."""
     yield from (*row.points[:1], *row.tails)
     names, first = [*row.arguments], row.points[0]
@@ -73,7 +60,7 @@ def tail_points(row: Any) -> Iterator[Point]:
         yield tuple(x * (factor if i == k else 1.0) for k, x in enumerate(first))
 
 
-def points(f: Any) -> list[Any]:
+def points(f):
     """The points at which the observation is possible and no square of an argument overflows."""
     rows = tail_points(f.log if isinstance(f, Cumulative) else f)
     found = [
@@ -82,25 +69,25 @@ def points(f: Any) -> list[Any]:
     return found[:: 6 if f.name.startswith(SLOW) else 1]
 
 
-def density_of(f: Any) -> Any:
+def density_of(f):
     """The density of which f is a distribution function, or f."""
     family = f.name.rpartition("_")[0]
     return getattr(vm, f"{family}_lpdf", None) or getattr(vm, f"{family}_lpmf")
 
 
-def derivatives(f: Callable[..., Any], x: Any) -> tuple[Any, Any, Any]:
+def derivatives(f, x):
     with np.errstate(all="ignore"):
         return (*vm.value_and_grad(f)(x), vm.hessian(f)(x))
 
 
-def reference(f: Callable[..., Any], args: Any, places: Any) -> tuple[Any, Any, Any]:
+def reference(f, args, places):
     """Value, gradient and Hessian by differences of 150 digits."""
     with mpmath.workdps(150):
         x = [mpmath.mpf(v) for v in args]
         step = [STEP * (abs(v) or 1) for v in x]
-        known: dict[Any, Any] = {}
+        known = {}
 
-        def at(*moves: tuple[int, int]) -> Any:
+        def at(*moves):
             key = tuple(sorted(moves))
             if key not in known:
                 signs = dict(moves)
@@ -118,12 +105,12 @@ def reference(f: Callable[..., Any], args: Any, places: Any) -> tuple[Any, Any, 
         return float(at()), np.array([float(s) for s in slopes]), curved
 
 
-def checked(f: Any, args: Any) -> bool:
+def checked(f, args):
     """Compare the second derivatives with 50 digits, if the gradient is finite."""
     places = continuous(f)
     x = np.array([float(args[i]) for i in places])
 
-    def of(x: Any) -> Any:
+    def of(x):
         values = dict(zip(places, x, strict=True))
         return f(*(values.get(i, v) for i, v in enumerate(args)))
 
@@ -159,13 +146,13 @@ def checked(f: Any, args: Any) -> bool:
 @pytest.mark.parametrize(
     "f", [f for f in FUNCTIONS if f.name not in INTEGRALS], ids=lambda f: f.name
 )
-def test_every_function(f: Any) -> None:
+def test_every_function(f):
     tried = [checked(f, args) for args in points(f)]
     assert any(tried)
 
 
 @pytest.mark.parametrize("name", INTEGRALS)
-def test_integrals(name: str) -> None:
+def test_integrals(name):
     """Their references take seconds: these are differences of the gradient."""
     f = getattr(vm, name)
     for args in points(f):
@@ -184,10 +171,10 @@ def test_integrals(name: str) -> None:
                     for e in np.diag(steps)
                 ]
                 size = np.max(np.abs(curved)) + np.max(np.abs(slopes)) + 1e-270
-                np.testing.assert_allclose(curved, columns, rtol=1e-4, atol=1e-5 * size)
+                close(curved, columns, 1e-4, 1e-5 * size)
 
 
-def far_points(row: Any) -> list[Any]:
+def far_points(row):
     """Points at which the density is finite, of families with parameters."""
     found = []
     for point in points(row) if len(continuous(row)) > 1 or len(row.discrete) > 0 else []:
@@ -197,13 +184,13 @@ def far_points(row: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("row", TRUNCATED, ids=lambda row: row.name)
-def test_truncations(row: Any) -> None:
+def test_truncations(row):
     """An end at infinity changes nothing, and no truncation far out in a tail breaks anything."""
     places = [i - 1 for i in continuous(row) if i]
     for y, *parameters in far_points(row):
         x = np.array([float(parameters[i]) for i in places])
 
-        def of(x: Any, f: Any, y: Any = y, parameters: Any = parameters) -> Any:
+        def of(x, f, y=y, parameters=parameters):
             values = dict(zip(places, x, strict=True))
             return f(y, *(values.get(i, v) for i, v in enumerate(parameters)))
 
@@ -217,18 +204,18 @@ def test_truncations(row: Any) -> None:
             made.append(curved)
         for one, other in (made[:2], made[2:]):
             size = np.max(np.abs(one[np.isfinite(one)]), initial=0.0)
-            np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-9 * size)
+            close(other, one, 1e-9, 1e-9 * size)
 
 
 @pytest.mark.parametrize("row", TRUNCATED, ids=lambda row: row.name)
-def test_censorings(row: Any) -> None:
+def test_censorings(row):
     """Observations beyond an end, among others, have the Hessian of their probability."""
     distribution = getattr(dist, dist.class_name(row.name.split("_")[:-1]))
     places = [i - 1 for i in continuous(row) if i]
     for y, *parameters in far_points(row):
         x = np.array([float(parameters[i]) for i in places])
 
-        def of(x: Any, f: Any, parameters: Any = parameters) -> Any:
+        def of(x, f, parameters=parameters):
             values = dict(zip(places, x, strict=True))
             return f(*(values.get(i, v) for i, v in enumerate(parameters)))
 
@@ -245,7 +232,7 @@ def test_censorings(row: Any) -> None:
             )
             for one, other in zip(found, expected, strict=True):
                 size = np.max(np.abs(other)) + 1e-290
-                np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * size)
+                close(one, other, 1e-9, 1e-9 * size)
 
 
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
@@ -259,7 +246,7 @@ def test_censorings(row: Any) -> None:
     (vm.von_mises_lccdf, [(2.8, 2.0, 3500.0), (0.3, 0.1, 2.0)]),
     (vm.normal_cdf, [(math.inf, 0.3, 1.1), (0.3, 0.1, 1.0)]),
 ])  # fmt: skip
-def test_recorded(f: Any, points: Any, runner: str) -> None:
+def test_recorded(f, points, runner):
     """Recorded in the bulk or in the tail, the Hessian in the parameters is the eager one."""
     for first, last in (points, points[::-1]):
         at = np.array([points[0][1:], points[1][1:]])
@@ -269,21 +256,21 @@ def test_recorded(f: Any, points: Any, runner: str) -> None:
         recorded(at[here])
         with np.errstate(all="ignore"):
             expected = hessian(at[1 - here])
-            np.testing.assert_allclose(recorded(at[1 - here]), expected, rtol=1e-9, atol=1e-12)
+            close(recorded(at[1 - here]), expected, 1e-9, 1e-12)
         assert np.all(np.isfinite(expected))
 
 
 @pytest.mark.parametrize(
     "f", [f for f in FUNCTIONS if getattr(f, "outside", ())], ids=lambda f: f.name
 )
-def test_elements_outside_the_support(f: Any) -> None:
+def test_elements_outside_the_support(f):
     """Beside others they have no second derivative, also where the formula is infinite or nan."""
     places = continuous(f)
     inside = given(f, f.points[0])
     for outside in f.outside:
         arrays = [np.array([float(v), float(w)]) for v, w in zip(inside, outside, strict=True)]
 
-        def of(x: Any, arrays: Any = arrays) -> Any:
+        def of(x, arrays=arrays):
             values = dict(zip(places, x, strict=True))
             each = f.pointwise(*(values.get(i, v) for i, v in enumerate(arrays)))
             return np.sum(np.where([True, False], each, 0.0))

@@ -2,14 +2,13 @@
 chains with an exact solution.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import mpmath as mp
 import numpy as np
 import pytest
 import stan
+from comparing import close, equal, refuses
 from recordings import agree
 
 import varmat as vm
@@ -46,18 +45,13 @@ def test_agrees_with_stan(entry):
         # below.
         stan.check(hmm_marginal, entry, rtol=2e-13)
     else:
-        np.testing.assert_allclose(
-            hmm_hidden_state_prob(*stan.arguments(entry)), entry["output"], rtol=1e-15
-        )
+        close(hmm_hidden_state_prob(*stan.arguments(entry)), entry["output"], 1e-15)
 
 
 @pytest.mark.parametrize("entry", stan.entries("hmm", throws=True))
 def test_refuses_as_stan_does(entry):
-    with pytest.raises(
-        vm.ShapeError,
-        match=r"^hmm_marginal: Gamma has shape \(2, 3\), but must be of shape \(2, 2\)!$",
-    ):
-        hmm_marginal(*stan.arguments(entry))
+    message = r"^hmm_marginal: Gamma has shape \(2, 3\), but must be of shape \(2, 2\)!$"
+    refuses(vm.ShapeError, message, hmm_marginal, *stan.arguments(entry))
 
 
 def paths(log_omegas, gamma, rho):
@@ -80,10 +74,8 @@ EXACT = {
     "three states": chain(3, 2),
     "one state": chain(1, 3),
     "one time": chain(3, 1),
-    "far below zero": (
-        np.array([[-0.3, -1.2, -0.8, -700.0], [-2.0, -0.4, -1.5, -705.0]]),
-        *chain(2, 1)[1:],
-    ),
+    "far below zero": (np.array([[-0.3, -1.2, -0.8, -700.0], [-2.0, -0.4, -1.5, -705.0]]),
+                       *chain(2, 1)[1:]),
     "unlike": chain(2, 4, 400.0),
     "left to right": (rng.normal(size=(3, 3)), BANDED, np.array([1.0, 0.0, 0.0])),
     # A path that is far behind at one time is the likeliest one in the end.
@@ -92,14 +84,11 @@ EXACT = {
     "lost backward": (REVERSAL[:, ::-1], np.eye(2), np.array([0.5, 0.5])),
     "lost little by little": (SLOW_REVERSAL, np.eye(2), np.array([0.5, 0.5])),
     "lost backward, little by little": (SLOW_REVERSAL[:, ::-1], np.eye(2), np.array([0.5, 0.5])),
-    "lost backward alone": (
-        np.array([[0.0, 0.0, -400.0], [0.0] * 3]),
-        np.array([[0.5, 0.5], [1.0, 1e-170]]),
-        np.array([0.5, 0.5]),
-    ),
+    "lost backward alone": (np.array([[0.0, 0.0, -400.0], [0.0] * 3]),
+                            np.array([[0.5, 0.5], [1.0, 1e-170]]), np.array([0.5, 0.5])),
     "not lost": (REVERSAL, np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0.5, 0.5])),
     "periodic": (rng.normal(size=(2, 4)), np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, 0.0])),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -115,7 +104,7 @@ def test_agrees_with_fifty_digits(name):
     flat = tuple(mp.mpf(float(v)) for a in args for v in a.ravel())
     with mp.workdps(50):
         truth = float(exact(*flat))
-    assert value == pytest.approx(truth, rel=1e-14)
+    close(value, truth, 1e-14)
     with mp.workdps(1500):
         h = mp.mpf(10) ** -1300
         at = exact(*flat)
@@ -124,7 +113,7 @@ def test_agrees_with_fifty_digits(name):
             for i in range(len(flat))
         ]
     ours = np.concatenate([g.ravel() for g in gradients])
-    np.testing.assert_allclose(ours, slopes, rtol=1e-12, atol=1e-290)
+    close(ours, slopes, 1e-12, 1e-290)
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -215,9 +204,8 @@ def test_trees_agree_with_fifty_digits(kind, states, times):
     value, gradients = value_and_grad(*args)
     with mp.workdps(50):
         truth, slopes = stepped(*args)
-    assert value == pytest.approx(truth, rel=1e-14)
-    for ours, exact in zip(gradients, slopes, strict=True):
-        np.testing.assert_allclose(ours, exact, rtol=2e-11, atol=1e-100)
+    close(value, truth, 1e-14, 1e-15)
+    close(gradients, slopes, 2e-11, 1e-100)
 
 
 @pytest.mark.parametrize("times", [5, 60])
@@ -231,9 +219,8 @@ def test_a_start_that_is_far_from_the_likeliest(times):
     value, gradients = value_and_grad(*args)
     with mp.workdps(50):
         truth, slopes = stepped(*args)
-    assert value == pytest.approx(truth, rel=1e-14)
-    for ours, exact in zip(gradients, slopes, strict=True):
-        np.testing.assert_allclose(ours, exact, rtol=1e-12)
+    close(value, truth, 1e-14)
+    close(gradients, slopes, 1e-12)
     assert gradients[2][0] == np.inf
 
 
@@ -244,9 +231,8 @@ def test_long_trees_agree_with_the_filter(states, spread, monkeypatch):
     value, gradients = value_and_grad(*args)
     monkeypatch.setattr(hmm_filter, "TREE_ELEMENTS", 0)
     expected, slopes = value_and_grad(*args)
-    assert value == pytest.approx(expected, rel=1e-13)
-    for ours, theirs in zip(gradients, slopes, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-100)
+    close(value, expected, 1e-13)
+    close(gradients, slopes, 1e-9, 1e-100)
 
 
 def test_underflow_in_a_tree_is_left_to_the_filter(monkeypatch):
@@ -262,8 +248,8 @@ def test_underflow_in_a_tree_is_left_to_the_filter(monkeypatch):
     monkeypatch.setattr(hmm_filter, "log_filter", None)
     value, gradients = value_and_grad(*args)
     assert value == 0.0
-    np.testing.assert_array_equal(gradients[0], [[0.0] * times, [1.0] * times])
-    np.testing.assert_allclose(gradients[1][1, 1], times - 1, rtol=1e-14)
+    equal(gradients[0], [[0.0] * times, [1.0] * times])
+    close(gradients[1][1, 1], times - 1, 1e-14)
 
 
 def test_further_reverse_passes_give_the_same():
@@ -274,9 +260,9 @@ def test_further_reverse_passes_give_the_same():
         y.grad()
         first = x.adj.copy()
         (2.0 * y).grad()
-        np.testing.assert_array_equal(x.adj, 2.0 * first)
+        equal(x.adj, 2.0 * first)
         y.grad()
-        np.testing.assert_array_equal(x.adj, first)
+        equal(x.adj, first)
 
 
 def free(log_omegas, gamma, rho):
@@ -325,25 +311,22 @@ def test_all_ways_to_filter_agree(states, times, kind, monkeypatch):
         gamma /= gamma.sum(axis=1, keepdims=True)
     if kind.startswith("with"):
         log_omegas[0, ::3] = -np.inf if states > 1 else 0.0
-    logs, slopes = (
-        hmm_filter._log_value(log_omegas, gamma, rho),
-        hmm_filter._log_posterior(log_omegas, gamma, rho),
-    )
+    logs = hmm_filter._log_value(log_omegas, gamma, rho)
+    slopes = hmm_filter._log_posterior(log_omegas, gamma, rho)
     for settings in ({}, {"TREE_ELEMENTS": 0}, {"TREE_ELEMENTS": 0, "LONG_CHAIN": 10**9}):
         for name, setting in settings.items():
             monkeypatch.setattr(hmm_filter, name, setting)
         value, gradients = value_and_grad(log_omegas, gamma, rho)
-        assert value == pytest.approx(logs, rel=1e-13)
+        close(value, logs, 1e-13)
         for a, b in zip(gradients, slopes, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-13 * np.max(b))
-    np.testing.assert_allclose(gradients[0].sum(axis=0), np.ones(times), rtol=1e-14)
+            close(a, b, 1e-10, 1e-13 * np.max(b))
+    close(gradients[0].sum(axis=0), np.ones(times), 1e-14)
 
 
 def test_logarithms_lose_no_digits_far_below_zero():
     log_omegas, gamma, rho = chain(3, 1000)
     near, far = (hmm_filter._log_posterior(log_omegas - drop, gamma, rho) for drop in (0.0, 8192.0))
-    for a, b in zip(near, far, strict=True):
-        np.testing.assert_allclose(b, a, rtol=1e-10)
+    close(far, near, 1e-10)
 
 
 @pytest.mark.parametrize("states", [2, 40])
@@ -358,15 +341,11 @@ def test_long_chains(states):
     joint = np.log(rho)[:, None] + log_omegas
     top = joint.max(axis=0)
     sums = np.exp(joint - top).sum(axis=0)
-    assert value == pytest.approx(np.sum(top + np.log(sums) - 500.0), rel=1e-13)
+    close(value, np.sum(top + np.log(sums) - 500.0), 1e-13)
     expected = np.exp(joint - top) / sums
-    np.testing.assert_allclose(gradients[0], expected, rtol=1e-11, atol=1e-300)
-    np.testing.assert_allclose(
-        gradients[1], expected[:, :-1] @ (expected[:, 1:] / rho[:, None]).T, rtol=1e-11
-    )
-    np.testing.assert_allclose(
-        hmm_hidden_state_prob(log_omegas, gamma, rho), expected, rtol=1e-11, atol=1e-300
-    )
+    close(gradients[0], expected, 1e-11, 1e-300)
+    close(gradients[1], expected[:, :-1] @ (expected[:, 1:] / rho[:, None]).T, 1e-11)
+    close(hmm_hidden_state_prob(log_omegas, gamma, rho), expected, 1e-11, 1e-300)
 
 
 def test_a_long_chain_from_left_to_right():
@@ -381,9 +360,9 @@ def test_a_long_chain_from_left_to_right():
     ways = (
         before + after + (jump - 1) * np.log(stay) + np.where(jump < times, np.log(1 - stay), 0.0)
     )
-    assert value == pytest.approx(np.logaddexp.reduce(ways), rel=1e-13)
+    close(value, np.logaddexp.reduce(ways), 1e-13)
     later = np.logaddexp.accumulate(ways[::-1])[::-1]
-    np.testing.assert_allclose(in_log_omegas[0], np.exp(later - later[0]), rtol=1e-9, atol=1e-300)
+    close(in_log_omegas[0], np.exp(later - later[0]), 1e-9, 1e-300)
 
 
 @pytest.mark.parametrize("largest", [hmm_filter.TREE_ELEMENTS, 0], ids=["tree", "filter"])

@@ -1,18 +1,17 @@
 """The most probable path of hidden states, and its refusals."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
+from comparing import equal
 
 import varmat as vm
 
 STATES, TIMES = 3, 5
 
 
-def chain(rng: np.random.Generator, *stack: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def chain(rng, *stack):
     ones = np.ones(STATES)
     return (
         rng.normal(size=(*stack, STATES, TIMES)),
@@ -21,7 +20,7 @@ def chain(rng: np.random.Generator, *stack: int) -> tuple[np.ndarray, np.ndarray
     )
 
 
-def log_probability(path: tuple[int, ...], log_omegas, gamma, rho) -> float:
+def log_probability(path, log_omegas, gamma, rho):
     moves = sum(np.log(gamma[i, j]) for i, j in itertools.pairwise(path))
     return np.log(rho[path[0]]) + moves + sum(log_omegas[k, t] for t, k in enumerate(path))
 
@@ -44,24 +43,20 @@ def test_stacks_are_their_chains():
                 transitions[i] if transitions.ndim > 2 else transitions,
                 starts[i] if starts.ndim > 1 else starts,
             )
-            np.testing.assert_array_equal(path, vm.hmm_viterbi(log_omegas[i], *one))
+            equal(path, vm.hmm_viterbi(log_omegas[i], *one))
 
 
-@pytest.mark.parametrize(
-    ("change", "kind", "message"),
-    [
-        ({0: np.zeros(3)}, vm.ShapeError,
-         "log_omegas has shape (3,), but must be a matrix, or a stack of them!"),
-        ({1: np.eye(2)}, vm.ShapeError, "Gamma has shape (2, 2), but must end with (3, 3)!"),
-        ({2: [0.5, 0.5]}, vm.ShapeError, "rho has shape (2,), but must end with (3,)!"),
-        ({1: np.eye(3) * 0.5}, vm.DomainError,
-         "sum(Gamma)[0] is 0.5, but must be 1 to within 1e-08!"),
-        ({0: np.full((3, 2), -np.inf)}, vm.DomainError,
-         "log_omegas, Gamma and rho allow no path of states, but must allow one!"),
-        ({2: vm.var([1.0, 0.0, 0.0])}, TypeError,
-         "rho is a variable, but a path has no derivative: give varmat.value of it!"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "kind", "message"), [
+    ({0: np.zeros(3)}, vm.ShapeError,
+     "log_omegas has shape (3,), but must be a matrix, or a stack of them!"),
+    ({1: np.eye(2)}, vm.ShapeError, "Gamma has shape (2, 2), but must end with (3, 3)!"),
+    ({2: [0.5, 0.5]}, vm.ShapeError, "rho has shape (2,), but must end with (3,)!"),
+    ({1: np.eye(3) * 0.5}, vm.DomainError, "sum(Gamma)[0] is 0.5, but must be 1 to within 1e-08!"),
+    ({0: np.full((3, 2), -np.inf)}, vm.DomainError,
+     "log_omegas, Gamma and rho allow no path of states, but must allow one!"),
+    ({2: vm.var([1.0, 0.0, 0.0])}, TypeError,
+     "rho is a variable, but a path has no derivative: give varmat.value of it!"),
+])  # fmt: skip
 def test_refusals(change, kind, message):
     case = [*chain(np.random.default_rng(1))]
     for place, x in change.items():

@@ -1,20 +1,17 @@
 """Mixtures: against Stan Math, against 50-digit arithmetic, and at their limits."""
 
-from __future__ import annotations
-
 import mpmath as mp
 import numpy as np
 import pytest
 import stan
+from comparing import close, equal, refuses
 
 import varmat as vm
 from varmat.densities.mixture import log_mix
 from varmat.testing import expect_ad, expect_ad_matvar
 
-THETAS, LPS = (
-    np.array([0.2, 0.5, 0.3]),
-    np.array([[-1.2, 0.4, 2.1], [0.3, -900.0, -901.5], [-3.0, -2.5, -40.0], [5.0, 5.0, 5.0]]),
-)
+THETAS = np.array([0.2, 0.5, 0.3])
+LPS = np.array([[-1.2, 0.4, 2.1], [0.3, -900.0, -901.5], [-3.0, -2.5, -40.0], [5.0, 5.0, 5.0]])
 ROWS = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.6, 0.3, 0.1], [1.0, 0.0, 0.0]])
 LP1, LP2 = np.array([0.7, -1200.0, -3.0]), np.array([-0.4, -1201.5, 50.0])
 
@@ -26,11 +23,8 @@ def test_agrees_with_stan(entry):
 
 @pytest.mark.parametrize("entry", stan.entries("log_mix", throws=True))
 def test_refuses_as_stan_does(entry):
-    with pytest.raises(
-        vm.DomainError,
-        match=r"^log_mix: theta.* is 1\.[23], but must be in the interval \[0, 1\]!$",
-    ):
-        log_mix(*stan.arguments(entry))
+    message = r"^log_mix: theta.* is 1\.[23], but must be in the interval \[0, 1\]!$"
+    refuses(vm.DomainError, message, log_mix, *stan.arguments(entry))
 
 
 def exact_two(theta, a, b):
@@ -52,8 +46,8 @@ def test_two_agree_with_exact_arithmetic(point):
             float(mp.diff(exact_two, at, order, h=mp.mpf(10) ** -240))
             for order in ((1, 0, 0), (0, 1, 0), (0, 0, 1))
         ]
-        assert value == pytest.approx(float(exact_two(*at)), rel=1e-15)
-    np.testing.assert_allclose(gradients, truth, rtol=2e-13, atol=1e-200)
+        close(value, float(exact_two(*at)), 1e-15)
+    close(gradients, truth, 2e-13, 1e-200)
 
 
 @pytest.mark.parametrize("theta", [THETAS, ROWS], ids=["for all", "for each"])
@@ -70,11 +64,9 @@ def test_many_agree_with_fifty_digits(theta, rows):
             total += mp.log(density)
             ratios.append([float(mp.exp(lp) / density) for lp in row])
     ratios = np.reshape(ratios, lps.shape)
-    assert value == pytest.approx(float(total), rel=1e-15)
-    np.testing.assert_allclose(in_lps, theta * ratios, rtol=2e-13)
-    np.testing.assert_allclose(
-        in_theta, ratios if theta.ndim == lps.ndim else ratios.sum(axis=0), rtol=2e-13
-    )
+    close(value, float(total), 1e-15)
+    close(in_lps, theta * ratios, 2e-13)
+    close(in_theta, ratios if theta.ndim == lps.ndim else ratios.sum(axis=0), 2e-13)
 
 
 CASES = {
@@ -101,10 +93,8 @@ def test_all_routes_agree(args):
 
 def test_two_components_are_the_case_of_two_columns():
     both = np.stack([LP1, LP2], axis=1)
-    assert np.sum(log_mix(0.3, LP1, LP2)) == pytest.approx(
-        log_mix(np.array([0.3, 0.7]), both), rel=1e-15
-    )
-    np.testing.assert_array_equal(log_mix(0.3, LP1, LP2)[0], log_mix(0.3, LP1[0], LP2[0]))
+    close(np.sum(log_mix(0.3, LP1, LP2)), log_mix(np.array([0.3, 0.7]), both), 1e-15)
+    equal(log_mix(0.3, LP1, LP2)[0], log_mix(0.3, LP1[0], LP2[0]))
 
 
 @pytest.mark.parametrize(("args", "value", "gradients"), [
@@ -122,9 +112,8 @@ def test_two_components_are_the_case_of_two_columns():
 ])  # fmt: skip
 def test_limits(args, value, gradients):
     result = vm.value_and_grad(log_mix, tuple(range(len(args))))(*args)
-    assert result[0] == pytest.approx(value, rel=1e-15)
-    for a, b in zip(result[1], gradients, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-14)
+    close(result[0], value, 1e-15)
+    close(result[1], gradients, 1e-14)
 
 
 @pytest.mark.parametrize("lps", [[800.0, 0.0, 1.0], [-800.0, 0.0, 1.0]])
@@ -132,11 +121,9 @@ def test_second_derivatives_beside_a_component_without_weight(lps):
     p = 1.0 / (1.0 + np.e)
     expected = np.zeros((3, 3))
     expected[1:, 1:] = p * (1.0 - p) * np.array([[1.0, -1.0], [-1.0, 1.0]])
-    np.testing.assert_allclose(
-        vm.hessian(lambda x: log_mix([0.0, 0.5, 0.5], x), lps), expected, rtol=1e-14
-    )
+    close(vm.hessian(lambda x: log_mix([0.0, 0.5, 0.5], x), lps), expected, 1e-14)
     for theta in (0.0, 1.0):
-        np.testing.assert_array_equal(
+        equal(
             vm.hessian(lambda x, theta=theta: log_mix(theta, x[0], x[1]), lps[:2]), np.zeros((2, 2))
         )
 
@@ -161,8 +148,7 @@ def test_arguments_outside_their_domain(args, message):
      (THETAS, LP1, LP2[:2]),
 ])  # fmt: skip
 def test_shapes_that_do_not_fit(args):
-    with pytest.raises(vm.ShapeError, match=r"^log_mix: theta.* but must be "):
-        log_mix(*args)
+    refuses(vm.ShapeError, r"^log_mix: theta.* but must be ", log_mix, *args)
 
 
 def test_types_and_number_of_arguments():
@@ -170,15 +156,10 @@ def test_types_and_number_of_arguments():
     assert type(log_mix([0.5, 0.5], [1, 2])) is float
     assert type(log_mix(vm.var([0.5, 0.5]), [1, 2])) is vm.Var
     for args in ((), (1.0, 1.0, 1.0)):
-        with pytest.raises(
-            TypeError, match=f"^log_mix: {len(args)} arguments follow theta, but it takes"
-        ):
-            log_mix(0.5, *args)
+        message = f"^log_mix: {len(args)} arguments follow theta, but it takes"
+        refuses(TypeError, message, log_mix, 0.5, *args)
 
 
-def test_one_weight_is_no_mixture_of_two() -> None:
-    with pytest.raises(
-        vm.ShapeError,
-        match=r"^log_mix: theta has shape \(\) and lps \(2,\), but must be \(k,\) or \(n, k\)",
-    ):
-        vm.log_mix(0.5, np.array([0.1, 0.2]))
+def test_one_weight_is_no_mixture_of_two():
+    message = r"^log_mix: theta has shape \(\) and lps \(2,\), but must be \(k,\) or \(n, k\)"
+    refuses(vm.ShapeError, message, vm.log_mix, 0.5, np.array([0.1, 0.2]))

@@ -1,12 +1,9 @@
 """Second derivatives of the multivariate densities against 50-digit arithmetic."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import mpmath as mp
 import numpy as np
 import pytest
+from comparing import close
 from densities.multivariate import DENSITIES, Y
 from densities.test_categorical import dirichlet, ordered
 from densities.test_matrix_variate import inv_wishart, lkj, lkj_cholesky, wishart
@@ -27,18 +24,18 @@ MU, SPD, LOWER = [0.1, 0.2], [2.0, 0.5, 1.5], [1.4, 0.3, 1.1]
 SYMMETRIC, FACTOR = np.array([[0, 1], [1, 2]]), np.array([[0, 3], [1, 2]])
 
 
-def of_points(exact: Any) -> Any:
+def of_points(exact):
     return lambda *args: exact(mp.matrix(POINTS.tolist()), *args)
 
 
-def of_precision(mu: Any, omega: Any) -> Any:
+def of_precision(mu, omega):
     return of_points(normal)(mu, omega**-1)
 
 
 # Density -> the leading data, the 50-digit function of the other arguments, and those arguments. An
 # argument is a float, a vector, or a matrix of three elements with an index that says where they
 # stand.
-CASES: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
+CASES = {
     "multi_normal_lpdf": ((POINTS,), of_points(normal), [MU, (SYMMETRIC, SPD)]),
     "multi_normal_prec_lpdf": ((POINTS,), of_precision, [MU, (SYMMETRIC, SPD)]),
     "multi_normal_cholesky_lpdf": ((POINTS,), of_points(of_factor(normal)), [MU, (FACTOR, LOWER)]),
@@ -68,7 +65,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Any, list[Any]]] = {
 }  # fmt: skip
 
 
-def arguments(parts: list[Any], x: Any, vector: Any, matrix: Any) -> list[Any]:
+def arguments(parts, x, vector, matrix):
     """Make the arguments from the elements of x, one part after the other."""
     args, start = [], 0
     for part in parts:
@@ -88,18 +85,18 @@ def arguments(parts: list[Any], x: Any, vector: Any, matrix: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_hessian(name: str) -> None:
+def test_hessian(name):
     data, exact, parts = CASES[name]
     point = np.hstack([part[1] if isinstance(part, tuple) else part for part in parts])
 
-    def f(x: Any) -> Any:
+    def f(x):
         # The last place of the index is the zero of a factor.
         return DENSITIES[name](
             *data, *arguments(parts, x, lambda v: v, lambda v, index: np.append(v, 0.0)[index])
         )
 
-    def truth(*x: Any) -> Any:
-        def matrix(v: Any, index: Any) -> Any:
+    def truth(*x):
+        def matrix(v, index):
             return mp.matrix([[(*v, 0)[i] for i in row] for row in index.tolist()])
 
         return exact(*arguments(parts, x, mp.matrix, matrix))
@@ -114,4 +111,4 @@ def test_hessian(name: str) -> None:
                     mp.diff(truth, tuple(map(mp.mpf, point.tolist())), orders)
                 )
     hessian = vm.hessian(f, point)
-    np.testing.assert_allclose(hessian, expected, rtol=0, atol=2e-14 * np.max(np.abs(expected)))
+    close(hessian, expected, 0.0, 2e-14 * np.max(np.abs(expected)))

@@ -2,14 +2,12 @@
 are tested elsewhere.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 from densities.references import columns, continuous, given
 from densities.test_univariate import ROWS, every_row
 
@@ -18,16 +16,16 @@ from varmat.testing import expect_ad, expect_ad_matvar
 
 
 @every_row
-def test_at_every_point(row: Any) -> None:
+def test_at_every_point(row):
     expected = [row(*given(row, point)) for point in row.points]
-    np.testing.assert_allclose(row.pointwise(*columns(row)), expected, rtol=1e-12)
+    close(row.pointwise(*columns(row)), expected, 1e-12)
     value = row.pointwise(*given(row, row.points[0]))
     assert type(value) is float
-    assert value == pytest.approx(expected[0], rel=1e-13)
+    close(value, expected[0], 1e-13)
 
 
 @every_row
-def test_all_routes_agree(row: Any) -> None:
+def test_all_routes_agree(row):
     vectors = columns(row)
     expect_ad(row.pointwise, *vectors)
     expect_ad_matvar(row.pointwise, *vectors)
@@ -36,7 +34,7 @@ def test_all_routes_agree(row: Any) -> None:
 
 
 @every_row
-def test_broadcasting(row: Any) -> None:
+def test_broadcasting(row):
     """Each argument varies along an axis of its own. The gradient of the sum is known."""
     count = len(row.arguments)
     grids = [
@@ -55,29 +53,26 @@ def test_broadcasting(row: Any) -> None:
             *grids
         )
         expected, others = vm.value_and_grad(row, free)(*grids)
-        assert value == pytest.approx(expected, rel=1e-12)
-        for g, h in zip(gradients, others, strict=True):
-            np.testing.assert_allclose(g, h, rtol=1e-11)
+        close(value, expected, 1e-12)
+        close(gradients, others, 1e-11)
 
 
 @every_row
-def test_outside_the_support_an_element_is_impossible(row: Any) -> None:
+def test_outside_the_support_an_element_is_impossible(row):
     free = continuous(row)
     for point in row.outside:
         arrays = [np.append(c, x) for c, x in zip(columns(row), point, strict=True)]
         result = row.pointwise(*arrays)
         assert result[-1] == -math.inf
         # Beside an infinite count the other counts are computed by the formula for large counts.
-        np.testing.assert_allclose(
-            result[:-1], row.pointwise(*columns(row)), rtol=1e-13, atol=1e-15
-        )
+        close(result[:-1], row.pointwise(*columns(row)), 1e-13, 1e-15)
         _, gradients = vm.value_and_grad(lambda *args: np.sum(row.pointwise(*args)[:-1]), free)(
             *arrays
         )
         _, impossible = vm.value_and_grad(lambda *args: row.pointwise(*args)[-1], free)(*arrays)
         for g, h in zip(gradients, impossible, strict=True):
             assert g[-1] == 0.0
-            np.testing.assert_array_equal(h, 0.0)
+            equal(h, 0.0)
         for i in free:
             tangent = row.pointwise(
                 *(vm.Dual(a, np.ones(len(a))) if i == j else a for j, a in enumerate(arrays))
@@ -86,18 +81,18 @@ def test_outside_the_support_an_element_is_impossible(row: Any) -> None:
 
 
 @every_row
-def test_dropped_terms(row: Any) -> None:
+def test_dropped_terms(row):
     """The same terms are dropped as in the sum."""
     vectors = columns(row)
     for i in continuous(row):
         with vm.nested():
             args = [vm.var(v) if i == j else v for j, v in enumerate(vectors)]
             dropped = row.pointwise(*args, propto=True).val
-            assert np.sum(dropped) == pytest.approx(row(*args, propto=True).val, rel=1e-12)
-    np.testing.assert_array_equal(row.pointwise(*vectors, propto=True), 0.0)
+            close(np.sum(dropped), row(*args, propto=True).val, 1e-12)
+    equal(row.pointwise(*vectors, propto=True), 0.0)
 
 
-def test_no_elements_and_empty_axes() -> None:
+def test_no_elements_and_empty_axes():
     assert vm.normal_lpdf.pointwise(np.empty(0), 0.0, 1.0).shape == (0,)
     assert (
         vm.gradient(
@@ -108,7 +103,7 @@ def test_no_elements_and_empty_axes() -> None:
 
 
 @every_row
-def test_nan_is_refused_and_not_impossible(row: Any) -> None:
+def test_nan_is_refused_and_not_impossible(row):
     for i, (name, (title, domain)) in enumerate(row.arguments.items()):
         scalars = [math.nan if i == j else x for j, x in enumerate(given(row, row.points[0]))]
         arrays = [np.array(c, dtype=float) for c in columns(row)]
@@ -122,56 +117,44 @@ def test_nan_is_refused_and_not_impossible(row: Any) -> None:
             ), name
 
 
-def test_refusals_name_the_function() -> None:
+def test_refusals_name_the_function():
     f = vm.normal_lpdf.pointwise
     for call, error, text in [
-        (
-            lambda: f(np.ones(2), 0.0, vm.var([1.0, -1.0])),
-            vm.DomainError,
-            "Scale parameter[1] is -1.0, but must be positive!",
-        ),
-        (
-            lambda: f(np.ones(2), vm.var(np.ones(3)), 1.0),
-            vm.ShapeError,
-            "Location parameter has shape (3,), but must be",
-        ),
+        (lambda: f(np.ones(2), 0.0, vm.var([1.0, -1.0])), vm.DomainError,
+         "Scale parameter[1] is -1.0, but must be positive!"),
+        (lambda: f(np.ones(2), vm.var(np.ones(3)), 1.0), vm.ShapeError,
+         "Location parameter has shape (3,), but must be"),
         (lambda: f(vm.var(1.0), 0.0), TypeError, "missing a required argument: 'sigma'"),
-    ]:
+    ]:  # fmt: skip
         with vm.nested() as tape:
             with pytest.raises(error) as caught:
                 call()
             assert str(caught.value).startswith(f"normal_lpdf.pointwise: {text}")
             assert not tape
-    with pytest.raises(vm.DomainError, match=r"^uniform_lpdf.pointwise: "):
-        vm.uniform_lpdf.pointwise(0.5, 1.0, 0.0)
-    with pytest.raises(
-        TypeError,
-        match=r"^poisson_lpmf.pointwise: Random variable is a variable, but has no derivative",
-    ):
-        vm.poisson_lpmf.pointwise(vm.var([1.0]), 2.0)
+    refuses(vm.DomainError, r"^uniform_lpdf.pointwise: ", vm.uniform_lpdf.pointwise, 0.5, 1.0, 0.0)
+    message = r"^poisson_lpmf.pointwise: Random variable is a variable, but has no derivative"
+    refuses(TypeError, message, vm.poisson_lpmf.pointwise, vm.var([1.0]), 2.0)
 
 
-def test_pickling_and_text() -> None:
+def test_pickling_and_text():
     f = vm.normal_lpdf.pointwise
     assert pickle.loads(pickle.dumps(f)) is f
     assert repr(f) == "<varmat density normal_lpdf.pointwise(y, mu, sigma, *, propto=False)>"
     assert "normal_lpdf" in f.__doc__
 
 
-def test_a_mixture_of_two() -> None:
+def test_a_mixture_of_two():
     """One call of the density computes all components."""
     y = np.array([-1.0, 0.5, 3.0])
 
-    def mixture(theta: Any, mu: Any, sigma: Any) -> Any:
+    def mixture(theta, mu, sigma):
         parts = vm.normal_lpdf.pointwise(y, mu[:, None], sigma[:, None])
         return np.sum(vm.log_mix(theta, parts[0], parts[1]))
 
     expect_ad(mixture, 0.3, np.array([-1.0, 2.0]), np.array([0.5, 2.0]))
     one, other = (vm.normal_lpdf.pointwise(y, m, s) for m, s in ((-1.0, 0.5), (2.0, 2.0)))
     expected = np.sum(np.log(0.3 * np.exp(one) + 0.7 * np.exp(other)))
-    assert mixture(0.3, np.array([-1.0, 2.0]), np.array([0.5, 2.0])) == pytest.approx(
-        expected, rel=1e-14
-    )
+    close(mixture(0.3, np.array([-1.0, 2.0]), np.array([0.5, 2.0])), expected, 1e-14)
     with vm.nested() as tape:
         mixture(0.3, vm.var([-1.0, 2.0]), vm.var([0.5, 2.0]))
         # The tape has the density, the mixture and the sum. The two rows of the density are views,

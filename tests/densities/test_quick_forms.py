@@ -2,13 +2,11 @@
 element by element.
 """
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
+from comparing import close
 
 import varmat as vm
 from varmat.densities import univariate
@@ -19,11 +17,11 @@ CONDITIONAL = [row for row in ROWS if row.graph(True).parts.when is not None]
 both_lengths = pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
 
 
-def variables(row: Any) -> tuple[int, ...]:
+def variables(row):
     return tuple(i for i, name in enumerate(row.arguments) if name not in row.discrete)
 
 
-def one_by_one(row: Any, points: Any) -> tuple[float, list[Any]]:
+def one_by_one(row, points):
     """Return value and gradients, computed from single numbers."""
     single = [vm.value_and_grad(row, variables(row))(*point) for point in points]
     return math.fsum(v for v, _ in single), [
@@ -31,17 +29,16 @@ def one_by_one(row: Any, points: Any) -> tuple[float, list[Any]]:
     ]
 
 
-def agree(row: Any, points: Any, rtol: float = 1e-12) -> None:
+def agree(row, points, rtol=1e-12):
     value, gradients = vm.value_and_grad(row, variables(row))(
         *map(np.array, zip(*points, strict=True))
     )
     expected, in_each = one_by_one(row, points)
-    assert value == pytest.approx(expected, rel=rtol)
-    for found, true in zip(gradients, in_each, strict=True):
-        np.testing.assert_allclose(found, true, rtol=rtol, atol=1e-300)
+    close(value, expected, rtol)
+    close(gradients, in_each, rtol, 1e-300)
 
 
-def as_floats(points: Any) -> list[tuple[float, ...]]:
+def as_floats(points):
     return [tuple(map(float, point)) for point in points]
 
 
@@ -64,7 +61,7 @@ def test_conditional_forms(row, long, monkeypatch):
             agree(row, as_floats([row.points[0], point, row.points[1]]))
 
 
-def extremes() -> list[Any]:
+def extremes():
     """Return points at which 1 - exp(-t) is tiny or one, and at which t overflows."""
     return [
         (vm.weibull_lcdf, [(1e-160, 2.0, 1.0), (0.4, 2.0, 1.0)]),
@@ -94,15 +91,15 @@ def test_extremes(row, points):
 def test_recorded(runner, y):
     """The condition of the fast form holds for data, holds for parameters too, or fails."""
 
-    def log_probability(alpha: Any, sigma: Any) -> Any:
+    def log_probability(alpha, sigma):
         return vm.weibull_lcdf(np.array(y), alpha, sigma)
 
     recorded = vm.recorded(log_probability, (0, 1), runner=runner)
     for args in ((1.5, 2.0), (2.5, 1.0), (1.5, 2.0)):
         value, gradients = vm.value_and_grad(log_probability, (0, 1))(*args)
         found, others = recorded(*args)
-        assert found == pytest.approx(value, rel=1e-13)
-        np.testing.assert_allclose(others, gradients, rtol=1e-12)
+        close(found, value, 1e-13)
+        close(others, gradients, 1e-12)
 
 
 @pytest.mark.parametrize("runner", ["numpy", "native"])
@@ -114,7 +111,7 @@ def test_recorded_scales_whose_squares_underflow(row, runner):
     y = 1e-170 * np.array([1.0, -2.0, 3.0])
     y = np.exp(y) if row is vm.lognormal_lpdf else y
 
-    def log_density(mu: Any, sigma: Any) -> Any:
+    def log_density(mu, sigma):
         return row(y, mu, sigma)
 
     recorded = vm.recorded(log_density, (0, 1), runner=runner)
@@ -139,8 +136,7 @@ def test_counts_in_programs(runner):
         recorded = vm.recorded(function, (0, 1), runner=runner)
         value, gradients = vm.value_and_grad(function, (0, 1))(*args)
         found, others = recorded(*args)
-        assert found == pytest.approx(value, rel=1e-13)
-        for a, b in zip(others, gradients, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-11)
+        close(found, value, 1e-13)
+        close(others, gradients, 1e-11)
         longest = max(value.size for step in recorded.program.steps for value in step.results)
         assert longest <= 4 * n.size  # a sum over single logarithms would take twelve times as many

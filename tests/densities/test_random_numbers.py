@@ -4,18 +4,16 @@ All seeds are fixed. If the seeds were drawn at random, a correct function would
 comparisons with a probability of at most 1e-6 (`RATE`, or five standard errors).
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 import math
 import pickle
 import re
-from typing import Any
 
 import numpy as np
 import pytest
 import stan
+from comparing import close, equal, refuses
 from scipy import stats
 
 import varmat as vm
@@ -34,7 +32,7 @@ MU = np.array([0.3, -1.0, 5.0])
 
 # Families whose draws are transformed beta, gamma or normal numbers. The other families are
 # compared with their own cumulative function alone.
-SCIPY: dict[str, Any] = {
+SCIPY = {
     "beta": lambda a, b: stats.beta(a, b),
     "beta_proportion": lambda mu, kappa: stats.beta(mu * kappa, (1 - mu) * kappa),
     "chi_square": stats.chi2,
@@ -49,11 +47,11 @@ SCIPY: dict[str, Any] = {
 }
 
 
-def by_name(rows: Any) -> Any:
+def by_name(rows):
     return pytest.mark.parametrize("row", rows, ids=lambda row: row.name)
 
 
-def parameters(row: RandomNumbers) -> list[Any]:
+def parameters(row):
     """Return the parameters at two points, without the observation."""
     names = list(row.arguments)
     return [
@@ -64,18 +62,18 @@ def parameters(row: RandomNumbers) -> list[Any]:
     ]
 
 
-def stacked(row: RandomNumbers, seed: int) -> tuple[Any, Any]:
+def stacked(row, seed):
     """Return the points and the draws, a row for each point, drawn in one call."""
     points = parameters(row)
     columns = [np.array(column)[:, None] for column in zip(*points, strict=True)]
     return points, row(*columns, rng=seed, size=(len(points), MANY))
 
 
-def check_uniform(p: Any) -> None:
+def check_uniform(p):
     assert stats.kstest(p, "uniform").pvalue > RATE
 
 
-def check_chances(draws: Any, values: Any, chances: Any) -> None:
+def check_chances(draws, values, chances):
     """Compare the frequencies of values with their probabilities. Values expected less than ten
     times are pooled.
     """
@@ -98,7 +96,7 @@ def check_chances(draws: Any, values: Any, chances: Any) -> None:
         assert found[0] == len(draws)
 
 
-def check_mean(x: Any, expected: Any) -> None:
+def check_mean(x, expected):
     """Compare the means of independent draws, along the first axis, with the expectation, in
     standard errors.
     """
@@ -106,7 +104,7 @@ def check_mean(x: Any, expected: Any) -> None:
     np.testing.assert_array_less(np.abs(np.mean(x, axis=0) - expected), ERRORS * errors + 1e-12)
 
 
-def check_moments(x: Any, mean: Any, covariance: Any) -> None:
+def check_moments(x, mean, covariance):
     mean, covariance = np.asarray(mean, float), np.asarray(covariance, float)
     check_mean(x, mean)
     d = x - mean
@@ -195,18 +193,10 @@ def test_parameters_are_those_of_the_density(row):
 
 # Families whose draws have no variance, or no fourth moment, so that variances cannot be compared.
 HEAVY = {
-    *(
-        "cauchy",
-        "frechet",
-        "inv_chi_square",
-        "inv_gamma",
-        "loglogistic",
-        "lognormal",
-        "pareto",
-        "pareto_type_2",
-    ),
+    *("cauchy", "frechet", "inv_chi_square", "inv_gamma", "loglogistic", "lognormal", "pareto",
+      "pareto_type_2"),
     *("scaled_inv_chi_square", "student_t"),
-}
+}  # fmt: skip
 # Stan takes the location modulo 2 pi.
 SHIFTED = {"von_mises_rng": -2.0 * math.pi}
 
@@ -239,8 +229,7 @@ def test_moments_are_those_of_stan(entry):
 @pytest.mark.parametrize("entry", stan.entries("random_numbers", throws=True))
 def test_refuses_what_stan_refuses(entry):
     row = getattr(vm, entry["function"])
-    with pytest.raises((vm.DomainError, vm.ShapeError), match=f"^{row.name}: "):
-        row(*stan.arguments(entry))
+    refuses((vm.DomainError, vm.ShapeError), f"^{row.name}: ", row, *stan.arguments(entry))
 
 
 # --- what is refused ---
@@ -321,8 +310,7 @@ def test_refuses_what_stan_refuses(entry):
      "hmm_latent_rng: log_omegas, Gamma and rho allow no path of states, but must allow one!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}"):
-        call()
+    refuses(error, f"^{re.escape(message)}", call)
 
 
 # --- edges ---
@@ -334,7 +322,7 @@ def test_parameters_at_their_limits():
     assert vm.discrete_range_rng(2**53 + 1, 2**53 + 1) == 2**53 + 1
     assert vm.poisson_rng(0.0) == 0
     tiny = vm.dirichlet_rng([1e-3, 1e-3], rng=1, size=2000)
-    np.testing.assert_allclose(np.sum(tiny, axis=-1), 1.0, rtol=1e-12)
+    close(np.sum(tiny, axis=-1), 1.0, 1e-12)
     check_mean(tiny, 0.5)
     assert np.all(np.isfinite(vm.uniform_rng(-1.7e308, 1.7e308, rng=1, size=100)))
     assert np.all(vm.categorical_rng([0.0, 1.0, 0.0], rng=1, size=1000) == 2)
@@ -345,14 +333,12 @@ def test_impossible_categories_are_not_chosen_at_the_ends():
     class Ends:
         """A generator that returns the smallest and the largest uniform number."""
 
-        def random(self, shape: Any) -> Any:
+        def random(self, shape):
             return np.broadcast_to([0.0, 1.0 - 2.0**-53], shape)
 
     for theta in (
-        [0.0, 0.3, 0.7, 0.0],
-        [0.0, 0.1 + 2.0**-40, 0.9, 0.0],
-        [0.0, 1e-300, 1e-300, 0.0],
-    ):
+        [0.0, 0.3, 0.7, 0.0], [0.0, 0.1 + 2.0**-40, 0.9, 0.0], [0.0, 1e-300, 1e-300, 0.0],
+    ):  # fmt: skip
         assert chosen(Ends(), (5, 2), np.array(theta))[0].tolist() == [2, 3]
         assert chosen(Ends(), (2,), np.array([theta, theta])).tolist() == [2, 3]
 
@@ -409,19 +395,17 @@ def test_stacks_of_matrices(draw, matrix):
     assert x.shape == (2, 3, 3)
     # The same numbers make the draws of each matrix alone, and of a stack of equal ones.
     alone = np.stack([draw(means, each, rng=1, size=(2, 3)) for each in stack])
-    np.testing.assert_allclose(x, np.stack([alone[i, :, i] for i in range(3)], axis=1), rtol=1e-12)
+    close(x, np.stack([alone[i, :, i] for i in range(3)], axis=1), 1e-12)
     assert draw(MU, stack[:0], rng=1).shape == (0, 3)
     assert draw(MU, stack, rng=1, size=(4, 3)).shape == (4, 3, 3)
     stack[1, 2, 2] = -1.0
-    with pytest.raises(vm.DomainError, match=r"(\[1, 2, 2\] is -1.0|\[1\] has the eigenvalue)"):
-        draw(MU, stack)
+    refuses(vm.DomainError, r"(\[1, 2, 2\] is -1.0|\[1\] has the eigenvalue)", draw, MU, stack)
     with pytest.raises(vm.ShapeError, match=r"must be a square matrix \(or a stack of them\)!"):
         draw(MU, np.ones((2, 3, 2)))
-    with pytest.raises(vm.ShapeError, match=r"broadcasts with \(2,\)!"):
-        draw([MU, MU], [matrix] * 3)
+    refuses(vm.ShapeError, r"broadcasts with \(2,\)!", draw, [MU, MU], [matrix] * 3)
 
 
-def spread(theta: Any) -> Any:
+def spread(theta):
     theta = np.asarray(theta)
     return np.diag(theta) - np.outer(theta, theta)
 
@@ -473,7 +457,7 @@ def test_wishart_matrices():
         check_mean(x, S / (nu - 4.0))
         inverse = np.linalg.inv(x)
         check_mean(inverse, nu * np.linalg.inv(S))
-        np.testing.assert_allclose(x[0], x[0].T, rtol=1e-14)
+        close(x[0], x[0].T, 1e-14)
 
 
 def test_correlation_matrices():
@@ -481,7 +465,7 @@ def test_correlation_matrices():
     factors = vm.lkj_corr_cholesky_rng(k, eta, rng=1, size=DRAWS)
     x = vm.lkj_corr_rng(k, eta, rng=2, size=DRAWS)
     assert np.all(np.diagonal(x, 0, 1, 2) == 1.0)
-    np.testing.assert_array_equal(x, x.mT)
+    equal(x, x.mT)
     for draws in (x, factors @ factors.mT):
         for i, j in ((1, 0), (2, 0), (2, 1)):
             check_uniform(stats.beta(eta + 0.5, eta + 0.5).cdf(0.5 + 0.5 * draws[:, i, j]))
@@ -504,11 +488,9 @@ def test_matrices_of_normal_numbers():
 
 @pytest.mark.parametrize("vector", [False, True])
 def test_dynamic_linear_model(vector):
-    f, g, v = (
-        np.array([[1.0, 0.5], [0.0, 1.0]]),
-        np.array([[0.9, 0.1], [0.0, 0.7]]),
-        np.diag([0.3, 0.0]),
-    )
+    f = np.array([[1.0, 0.5], [0.0, 1.0]])
+    g = np.array([[0.9, 0.1], [0.0, 0.7]])
+    v = np.diag([0.3, 0.0])
     w, m, c = np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([1.0, -1.0]), np.diag([0.5, 2.0])
     x = vm.gaussian_dlm_obs_rng(f, g, np.diag(v) if vector else v, w, m, c, 2, rng=1, size=DRAWS)
     assert x.shape == (DRAWS, 2, 2)
@@ -540,20 +522,18 @@ def test_hidden_states():
     stack = np.stack([log_omegas, log_omegas[::-1]])
     drawn = vm.hmm_latent_rng(stack, gamma, [[1.0, 0.0], [0.0, 1.0]], rng=1, size=(500, 2))
     assert drawn.shape == (500, 2, 3)
-    np.testing.assert_array_equal(drawn[..., 0], np.tile([1, 2], (500, 1)))
+    equal(drawn[..., 0], np.tile([1, 2], (500, 1)))
 
 
 # --- regressions ---
 
 
 def test_linear_models():
-    x, alpha, beta = (
-        np.array([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]]),
-        np.array([0.2, 0.1, -0.5]),
-        np.array([0.4, -0.3]),
-    )
+    x = np.array([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]])
+    alpha = np.array([0.2, 0.1, -0.5])
+    beta = np.array([0.4, -0.3])
     sigma, eta = np.array([1.0, 2.0, 0.5]), np.array([0.2, 0.1, -0.5]) + x @ beta
-    settings: dict[str, Any] = {"rng": 1, "size": DRAWS}
+    settings = {"rng": 1, "size": DRAWS}
     p, mean = 1.0 / (1.0 + np.exp(-eta)), np.exp(eta)
     check_moments(vm.normal_id_glm_rng(x, alpha, beta, sigma, **settings), eta, np.diag(sigma**2))
     check_moments(vm.bernoulli_logit_glm_rng(x, alpha, beta, **settings), p, np.diag(p * (1 - p)))
@@ -577,28 +557,24 @@ def test_linear_models():
     several = vm.normal_id_glm_rng(
         x, np.array([[0.0], [1e6]]), np.array([beta, -beta]), np.array([[1e-9], [1e-3]]), rng=1
     )
-    np.testing.assert_allclose(several, [x @ beta, 1e6 - x @ beta], rtol=1e-7)
-    with pytest.raises(
-        vm.ShapeError,
-        match=r"^normal_id_glm_rng: Intercept has shape \(2,\), with 2 where it must fit Matrix of",
-    ):
-        vm.normal_id_glm_rng(x, [0.0, 1.0], beta, 1.0)
+    close(several, [x @ beta, 1e6 - x @ beta], 1e-7)
+    message = r"^normal_id_glm_rng: Intercept has shape \(2,\), with 2 where it must fit Matrix of"
+    refuses(vm.ShapeError, message, vm.normal_id_glm_rng, x, [0.0, 1.0], beta, 1.0)
 
 
-def test_a_binomial_regression_has_its_own_trials_in_each_row() -> None:
+def test_a_binomial_regression_has_its_own_trials_in_each_row():
     x, trials = np.zeros((3, 2)), [10, 0, 10**6]
     draws = vm.binomial_logit_glm_rng(trials, x, [0.0, 0.0, 40.0], [1.0, 2.0], rng=1, size=(500,))
     assert draws.shape == (500, 3)
     assert draws[:, 0].max() <= 10
-    assert draws[:, 0].mean() == pytest.approx(5.0, abs=0.5)
+    close(draws[:, 0].mean(), 5.0, 0.0, 0.5)
     assert not draws[:, 1].any()
     assert (draws[:, 2] == 10**6).all()
     stacked = vm.binomial_logit_glm_rng([[1], [50]], x, 40.0, [1.0, 2.0], rng=1)
-    np.testing.assert_array_equal(stacked, [[1, 1, 1], [50, 50, 50]])
+    equal(stacked, [[1, 1, 1], [50, 50, 50]])
     assert vm.binomial_logit_glm_rng(7, x, 40.0, [1.0, 2.0], rng=1).tolist() == [7, 7, 7]
     rule = (
         "^binomial_logit_glm_rng: Matrix of independent variables has shape .*, with 3 where it "
         "must fit Population size parameter, which has 2!$"
     )
-    with pytest.raises(vm.ShapeError, match=rule):
-        vm.binomial_logit_glm_rng([1, 2], x, 0.0, [1.0, 2.0])
+    refuses(vm.ShapeError, rule, vm.binomial_logit_glm_rng, [1, 2], x, 0.0, [1.0, 2.0])

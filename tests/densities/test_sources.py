@@ -2,8 +2,6 @@
 formulas.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 
@@ -23,7 +21,7 @@ TABULATED = [
 SECTION = re.compile(r"^References\n-{10}\n(.+?)(?=\n\n|\Z)", flags=re.MULTILINE | re.DOTALL)
 
 
-def cited(name: str) -> str:
+def cited(name):
     """Return the section References of a docstring in one line."""
     section = SECTION.search(inspect.cleandoc(getattr(vm, name).__doc__))
     assert section, f"{name} has no section References"

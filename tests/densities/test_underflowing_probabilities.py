@@ -2,15 +2,13 @@
 the derivative does not.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
-from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
+from comparing import close
 from densities.references import continuous, exact
 from recordings import EVERY_RUNNER
 
@@ -38,7 +36,7 @@ SCALES = {"sigma", "omega", "scale", "s", "y_min"}
 OTHER_SCALES = {"gumbel": "beta", "loglogistic": "alpha"}
 
 
-def drawn(row: Univariate, rng: np.random.Generator) -> tuple[float, ...]:
+def drawn(row, rng):
     """Draw arguments of all magnitudes, with an observation near the others or far from them."""
     scale = 10.0 ** rng.uniform(-240.0, 2.0)
     z = float(rng.choice([-1.0, 1.0])) * 10.0 ** rng.uniform(-4.0, 3.3)
@@ -49,7 +47,7 @@ def drawn(row: Univariate, rng: np.random.Generator) -> tuple[float, ...]:
     for name in others:
         phrase = row.arguments[name][1].phrase
         if name in row.discrete:
-            x: float = int(10.0 ** rng.uniform(0.0, 2.0))
+            x = int(10.0 ** rng.uniform(0.0, 2.0))
         elif (name in SCALES and row is not vm.lognormal_lpdf) or name == OTHER_SCALES.get(
             row.name.partition("_")[0]
         ):
@@ -71,7 +69,7 @@ def drawn(row: Univariate, rng: np.random.Generator) -> tuple[float, ...]:
     return scale * abs(z) if location is None else location + scale * z, *point
 
 
-def outlasts(tail: Any, point: tuple[float, ...], names: tuple[int, ...]) -> bool:
+def outlasts(tail, point, names):
     """Whether the probability of a tail underflows and one of its derivatives does not."""
     with np.errstate(all="ignore"):
         log = tail(*point)
@@ -85,10 +83,10 @@ def outlasts(tail: Any, point: tuple[float, ...], names: tuple[int, ...]) -> boo
     )
 
 
-def found(row: Univariate) -> list[tuple[float, ...]]:
+def found(row):
     """Return points in both tails, where there are some."""
     rng, names = np.random.default_rng(31), continuous(row)
-    points: dict[Any, list[tuple[float, ...]]] = {row.lcdf: [], row.lccdf: []}
+    points = {row.lcdf: [], row.lccdf: []}
     for k in range(5000):
         if all(len(chosen) == 2 for chosen in points.values()) or (
             k > 300 and any(points.values())
@@ -104,7 +102,7 @@ def found(row: Univariate) -> list[tuple[float, ...]]:
     return [point for chosen in points.values() for point in chosen]
 
 
-def derivatives(row: Univariate, point: tuple[float, ...]) -> list[float]:
+def derivatives(row, point):
     """Return differences at 80 digits, which have some 30 right."""
     made, log = [], exact(row.cdf.log)
     with mpmath.workdps(80):
@@ -117,18 +115,18 @@ def derivatives(row: Univariate, point: tuple[float, ...]) -> list[float]:
 
 
 @pytest.fixture(scope="module", params=FAR, ids=lambda row: row.name)
-def far(request: Any) -> Any:
+def far(request):
     """Return a row, points and the derivatives there."""
     points = found(request.param)
     assert points
     return request.param, [(point, derivatives(request.param, point)) for point in points]
 
 
-def of_vector(row: Univariate, point: tuple[float, ...]) -> Any:
+def of_vector(row, point):
     """Return the probability as a function of a vector of the continuous arguments."""
     names = continuous(row)
 
-    def probability(x: Any) -> Any:
+    def probability(x):
         args = list(point)
         for i, name in enumerate(names):
             args[name] = x[i]
@@ -138,7 +136,7 @@ def of_vector(row: Univariate, point: tuple[float, ...]) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_derivatives_outlast_probabilities(far: Any) -> None:
+def test_derivatives_outlast_probabilities(far):
     row, cases = far
     names, bulk = continuous(row), row.lcdf.points[0]
     for point, expected in cases:
@@ -154,14 +152,12 @@ def test_derivatives_outlast_probabilities(far: Any) -> None:
         total = lambda *x: np.sum(row.cdf.pointwise(*x))  # noqa: E731
         gradients = vm.value_and_grad(total, names)(*columns)[1]
         agree([g[0] for g in gradients])
-        np.testing.assert_allclose(
-            [g[1] for g in gradients], vm.value_and_grad(row.cdf, names)(*bulk)[1], rtol=1e-12
-        )
+        close([g[1] for g in gradients], vm.value_and_grad(row.cdf, names)(*bulk)[1], 1e-12)
 
 
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_recordings_follow(far: Any, runner: str) -> None:
+def test_recordings_follow(far, runner):
     row, cases = far
     point, _ = cases[-1]
     f, x = of_vector(row, point)
@@ -183,12 +179,12 @@ def test_recordings_follow(far: Any, runner: str) -> None:
     (vm.gumbel_cdf, (8e-98, 0.0, 1e-100), None),
     (vm.beta_cdf, (1e-120, 3.0, 2.0), 24.0 * 1e-120),
 ])  # fmt: skip
-def test_second_derivatives(row: Any, point: tuple[float, ...], curvature: float | None) -> None:
+def test_second_derivatives(row, point, curvature):
     """In the observation they are the derivatives of the density."""
     in_y, in_location = vm.hessian(lambda x: row(x[0], x[1], point[2]), np.array(point[:2]))[0]
     if curvature is None:
         density = row.density
         curvature = math.exp(density(*point)) * vm.grad(density)(*point)
-        assert in_location == pytest.approx(-curvature, rel=1e-11)
-    assert in_y == pytest.approx(curvature, rel=1e-11)
-    assert vm.grad(vm.grad(row))(*point) == pytest.approx(curvature, rel=1e-11)
+        close(in_location, -curvature, 1e-11)
+    close(in_y, curvature, 1e-11)
+    close(vm.grad(vm.grad(row))(*point), curvature, 1e-11)

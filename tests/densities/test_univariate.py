@@ -2,16 +2,14 @@
 terms, refusals, the border.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
-from typing import Any
 
 import numpy as np
 import pytest
 import stan
+from comparing import close, equal, refuses
 from densities.references import columns, continuous, exact, given
 
 import varmat as vm
@@ -36,7 +34,7 @@ def test_tails(row):
         expect_value(row, exact(row), [given(row, point)], rtol=1e-7)
 
 
-def stan_entries(throws: bool) -> list[Any]:
+def stan_entries(throws):
     names = {row.name for row in ROWS}
     entries = [p for file in ("univariate", "univariate_more") for p in stan.entries(file, throws)]
     return [p for p in entries if p.values[0]["function"] in names]
@@ -66,16 +64,10 @@ CORRECTED = {
     "gumbel_lpdf#16": {"output": -math.inf, "gradients": [0.0, 0.0, 0.0]},
     "skew_normal_lpdf#16": {"gradients": [0.0, 0.0, 0.0, 0.0]},
     # Stan's erfc underflows. The right results are from 50 digits.
-    "exp_mod_normal_lpdf#9": {
-        "output": -1.3991518862371114,
-        "gradients": [
-            -0.979608801161543929,
-            0.979608801161543929,
-            -0.0399511407612596372,
-            -0.000391198838456071318,
-        ],
-    },
-}
+    "exp_mod_normal_lpdf#9": {"output": -1.3991518862371114,
+                              "gradients": [-0.979608801161543929, 0.979608801161543929,
+                                            -0.0399511407612596372, -0.000391198838456071318]},
+}  # fmt: skip
 # Parameters that Stan does not check.
 UNCHECKED = {"pareto_type_2_lpdf#17": "Location parameter is -inf, but must be finite!"}
 # Terms that Stan fails to drop with propto.
@@ -137,13 +129,12 @@ def test_a_number_among_arrays_counts_for_every_element(row):
         size = max(np.max(np.abs(g)) for g in gradients)
         for f in (vm.value_and_grad(row, names), vm.recorded(row, names, runner="numpy")):
             found = f(*args)
-            assert found[0] == pytest.approx(value, rel=1e-12)
-            for a, b in zip(found[1], expected, strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12 * size)
+            close(found[0], value, 1e-12)
+            close(found[1], expected, 1e-11, 1e-12 * size)
         if i in names:
             args[i] = vm.Dual(number, 1.0)
             slope = expected[names.index(i)]
-            np.testing.assert_allclose(row(*args).tan, slope, rtol=1e-11, atol=1e-12 * size)
+            close(row(*args).tan, slope, 1e-11, 1e-12 * size)
 
 
 def test_arrays_of_integers_are_numbers():
@@ -152,13 +143,11 @@ def test_arrays_of_integers_are_numbers():
     for row in (vm.normal_lpdf, vm.logistic_lpdf, vm.double_exponential_lpdf, vm.cauchy_lpdf):
         for args in ((small, ones + 2, 2.0), (ones, small, ones), (0.5, small, small)):
             for f in (row, row.pointwise):
-                np.testing.assert_array_equal(f(*args), f(*(np.asarray(x, float) for x in args)))
+                equal(f(*args), f(*(np.asarray(x, float) for x in args)))
     for row in (vm.poisson_lpmf, vm.poisson_log_lpmf):
-        np.testing.assert_array_equal(row(small, ones), row(small.astype(float), 1.0))
-    with pytest.raises(
-        TypeError, match="normal_lpdf: y has dtype complex128, but must be real numbers"
-    ):
-        vm.normal_lpdf(np.array([1j]), 0.0, 1.0)
+        equal(row(small, ones), row(small.astype(float), 1.0))
+    message = "normal_lpdf: y has dtype complex128, but must be real numbers"
+    refuses(TypeError, message, vm.normal_lpdf, np.array([1j]), 0.0, 1.0)
 
 
 @every_row
@@ -166,8 +155,8 @@ def test_shapes(row):
     vectors = columns(row)
     tall = [np.array([v, v])[:, ::-1] for v in vectors]
     many = row(*tall)
-    assert many == pytest.approx(2 * row(*vectors), rel=1e-13)
-    assert row(*(v[:, None] for v in vectors)) == pytest.approx(row(*vectors), rel=1e-13)
+    close(many, 2 * row(*vectors), 1e-13)
+    close(row(*(v[:, None] for v in vectors)), row(*vectors), 1e-13)
     assert row(*(v[:0] for v in vectors)) == 0.0
     names = continuous(row)
     for args in (vectors, tall):
@@ -175,9 +164,9 @@ def test_shapes(row):
         large = [np.tile(np.ravel(a), 9000 // np.size(a) + 1) for a in args]
         times = large[0].size / np.size(args[0])
         large_value, large_gradients = vm.value_and_grad(row, tuple(names))(*large)
-        assert large_value == pytest.approx(times * value, rel=1e-11)
+        close(large_value, times * value, 1e-11)
         for g, h in zip(gradients, large_gradients, strict=True):
-            np.testing.assert_allclose(h, np.resize(np.ravel(g), h.size), rtol=1e-12)
+            close(h, np.resize(np.ravel(g), h.size), 1e-12)
 
 
 @every_row
@@ -207,9 +196,8 @@ def test_long_arrays_agree_with_short_ones(row, monkeypatch):
                     [vm.value_and_grad(f, tuple(variables))(*args) for f in (row, *kept)]
                 )
             for (value, gradients), (expected, others) in zip(*results, strict=True):
-                assert value == pytest.approx(expected, rel=1e-12)
-                for g, h in zip(gradients, others, strict=True):
-                    np.testing.assert_allclose(g, h, rtol=1e-12)
+                close(value, expected, 1e-12)
+                close(gradients, others, 1e-12)
 
 
 def test_results_of_long_arrays_are_their_own():
@@ -218,8 +206,8 @@ def test_results_of_long_arrays_are_their_own():
     again = vm.value_and_grad(vm.normal_lpdf, (0, 1))(y, 0.25 * y, 2.0)[1]
     arrays = [y, *gradients, *again]
     assert not any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2))
-    np.testing.assert_allclose(gradients[0], -0.125 * y, rtol=1e-14)
-    np.testing.assert_array_equal(gradients[1], -gradients[0])
+    close(gradients[0], -0.125 * y, 1e-14)
+    equal(gradients[1], -gradients[0])
 
 
 def test_long_arrays_where_floats_raise():
@@ -263,27 +251,24 @@ def test_quick_forms(row, residual, sigma, long, monkeypatch):
     )
     assert forms == ([True] if holds else [True, False])
     single = [vm.value_and_grad(row, names)(float(x), *args[1:]) for x in y]
-    assert value == pytest.approx(sum(v for v, _ in single), rel=1e-13)
-    np.testing.assert_allclose(gradients[0], [g[0] for _, g in single], rtol=1e-13)
+    close(value, sum(v for v, _ in single), 1e-13)
+    close(gradients[0], [g[0] for _, g in single], 1e-13)
     for g, *each in zip(gradients[1:], *(g[1:] for _, g in single), strict=True):
         assert g == pytest.approx(math.fsum(each), rel=1e-12, abs=1e-14 * max(map(abs, each)))
 
 
 @pytest.mark.parametrize("long", [univariate.LONG, 1], ids=["short", "long"])
-@pytest.mark.parametrize(
-    ("row", "argnum", "args"),
-    [
-        (vm.poisson_lpmf, 1, ([0, 3, 2], [0.0, 2.5, 1.0])),
-        (vm.poisson_log_lpmf, 1, ([0, 3, 2], [-math.inf, 0.5, 0.0])),
-        (vm.binomial_lpmf, 2, ([0, 10, 4], 10, [0.0, 1.0, 0.5])),
-        (vm.bernoulli_lpmf, 1, ([0, 1, 1], [0.0, 1.0, 0.5])),
-        (vm.beta_lpdf, 0, ([0.0, 0.25, 0.5], 1.0, 3.0)),
-        (vm.beta_lpdf, 0, ([1.0, 0.25, 0.5], 2.5, 1.0)),
-        (vm.gamma_lpdf, 0, ([0.0, 0.25, 0.5], 1.0, 3.0)),
-        (vm.chi_square_lpdf, 0, ([0.0, 0.25, 0.5], 2.0)),
-        (vm.weibull_lpdf, 0, ([0.0, 0.25, 0.5], 1.0, 3.0)),
-    ],
-)
+@pytest.mark.parametrize(("row", "argnum", "args"), [
+    (vm.poisson_lpmf, 1, ([0, 3, 2], [0.0, 2.5, 1.0])),
+    (vm.poisson_log_lpmf, 1, ([0, 3, 2], [-math.inf, 0.5, 0.0])),
+    (vm.binomial_lpmf, 2, ([0, 10, 4], 10, [0.0, 1.0, 0.5])),
+    (vm.bernoulli_lpmf, 1, ([0, 1, 1], [0.0, 1.0, 0.5])),
+    (vm.beta_lpdf, 0, ([0.0, 0.25, 0.5], 1.0, 3.0)),
+    (vm.beta_lpdf, 0, ([1.0, 0.25, 0.5], 2.5, 1.0)),
+    (vm.gamma_lpdf, 0, ([0.0, 0.25, 0.5], 1.0, 3.0)),
+    (vm.chi_square_lpdf, 0, ([0.0, 0.25, 0.5], 2.0)),
+    (vm.weibull_lpdf, 0, ([0.0, 0.25, 0.5], 1.0, 3.0)),
+])  # fmt: skip
 def test_quick_forms_at_limits(row, argnum, args, long, monkeypatch):
     """At these limits 0 times infinity must be 0."""
     monkeypatch.setattr(univariate, "LONG", long)
@@ -296,8 +281,8 @@ def test_quick_forms_at_limits(row, argnum, args, long, monkeypatch):
         for i in range(3)
     ]
     assert math.isfinite(value)
-    assert value == pytest.approx(sum(v for v, _ in single), rel=1e-14)
-    np.testing.assert_allclose(gradient, [g for _, g in single], rtol=1e-14)
+    close(value, sum(v for v, _ in single), 1e-14)
+    close(gradient, [g for _, g in single], 1e-14)
 
 
 # Density, position of the variable, arguments, second derivative.
@@ -340,9 +325,9 @@ def test_forward_and_second_derivatives_on_the_border(row, argnum, args, second,
     )
     alone = vm.hessian(lambda t: row(*inside[:argnum], t, *inside[argnum + 1 :]), inside[argnum])
     assert both[0, 0] == second
-    assert both[1, 1] == pytest.approx(alone, rel=1e-14)
+    close(both[1, 1], alone, 1e-14)
     if math.isfinite(second):
-        np.testing.assert_array_equal(both - np.diag(np.diag(both)), 0.0)
+        equal(both - np.diag(np.diag(both)), 0.0)
 
 
 @every_row
@@ -363,8 +348,7 @@ def test_propto_drops_what_is_constant(row):
                 (a, g), (b, h) = full(*args), some(*args)
                 gaps.append(a - b)
                 size = max(size, *(abs(x) for x in (a, b) if math.isfinite(x)))
-                for left, right in zip(g, h, strict=True):
-                    np.testing.assert_array_equal(left, right)
+                equal(g, h)
             finite = [gap for gap in gaps if math.isfinite(gap)]
             assert max(finite) - min(finite) <= 1e-12 * size
     assert row.proportional(*vectors) == 0.0
@@ -372,8 +356,7 @@ def test_propto_drops_what_is_constant(row):
 
 BAD = {
     "positive": -1.0, "positive finite": math.inf, "finite": math.inf, "nonnegative": -1.0,
-     "not nan": math.nan,
-    "nonnegative finite": math.inf, "positive and less than 1": 1.0,
+    "not nan": math.nan, "nonnegative finite": math.inf, "positive and less than 1": 1.0,
 }  # fmt: skip
 
 
@@ -448,7 +431,7 @@ def test_outside_the_support(row, long, monkeypatch):
         value, gradients = vm.value_and_grad(row, free)(*arrays)
         assert value == -math.inf
         for g in gradients:
-            np.testing.assert_array_equal(g, np.zeros(len(arrays[0])))
+            equal(g, np.zeros(len(arrays[0])))
         duals = [vm.Dual(a, np.ones(len(a))) if i in free else a for i, a in enumerate(arrays)]
         if free:
             assert row(*duals).tan == 0.0
@@ -473,13 +456,13 @@ def test_discrete_arguments_are_no_variables(row):
 def test_second_derivatives_where_the_terms_of_the_first_cancel():
     """With a count of zero and a small mean the log mass is -phi log(1 + mu / phi)."""
     hessian = vm.hessian(lambda mu: vm.neg_binomial_2_lpmf(0, mu, 0.038), 2.4306141564956047e-09)
-    assert hessian == pytest.approx(0.038 / (0.038 + 2.4306141564956047e-09) ** 2, rel=1e-13)
+    close(hessian, 0.038 / (0.038 + 2.4306141564956047e-09) ** 2, 1e-13)
 
 
 @pytest.mark.parametrize("make", [float, lambda x: np.array([x])])
 def test_tiny_shapes(make):
     """The pole of the digamma function at zero dominates, and nothing else overflows."""
     in_phi = vm.value_and_grad(vm.neg_binomial_2_lpmf, 2)(make(0.0), 0.1, 1e-100)[1]
-    assert in_phi == pytest.approx(1.0 - math.log1p(1e99), rel=1e-14)
+    close(in_phi, 1.0 - math.log1p(1e99), 1e-14)
     in_alpha, in_beta = vm.value_and_grad(vm.beta_lpdf, (1, 2))(make(0.5), 1e-100, 1e-140)[1]
     assert (in_alpha, in_beta) == (pytest.approx(1e60, rel=1e-12), pytest.approx(1e140, rel=1e-14))

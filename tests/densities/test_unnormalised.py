@@ -1,7 +1,5 @@
 """Densities without the terms that depend on data alone; every density has this form."""
 
-from __future__ import annotations
-
 import varmat as vm
 from varmat.densities.cumulative.row import LogCumulative
 from varmat.densities.density import Density

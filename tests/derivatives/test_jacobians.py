@@ -1,9 +1,8 @@
 """jacobian."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 
 import varmat as vm
 from varmat.core.operation import OPERATIONS
@@ -26,34 +25,28 @@ WIDE = np.array([np.cos(X), [X[2], 0.0, X[0]]])
 TALL = np.concatenate([np.diag(np.cos(X)), X[0] * np.eye(3) + np.outer(X, [1.0, 0.0, 0.0])])
 
 
-@pytest.mark.parametrize(
-    ("f", "x", "expected"),
-    [
-        (wide, X, WIDE),
-        (tall, X, TALL),
-        (lambda x: x, X, np.eye(3)),
-        (lambda x: x[::2], X, np.eye(3)[::2]),
-        (lambda x: np.sum(x * x), X, 2 * X),
-        (lambda x: np.zeros(2), X, np.zeros((2, 3))),
-        (lambda x: np.zeros(5), X, np.zeros((5, 3))),
-        (lambda x: x * X, 2.0, X),
-        (lambda x: x * x, 2.0, 4.0),
-        (lambda x: x * np.arange(2.0)[:, None], X, np.arange(2.0)[:, None, None] * np.eye(3)),
-        (
-            lambda x: np.sum(x, axis=0),
-            np.ones((2, 2)),
-            np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]]),
-        ),
-        (lambda x: x * 2, np.empty(0), np.empty((0, 0))),
-        (lambda x: np.ones(2) * np.sum(x), np.empty(0), np.empty((2, 0))),
-        (lambda x: x[:0], X, np.empty((0, 3))),
-    ],
-)
+@pytest.mark.parametrize(("f", "x", "expected"), [
+    (wide, X, WIDE),
+    (tall, X, TALL),
+    (lambda x: x, X, np.eye(3)),
+    (lambda x: x[::2], X, np.eye(3)[::2]),
+    (lambda x: np.sum(x * x), X, 2 * X),
+    (lambda x: np.zeros(2), X, np.zeros((2, 3))),
+    (lambda x: np.zeros(5), X, np.zeros((5, 3))),
+    (lambda x: x * X, 2.0, X),
+    (lambda x: x * x, 2.0, 4.0),
+    (lambda x: x * np.arange(2.0)[:, None], X, np.arange(2.0)[:, None, None] * np.eye(3)),
+    (lambda x: np.sum(x, axis=0), np.ones((2, 2)),
+     np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])),
+    (lambda x: x * 2, np.empty(0), np.empty((0, 0))),
+    (lambda x: np.ones(2) * np.sum(x), np.empty(0), np.empty((2, 0))),
+    (lambda x: x[:0], X, np.empty((0, 3))),
+])  # fmt: skip
 @pytest.mark.parametrize("forward", [False, True], ids=["sweeps", "directions"])
 def test_jacobian(f, x, expected, forward, monkeypatch):
     monkeypatch.setattr(jacobians, "_forward_is_faster", lambda *_: forward)
     got = vm.jacobian(f, x)
-    np.testing.assert_allclose(got, expected, rtol=1e-14, atol=1e-15)
+    close(got, expected, 1e-14, 1e-15)
     assert np.shape(got) == np.shape(expected)
     assert type(got) is float or (got.base is None and got.flags.c_contiguous)
 
@@ -70,12 +63,12 @@ def test_structures(many, forward, monkeypatch):
 
     k = 3 if many else 1
     ((first, second), third) = vm.jacobian(f, point, k, scale=2.0)
-    np.testing.assert_allclose(first["a"], 2 * np.concatenate([X] * k), rtol=1e-15)
-    np.testing.assert_allclose(first["b"][0], np.concatenate([4 * np.eye(3)] * k), rtol=1e-15)
+    close(first["a"], 2 * np.concatenate([X] * k), 1e-15)
+    close(first["b"][0], np.concatenate([4 * np.eye(3)] * k), 1e-15)
     assert second["a"] == np.sum(X)
-    np.testing.assert_allclose(second["b"][0], [2.0] * 3, rtol=1e-15)
+    close(second["b"][0], [2.0] * 3, 1e-15)
     assert third["a"] == 0.0
-    np.testing.assert_array_equal(third["b"][0], np.zeros(3))
+    equal(third["b"][0], np.zeros(3))
 
 
 def test_operations_without_a_forward_rule_are_swept(monkeypatch):
@@ -93,13 +86,11 @@ def test_operations_without_a_forward_rule_are_swept(monkeypatch):
     expected = np.concatenate([np.diag(3 * X**2), np.eye(3)])
     try:
         got = vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X)
-        np.testing.assert_allclose(got, expected, rtol=1e-14)
+        close(got, expected, 1e-14)
         # The operation itself decides whether there is a forward rule, and not a later operation of
         # the same name.
         cube().tangent(lambda r, x: lambda t: 3 * x**2 * t)
-        np.testing.assert_allclose(
-            vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X), got, rtol=1e-14
-        )
+        close(vm.jacobian(lambda x: np.concatenate([own_cube(x), x]), X), got, 1e-14)
     finally:
         del OPERATIONS["own_cube"]
 
@@ -109,9 +100,7 @@ def test_operations_without_a_forward_rule_are_swept(monkeypatch):
         return x**3
 
     stack.reverse(lambda g, r, x: 3 * x**2 * g)
-    np.testing.assert_allclose(
-        vm.jacobian(lambda x: np.concatenate([stack(x), x]), X), expected, rtol=1e-14
-    )
+    close(vm.jacobian(lambda x: np.concatenate([stack(x), x]), X), expected, 1e-14)
 
     def by_callback(x):
         def adjoint(y):
@@ -119,9 +108,7 @@ def test_operations_without_a_forward_rule_are_swept(monkeypatch):
 
         return np.concatenate([vm.make_callback_var(x.val**2, adjoint), x])
 
-    np.testing.assert_allclose(
-        vm.jacobian(by_callback, X), np.concatenate([np.diag(2 * X), np.eye(3)]), rtol=1e-14
-    )
+    close(vm.jacobian(by_callback, X), np.concatenate([np.diag(2 * X), np.eye(3)]), 1e-14)
 
 
 def rotated(x):
@@ -149,7 +136,7 @@ def test_both_ways_agree(f, monkeypatch):
     for one, other in zip(
         *(each if isinstance(each, tuple) else (each,) for each in found), strict=True
     ):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
+        close(one, other, 1e-12, 1e-15)
 
 
 @pytest.mark.parametrize(
@@ -168,14 +155,10 @@ def test_the_way_is_chosen(outputs, inputs, calls):
         count += 1
         return np.tanh(w @ x)
 
-    np.testing.assert_allclose(
-        vm.jacobian(f, x), w * (1.0 - np.tanh(w @ x) ** 2)[:, None], rtol=1e-10, atol=1e-15
-    )
+    close(vm.jacobian(f, x), w * (1.0 - np.tanh(w @ x) ** 2)[:, None], 1e-10, 1e-15)
     assert count == calls
 
 
 def test_refusals():
-    with pytest.raises(TypeError, match=r"^jacobian: the result is None"):
-        vm.jacobian(lambda x: None, X)
-    with pytest.raises(TypeError, match=r"^jacobian: x has dtype complex128"):
-        vm.jacobian(wide, X * 1j)
+    refuses(TypeError, r"^jacobian: the result is None", vm.jacobian, lambda x: None, X)
+    refuses(TypeError, r"^jacobian: x has dtype complex128", vm.jacobian, wide, X * 1j)

@@ -1,7 +1,5 @@
 """Programs of products with Hessians and Jacobians, on functions whose derivatives are known."""
 
-from __future__ import annotations
-
 import numpy as np
 from programs.verified import verify
 from recordings import assert_same

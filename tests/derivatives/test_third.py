@@ -1,11 +1,10 @@
 """Third derivatives, exactly and from differences; derivatives of functions of one number."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest
 import scipy.optimize
+from comparing import close, equal, refuses
 
 import varmat as vm
 
@@ -41,12 +40,12 @@ STAN = [2.116052068620127, -2.2154557287274956, 4.036752588909915]
 
 def test_third_derivatives_against_fifty_digits():
     found = vm.grad_hessian(f, POINT)
-    np.testing.assert_allclose(found, EXACT, rtol=1e-13, atol=1e-15)
+    close(found, EXACT, 1e-13, 1e-15)
     for axes in ((1, 0, 2), (2, 1, 0), (0, 2, 1)):
-        np.testing.assert_allclose(found, np.transpose(found, axes), rtol=1e-14, atol=1e-15)
+        close(found, np.transpose(found, axes), 1e-14, 1e-15)
     trace = vm.grad_tr_mat_times_hessian(f, POINT, M)
-    np.testing.assert_allclose(trace, np.einsum("ijk,jk->i", EXACT, M), rtol=1e-13)
-    np.testing.assert_allclose(trace, STAN, rtol=1e-13)
+    close(trace, np.einsum("ijk,jk->i", EXACT, M), 1e-13)
+    close(trace, STAN, 1e-13)
 
 
 @pytest.mark.parametrize("g", [
@@ -61,12 +60,9 @@ def test_third_derivatives_against_fifty_digits():
 ])  # fmt: skip
 def test_third_derivatives_of_densities_and_matrices(g):
     expected = vm.finite_diff_grad_hessian(g, POINT)
-    np.testing.assert_allclose(vm.grad_hessian(g, POINT), expected, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(
-        vm.grad_tr_mat_times_hessian(g, POINT, M),
-        np.einsum("ijk,jk->i", expected, M),
-        rtol=1e-8,
-        atol=1e-8,
+    close(vm.grad_hessian(g, POINT), expected, 1e-8, 1e-9)
+    close(
+        vm.grad_tr_mat_times_hessian(g, POINT, M), np.einsum("ijk,jk->i", expected, M), 1e-8, 1e-8
     )
 
 
@@ -77,44 +73,35 @@ def test_functions_that_assign_and_further_arguments():
         return scale * np.sum(y**k)
 
     expected = vm.finite_diff_grad_hessian(lambda x: g(x, 3, scale=2.0), POINT)
-    np.testing.assert_allclose(
-        vm.grad_hessian(g, POINT, 3, scale=2.0), expected, rtol=1e-9, atol=1e-9
-    )
+    close(vm.grad_hessian(g, POINT, 3, scale=2.0), expected, 1e-9, 1e-9)
     found = vm.grad_tr_mat_times_hessian(g, POINT, M, 3, scale=2.0)
-    np.testing.assert_allclose(found, np.einsum("ijk,jk->i", expected, M), rtol=1e-9)
+    close(found, np.einsum("ijk,jk->i", expected, M), 1e-9)
 
 
 @pytest.mark.parametrize(
     "g", [lambda x: 1.0, lambda x: x[0], lambda x: np.sum(x), lambda x: vm.value(x)[0] ** 3]
 )
 def test_functions_without_third_derivatives(g):
-    np.testing.assert_array_equal(vm.grad_hessian(g, POINT), np.zeros((3, 3, 3)))
-    np.testing.assert_array_equal(vm.grad_tr_mat_times_hessian(g, POINT, M), np.zeros(3))
+    equal(vm.grad_hessian(g, POINT), np.zeros((3, 3, 3)))
+    equal(vm.grad_tr_mat_times_hessian(g, POINT, M), np.zeros(3))
 
 
 def test_differences():
-    np.testing.assert_allclose(vm.finite_diff_grad_hessian(f, POINT), EXACT, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(
-        vm.finite_diff_grad_hessian(f, POINT, eps=1e-2), EXACT, rtol=1e-8, atol=1e-8
-    )
-    np.testing.assert_allclose(
-        vm.finite_diff_grad_hessian_auto(f, POINT), EXACT, rtol=1e-10, atol=1e-10
-    )
+    close(vm.finite_diff_grad_hessian(f, POINT), EXACT, 1e-10, 1e-10)
+    close(vm.finite_diff_grad_hessian(f, POINT, eps=1e-2), EXACT, 1e-8, 1e-8)
+    close(vm.finite_diff_grad_hessian_auto(f, POINT), EXACT, 1e-10, 1e-10)
     hessian = scipy.optimize.rosen_hess(POINT)
 
     def rosenbrock(x):
         return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
     got = vm.finite_diff_hessian_auto(rosenbrock, POINT)
-    np.testing.assert_allclose(got, hessian, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(got, got.T)
+    close(got, hessian, 1e-9, 1e-9)
+    equal(got, got.T)
     for v in (np.array([1.0, -2.0, 0.5]), np.array([1e6, 0.0, 1.0]), np.zeros(3)):
         got = vm.finite_diff_hessian_times_vector_auto(rosenbrock, POINT, v)
-        np.testing.assert_allclose(
-            got,
-            hessian @ v,
-            rtol=1e-9,
-            atol=1e-13 * np.max(np.abs(hessian @ v)) + 1e-9 * np.max(np.abs(v)),
+        close(
+            got, hessian @ v, 1e-9, 1e-13 * np.max(np.abs(hessian @ v)) + 1e-9 * np.max(np.abs(v))
         )
     with pytest.raises(vm.ShapeError, match=r"^finite_diff_gradient_auto: "):
         vm.finite_diff_gradient_auto(lambda x: x, POINT)
@@ -129,21 +116,17 @@ def test_differences_of_structures():
         return p["a"] ** 2 * np.sum(p["b"] ** 2)
 
     expected = [[20.0, 8.0, 24.0], [8.0, 8.0, 0.0], [24.0, 0.0, 8.0]]
-    np.testing.assert_allclose(
-        vm.finite_diff_hessian_auto(g, point), expected, rtol=1e-10, atol=1e-10
-    )
+    close(vm.finite_diff_hessian_auto(g, point), expected, 1e-10, 1e-10)
     product = vm.finite_diff_hessian_times_vector_auto(
         g, point, {"a": 1.0, "b": np.array([[0.0, 1.0]])}
     )
-    assert product["a"] == pytest.approx(44.0, rel=1e-10)
-    np.testing.assert_allclose(product["b"], [[8.0, 32.0]], rtol=1e-10)
+    close(product["a"], 44.0, 1e-10)
+    close(product["b"], [[8.0, 32.0]], 1e-10)
 
 
 def test_functions_of_one_number():
     # Stan Math 4.9.0, entry derivative#1.
-    assert vm.derivative(lambda x: x**2 * np.exp(0.7 * x), 0.9) == pytest.approx(
-        4.4443042411187, rel=1e-14
-    )
+    close(vm.derivative(lambda x: x**2 * np.exp(0.7 * x), 0.9), 4.4443042411187, 1e-14)
     assert vm.derivative(lambda x, k: k * x, 2, 3.0) == 3.0
     assert vm.derivative(lambda x: 1.0, 2.0) == 0.0
 
@@ -161,28 +144,22 @@ def test_refusals():
             vm.ShapeError, match=r"^grad_\w+: the result has shape \(2,\), but must be a scalar"
         ):
             functional(np.sin, np.ones(2))
-        with pytest.raises(TypeError, match=r"^grad_\w+: the result is None"):
-            functional(lambda x: None, np.ones(2))
+        refuses(TypeError, r"^grad_\w+: the result is None", functional, lambda x: None, np.ones(2))
         with pytest.raises(
             vm.TapeError, match=r"^grad_\w+: the result is a Dual that was made by hand"
         ):
             functional(lambda x: np.sum(x * vm.Dual(1.0, 1.0)), np.ones(2))
-    with pytest.raises(vm.ShapeError, match=r"^grad_hessian: x is a dict, but must be a vector!"):
-        vm.grad_hessian(np.sum, {})
-    with pytest.raises(
-        vm.ShapeError,
-        match=r"^grad_tr_mat_times_hessian: m has shape \(2,\), but must have shape \(3, 3\)!",
-    ):
-        vm.grad_tr_mat_times_hessian(f, POINT, np.ones(2))
-    with pytest.raises(
-        vm.ShapeError,
-        match=r"^derivative: x has shape \(2,\), but must be a scalar; see varmat.gradient!",
-    ):
-        vm.derivative(np.sum, np.ones(2))
-    with pytest.raises(
-        vm.ShapeError, match=r"^derivative: the result has shape \(2,\), but must be a scalar"
-    ):
-        vm.derivative(lambda x: np.stack([x, x]), 1.0)
+    for call, error, message in [
+        (lambda: vm.grad_hessian(np.sum, {}), vm.ShapeError,
+         r"^grad_hessian: x is a dict, but must be a vector!"),
+        (lambda: vm.grad_tr_mat_times_hessian(f, POINT, np.ones(2)), vm.ShapeError,
+         r"^grad_tr_mat_times_hessian: m has shape \(2,\), but must have shape \(3, 3\)!"),
+        (lambda: vm.derivative(np.sum, np.ones(2)), vm.ShapeError,
+         r"^derivative: x has shape \(2,\), but must be a scalar; see varmat.gradient!"),
+        (lambda: vm.derivative(lambda x: np.stack([x, x]), 1.0), vm.ShapeError,
+         r"^derivative: the result has shape \(2,\), but must be a scalar"),
+    ]:  # fmt: skip
+        refuses(error, message, call)
     for name in ("finite_diff_grad_hessian", "finite_diff_grad_hessian_auto"):
         with pytest.raises(
             vm.ShapeError, match=rf"^{name}: x has shape \(\), but must be a vector!"

@@ -1,7 +1,5 @@
 """Distributions made of others agree with SciPy's."""
 
-from __future__ import annotations
-
 import pytest
 from random_distributions import check
 

@@ -1,7 +1,5 @@
 """A module as users of autograd write them: names by import, by attribute, and made at import."""
 
-from __future__ import annotations
-
 import functools
 from collections import namedtuple
 

@@ -1,7 +1,5 @@
 """Filters of filterpy and pykalman as functions of their parameters: name -> function and point."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +13,10 @@ POINT = np.array([0.7, 0.4, 0.9])
 STEP = np.array([[1.0, 0.5], [0.0, 1.0]])
 
 
-def common() -> Call:
+def common():
     from filterpy.common import Q_discrete_white_noise, van_loan_discretization
 
-    def f(p: Array) -> object:
+    def f(p):
         noise = Q_discrete_white_noise(2, dt=p[0], var=p[1])
         drift = np.array([[0.0, 1.0], [-1.0, -0.3]]) * p[2]
         return noise, van_loan_discretization(drift, np.array([[0.0], [0.5]]), dt=0.3)
@@ -26,11 +24,11 @@ def common() -> Call:
     return f, POINT
 
 
-def linear() -> Call:
+def linear():
     import filterpy.common
     from filterpy.kalman import KalmanFilter
 
-    def f(p: Array) -> object:
+    def f(p):
         kf = KalmanFilter(dim_x=2, dim_z=1)
         kf.x, kf.F, kf.H = np.array([0.0, 1.0]), STEP, np.array([[1.0, 0.0]])
         kf.P, kf.R = kf.P * p[2], kf.R * p[1]
@@ -45,10 +43,10 @@ def linear() -> Call:
     return f, POINT
 
 
-def extended() -> Call:
+def extended():
     from filterpy.kalman import ExtendedKalmanFilter
 
-    def f(p: Array) -> object:
+    def f(p):
         kf = ExtendedKalmanFilter(dim_x=2, dim_z=1)
         kf.x, kf.F = np.array([1.0, 1.0]), STEP
         kf.P, kf.R, kf.Q = kf.P * p[2], kf.R * p[1], kf.Q * p[0]
@@ -64,10 +62,10 @@ def extended() -> Call:
     return f, POINT
 
 
-def unscented() -> Call:
+def unscented():
     from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
 
-    def f(p: Array) -> object:
+    def f(p):
         points = MerweScaledSigmaPoints(2, alpha=0.5, beta=2.0, kappa=0.0)
         kf = UnscentedKalmanFilter(
             2, 1, 0.5, lambda x: x[:1] + 0.1 * x[:1] ** 2, lambda x, dt: STEP @ x, points
@@ -81,11 +79,11 @@ def unscented() -> Call:
     return f, POINT
 
 
-def of_pykalman(name: str) -> Callable[[], Call]:
-    def make() -> Call:
+def of_pykalman(name):
+    def make():
         from pykalman import KalmanFilter
 
-        def f(p: Array) -> object:
+        def f(p):
             kf = KalmanFilter(
                 transition_matrices=STEP,
                 observation_matrices=np.array([[1.0, 0.0]]),

@@ -6,8 +6,6 @@ likelihood of a Gaussian process in its parameters, 5 transforms, and 8 function
 that predict, score or decide, in their inputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 
@@ -36,17 +34,17 @@ TRUTH, GUESS = rng.uniform(0.5, 2.0, 8), rng.uniform(0.5, 2.0, 8)
 BINARY, CHANCES = np.array([0, 1, 1, 0, 1, 0, 0, 1]), rng.uniform(0.1, 0.9, 8)
 
 
-def process(theta: np.ndarray) -> object:
+def process(theta):
     kernel = kernels.ConstantKernel() * kernels.RBF() + kernels.WhiteKernel()
     model = gaussian_process.GaussianProcessRegressor(kernel, optimizer=None).fit(X, Y)
     return model.log_marginal_likelihood(theta, clone_kernel=True)
 
 
-def fitted(estimator: object, method: str, *data: np.ndarray) -> Call:
+def fitted(estimator, method, *data):
     return getattr(estimator.fit(X, *data), method), Z
 
 
-CALLS: dict[str, Callable[[], Call]] = {
+CALLS = {
     # metrics of predictions: these end with Python's float, but for raw values
     **{name: lambda name=name: (lambda p: getattr(metrics, name)(TRUTH, p,
         multioutput="raw_values"), GUESS) for name in (*("mean_squared_error",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,24 +73,21 @@ class Case(NamedTuple):
     score: Callable[..., Any] | None = None
 
 
-def of(model: Any, point: Any, score: bool = True) -> Case:
+def of(model, point, score=True):
     return Case(model.loglike, np.asarray(point, float), model.score if score else None)
 
 
-def more(*others: float) -> np.ndarray:
+def more(*others):
     return np.append(BETA, others)
 
 
-def glm(family: Any, y: np.ndarray, point: Any, **settings: Any) -> Case:
+def glm(family, y, point, **settings):
     model = sm.GLM(y, X, family=family, **settings)
-    value, score = (
-        (lambda params: model.loglike(params, scale=1.0)),
-        (lambda params: model.score(params, scale=1.0)),
-    )
+    value, score = (partial(f, scale=1.0) for f in (model.loglike, model.score))
     return Case(value, np.asarray(point, float), score)
 
 
-def mixed() -> Case:
+def mixed():
     model = MixedLM(Y, X, groups=GROUPS)
     model.cov_pen = model.fe_pen = None  # the attributes that `fit` would set
     return Case(lambda p: model.loglike(p, profile_fe=False), np.append(BETA, 0.8))
@@ -98,13 +96,13 @@ def mixed() -> Case:
 class Normal(GenericLikelihoodModel):
     """A user's own model, as in statsmodels' examples."""
 
-    def nloglikeobs(self, params: Any) -> Any:
+    def nloglikeobs(self, params):
         return (
             0.5 * ((self.endog - self.exog @ params[:-1]) * np.exp(-params[-1])) ** 2 + params[-1]
         )
 
 
-def copula(family: Any, *point: float) -> Case:
+def copula(family, *point):
     u = rng.uniform(0.1, 0.9, (8, 2))
     return Case(lambda p: np.sum(family.logpdf(u, p[0])), np.array(point))
 
@@ -131,68 +129,53 @@ REFUSED = {
     "MarkovAutoregression": "hands the parameters to Cython",
 }
 
-CASES: dict[str, Callable[[], Case]] = {
+CASES = {
     # discrete models
     "Logit": lambda: of(sm.Logit(BINARY, X), BETA),
     "Probit": lambda: of(sm.Probit(BINARY, X), BETA),
     "Poisson": lambda: of(sm.Poisson(COUNTS, X), BETA),
     "Poisson, offset and exposure": lambda: of(
-        sm.Poisson(COUNTS, X, offset=0.1 * Y, exposure=POSITIVE), BETA
-    ),
+        sm.Poisson(COUNTS, X, offset=0.1 * Y, exposure=POSITIVE), BETA),
     "NegativeBinomial, nb2": lambda: of(NegativeBinomial(COUNTS, X), more(0.7)),
-    "NegativeBinomial, nb1": lambda: of(
-        NegativeBinomial(COUNTS, X, loglike_method="nb1"), more(0.7)
-    ),
+    "NegativeBinomial, nb1": lambda: of(NegativeBinomial(COUNTS, X, loglike_method="nb1"),
+        more(0.7)),
     "NegativeBinomial, geometric": lambda: of(
-        NegativeBinomial(COUNTS, X, loglike_method="geometric"), BETA
-    ),
+        NegativeBinomial(COUNTS, X, loglike_method="geometric"), BETA),
     "NegativeBinomialP, 1": lambda: of(NegativeBinomialP(COUNTS, X, p=1), more(0.7)),
     "NegativeBinomialP, 2": lambda: of(NegativeBinomialP(COUNTS, X, p=2), more(0.7)),
     "GeneralizedPoisson, 1": lambda: of(GeneralizedPoisson(COUNTS, X, p=1), more(0.2)),
     "GeneralizedPoisson, 2": lambda: of(GeneralizedPoisson(COUNTS, X, p=2), more(0.2)),
     "MNLogit": lambda: of(sm.MNLogit(CHOICES, X), [0.1, -0.2, 0.3, 0.2, 0.1, -0.1]),
-    "ZeroInflatedPoisson": lambda: of(
-        ZeroInflatedPoisson(INFLATED, X, exog_infl=X[:, :2]), [0.2, -0.3, *BETA]
-    ),
+    "ZeroInflatedPoisson": lambda: of(ZeroInflatedPoisson(INFLATED, X, exog_infl=X[:, :2]),
+        [0.2, -0.3, *BETA]),
     # The score of this model is a finite difference.
     "ZeroInflatedPoisson, probit": lambda: of(
         ZeroInflatedPoisson(INFLATED, X, exog_infl=X[:, :2], inflation="probit"),
-        [0.2, -0.3, *BETA],
-        score=False,
-    ),
-    "ZeroInflatedNegativeBinomialP": lambda: of(
-        ZeroInflatedNegativeBinomialP(INFLATED, X), [0.2, *BETA, 0.7]
-    ),
-    "ZeroInflatedGeneralizedPoisson": lambda: of(
-        ZeroInflatedGeneralizedPoisson(INFLATED, X), [0.2, *BETA, 0.2]
-    ),
+        [0.2, -0.3, *BETA], score=False),
+    "ZeroInflatedNegativeBinomialP": lambda: of(ZeroInflatedNegativeBinomialP(INFLATED, X),
+        [0.2, *BETA, 0.7]),
+    "ZeroInflatedGeneralizedPoisson": lambda: of(ZeroInflatedGeneralizedPoisson(INFLATED, X),
+        [0.2, *BETA, 0.2]),
     "TruncatedLFPoisson": lambda: of(truncated_model.TruncatedLFPoisson(POSITIVE_COUNTS, X), BETA),
     "TruncatedLFNegativeBinomialP": lambda: of(
-        truncated_model.TruncatedLFNegativeBinomialP(POSITIVE_COUNTS, X), more(0.7)
-    ),
+        truncated_model.TruncatedLFNegativeBinomialP(POSITIVE_COUNTS, X), more(0.7)),
     "TruncatedLFGeneralizedPoisson": lambda: of(
-        truncated_model.TruncatedLFGeneralizedPoisson(POSITIVE_COUNTS, X), more(0.2)
-    ),
-    "HurdleCountModel": lambda: of(
-        truncated_model.HurdleCountModel(INFLATED, X), [*BETA, 0.2, 0.1, -0.1], score=False
-    ),
+        truncated_model.TruncatedLFGeneralizedPoisson(POSITIVE_COUNTS, X), more(0.2)),
+    "HurdleCountModel": lambda: of(truncated_model.HurdleCountModel(INFLATED, X),
+        [*BETA, 0.2, 0.1, -0.1], score=False),
     "ConditionalLogit": lambda: of(ConditionalLogit(BINARY, X[:, 1:], groups=GROUPS), BETA[1:]),
     "ConditionalPoisson": lambda: of(ConditionalPoisson(COUNTS, X[:, 1:], groups=GROUPS), BETA[1:]),
-    "ConditionalMNLogit": lambda: of(
-        ConditionalMNLogit(CHOICES, X[:, 1:], groups=GROUPS), [0.1, -0.2, 0.3, 0.2]
-    ),
-    "OrderedModel, probit": lambda: of(
-        OrderedModel(CHOICES, X[:, 1:], distr="probit"), [-0.3, 0.2, -0.4, 0.1], score=False
-    ),
-    "OrderedModel, logit": lambda: of(
-        OrderedModel(CHOICES, X[:, 1:], distr="logit"), [-0.3, 0.2, -0.4, 0.1], score=False
-    ),
+    "ConditionalMNLogit": lambda: of(ConditionalMNLogit(CHOICES, X[:, 1:], groups=GROUPS),
+        [0.1, -0.2, 0.3, 0.2]),
+    "OrderedModel, probit": lambda: of(OrderedModel(CHOICES, X[:, 1:], distr="probit"),
+        [-0.3, 0.2, -0.4, 0.1], score=False),
+    "OrderedModel, logit": lambda: of(OrderedModel(CHOICES, X[:, 1:], distr="logit"),
+        [-0.3, 0.2, -0.4, 0.1], score=False),
     # generalised linear models
     "GLM Gaussian, identity": lambda: glm(families.Gaussian(), Y, BETA),
     "GLM Gaussian, log": lambda: glm(families.Gaussian(links.Log()), Y, BETA),
-    "GLM Gaussian, inverse": lambda: glm(
-        families.Gaussian(links.InversePower()), Y, [2.0, 0.2, 0.1]
-    ),
+    "GLM Gaussian, inverse": lambda: glm(families.Gaussian(links.InversePower()), Y,
+        [2.0, 0.2, 0.1]),
     "GLM Binomial, logit": lambda: glm(families.Binomial(), BINARY, BETA),
     "GLM Binomial, probit": lambda: glm(families.Binomial(links.Probit()), BINARY, BETA),
     "GLM Binomial, cloglog": lambda: glm(families.Binomial(links.CLogLog()), BINARY, BETA),
@@ -200,35 +183,26 @@ CASES: dict[str, Callable[[], Case]] = {
     "GLM Binomial, cauchy": lambda: glm(families.Binomial(links.Cauchy()), BINARY, BETA),
     "GLM Binomial, log": lambda: glm(families.Binomial(links.Log()), BINARY, [-2.0, 0.2, 0.1]),
     "GLM Poisson, log": lambda: glm(families.Poisson(), COUNTS, BETA),
-    "GLM Poisson, identity": lambda: glm(
-        families.Poisson(links.Identity()), COUNTS, [4.0, 0.2, 0.1]
-    ),
+    "GLM Poisson, identity": lambda: glm(families.Poisson(links.Identity()), COUNTS,
+        [4.0, 0.2, 0.1]),
     "GLM Poisson, sqrt": lambda: glm(families.Poisson(links.Sqrt()), COUNTS, [2.0, 0.2, 0.1]),
-    "GLM Gamma, inverse": lambda: glm(
-        families.Gamma(links.InversePower()), POSITIVE, [2.0, 0.2, 0.1]
-    ),
+    "GLM Gamma, inverse": lambda: glm(families.Gamma(links.InversePower()), POSITIVE,
+        [2.0, 0.2, 0.1]),
     "GLM Gamma, log": lambda: glm(families.Gamma(links.Log()), POSITIVE, BETA),
     "GLM Gamma, identity": lambda: glm(families.Gamma(links.Identity()), POSITIVE, [2.0, 0.2, 0.1]),
-    "GLM InverseGaussian, inverse squared": lambda: glm(
-        families.InverseGaussian(), POSITIVE, [2.0, 0.2, 0.1]
-    ),
+    "GLM InverseGaussian, inverse squared": lambda: glm(families.InverseGaussian(), POSITIVE,
+        [2.0, 0.2, 0.1]),
     "GLM InverseGaussian, log": lambda: glm(families.InverseGaussian(links.Log()), POSITIVE, BETA),
     "GLM NegativeBinomial, log": lambda: glm(families.NegativeBinomial(alpha=0.7), COUNTS, BETA),
     "GLM NegativeBinomial, nbinom": lambda: glm(
-        families.NegativeBinomial(links.NegativeBinomial(alpha=0.7), alpha=0.7),
-        COUNTS,
-        [-1.0, 0.1, 0.1],
-    ),
-    "GLM Tweedie, log": lambda: glm(
-        families.Tweedie(links.Log(), var_power=1.5, eql=True), POSITIVE, BETA
-    ),
+        families.NegativeBinomial(links.NegativeBinomial(alpha=0.7), alpha=0.7), COUNTS,
+        [-1.0, 0.1, 0.1]),
+    "GLM Tweedie, log": lambda: glm(families.Tweedie(links.Log(), var_power=1.5, eql=True),
+        POSITIVE, BETA),
     # regressions
     "OLS": lambda: of(sm.OLS(Y, X), BETA),
-    "OLS, scale": lambda: Case(
-        lambda p: sm.OLS(Y, X).loglike(p, scale=1.3),
-        BETA,
-        lambda p: sm.OLS(Y, X).score(p, scale=1.3),
-    ),
+    "OLS, scale": lambda: Case(lambda p: sm.OLS(Y, X).loglike(p, scale=1.3), BETA,
+                               lambda p: sm.OLS(Y, X).score(p, scale=1.3)),
     "WLS": lambda: of(sm.WLS(Y, X, weights=POSITIVE), BETA, score=False),
     "GLS": lambda: of(sm.GLS(Y, X, sigma=POSITIVE), BETA, score=False),
     "GLSAR": lambda: of(sm.GLSAR(Y, X, rho=1), BETA, score=False),
@@ -236,9 +210,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "BetaModel": lambda: of(BetaModel(RATES, X), more(1.5)),
     "TLinearModel": lambda: of(TLinearModel(Y, X), more(5.0, 1.2), score=False),
     "PoissonGMLE": lambda: of(PoissonGMLE(COUNTS, X), BETA, score=False),
-    "PoissonOffsetGMLE": lambda: of(
-        PoissonOffsetGMLE(COUNTS, X, offset=0.1 * Y), BETA, score=False
-    ),
+    "PoissonOffsetGMLE": lambda: of(PoissonOffsetGMLE(COUNTS, X, offset=0.1 * Y), BETA,
+        score=False),
     "PoissonZiGMLE": lambda: of(PoissonZiGMLE(INFLATED, X, offset=0.1 * Y), more(0.2), score=False),
     "GenericLikelihoodModel": lambda: of(Normal(Y, X), more(0.2), score=False),
     # survival
@@ -249,30 +222,20 @@ CASES: dict[str, Callable[[], Case]] = {
     "AutoReg": lambda: of(AutoReg(SERIES, 2), [0.1, 0.5, 0.2], score=False),
     "ARIMA": lambda: of(sm.tsa.ARIMA(SERIES, order=(1, 0, 1)), [1.0, 0.5, 0.2, 0.3], score=False),
     "SARIMAX": lambda: of(sm.tsa.SARIMAX(SERIES, order=(1, 1, 0)), [0.5, 0.3], score=False),
-    "UnobservedComponents": lambda: of(
-        sm.tsa.UnobservedComponents(SERIES, "llevel"), [0.3, 0.2], score=False
-    ),
-    "VARMAX": lambda: of(
-        sm.tsa.VARMAX(PAIRS, order=(1, 0)),
-        [0.1, 0.1, 0.5, 0.1, 0.1, 0.5, 1.0, 0.1, 1.0],
-        score=False,
-    ),
-    "DynamicFactor": lambda: of(
-        sm.tsa.DynamicFactor(PAIRS, 1, 1), [0.5, 0.4, 0.3, 0.2, 0.5], score=False
-    ),
-    "ETSModel": lambda: of(
-        ETSModel(SERIES, trend="add", initialization_method="estimated"),
-        [0.5, 0.2, 1.0, 0.1],
-        score=False,
-    ),
-    "MarkovRegression": lambda: of(
-        MarkovRegression(SERIES, 2), [0.9, 0.2, 0.5, 1.5, 0.3], score=False
-    ),
-    "MarkovAutoregression": lambda: of(
-        MarkovAutoregression(SERIES, 2, order=1), [0.9, 0.2, 0.5, 1.5, 0.3, 0.4, 0.3], score=False
-    ),
+    "UnobservedComponents": lambda: of(sm.tsa.UnobservedComponents(SERIES, "llevel"), [0.3, 0.2],
+        score=False),
+    "VARMAX": lambda: of(sm.tsa.VARMAX(PAIRS, order=(1, 0)),
+                         [0.1, 0.1, 0.5, 0.1, 0.1, 0.5, 1.0, 0.1, 1.0], score=False),
+    "DynamicFactor": lambda: of(sm.tsa.DynamicFactor(PAIRS, 1, 1), [0.5, 0.4, 0.3, 0.2, 0.5],
+                                score=False),
+    "ETSModel": lambda: of(ETSModel(SERIES, trend="add", initialization_method="estimated"),
+                           [0.5, 0.2, 1.0, 0.1], score=False),
+    "MarkovRegression": lambda: of(MarkovRegression(SERIES, 2), [0.9, 0.2, 0.5, 1.5, 0.3],
+        score=False),
+    "MarkovAutoregression": lambda: of(MarkovAutoregression(SERIES, 2, order=1),
+        [0.9, 0.2, 0.5, 1.5, 0.3, 0.4, 0.3], score=False),
     # copulas
     "ClaytonCopula": lambda: copula(copulas.ClaytonCopula(), 1.5),
     "FrankCopula": lambda: copula(copulas.FrankCopula(), 1.5),
     "GumbelCopula": lambda: copula(copulas.GumbelCopula(), 1.5),
-}
+}  # fmt: skip

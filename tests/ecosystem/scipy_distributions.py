@@ -4,12 +4,9 @@ with differences of SciPy's own values.
 ``python tests/ecosystem/scipy_distributions.py`` prints the table of all calls.
 """
 
-from __future__ import annotations
-
 import collections
 import sys
 import warnings
-from typing import Any
 
 import numpy as np
 import scipy.stats
@@ -23,11 +20,11 @@ DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
 # object refuses to become one.
 LEFT_OUT = {"studentized_range", "levy_stable", "kstwo"}
 # Shapes inside the domain, in place of those at which a formula changes.
-SHAPES: dict[str, tuple[float, ...]] = {"kappa4": (0.1, 0.2), "genextreme": (0.2,)}
+SHAPES = {"kappa4": (0.1, 0.2), "genextreme": (0.2,)}
 COUNTS = {"N", "n", "M", "r", "low", "high"}
 
 
-def families(table: Any) -> dict[str, tuple[float, ...]]:
+def families(table):
     return {
         name: SHAPES.get(name, tuple(shapes))
         for name, shapes in reversed(table)
@@ -35,34 +32,34 @@ def families(table: Any) -> dict[str, tuple[float, ...]]:
     }
 
 
-def continuous(name: str, shapes: tuple[float, ...], method: str) -> tuple[Any, np.ndarray]:
+def continuous(name, shapes, method):
     """A function of shapes, location, scale and data, and its point."""
     distribution = getattr(scipy.stats, name)
     inside = distribution.ppf([0.35, 0.71], *shapes, loc=0.3, scale=1.7)
     k, call = len(shapes), getattr(distribution, method)
 
-    def f(q: Any) -> Any:
+    def f(q):
         values = call(q[k + 2 :], *(q[i] for i in range(k)), loc=q[k], scale=q[k + 1])
         return np.sum(values * [1.0, 2.0])
 
     return f, np.array([*shapes, 0.3, 1.7, *inside])
 
 
-def discrete(name: str, shapes: tuple[float, ...], method: str) -> tuple[Any, np.ndarray]:
+def discrete(name, shapes, method):
     """A function of the shapes that are no counts."""
     distribution = getattr(scipy.stats, name)
     names = (distribution.shapes or "").replace(" ", "").split(",") if shapes else []
     free = [i for i, each in enumerate(names) if each not in COUNTS]
     inside, call = distribution.ppf([0.35, 0.71], *shapes), getattr(distribution, method)
 
-    def f(q: Any) -> Any:
+    def f(q):
         full = [q[free.index(i)] if i in free else x for i, x in enumerate(shapes)]
         return np.sum(call(inside, *full) * [1.0, 2.0])
 
     return f, np.array([float(shapes[i]) for i in free])
 
 
-def differences(f: Any, x: np.ndarray) -> np.ndarray:
+def differences(f, x):
     """Central differences of fourth order."""
     slopes = []
     for i in range(len(x)):
@@ -73,7 +70,7 @@ def differences(f: Any, x: np.ndarray) -> np.ndarray:
     return np.array(slopes)
 
 
-def derivative(f: Any, x: np.ndarray) -> Any:
+def derivative(f, x):
     """The value and the gradient; None if SciPy's code refuses variables."""
     try:
         return vm.value_and_grad(f)(x)
@@ -81,7 +78,7 @@ def derivative(f: Any, x: np.ndarray) -> Any:
         return None
 
 
-def judged(f: Any, x: np.ndarray, found: Any) -> str:
+def judged(f, x, found):
     """Whether a call is right, is refused, or gives something else."""
     if found is None:
         return "refused"
@@ -93,7 +90,7 @@ def judged(f: Any, x: np.ndarray, found: Any) -> str:
     return "right" if np.allclose(slope, differences(f, x), rtol=1e-6, atol=1e-7) else "wrong"
 
 
-def calls(methods: tuple[tuple[str, ...], tuple[str, ...]]) -> list[tuple[str, str, str]]:
+def calls(methods):
     """The family, the method, and what becomes of it."""
     tables = ((distcont, continuous, methods[0]), (distdiscrete, discrete, methods[1]))
     made = [

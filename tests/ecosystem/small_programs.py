@@ -3,10 +3,7 @@
 Each program is a scalar function of parameters, and comes with a point.
 """
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import scipy.linalg
 import scipy.special
@@ -15,13 +12,13 @@ from scipy import stats
 import varmat.numpy as np
 
 rng = np.random.default_rng(11)
-PROGRAMS: dict[str, tuple[Any, Any]] = {}
+PROGRAMS = {}
 
 
-def program(*point: float) -> Any:
+def program(*point):
     """Put a program into the table."""
 
-    def add(f: Any) -> Any:
+    def add(f):
         PROGRAMS[f.__name__] = (f, np.array(point))
         return f
 

@@ -1,7 +1,5 @@
 """Kalman filters of filterpy and pykalman, unmodified, in their parameters."""
 
-from __future__ import annotations
-
 import pytest
 from ecosystem.comparisons import expect_derivatives
 from ecosystem.filters import CALLS

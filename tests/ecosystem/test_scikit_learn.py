@@ -1,7 +1,5 @@
 """Functions of scikit-learn, unmodified, against differences."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Large arrays, for the tests that need them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 RNG = np.random.default_rng(8)

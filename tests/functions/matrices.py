@@ -2,10 +2,6 @@
 linear algebra.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import mpmath as mp
 import numpy as np
 import pytest
@@ -32,11 +28,11 @@ LARGES = (lambda b: b @ np.swapaxes(b, -1, -2) / 20 + 2.0 * np.eye(20))(
 )
 
 
-def results_of(y: Any) -> list[Any]:
+def results_of(y):
     return list(y) if isinstance(y, tuple) else [y]
 
 
-def weights_for(values: Any) -> list[Any]:
+def weights_for(values):
     """Return fixed weights without symmetry, one array per result."""
     start, weights = 1, []
     for value in values:
@@ -48,9 +44,7 @@ def weights_for(values: Any) -> list[Any]:
     return weights
 
 
-def gradients(
-    f: Any, args: Any, weights: Any = None, wanted: Any = None
-) -> tuple[list[Any], list[Any]]:
+def gradients(f, args, weights=None, wanted=None):
     """Return the results and the gradients of their weighted sum."""
     with vm.nested():
         variables = [vm.var(x) if wanted is None or wanted[i] else x for i, x in enumerate(args)]
@@ -63,12 +57,12 @@ def gradients(
         )
 
 
-def to_mp(x: Any) -> Any:
+def to_mp(x):
     x = np.asarray(x)
     return mp.matrix(x.tolist()) if x.ndim else mp.mpf(float(x))
 
 
-def flat(x: Any) -> list[Any]:
+def flat(x):
     """Return the elements in row-major order."""
     if isinstance(x, (tuple, list)):
         return [item for part in x for item in flat(part)]
@@ -77,7 +71,7 @@ def flat(x: Any) -> list[Any]:
     )
 
 
-def worst_error(f: Any, exact: Any, args: Any, symmetric: bool = False) -> float:
+def worst_error(f, exact, args, symmetric=False):
     """Return the largest relative error of the values and of the directional derivatives, against
     50-digit arithmetic.
     """
@@ -91,7 +85,7 @@ def worst_error(f: Any, exact: Any, args: Any, symmetric: bool = False) -> float
             d = np.sin(2.3 * np.arange(np.size(x)) + 0.4).reshape(np.shape(x))
             d = d + d.T if symmetric and d.ndim == 2 and d.shape[0] == d.shape[1] else d
 
-            def along(t: Any, i: int = i, d: Any = d) -> Any:
+            def along(t, i=i, d=d):
                 moved = [
                     to_mp(x) + t * to_mp(d) if j == i else to_mp(x) for j, x in enumerate(args)
                 ]
@@ -105,7 +99,7 @@ def worst_error(f: Any, exact: Any, args: Any, symmetric: bool = False) -> float
     return error
 
 
-def stan_entries(functions: Any, throws: bool = False) -> list[Any]:
+def stan_entries(functions, throws=False):
     """Return Stan's entries for the named functions, either those with values or those at which
     Stan raises.
     """
@@ -114,23 +108,23 @@ def stan_entries(functions: Any, throws: bool = False) -> list[Any]:
     ]
 
 
-def symmetric(f: Any) -> Any:
+def symmetric(f):
     """Turn `f` into a function of the lower triangle of its first argument, which is made
     symmetric.
     """
 
-    def of_triangle(a: Any, *others: Any) -> Any:
+    def of_triangle(a, *others):
         return f(np.where(np.tri(np.shape(a)[-1], dtype=bool), a, np.swapaxes(a, -1, -2)), *others)
 
     return of_triangle
 
 
-def lower_triangular(f: Any) -> Any:
+def lower_triangular(f):
     """Turn `f` into a function of the lower triangle of its argument."""
     return lambda a: f(np.tril(a))
 
 
-def refuses(f: Any, args: Any, error: type[Exception], message: str) -> None:
+def refuses(f, args, error, message):
     """Demand that data and a variable are refused, and that nothing is recorded."""
     with vm.nested() as tape:
         for given in (args, (vm.var(args[0]), *args[1:])):

@@ -1,9 +1,6 @@
 """Central differences, and the distance from them, for the tests of rows."""
 
-from __future__ import annotations
-
 from itertools import combinations
-from typing import Any
 
 import mpmath
 import numpy as np
@@ -12,17 +9,17 @@ import varmat as vm
 from varmat.core.rules import OPERANDS
 
 
-def exact(function: Any, point: tuple[float, ...], *axes: int) -> float:
+def exact(function, point, *axes):
     """Return the partial derivative along the axes, by central differences. The steps leave 19
     digits of a third derivative.
     """
     with mpmath.workdps(64):
         xs = [mpmath.mpf(x) for x in point]
 
-        def difference(f: Any, axis: int) -> Any:
+        def difference(f, axis):
             h = (abs(xs[axis]) or 1) * mpmath.mpf(10) ** -15
 
-            def slope(*ts: Any) -> Any:
+            def slope(*ts):
                 low, high = (f(*ts[:axis], ts[axis] + k * h, *ts[axis + 1 :]) for k in (-1, 1))
                 return (high - low) / (2 * h)
 
@@ -33,14 +30,7 @@ def exact(function: Any, point: tuple[float, ...], *axes: int) -> float:
         return float(mpmath.re(function(*xs)))
 
 
-def slopes(
-    reference: str,
-    names: dict[str, Any],
-    point: tuple[float, ...],
-    places: list[int],
-    scale: list[float],
-    digits: int,
-) -> tuple[float, list[float], list[list[float]]]:
+def slopes(reference, names, point, places, scale, digits):
     """Return the value of an expression and its first and second partial derivatives at some
     places, by central differences with twice the digits. Steps are in units of `scale`.
     """
@@ -48,7 +38,7 @@ def slopes(
     with mpmath.workdps(2 * digits):
         steps = [mpmath.mpf(x) * mpmath.mpf(10) ** (-digits // 2) for x in scale]
 
-        def moved(sign: int, axes: tuple[int, ...]) -> Any:
+        def moved(sign, axes):
             xs = [mpmath.mpf(x) + sign * steps[i] * (i in axes) for i, x in enumerate(point)]
             return mpmath.re(eval(code, {**names, **dict(zip(OPERANDS, xs, strict=False))}))
 
@@ -65,21 +55,21 @@ def slopes(
         )
 
 
-def gradient(function: Any, columns: list[Any]) -> list[Any]:
+def gradient(function, columns):
     with vm.nested(), np.errstate(all="ignore"):
         xs = [vm.var(x) for x in columns]
         np.sum(function(*xs)).grad()
         return [x.adj for x in xs]
 
 
-def relative(ours: Any, truth: Any, scale: Any = 0.0) -> float:
+def relative(ours, truth, scale=0.0):
     truth = np.asarray(truth)
     return float(
         np.max(np.abs(ours - truth) / np.maximum(np.maximum(np.abs(truth), scale), 1e-290))
     )
 
 
-def error(a: Any, b: Any, floor: Any = 0.0) -> float:
+def error(a, b, floor=0.0):
     """Return the largest relative difference. Near 1e-300 a float64 has lost digits to
     underflow.
     """

@@ -1,7 +1,5 @@
 """Sample arrays for the tests of composites and statistics."""
 
-from __future__ import annotations
-
 import numpy as np
 
 VECTOR = np.array([0.7, -1.3, 2.9, 0.4, 1.8])

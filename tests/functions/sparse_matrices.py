@@ -1,9 +1,5 @@
 """Matrices for the tests of sparse functions."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import scipy.sparse
 
@@ -12,13 +8,13 @@ import varmat as vm
 RNG = np.random.default_rng(7)
 
 
-def random_sparse(shape: tuple[int, int], density: float = 0.4, seed: int = 7) -> Any:
+def random_sparse(shape, density=0.4, seed=7):
     return scipy.sparse.random_array(
         shape, density=density, rng=np.random.default_rng(seed), format="csr"
     )
 
 
-def grid(k: int, extra: float = 0.3) -> Any:
+def grid(k, extra=0.3):
     """Return the precision matrix of a Gaussian field on a grid."""
     path = scipy.sparse.diags_array(
         [-np.ones(k - 1), np.full(k, 2.0), -np.ones(k - 1)], offsets=[-1, 0, 1]
@@ -31,7 +27,7 @@ def grid(k: int, extra: float = 0.3) -> Any:
     ).tocsr()
 
 
-def covariance(n: int, density: float, seed: int = 3) -> Any:
+def covariance(n, density, seed=3):
     """Return a positive definite matrix without any structure."""
     x = random_sparse((n, n), density, seed)
     product = (x @ x.T + scipy.sparse.eye_array(n)).tocsr()
@@ -46,5 +42,5 @@ LEFT, RIGHT = RNG.normal(size=4), RNG.normal(size=5)
 LEFTS, RIGHTS = RNG.normal(size=(3, 4)), RNG.normal(size=(5, 2))
 
 
-def sparse(w: Any, like: Any = A) -> Any:
+def sparse(w, like=A):
     return vm.SparseVar(w, like)

@@ -2,10 +2,9 @@
 into.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from comparing import close, equal
 from functions.samples import MATRIX, VECTOR
 from recordings import EVERY_RUNNER
 
@@ -17,17 +16,14 @@ from varmat.functions.checks import check_values, is_held
 @pytest.mark.parametrize("convert", [vm.var, vm.matvar, lambda x: vm.Dual(x, np.ones(np.shape(x)))])
 def test_results_are_written_into_out(convert):
     for f, settings in (
-        (np.clip, {"a_min": 0.0, "a_max": 1.0}),
-        (np.round, {"decimals": 1}),
-        (np.median, {"axis": 0}),
-        (np.percentile, {"q": 30, "axis": 0}),
-        (np.take, {"indices": [2, 0], "axis": 1}),
-        (np.cumsum, {"axis": 0}),
-    ):
+        (np.clip, {"a_min": 0.0, "a_max": 1.0}),   (np.round, {"decimals": 1}),
+        (np.median, {"axis": 0}),                  (np.percentile, {"q": 30, "axis": 0}),
+        (np.take, {"indices": [2, 0], "axis": 1}), (np.cumsum, {"axis": 0}),
+    ):  # fmt: skip
         expected = f(MATRIX, **settings)
         out = convert(np.zeros(np.shape(expected)))
         assert f(convert(MATRIX), **settings, out=out) is out
-        np.testing.assert_array_equal(vm.value(out), expected)
+        equal(vm.value(out), expected)
 
 
 def test_what_is_written_into_out_is_differentiated():
@@ -37,8 +33,8 @@ def test_what_is_written_into_out_is_differentiated():
         np.choose([0, 1, 0, 1, 1], [x, x * x], out=chosen)
         return np.sum(joined**2) + np.sum(chosen)
 
-    assert vm.gradient(f, VECTOR) == pytest.approx(
-        10.0 * VECTOR + np.where([1, 0, 1, 0, 0], 1.0, 2.0 * VECTOR), rel=1e-14
+    close(
+        vm.gradient(f, VECTOR), 10.0 * VECTOR + np.where([1, 0, 1, 0, 0], 1.0, 2.0 * VECTOR), 1e-14
     )
 
 
@@ -55,12 +51,9 @@ SETTINGS = {
     "pad": (lambda x, s: np.pad(x, s), [1, 0], [0, 1]),
     "pad, edge": (lambda x, s: np.pad(x, s, "edge"), [1, 0], [0, 1]),
     "windows": (lambda x, s: np.lib.stride_tricks.sliding_window_view(x, s, axis=0), [1], [2]),
-    "take_along_axis": (
-        lambda x, s: np.take_along_axis(x, s, axis=0),
-        np.array([[0, 1, 2]]),
-        [[2, 1, 0]],
-    ),
-}
+    "take_along_axis": (lambda x, s: np.take_along_axis(x, s, axis=0), np.array([[0, 1, 2]]),
+                        [[2, 1, 0]]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("f", "setting", "later"), SETTINGS.values(), ids=SETTINGS)
@@ -79,8 +72,8 @@ def test_a_setting_may_be_changed_after_the_call(f, setting, later):
     for run in (vm.value_and_grad, vm.recorded):
         found = run(change_after)(SQUARE)
         assert found[0] == value
-        np.testing.assert_array_equal(found[1], gradient)
-    np.testing.assert_array_equal(vm.hessian(change_after, SQUARE), vm.hessian(leave, SQUARE))
+        equal(found[1], gradient)
+    equal(vm.hessian(change_after, SQUARE), vm.hessian(leave, SQUARE))
 
 
 def is_ordered(x):
@@ -115,12 +108,12 @@ def test_a_recording_ends_where_a_check_has_another_outcome(name, inside, runner
     recorded(np.array([1.0, 2.0]))
     for x in (np.array([2.0, 3.0]), np.array([1.0, 4.0])):
         calls.clear()
-        assert recorded(x)[0] == pytest.approx(vm.value(f(x)), rel=1e-15)
+        close(recorded(x)[0], vm.value(f(x)), 1e-15)
         assert len(calls) == 1, "the recording holds there"
     for x in (np.array([3.0, -2.0]), np.array([30.0, -2.0])):
         expected = eager(x)
         calls.clear()
         value, gradient = recorded(x)
-        assert value == pytest.approx(expected[0], rel=1e-15)
-        np.testing.assert_allclose(gradient, expected[1], rtol=1e-15)
+        close(value, expected[0], 1e-15)
+        close(gradient, expected[1], 1e-15)
         assert bool(calls) == (name != "traced" or x[0] > 10.0)

@@ -1,7 +1,5 @@
 """The documentation of the rows of elementwise functions."""
 
-from __future__ import annotations
-
 import rows_at_import
 
 from varmat.core.elementwise import ROWS

@@ -2,8 +2,6 @@
 between them name every parameter.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 rng = np.random.default_rng(131)

@@ -1,7 +1,5 @@
 """`varmat.scipy` has SciPy's names with SciPy's arguments, defaults and values, and derivatives."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import subprocess
@@ -10,6 +8,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from comparing import close, equal
 from mirrors.calls import CALLS, INSIDE
 
 import varmat as vm
@@ -98,7 +97,7 @@ def test_values_shapes_and_derivatives(module, name, args, settings):
     theirs, ours = the_one_of(module, name)
     expected = evaluated(theirs, args, settings)
     # of plain numbers it is SciPy's function that is called, to the last bit
-    np.testing.assert_array_equal(numbers(evaluated(ours, args, settings)), numbers(expected))
+    equal(numbers(evaluated(ours, args, settings)), numbers(expected))
     points = leaves(args)
 
     def f(*values):
@@ -107,9 +106,7 @@ def test_values_shapes_and_derivatives(module, name, args, settings):
     with vm.nested():
         result = f(*map(vm.var, points))
         assert shapes(result) == shapes(expected)
-        np.testing.assert_allclose(
-            vm.value(numbers(result)), numbers(expected), rtol=1e-10, atol=1e-11
-        )
+        close(vm.value(numbers(result)), numbers(expected), 1e-10, 1e-11)
     rng = np.random.default_rng(7)
     size = numbers(expected).size
     weights, tangents = rng.normal(size=size), [direction(x, rng) for x in points]
@@ -171,28 +168,22 @@ def test_parameters_that_only_save_work_are_taken(module, name, values):
     with vm.nested():
         result = evaluated(ours, replaced(args, map(vm.var, leaves(args))), settings | values)
         expected = evaluated(theirs, args, settings | values)
-        np.testing.assert_allclose(
-            vm.value(numbers(result)), numbers(expected), rtol=1e-10, atol=1e-11
-        )
+        close(vm.value(numbers(result)), numbers(expected), 1e-10, 1e-11)
 
 
 CASES_OF_REFUSAL = {
     "scipy.signal.welch has no derivative here: write np.abs(np.fft.rfft(": lambda m, v: (
-        m.signal.welch(v)
-    ),
+        m.signal.welch(v)),
     "scipy.linalg.eigh: subset_by_value is given with variables, but must be left out": lambda m,
      v: m.linalg.eigh(np.outer(v, v), subset_by_value=(0.0, 1.0)),
     "scipy.linalg.funm has no derivative here: write varmat.funm, which takes the": lambda m, v: (
-        m.linalg.funm(v, np.exp)
-    ),
+        m.linalg.funm(v, np.exp)),
     "scipy.linalg.solve: missing a required argument: 'b'": lambda m, v: m.linalg.solve(v),
     "scipy.optimize.minimize cannot be called on variables: pass": lambda m, v: (
-        m.optimize.minimize(np.sum, v)
-    ),
+        m.optimize.minimize(np.sum, v)),
     "scipy.stats.zscore cannot be called on variables: pass": lambda m, v: m.stats.zscore(v),
     "scipy.integrate.quad cannot be called on variables: use varmat.integrate_1d": lambda m, v: (
-        m.integrate.quad(np.sin, 0, v[0])
-    ),
+        m.integrate.quad(np.sin, 0, v[0])),
     "scipy.special.comb has no derivative here: it counts": lambda m, v: m.special.comb(v, 2),
 }  # fmt: skip
 
@@ -248,11 +239,11 @@ def test_a_waiting_array_is_a_plain_one():
         a = np_.zeros((2, 2))
         a[...] = [[4.0, 1.0], [0.0, 2.0]]
         assert type(linalg.inv(a)) is np.ndarray
-        assert optimize.brentq(lambda t: t - a[0, 0], 0.0, 9.0) == pytest.approx(4.0)
+        close(optimize.brentq(lambda t: t - a[0, 0], 0.0, 9.0), 4.0, 1e-6)
         a[1, 1] = x
         return linalg.inv(a)[1, 1]
 
-    assert vm.gradient(f, 2.0) == pytest.approx(-0.25)
+    close(vm.gradient(f, 2.0), -0.25, 1e-6)
 
 
 def test_splines_of_plain_numbers_are_evaluated_at_variables():
@@ -272,18 +263,20 @@ def test_splines_of_plain_numbers_are_evaluated_at_variables():
         for at in (np.array(1.3), np.array([0.4, 1.3])):
             t = float(at) if at.ndim == 0 else at
             tangent = vm.jvp(spline, (t,), (np.ones(at.shape)[()],))
-            np.testing.assert_allclose(tangent[0], spline(t), rtol=1e-12)
-            np.testing.assert_allclose(tangent[1], spline.derivative()(t), rtol=1e-11)
+            close(tangent[0], spline(t), 1e-12)
+            close(tangent[1], spline.derivative()(t), 1e-11)
     grid = interpolate.RegularGridInterpolator((x,), y[:, 0])
-    assert vm.gradient(lambda t: grid(np.reshape(t, (1, 1)))[0], 1.3) == pytest.approx(
-        (grid([[1.4]]) - grid([[1.2]]))[0] / 0.2, rel=1e-10
+    close(
+        vm.gradient(lambda t: grid(np.reshape(t, (1, 1)))[0], 1.3),
+        (grid([[1.4]]) - grid([[1.2]]))[0] / 0.2,
+        1e-10,
     )
     theirs = scipy.interpolate.CubicSpline(x, y)
     assert isinstance(theirs, interpolate.CubicSpline)
     assert isinstance(interpolate.CubicSpline(x, y), scipy.interpolate.CubicSpline)
     assert not isinstance(theirs, interpolate.BSpline)
     again = pickle.loads(pickle.dumps(interpolate.CubicSpline(x, y)))
-    np.testing.assert_array_equal(again(1.3), theirs(1.3))
+    equal(again(1.3), theirs(1.3))
 
 
 def test_functions_are_pickled_by_name():

@@ -1,7 +1,5 @@
 """The eight schools, with which models are tested."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import varmat as vm

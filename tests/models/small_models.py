@@ -1,7 +1,5 @@
 """Small models that several test files share."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import varmat as vm

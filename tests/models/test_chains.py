@@ -1,7 +1,5 @@
 """Chains of models that Python evaluates at every point: in processes, and in this one."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re
@@ -15,6 +13,7 @@ from concurrent.futures import Future
 
 import numpy as np
 import pytest
+from comparing import equal
 from models.small_models import groups
 from models.test_progress import Terminal
 
@@ -98,7 +97,7 @@ def test_draws_of_processes_are_those_of_one_process():
     assert not np.array_equal(result.posterior["x"][0], result.posterior["x"][1])
     with pytest.warns(UserWarning, match="every point"):
         (alone,) = groups(model.sample(**{**SETTINGS, "chains": 1}))["posterior"]["x"].values
-    np.testing.assert_array_equal(alone, expected.posterior["x"].values[0])
+    equal(alone, expected.posterior["x"].values[0])
 
 
 @pytest.mark.parametrize("recorded", [None, False, True])
@@ -120,7 +119,7 @@ def test_models_can_be_sent_to_other_processes(recorded):
     value, gradient = model.log_density_gradient(q)
     there = pickle.loads(cloudpickle.dumps(model))
     assert there.log_density_gradient(q)[0] == value
-    np.testing.assert_array_equal(there.log_density_gradient(q)[1], gradient)
+    equal(there.log_density_gradient(q)[1], gradient)
     assert there.constrain(q, True, True)["z"] == model.constrain(q, True, True)["z"]
 
 
@@ -292,10 +291,8 @@ def test_what_cannot_be_pickled_is_named(monkeypatch):
             ),
         ),
         (make(Callable()), "the log density cannot be pickled: no"),
-        (
-            make(data={"lock": lock}),
-            "the data lock cannot be pickled: cannot pickle '_thread.lock' object",
-        ),
+        (make(data={"lock": lock}),
+         "the data lock cannot be pickled: cannot pickle '_thread.lock' object"),
         (
             make(generated_quantities=lambda x: {"z": float(lock.locked())}),
             (
@@ -303,7 +300,7 @@ def test_what_cannot_be_pickled_is_named(monkeypatch):
                 "'_thread.lock' object"
             ),
         ),
-    ]
+    ]  # fmt: skip
     monkeypatch.setattr(module, "run_chains", lambda *_: {})
     for model, text in cases:
         said = re.escape(f"one chain after the other ({text}): the function looks")

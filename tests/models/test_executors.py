@@ -2,8 +2,6 @@
 one.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -15,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 from models.small_models import groups
 from models.test_progress import Terminal
 
@@ -254,16 +253,13 @@ def test_a_chain_that_is_not_seen_is_given_up_after_an_interrupt(monkeypatch):
 @pytest.mark.usefixtures("nutpie")
 def test_what_cannot_be_together_is_refused():
     model = make()
-    with pytest.raises(
-        TypeError,
-        match=r"^Model.sample: cores is 2 with an executor, but must be left out: the exec",
-    ):
-        model.sample(**SETTINGS, cores=2, executor="threads")
-    with pytest.raises(
-        TypeError,
-        match=r"^Model.sample: executor is 3, but must be an executor of concurrent.futures",
-    ):
-        model.sample(**SETTINGS, executor=3)
+    for call, error, message in [
+        (lambda: model.sample(**SETTINGS, cores=2, executor="threads"), TypeError,
+         r"^Model.sample: cores is 2 with an executor, but must be left out: the exec"),
+        (lambda: model.sample(**SETTINGS, executor=3), TypeError,
+         r"^Model.sample: executor is 3, but must be an executor of concurrent.futures"),
+    ]:  # fmt: skip
+        refuses(error, message, call)
 
 
 # --- points ---
@@ -284,13 +280,13 @@ def test_many_points_are_as_one_by_one(pool, recorded):
             assert value == -np.inf
             assert np.isnan(gradient).all()
             continue
-        np.testing.assert_allclose(value, expected[0], rtol=1e-13)
-        np.testing.assert_allclose(gradient, expected[1], rtol=1e-12)
+        close(value, expected[0], 1e-13)
+        close(gradient, expected[1], 1e-12)
     assert 3 < refused < 17
     for executor in ("serial", "threads", pool):
         found = model.log_density_gradient.map(points, executor)
-        np.testing.assert_array_equal(found[0], values)
-        np.testing.assert_array_equal(found[1], gradients)
+        equal(found[0], values)
+        equal(found[1], gradients)
     without = model.log_density_gradient.map(points[:3].tolist(), propto=False, jacobian=False)
     for q, value in zip(points[:3], without[0], strict=True):
         assert value == -np.inf or value == pytest.approx(
@@ -323,8 +319,7 @@ def test_points_that_do_not_fit():
         message = (
             rf"^log_density_gradient.map: points has shape {shape}, but must have shape \(m, 2\)!$"
         )
-        with pytest.raises(vm.ShapeError, match=message):
-            gradient.map(points)
+        refuses(vm.ShapeError, message, gradient.map, points)
     with pytest.raises(
         TypeError, match=r"^log_density_gradient.map: executor is 1, but must be an executor"
     ):
@@ -352,7 +347,7 @@ def simulate(mu, sigma, rng):
 def assert_equal_draws(made, expected):
     assert list(made) == list(expected)
     for name, x in expected.items():
-        np.testing.assert_array_equal(made[name], x)
+        equal(made[name], x)
 
 
 def test_predictive_draws_on_executors(pool):

@@ -1,9 +1,8 @@
 """optimize and laplace, against modes and curvatures known in closed form."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 from models import schools
 from models.small_models import GAUSSIAN, Y
 from scipy import optimize
@@ -21,12 +20,8 @@ def test_mode_in_closed_form(method, jacobian):
     # The Jacobian adds log(sigma), so there is one residual less.
     sigma = np.sqrt(np.sum((Y - Y.mean()) ** 2) / (Y.size - jacobian))
     assert found.success
-    np.testing.assert_allclose(
-        [found.values["mu"], found.values["sigma"]], [Y.mean(), sigma], rtol=1e-4
-    )
-    np.testing.assert_allclose(
-        found.value, GAUSSIAN.log_density(found.q, jacobian=jacobian), rtol=1e-14
-    )
+    close([found.values["mu"], found.values["sigma"]], [Y.mean(), sigma], 1e-4)
+    close(found.value, GAUSSIAN.log_density(found.q, jacobian=jacobian), 1e-14)
     assert ("of the density of q" if jacobian else "without Jacobian") in repr(found)
     assert "mu = " in repr(found)
 
@@ -40,8 +35,8 @@ def test_default_is_exact_and_reproducible(monkeypatch):
     )
     found = GAUSSIAN.optimize(seed=4)
     assert [search.nit for search in searches] == [found.iterations]
-    np.testing.assert_allclose(found.values["mu"], Y.mean(), rtol=1e-8)
-    np.testing.assert_array_equal(found.q, GAUSSIAN.optimize(seed=4).q)
+    close(found.values["mu"], Y.mean(), 1e-8)
+    equal(found.q, GAUSSIAN.optimize(seed=4).q)
 
 
 def test_success_is_where_nothing_can_be_gained():
@@ -76,7 +71,7 @@ def test_no_success_where_there_is_no_mode(method):
     # The largest number that does not overflow.
     found = vm.Model(lambda s: -np.log(s), s=vm.positive()).optimize(seed=0, method=method)
     assert not found.success
-    assert found.gradient[0] == pytest.approx(-1.0)
+    close(found.gradient[0], -1.0, 1e-6)
 
 
 def test_no_success_where_the_density_is_zero():
@@ -95,7 +90,7 @@ def test_refused_points_do_not_stop_the_search(method, start):
 
     found = vm.Model(log_density, x=vm.real()).optimize([start], method=method)
     assert found.success
-    np.testing.assert_allclose(found.values["x"], 4.0 / 3.0, rtol=1e-4)
+    close(found.values["x"], 4.0 / 3.0, 1e-4)
 
 
 def test_a_start_that_is_refused_says_why():
@@ -104,16 +99,14 @@ def test_a_start_that_is_refused_says_why():
         ([0.0], r"normal_lpdf: Scale parameter is -1.0"),
         (None, r"the last refusal: normal_lpdf"),
     ):
-        with pytest.raises(vm.DomainError, match=message):
-            model.optimize(init, seed=1)
+        refuses(vm.DomainError, message, model.optimize, init, seed=1)
 
 
 def test_other_errors_are_those_of_the_model():
     def log_density(x):
         return x * undefined  # noqa: F821
 
-    with pytest.raises(NameError, match="undefined"):
-        vm.Model(log_density, x=vm.real()).optimize([0.0])
+    refuses(NameError, "undefined", vm.Model(log_density, x=vm.real()).optimize, [0.0])
 
 
 def test_laplace_of_a_normal_distribution_is_exact():
@@ -121,34 +114,30 @@ def test_laplace_of_a_normal_distribution_is_exact():
     centre = np.array([1.0, -2.0, 0.5])
     model = vm.Model(lambda x: -0.5 * (x - centre) @ precision @ (x - centre), x=vm.real(3))
     found = model.laplace(draws=4000, seed=1)
-    np.testing.assert_allclose(found.mode.q, centre, rtol=1e-13)
-    np.testing.assert_allclose(found.covariance, np.linalg.inv(precision), rtol=1e-12, atol=1e-15)
+    close(found.mode.q, centre, 1e-13)
+    close(found.covariance, np.linalg.inv(precision), 1e-12, 1e-15)
     # Up to the normalising constant the approximation is the density.
     differences = found.log_density - found.log_approximation
-    np.testing.assert_allclose(differences, differences[0], rtol=1e-10)
-    np.testing.assert_allclose(
-        differences[0], 1.5 * np.log(2 * np.pi) - 0.5 * np.log(np.linalg.det(precision)), rtol=1e-10
-    )
-    np.testing.assert_allclose(np.cov(found.q.T), found.covariance, atol=0.06)
-    np.testing.assert_array_equal(found.draws["x"], found.q)
-    np.testing.assert_array_equal(model.laplace(draws=4000, seed=1).q, found.q)
+    close(differences, differences[0], 1e-10)
+    close(differences[0], 1.5 * np.log(2 * np.pi) - 0.5 * np.log(np.linalg.det(precision)), 1e-10)
+    close(np.cov(found.q.T), found.covariance, 1e-7, 0.06)
+    equal(found.draws["x"], found.q)
+    equal(model.laplace(draws=4000, seed=1).q, found.q)
 
 
 def test_laplace_on_the_unconstrained_scale():
     found = GAUSSIAN.laplace(draws=20, seed=2)
     n = Y.size
     sigma = np.sqrt(np.sum((Y - Y.mean()) ** 2) / (n - 1))
-    np.testing.assert_allclose(found.mode.q, [Y.mean(), np.log(sigma)], rtol=1e-12)
-    np.testing.assert_allclose(
-        found.covariance, np.diag([sigma**2 / n, 1 / (2 * (n - 1))]), rtol=1e-11, atol=1e-13
-    )
-    np.testing.assert_allclose(found.draws["sigma"], np.exp(found.q[:, 1]), rtol=1e-14)
+    close(found.mode.q, [Y.mean(), np.log(sigma)], 1e-12)
+    close(found.covariance, np.diag([sigma**2 / n, 1 / (2 * (n - 1))]), 1e-11, 1e-13)
+    close(found.draws["sigma"], np.exp(found.q[:, 1]), 1e-14)
     assert np.max(np.abs(found.mode.gradient)) < 1e-12
     assert found.draws["mu"].shape == (20,)
     assert repr(found).startswith("20 draws around the mode of the density of q")
     assert f"mu: mean {float(np.mean(found.draws['mu']))!r}, standard deviation " in repr(found)
     again = GAUSSIAN.laplace(GAUSSIAN.optimize(seed=1), draws=20, seed=2, method="trust-ncg")
-    np.testing.assert_allclose(again.q, found.q, rtol=1e-10)
+    close(again.q, found.q, 1e-10)
 
 
 def test_mode_is_a_start_for_everything():
@@ -158,7 +147,7 @@ def test_mode_is_a_start_for_everything():
     )
     mode = model.optimize(seed=1)
     point = model.initial_point(mode)
-    np.testing.assert_array_equal(point, mode.q)
+    equal(point, mode.q)
     assert point is not mode.q
     assert model.check_gradient(mode)
     assert model.optimize(mode).success
@@ -180,7 +169,7 @@ def test_laplace_where_the_model_refuses_draws():
     found = vm.Model(log_density, x=vm.real()).laplace([0.1], draws=50, seed=1)
     outside = found.draws["x"] > 0.5
     assert 0 < np.sum(outside) < 50
-    np.testing.assert_array_equal(np.isneginf(found.log_density), outside)
+    equal(np.isneginf(found.log_density), outside)
 
 
 def test_a_refused_draw_keeps_its_parameters():
@@ -194,12 +183,10 @@ def test_a_refused_draw_keeps_its_parameters():
     found = model.laplace([1.0], draws=2000, seed=0)
     outside = found.draws["mu"] <= 0.0
     assert 0 < np.sum(outside) < 2000
-    np.testing.assert_array_equal(found.draws["mu"], found.q[:, 0])
-    np.testing.assert_array_equal(np.isneginf(found.log_density), outside)
-    np.testing.assert_array_equal(np.isnan(found.draws["z"]), outside)
-    np.testing.assert_array_equal(
-        np.isnan(found.draws["pair"]), np.stack([outside, outside], axis=1)
-    )
+    equal(found.draws["mu"], found.q[:, 0])
+    equal(np.isneginf(found.log_density), outside)
+    equal(np.isnan(found.draws["z"]), outside)
+    equal(np.isnan(found.draws["pair"]), np.stack([outside, outside], axis=1))
 
 
 def test_draws_at_which_a_bound_or_a_quantity_fails():
@@ -212,7 +199,7 @@ def test_draws_at_which_a_bound_or_a_quantity_fails():
     outside = found.q[:, 0] <= 0.0
     assert 0 < np.sum(outside) < 100
     for name in ("a", "b"):  # they are read off together
-        np.testing.assert_array_equal(np.isnan(found.draws[name]), outside)
+        equal(np.isnan(found.draws[name]), outside)
 
     def quantities(x, rng):
         return {"count": rng.poisson(np.exp(40.0 * x))}
@@ -220,29 +207,18 @@ def test_draws_at_which_a_bound_or_a_quantity_fails():
     found = vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities).laplace(
         draws=100, seed=0
     )
-    np.testing.assert_array_equal(
-        np.isnan(found.draws["count"]), 40.0 * found.q[:, 0] > np.log(2.0**63)
-    )
+    equal(np.isnan(found.draws["count"]), 40.0 * found.q[:, 0] > np.log(2.0**63))
     assert not np.any(np.isneginf(found.log_density))
 
 
-@pytest.mark.parametrize(
-    ("quantities", "error", "message"),
-    [
-        (lambda x: {"z": x["no"]}, IndexError, "invalid index"),
-        (lambda x: {"z": np.ones(2) + np.ones(3)}, ValueError, r"shapes \(2,\) \(3,\)"),
-        (
-            lambda x: {"z": np.ones(2 if x > 0.0 else 3)},
-            vm.ShapeError,
-            r"Model.laplace: z has shape .* at a draw, but has shape",
-        ),
-        (
-            lambda x: {"z": 1.0} if x > 0.0 else {},
-            vm.ShapeError,
-            r"Model.laplace: z .* at a draw, but .* at another",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("quantities", "error", "message"), [
+    (lambda x: {"z": x["no"]}, IndexError, "invalid index"),
+    (lambda x: {"z": np.ones(2) + np.ones(3)}, ValueError, r"shapes \(2,\) \(3,\)"),
+    (lambda x: {"z": np.ones(2 if x > 0.0 else 3)}, vm.ShapeError,
+     r"Model.laplace: z has shape .* at a draw, but has shape"),
+    (lambda x: {"z": 1.0} if x > 0.0 else {}, vm.ShapeError,
+     r"Model.laplace: z .* at a draw, but .* at another"),
+])  # fmt: skip
 def test_quantities_that_can_be_nowhere_or_differ(quantities, error, message):
     with pytest.raises(error, match=message):
         vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities).laplace(
@@ -255,10 +231,8 @@ def test_numbers_of_draws_are_refused():
         (-1, vm.DomainError, "draws is -1"),
         (1e3, TypeError, "draws is a float"),
     ):
-        with pytest.raises(
-            error, match=f"^Model.laplace: {text}, but must be an integer of at least 0!$"
-        ):
-            GAUSSIAN.laplace(draws=draws)
+        message = f"^Model.laplace: {text}, but must be an integer of at least 0!$"
+        refuses(error, message, GAUSSIAN.laplace, draws=draws)
 
 
 def test_no_draws_have_shapes():
@@ -269,13 +243,13 @@ def test_no_draws_have_shapes():
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_what_is_left_to_be_gained_is_the_same_on_every_scale(scale: float) -> None:
+def test_what_is_left_to_be_gained_is_the_same_on_every_scale(scale):
     model = vm.Model(lambda x: -0.5 * (x / scale) ** 2, x=vm.real())
     for x in (1e-8, 0.1, 30.0):
         q = np.array([x * scale])
-        assert fitting._gain(
-            model, q, *fitting.density_at(model, q, False), False
-        ) == pytest.approx(0.5 * x * x, rel=1e-3)
+        close(
+            fitting._gain(model, q, *fitting.density_at(model, q, False), False), 0.5 * x * x, 1e-3
+        )
 
 
 def centred_schools(mu, tau, theta):
@@ -325,7 +299,7 @@ def test_a_method_without_iterations():
     with pytest.warns(RuntimeWarning, match="does not use gradient information"):
         found = vm.Model(lambda a: -(a**2), a=vm.real()).optimize(method="COBYLA", seed=1)
     assert found.iterations > 0
-    assert found.values["a"] == pytest.approx(0.0, abs=1e-3)
+    close(found.values["a"], 0.0, 0.0, 1e-3)
 
 
 def test_a_start_on_the_border_is_refused():
@@ -335,10 +309,8 @@ def test_a_start_on_the_border_is_refused():
         p=vm.interval(0, 1),
     )
     for use in (model.optimize, model.laplace, model.check_gradient):
-        with pytest.raises(
-            vm.DomainError, match=r"^initial_point: init puts s on the border, but must be inside"
-        ):
-            use({"s": 0.0, "p": 0.5})
+        message = r"^initial_point: init puts s on the border, but must be inside"
+        refuses(vm.DomainError, message, use, {"s": 0.0, "p": 0.5})
 
 
 @pytest.mark.parametrize("branches", [False, True], ids=["recorded", "refuses a recording"])
@@ -358,8 +330,8 @@ def test_a_slow_log_density_is_recorded_for_the_call(monkeypatch, branches):
     calls.clear()
     found = model.laplace([0.5, 0.5, 0.1], draws=3, seed=1)
     assert (len(calls) < eager // 2) is not branches
-    np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(found.mode.q, expected.mode.q, rtol=1e-8)
+    close(found.covariance, expected.covariance, 1e-6, 1e-9)
+    close(found.mode.q, expected.mode.q, 1e-8)
     # The model itself reads what its functions read anew at each call.
     calls.clear()
     model.log_density_gradient([0.5, 0.5, 0.1])

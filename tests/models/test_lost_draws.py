@@ -1,12 +1,11 @@
 """Draws are kept whatever happens after sampling, and a warning says what is missing."""
 
-from __future__ import annotations
-
 import tracemalloc
 import warnings
 
 import numpy as np
 import pytest
+from comparing import close, equal
 
 import varmat as vm
 import varmat.distributions as dist
@@ -38,11 +37,11 @@ def check(model, result, said, text):
     assert said[0].filename == __file__
     assert text in str(said[0].message)
     expected = make().sample(**SETTINGS)
-    np.testing.assert_array_equal(result.posterior["mu"], expected.posterior["mu"])
-    np.testing.assert_array_equal(result.observed_data["y"], Y)
+    equal(result.posterior["mu"], expected.posterior["mu"])
+    equal(result.observed_data["y"], Y)
     assert "log_likelihood" not in result
     found = model.to_arviz(result).log_likelihood["y"]
-    np.testing.assert_allclose(found, expected.log_likelihood["y"], rtol=1e-13)
+    close(found, expected.log_likelihood["y"], 1e-13)
 
 
 def test_no_memory_for_the_log_likelihood(monkeypatch):
@@ -92,7 +91,7 @@ def test_errors_of_quantities_at_draws(recorded, executor):
     found = result.posterior
     far = found["mu"].values > 2.5
     assert 0 < far.sum() < 100
-    np.testing.assert_array_equal(np.isnan(found["z"]), far)
+    equal(np.isnan(found["z"]), far)
     assert f"at {far.sum()} draws" in str(said[0].message)
     assert "the first ValueError: too large; transformed parameters" in str(said[0].message)
 

@@ -2,13 +2,12 @@
 parameters where a statement says so, and are refused by name and index elsewhere.
 """
 
-from __future__ import annotations
-
 import math
 from contextlib import suppress
 
 import numpy as np
 import pytest
+from comparing import close, refuses
 
 import varmat as vm
 import varmat.distributions as dist
@@ -57,69 +56,46 @@ def without_parameters(density):
 
 # Each door is given the data, and must raise: the text of what it says.
 DOORS = {
-    "observed": (
-        lambda x: vm.Model(a=vm.real(), y=vm.observed(x, lambda a: dist.Normal(a, 1))),
-        r"Model: y\[2\] is nan, but must be a number: missing=varmat.real makes",
-    ),
+    "observed": (lambda x: vm.Model(a=vm.real(), y=vm.observed(x, lambda a: dist.Normal(a, 1))),
+                 r"Model: y\[2\] is nan, but must be a number: missing=varmat.real makes"),
     "other observations": (
         lambda x: vm.Model(
             a=vm.real(), y=vm.observed([1.0, 2.0, 3.0], lambda a: dist.Normal(a, 1))
         ).with_data(y=x),
         r"Model: y\[2\] is nan, but must be a number",
     ),
-    "data": (
-        lambda x: vm.Model(lambda a, x: 0.0, a=vm.real(), data={"x": x}),
-        r"Model: x\[2\] is missing, but must be a number!",
-    ),
+    "data": (lambda x: vm.Model(lambda a, x: 0.0, a=vm.real(), data={"x": x}),
+             r"Model: x\[2\] is missing, but must be a number!"),
     "other data": (
         lambda x: vm.Model(lambda a, x: 0.0, a=vm.real(), data={"x": 1.0}).with_data(x=x),
         r"Model: x\[2\] is missing, but must be a number!",
     ),
-    "reals of a Stan program": (
-        lambda x: stan("vector[3] y;").model({"y": x}),
-        r"data: y\[2\] is missing, but must be a number!",
-    ),
-    "integers of a Stan program": (
-        lambda x: stan("array[3] int y;").model({"y": x}),
-        r"data: y\[2\] is missing, but must be a number!",
-    ),
+    "reals of a Stan program": (lambda x: stan("vector[3] y;").model({"y": x}),
+                                r"data: y\[2\] is missing, but must be a number!"),
+    "integers of a Stan program": (lambda x: stan("array[3] int y;").model({"y": x}),
+        r"data: y\[2\] is missing, but must be a number!"),
     "arguments of a Stan function": (
         lambda x: vm.stan.Program(
             "functions { real f(vector y) { return sum(y); } }"
         ).functions.f(x),
         r"f: no overload takes these arguments: a value\[2\] is missing, but must be a number!",
     ),
-    "upper ends of censoring": (
-        lambda x: dist.Normal(0.0, 1.0).censored(upper=x),
-        r"Censored: upper\[2\] is missing, but must be a number!",
-    ),
-    "lower ends of truncation": (
-        lambda x: dist.Normal(0.0, 1.0).truncated(lower=x),
-        r"Truncated: lower\[2\] is missing, but must be a number!",
-    ),
-    "parameters of a censored distribution": (
-        lambda x: dist.Normal(x, 1.0).censored(upper=2.0),
-        r"Censored: mu\[2\] is missing, but must be a number!",
-    ),
-    "weights": (
-        lambda x: dist.Mixture(x, 3 * [dist.Normal(0.0, 1.0)]),
-        r"Mixture: weights\[2\] is missing, but must be a number!",
-    ),
-    "first states": (
-        lambda x: dist.HiddenMarkov(x, np.eye(3), dist.Normal(np.zeros(3), 1.0)),
-        r"HiddenMarkov: initial\[2\] is missing, but must be a number!",
-    ),
-    "bounds": (
-        lambda x: vm.lower(x, 3),
-        r"Lower: a bound\[2\] is missing, but must be a number!",
-    ),
+    "upper ends of censoring": (lambda x: dist.Normal(0.0, 1.0).censored(upper=x),
+                                r"Censored: upper\[2\] is missing, but must be a number!"),
+    "lower ends of truncation": (lambda x: dist.Normal(0.0, 1.0).truncated(lower=x),
+        r"Truncated: lower\[2\] is missing, but must be a number!"),
+    "parameters of a censored distribution": (lambda x: dist.Normal(x, 1.0).censored(upper=2.0),
+        r"Censored: mu\[2\] is missing, but must be a number!"),
+    "weights": (lambda x: dist.Mixture(x, 3 * [dist.Normal(0.0, 1.0)]),
+                r"Mixture: weights\[2\] is missing, but must be a number!"),
+    "first states": (lambda x: dist.HiddenMarkov(x, np.eye(3), dist.Normal(np.zeros(3), 1.0)),
+                     r"HiddenMarkov: initial\[2\] is missing, but must be a number!"),
+    "bounds": (lambda x: vm.lower(x, 3), r"Lower: a bound\[2\] is missing, but must be a number!"),
     "density": (lambda x: vm.normal_lpdf(x, 0.0, 1.0), ""),
     "product": (lambda x: vm.gradient(lambda q: np.sum(q * x), np.ones(3)), None),
     "index": (lambda x: vm.gradient(lambda q: np.sum(q[x]), np.ones(3)), ""),
-    "starts": (
-        lambda x: vm.Model(a=vm.real(3, prior=dist.Normal(0, 1))).initial_point({"a": x}),
-        "",
-    ),
+    "starts": (lambda x: vm.Model(a=vm.real(3, prior=dist.Normal(0, 1))).initial_point({"a": x}),
+               ""),
 }  # fmt: skip
 
 
@@ -131,21 +107,17 @@ def test_missing_values_are_refused(door, missing):
             assert np.isnan(make(missing)[2])
         return
     # NumPy warns of masked constants in lists, and tests make an error of it.
-    with pytest.raises((ValueError, TypeError, IndexError, UserWarning), match=f"^{text}"):
-        make(missing)
+    refuses((ValueError, TypeError, IndexError, UserWarning), f"^{text}", make, missing)
 
 
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        (lambda q, x: np.where(x > 0, q, 0.0), "where: condition"),
-        (lambda q, x: q[x], "getitem: the index"),
-        (lambda q, x: q[x > 0], "getitem: the index"),
-        (lambda q, x: np.stack([q, q])[0, x], "getitem: the index"),
-        (lambda q, x: np.take(q, x), "take: indices"),
-        (lambda q, x: q * x, "multiply: operand 2"),
-    ],
-)
+@pytest.mark.parametrize(("function", "name"), [
+    (lambda q, x: np.where(x > 0, q, 0.0), "where: condition"),
+    (lambda q, x: q[x], "getitem: the index"),
+    (lambda q, x: q[x > 0], "getitem: the index"),
+    (lambda q, x: np.stack([q, q])[0, x], "getitem: the index"),
+    (lambda q, x: np.take(q, x), "take: indices"),
+    (lambda q, x: q * x, "multiply: operand 2"),
+])  # fmt: skip
 def test_masks_are_not_lost_in_functions(function, name):
     x = np.ma.masked_values([0, 1, -1], -1)
     with pytest.raises(TypeError, match=f"^{name} is a masked array, but must be real numbers"):
@@ -160,7 +132,7 @@ def test_missing_observations_become_parameters(missing):
     assert model.shapes() == {"a": (), "y_missing": (1,)}
     y = np.append(with_missing(missing)[0][:2], 0.7)
     expected = vm.normal_lpdf(0.2, 0, 5) + vm.normal_lpdf(y, 0.2, 1.0)
-    assert model.log_density([0.2, 0.7], propto=False) == pytest.approx(expected, rel=1e-14)
+    close(model.log_density([0.2, 0.7], propto=False), expected, 1e-14)
 
 
 WHOLE = {
@@ -178,7 +150,7 @@ def test_data_without_missing_values_are_numbers(kind):
         y=vm.observed(WHOLE[kind](), lambda a: dist.BernoulliLogit(a)),
     )
     expected = vm.normal_lpdf(0.2, 0, 5) + vm.bernoulli_logit_lpmf([1, 0, 1], 0.2)
-    assert model.log_density([0.2], propto=False) == pytest.approx(expected, rel=1e-14)
+    close(model.log_density([0.2], propto=False), expected, 1e-14)
     assert stan("array[3] int y;").model({"y": WHOLE[kind]()}).log_density([0.2]) == -0.5 * 0.2**2
 
 

@@ -2,10 +2,9 @@
 model if it can be seen there.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from comparing import equal
 
 import varmat as vm
 import varmat.distributions as dist
@@ -92,48 +91,33 @@ MISTAKES = {
         ("Model: the prior of p is Dirichlet(alpha=<ndarray (2,)>), but must be one of a Real: "
         "varmat.simplex declares what this prior is of!"),
     ),
-    "a discrete prior": (
-        lambda: vm.Model(p=vm.positive(prior=dist.Poisson(2.0))),
-        TypeError,
-        "Model: the prior of p is Poisson(rate=2.0), but must be continuous!",
-    ),
+    "a discrete prior": (lambda: vm.Model(p=vm.positive(prior=dist.Poisson(2.0))), TypeError,
+                         "Model: the prior of p is Poisson(rate=2.0), but must be continuous!"),
     "a covariance for a factor": (
         factor,
         vm.DataError,
         ("Model: the distribution of y has a matrix L with numbers above the diagonal, but must "
         "have a Cholesky factor: declare it by varmat.cholesky_cov!"),
     ),
-    "laplace without parameters": (
-        lambda: vm.Model(y=vm.observed([1.0], STANDARD)).laplace(),
-        TypeError,
-        f"Model.laplace: {NO_PARAMETERS}",
-    ),
-    "pathfinder without parameters": (
-        lambda: vm.Model().pathfinder(), TypeError, f"Model.pathfinder: {NO_PARAMETERS}"
-    ),
-    "sample without parameters": (
-        lambda: vm.Model().sample(**FEW), TypeError, f"Model.sample: {NO_PARAMETERS}"
-    ),
+    "laplace without parameters": (lambda: vm.Model(y=vm.observed([1.0], STANDARD)).laplace(),
+        TypeError, f"Model.laplace: {NO_PARAMETERS}"),
+    "pathfinder without parameters": (lambda: vm.Model().pathfinder(), TypeError,
+        f"Model.pathfinder: {NO_PARAMETERS}"),
+    "sample without parameters": (lambda: vm.Model().sample(**FEW), TypeError,
+        f"Model.sample: {NO_PARAMETERS}"),
     "prior draws without parameters": (
-        lambda: vm.Model(y=vm.observed([1.0], STANDARD)).sample_prior_predictive(),
-        TypeError,
-        f"Model.sample_prior_predictive: {NO_PARAMETERS}",
-    ),
-    "a class as prior": (
-        lambda: vm.Model(mu=vm.real(prior=dist.Normal)),
-        TypeError,
-        f"Model: the prior of mu is the class Normal, {A_DISTRIBUTION}",
-    ),
+        lambda: vm.Model(y=vm.observed([1.0], STANDARD)).sample_prior_predictive(), TypeError,
+        f"Model.sample_prior_predictive: {NO_PARAMETERS}"),
+    "a class as prior": (lambda: vm.Model(mu=vm.real(prior=dist.Normal)), TypeError,
+                         f"Model: the prior of mu is the class Normal, {A_DISTRIBUTION}"),
     "a class as distribution": (
         lambda: normal(y=vm.observed([1.0], dist.Normal)),
         TypeError,
         f"Model: the distribution of y is the class Normal, {A_DISTRIBUTION}",
     ),
     "a class that a function returns": (
-        lambda: vm.Model(mu=vm.real(prior=lambda: dist.Normal)).log_density([0.0]),
-        TypeError,
-        f"Model: the prior of mu is the class Normal, {A_DISTRIBUTION}",
-    ),
+        lambda: vm.Model(mu=vm.real(prior=lambda: dist.Normal)).log_density([0.0]), TypeError,
+        f"Model: the prior of mu is the class Normal, {A_DISTRIBUTION}"),
     "a distribution without observations": (
         lambda: normal(y=lambda mu: dist.Normal(mu, 1)).log_density([0.0]),
         TypeError,
@@ -155,31 +139,17 @@ MISTAKES = {
         vm.DomainError,
         "...by its prior Gamma(alpha=1, beta=2): declare it by varmat.positive())",
     ),
-    "impossible times": (
-        lambda: observing([-1.0, 2.0], lambda a: dist.Weibull(a, 1)),
-        vm.DomainError,
-        f"{NO_START} (y[0] is -1.0, {WHATEVER})",
-    ),
-    "infinite data": (
-        lambda: observing([[1.0, np.inf]], lambda a: dist.Normal(a, 1)),
-        vm.DomainError,
-        f"{NO_START} (y[0, 1] is inf, {WHATEVER})",
-    ),
-    "too many successes": (
-        lambda: observing([1, 4], lambda a: dist.Binomial(3, a / (1 + a))),
-        vm.DomainError,
-        f"{NO_START} (y[1] is 4, {WHATEVER})",
-    ),
-    "one impossible number": (
-        lambda: observing(-1.0, lambda a: dist.Exponential(a)),
-        vm.DomainError,
-        f"{NO_START} (y is -1.0, {WHATEVER})",
-    ),
+    "impossible times": (lambda: observing([-1.0, 2.0], lambda a: dist.Weibull(a, 1)),
+                         vm.DomainError, f"{NO_START} (y[0] is -1.0, {WHATEVER})"),
+    "infinite data": (lambda: observing([[1.0, np.inf]], lambda a: dist.Normal(a, 1)),
+                      vm.DomainError, f"{NO_START} (y[0, 1] is inf, {WHATEVER})"),
+    "too many successes": (lambda: observing([1, 4], lambda a: dist.Binomial(3, a / (1 + a))),
+                           vm.DomainError, f"{NO_START} (y[1] is 4, {WHATEVER})"),
+    "one impossible number": (lambda: observing(-1.0, lambda a: dist.Exponential(a)),
+                              vm.DomainError, f"{NO_START} (y is -1.0, {WHATEVER})"),
     "impossible data of a fixed distribution": (
-        lambda: vm.Model(y=vm.observed([1.0, -1.0], dist.Weibull(1, 1))),
-        vm.DataError,
-        "Model: y[1] is -1.0, where the density is 0, but must be possible!",
-    ),
+        lambda: vm.Model(y=vm.observed([1.0, -1.0], dist.Weibull(1, 1))), vm.DataError,
+        "Model: y[1] is -1.0, where the density is 0, but must be possible!"),
     "counts below zero": (
         lambda: observing([1, -1], lambda a: dist.Poisson(a)),
         vm.DataError,
@@ -191,52 +161,33 @@ MISTAKES = {
         vm.ShapeError,
         "observed: y is a list with parts of different shapes, but must be an array!",
     ),
-    "codes of missing groups": (
-        lambda: grouped(np.array([0, -1, 2])),
-        vm.DataError,
-        f"Model: group[1] is -1, but must not be below 0, {INDEX}",
-    ),
+    "codes of missing groups": (lambda: grouped(np.array([0, -1, 2])), vm.DataError,
+                                f"Model: group[1] is -1, but must not be below 0, {INDEX}"),
     "codes of missing groups in a list": (
         lambda: grouped([0, -1, 2]).log_density(np.zeros(3)),
         vm.DataError,
         f"Model: group[1] is -1, but must not be below 0, {INDEX}",
     ),
-    "codes that are taken": (
-        lambda: taken(np.array([0, -1, 2])),
-        vm.DataError,
-        f"Model: group[1] is -1, but must not be below 0, {INDEX}",
-    ),
-    "groups counted from 1": (
-        lambda: grouped(np.array([1, 2, 3])).log_density(np.zeros(3)),
-        vm.DataError,
-        f"Model: group[2] is 3, but must be below 3, {INDEX}",
-    ),
-    "floats as groups": (
-        lambda: grouped(np.array([0.0, 1.0, 2.0])).log_density(np.zeros(3)),
-        vm.DataError,
-        f"Model: group has dtype float64, but must be integers, {INDEX}",
-    ),
+    "codes that are taken": (lambda: taken(np.array([0, -1, 2])), vm.DataError,
+                             f"Model: group[1] is -1, but must not be below 0, {INDEX}"),
+    "groups counted from 1": (lambda: grouped(np.array([1, 2, 3])).log_density(np.zeros(3)),
+                              vm.DataError, f"Model: group[2] is 3, but must be below 3, {INDEX}"),
+    "floats as groups": (lambda: grouped(np.array([0.0, 1.0, 2.0])).log_density(np.zeros(3)),
+                         vm.DataError,
+                         f"Model: group has dtype float64, but must be integers, {INDEX}"),
     "floats as groups of plain values": (
-        lambda: grouped(np.array([0.0, 1.0, 2.0])).sample_prior_predictive(),
-        vm.DataError,
-        f"Model: group has dtype float64, but must be integers, {INDEX}",
-    ),
-    "texts as groups": (
-        lambda: grouped(np.array(["a", "b", "c"])).log_density(np.zeros(3)),
-        vm.DataError,
-        f"Model: group has dtype <U1, but must be integers, {INDEX}",
-    ),
+        lambda: grouped(np.array([0.0, 1.0, 2.0])).sample_prior_predictive(), vm.DataError,
+        f"Model: group has dtype float64, but must be integers, {INDEX}"),
+    "texts as groups": (lambda: grouped(np.array(["a", "b", "c"])).log_density(np.zeros(3)),
+                        vm.DataError, f"Model: group has dtype <U1, but must be integers, {INDEX}"),
     "a number as starts": (
         lambda: normal().sample(**FEW, inits=0.0),
         TypeError,
         ("Model.sample: inits is 0.0, but must be a dict of parameters, an unconstrained vector, a "
         "list of these for the chains, or draws!"),
     ),
-    "a seed that is no integer": (
-        lambda: normal().optimize(seed=1.5),
-        TypeError,
-        "Model.initial_point: seed is a float, but must be an integer of at least 0!",
-    ),
+    "a seed that is no integer": (lambda: normal().optimize(seed=1.5), TypeError,
+        "Model.initial_point: seed is a float, but must be an integer of at least 0!"),
     "a seed below zero": (
         lambda: normal().sample_prior_predictive(seed=-1),
         vm.DomainError,
@@ -312,9 +263,7 @@ def test_few_draws_are_compared_with_the_number_that_is_wanted():
 
 def test_what_is_no_mistake():
     school(coords={"school": list("abc"), "schools": [1], "city": [2]})  # of predictions, perhaps
-    np.testing.assert_array_equal(
-        normal().initial_point(seed=2**70), normal().initial_point(seed=2**70)
-    )
+    equal(normal().initial_point(seed=2**70), normal().initial_point(seed=2**70))
     lags = vm.Model(lambda a: a[-1] + np.sum(a[np.array([-1, 0])]), a=vm.real(3))
     assert lags.log_density([1.0, 2.0, 3.0]) == 7.0
     differences = np.array([-1, 0, 2])  # data below zero that are no index
@@ -328,23 +277,20 @@ def test_seeds_of_any_size():
     pytest.importorskip("nutpie")
     found = [normal().sample(**{**FEW, "seed": seed}) for seed in (2**70, 2**70, 2**70 + 1)]
     first, second, other = (x.posterior["mu"].values for x in found)
-    np.testing.assert_array_equal(first, second)
+    equal(first, second)
     assert not np.array_equal(first, other)
 
 
 @pytest.mark.parametrize("draws", [20, 1000])
-@pytest.mark.parametrize(
-    "parameter",
-    [
-        vm.positive(3, prior=dist.Gamma(0.001, 1)),
-        vm.positive(prior=dist.Lognormal(-800, 100)),
-        vm.interval(0, 1, prior=dist.Beta(0.001, 0.001)),
-        vm.ordered(3, prior=dist.Beta(0.001, 0.001)),
-        vm.positive_ordered(3, prior=dist.Gamma(0.001, 1)),
-        vm.simplex(3, prior=dist.Dirichlet(np.full(3, 0.001))),
-        vm.lower(1.0, prior=dist.Pareto(1, 1e6)),
-    ],
-)
+@pytest.mark.parametrize("parameter", [
+    vm.positive(3, prior=dist.Gamma(0.001, 1)),
+    vm.positive(prior=dist.Lognormal(-800, 100)),
+    vm.interval(0, 1, prior=dist.Beta(0.001, 0.001)),
+    vm.ordered(3, prior=dist.Beta(0.001, 0.001)),
+    vm.positive_ordered(3, prior=dist.Gamma(0.001, 1)),
+    vm.simplex(3, prior=dist.Dirichlet(np.full(3, 0.001))),
+    vm.lower(1.0, prior=dist.Pareto(1, 1e6)),
+])  # fmt: skip
 def test_prior_draws_that_are_rounded_to_an_end(parameter, draws):
     model = vm.Model(x=parameter)
     found = model.sample_prior_predictive(seed=1, draws=draws)["prior"]["x"]

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import pytest
 import xarray as xr
+from comparing import equal, refuses
 from models.small_models import groups
 from models.test_progress import Terminal
 from recordings import in_threads
@@ -80,8 +81,7 @@ def make(name):
 
 NAMES = [
     "plain", "labels", "transformed", "written over", "quantities", "quantities of an index",
-     "quantities that sort",
-    "values in a list", "values that are infinite", "refusals", "flat",
+    "quantities that sort", "values in a list", "values that are infinite", "refusals", "flat",
 ]  # fmt: skip
 
 
@@ -140,14 +140,10 @@ def test_no_draws(recorded, settings):
     assert result.posterior["z"].shape == (given["chains"], 0, 2)
     assert result.warmup_posterior["z"].shape == (given["chains"], 20, 2)
     assert np.all(np.isfinite(result.warmup_posterior["z"]))
-    with pytest.raises(
-        vm.DomainError, match=r"^Model.summary: result has 0 draws, but must have at"
-    ):
-        model.summary(result)
-    with pytest.raises(
-        vm.DomainError, match=r"^Model.sample: tune is 0, but must be an integer of"
-    ):
-        model.sample(**{**given, "tune": 0})
+    message = r"^Model.summary: result has 0 draws, but must have at"
+    refuses(vm.DomainError, message, model.summary, result)
+    message = r"^Model.sample: tune is 0, but must be an integer of"
+    refuses(vm.DomainError, message, model.sample, **{**given, "tune": 0})
 
 
 def test_interrupted_chains_are_cut_to_one_length():
@@ -167,29 +163,20 @@ def test_interrupted_chains_are_cut_to_one_length():
     cut = "the chains, which have up to 40 draws, are cut to the shortest, 7"
     cases = [
         ({0: (40, 9), 1: (7, 9), 2: (20, 9)}, cut, [0, 1, 2], (7, 9)),
-        (
-            {0: (40, 9), 2: (7, 9)},
-            f"the result is without the chains 1, which .*; {cut}",
-            [0, 2],
-            (7, 9),
-        ),
-        (
-            {0: (40, 9), 1: (0, 5), 2: (40, 9)},
-            "the result is without the chains 1, which have no draws",
-            [0, 2],
-            (40, 9),
-        ),
+        ({0: (40, 9), 2: (7, 9)}, f"the result is without the chains 1, which .*; {cut}", [0, 2],
+         (7, 9)),
+        ({0: (40, 9), 1: (0, 5), 2: (40, 9)},
+         "the result is without the chains 1, which have no draws", [0, 2], (40, 9)),
         ({0: (0, 9), 1: (0, 5), 2: (0, 9)}, 3, [0, 1, 2], (0, 5)),
         ({0: (40, 9), 1: (40, 9)}, 2, [0, 1], (40, 9)),
-    ]
+    ]  # fmt: skip
     for lengths, said, chains, (draws, warmup) in cases:
         groups, numbers = joined(lengths, said)
         assert numbers == chains
         for group, size in (("posterior", draws), ("warmup_posterior", warmup)):
             expected = 100.0 * np.array(chains)[:, None] + np.arange(size)
-            np.testing.assert_array_equal(groups[group]["x"], expected)
-    with pytest.raises(KeyboardInterrupt):
-        joined_chains({}, 2)
+            equal(groups[group]["x"], expected)
+    refuses(KeyboardInterrupt, None, joined_chains, {}, 2)
 
 
 def test_an_interrupt_of_the_threads_returns_the_draws_that_there_are(monkeypatch):
@@ -252,8 +239,7 @@ def test_steps_that_call_python(monkeypatch):
 
 
 def test_sampling_stops_with_the_error_of_the_model():
-    with pytest.raises(KeyError, match="column"):
-        vm.Model(lambda x: {}["column"], x=vm.real()).sample(**SETTINGS)
+    refuses(KeyError, "column", vm.Model(lambda x: {}["column"], x=vm.real()).sample, **SETTINGS)
 
 
 def test_error_where_the_recording_does_not_hold():
@@ -271,14 +257,11 @@ def test_error_where_the_recording_does_not_hold():
     assert 'raise KeyError("later")' in "".join(traceback.format_exception(failure.value))
 
 
-@pytest.mark.parametrize(
-    ("of", "error"),
-    [
-        ("generated_quantities", IndexError),
-        ("generated_quantities", ValueError),
-        ("transformed_parameters", IndexError),
-    ],
-)
+@pytest.mark.parametrize(("of", "error"), [
+    ("generated_quantities", IndexError),
+    ("generated_quantities", ValueError),
+    ("transformed_parameters", IndexError),
+])  # fmt: skip
 def test_errors_at_draws_lose_no_draws(of, error):
     def values(x):
         if isinstance(x, float) and x > 1.0:  # a float is no variable
@@ -300,14 +283,14 @@ def test_errors_at_draws_lose_no_draws(of, error):
     count = 0
     for group in ("posterior", "warmup_posterior"):
         found = result[group]
-        np.testing.assert_array_equal(found["x"], expected[group]["x"])
+        equal(found["x"], expected[group]["x"])
         far = found["x"].values > 1.0
-        np.testing.assert_array_equal(np.isnan(found["t"].values[..., 0]), far)
+        equal(np.isnan(found["t"].values[..., 0]), far)
         # A ValueError is forgiven during the adaptation.
         count += far.sum() if group == "posterior" or error is IndexError else 0
     assert f"at {count} draws" in str(said[0].message)
     made = make(whole).to_arviz(dict(result.posterior)).posterior
-    np.testing.assert_array_equal(made["t"], expected.posterior["t"])
+    equal(made["t"], expected.posterior["t"])
 
 
 def test_values_that_are_refused_during_adaptation_only(monkeypatch):
@@ -344,7 +327,7 @@ def test_values_that_are_refused_at_draws_that_are_kept(quantities):
     )
     with pytest.warns(UserWarning, match="draws the .* the first DomainError: .* has no logarithm"):
         found = model.sample(**SETTINGS, inits={"x": 3.0}, init_radius=2.0).posterior
-    np.testing.assert_array_equal(np.isnan(found["t"]), found["x"] < 0.0)
+    equal(np.isnan(found["t"]), found["x"] < 0.0)
     assert np.isfinite(found["x"]).all()
 
 
@@ -391,7 +374,7 @@ def test_an_interrupt_while_quantities_are_made_loses_no_draws(recordable):
         made, known = result[group], expected[group]
         assert set(made.variables) == set(known.variables)
         for name in ("x", "y"):
-            np.testing.assert_array_equal(made[name], known[name])
+            equal(made[name], known[name])
     assert len(np.unique(result.posterior["x"])) > 60
     # A call finds the shapes, and an interrupt is raised between one instruction of Python and a
     # later one.
@@ -401,7 +384,7 @@ def test_an_interrupt_while_quantities_are_made_loses_no_draws(recordable):
     assert done[:number].all()
     assert f"of 280 draws {280 - number} lack" in str(said[0].message)
     made, known = (each.posterior["z"].values.reshape(-1, 3)[done] for each in (result, expected))
-    np.testing.assert_array_equal(made, known)
+    equal(made, known)
     assert np.isnan(result.warmup_posterior["z"]).all()
     assert np.isnan(result.posterior["t"]).values.any() is np.bool_(not recordable)
 

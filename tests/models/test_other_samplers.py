@@ -1,7 +1,5 @@
 """The page about other samplers, block by block where their packages are installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import warnings
@@ -58,15 +56,12 @@ def test_scipy():
     assert namespace("import minimize")["found"].fun < 20.0
 
 
-@pytest.mark.parametrize(
-    ("package", "words"),
-    [
-        ("emcee", ["import emcee"]),
-        ("dynesty", ["import dynesty"]),
-        ("blackjax", ["import jax\n", "import blackjax"]),
-        ("numpyro", ["import jax\n", "from numpyro"]),
-    ],
-)
+@pytest.mark.parametrize(("package", "words"), [
+    ("emcee", ["import emcee"]),
+    ("dynesty", ["import dynesty"]),
+    ("blackjax", ["import jax\n", "import blackjax"]),
+    ("numpyro", ["import jax\n", "from numpyro"]),
+])  # fmt: skip
 def test_sampler(package, words, moments):
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed: pip install {package}")

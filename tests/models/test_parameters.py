@@ -2,13 +2,12 @@
 change of variables.
 """
 
-from __future__ import annotations
-
 import functools
 from math import exp, gamma, pi
 
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 
 import varmat as vm
 from varmat import transforms
@@ -58,10 +57,8 @@ def test_there_and_back(parameter, kind, shape, size):
     q = q / np.linalg.norm(q) if kind is transforms.UnitVector else q
     values = model.constrain(q)
     assert np.shape(values["x"]) == shape
-    np.testing.assert_allclose(model.param_unconstrain(values), q, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(
-        model.param_unconstrain(model.param_constrain(q)), q, rtol=1e-10, atol=1e-12
-    )
+    close(model.param_unconstrain(values), q, 1e-10, 1e-12)
+    close(model.param_unconstrain(model.param_constrain(q)), q, 1e-10, 1e-12)
 
 
 def test_interval_is_lower_upper():
@@ -83,10 +80,8 @@ def test_a_shape_may_be_one_tuple():
 
 @pytest.mark.parametrize("size", [-1, 2.0, "a", True, (2, -1), (2, (3,))])
 def test_sizes_are_refused(size):
-    with pytest.raises(
-        vm.ShapeError, match=r"positive: a size is .*, but must be a nonnegative integer!"
-    ):
-        vm.positive(size)
+    message = r"positive: a size is .*, but must be a nonnegative integer!"
+    refuses(vm.ShapeError, message, vm.positive, size)
 
 
 def beta_density(p, a, b):
@@ -123,28 +118,26 @@ DENSITIES = {
     "upper": (lambda x: gamma_3(3 - x), {"x": vm.upper(3)}),
     "interval": (lambda x: beta_density((x - 1) / 4, 2, 3) - np.log(4), {"x": vm.interval(1, 5)}),
     "offset_multiplier": (lambda x: normal((x - 5) / 3) - np.log(3),
-     {"x": vm.offset_multiplier(1, 2)}),
+                          {"x": vm.offset_multiplier(1, 2)}),
     "ordered": (lambda x: normal(x[0]) + gamma_3(x[1] - x[0]), {"x": vm.ordered(2)}),
     "positive_ordered": (lambda x: gamma_3(x[0]) + gamma_3(x[1] - x[0]),
-     {"x": vm.positive_ordered(2)}),
+                         {"x": vm.positive_ordered(2)}),
     "simplex": (lambda x: dirichlet(x, [3, 4, 2]), {"x": vm.simplex(3)}),
     "sum_to_zero": (lambda x: normal(x) + 0.5 * np.log(2 * pi), {"x": vm.sum_to_zero(3)}),
     "unit_vector": (lambda x: -np.log(2 * pi), {"x": vm.unit_vector(2)}),
     "corr_matrix": (lambda x: beta_density((1 + x[1, 0]) / 2, 2, 3) - np.log(2),
-     {"x": vm.corr_matrix(2)}),
+                    {"x": vm.corr_matrix(2)}),
     "cholesky_corr": (lambda x: beta_density((1 + x[1, 0]) / 2, 2, 3) - np.log(2),
-     {"x": vm.cholesky_corr(2)}),
+                      {"x": vm.cholesky_corr(2)}),
     "cov_matrix": (lambda x: gamma_3(x[0, 0]), {"x": vm.cov_matrix(1)}),
     "cholesky_cov": (lambda x: gamma_3(x[0, 0]), {"x": vm.cholesky_cov(1)}),
     "two": (lambda x, y: normal(x) + gamma_3(y), {"x": vm.real(), "y": vm.positive()}),
-    "dependent": (triangle, {"alpha": vm.interval(0, 1), "beta": vm.lower_upper(0,
-        lambda alpha: 1 - alpha)}),
+    "dependent": (triangle,
+                  {"alpha": vm.interval(0, 1), "beta": vm.lower_upper(0, lambda alpha: 1 - alpha)}),
     "chain": (lambda a, b: gamma_3(-a) + gamma_3(b - 2 * a),
-     {"a": vm.upper(0), "b": vm.lower(lambda a: 2 * a)}),
-    "centred": (
-        lambda tau, x: gamma_3(tau) + normal(x / tau) - np.log(tau),
-        {"tau": vm.positive(), "x": vm.offset_multiplier(0, lambda tau: tau)},
-    ),
+              {"a": vm.upper(0), "b": vm.lower(lambda a: 2 * a)}),
+    "centred": (lambda tau, x: gamma_3(tau) + normal(x / tau) - np.log(tau),
+                {"tau": vm.positive(), "x": vm.offset_multiplier(0, lambda tau: tau)}),
 }  # fmt: skip
 
 
@@ -162,7 +155,7 @@ def test_change_of_variables(name):
         some = slice(7, None, max(1, len(points) // 50))
         direct = [model.log_density(q) for q in points[some]]
     near = np.abs(points[some]).max(axis=1) < 9.0  # farther away, digits of a bound are lost
-    np.testing.assert_allclose(values[some][near], np.array(direct)[near], rtol=1e-9, atol=1e-9)
+    close(values[some][near], np.array(direct)[near], 1e-9, 1e-9)
     # There is no mass where a parameter is rounded to its bound.
     mass = np.sum(np.exp(values), where=~np.isnan(values)) * step**dimensions
     assert abs(mass - 1) < 1e-9
@@ -175,47 +168,37 @@ def test_bound_that_depends_by_hand():
     a = exp(0.2)
     p = 1 / (1 + np.exp(-q[1:]))
     b = -a + (2 * a + 3) * p
-    np.testing.assert_allclose(model.constrain(q)["b"], b, rtol=1e-14)
-    np.testing.assert_allclose(model.param_unconstrain({"a": a, "b": b}), q, rtol=1e-13)
+    close(model.constrain(q)["b"], b, 1e-14)
+    close(model.param_unconstrain({"a": a, "b": b}), q, 1e-13)
     expected = a * b.sum() + 0.2 + np.sum(np.log(2 * a + 3) + np.log(p) + np.log(1 - p))
     by_a = b.sum() + a * np.sum(2 * p - 1) + 2 * 2 / (2 * a + 3)
     by_b = a * (2 * a + 3) * p * (1 - p) + 1 - 2 * p
     value, gradient = model.log_density_gradient(q)
-    np.testing.assert_allclose(value, expected, rtol=1e-13)
-    np.testing.assert_allclose(gradient, [a * by_a + 1, *by_b], rtol=1e-13)
+    close(value, expected, 1e-13)
+    close(gradient, [a * by_a + 1, *by_b], 1e-13)
     assert model.check_gradient(q)
 
 
-@pytest.mark.parametrize(
-    "bound",
-    [
-        lambda lo, k=1: lo[k],
-        lambda lo, *, k=1: lo[k],
-        lambda lo, /, k=1: lo[k],
-        lambda lo, y, unknown=0: lo[y],
-        lambda lo, y=0: lo[y],  # a default is replaced by what is known
-        lambda unknown=0, *, lo: lo[1 + unknown],
-        functools.partial(lambda lo, k: lo[k], k=1),
-        functools.partial(lambda k, lo: lo[k], 1),
-    ],
-)
+@pytest.mark.parametrize("bound", [
+    lambda lo, k=1: lo[k],                       lambda lo, *, k=1: lo[k],
+    lambda lo, /, k=1: lo[k],                    lambda lo, y, unknown=0: lo[y],
+    lambda lo, y=0: lo[y],  # a default is replaced by what is known
+    lambda unknown=0, *, lo: lo[1 + unknown],    functools.partial(lambda lo, k: lo[k], k=1),
+    functools.partial(lambda k, lo: lo[k], 1),
+])  # fmt: skip
 def test_bound_with_a_default(bound):
     model = vm.Model(lambda x: -x, lo=vm.real(2), x=vm.lower(bound), data={"y": 1})
     q = np.array([5.0, -3.0, 0.0])
     assert model.constrain(q)["x"] == -2.0
-    np.testing.assert_array_equal(model.log_density_gradient(q)[1], [0.0, -1.0, 0.0])
-    np.testing.assert_array_equal(model.param_unconstrain({"lo": q[:2], "x": -2.0}), q)
+    equal(model.log_density_gradient(q)[1], [0.0, -1.0, 0.0])
+    equal(model.param_unconstrain({"lo": q[:2], "x": -2.0}), q)
 
 
 def test_bound_that_depends_needs_a_model():
-    with pytest.raises(
-        TypeError, match=r"the bounds depend on a: use this transform in a varmat.Model"
-    ):
-        vm.lower(lambda a: a).constrain(0.0)
-    with pytest.raises(
-        TypeError, match=r"the bounds depend on a: use this transform in a varmat.Model"
-    ):
-        vm.lower(lambda a: a).unconstrain(1.0)
+    message = r"the bounds depend on a: use this transform in a varmat.Model"
+    refuses(TypeError, message, lambda: vm.lower(lambda a: a).constrain(0.0))
+    message = r"the bounds depend on a: use this transform in a varmat.Model"
+    refuses(TypeError, message, lambda: vm.lower(lambda a: a).unconstrain(1.0))
 
 
 def test_bound_refused_at_a_point():

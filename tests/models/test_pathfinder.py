@@ -1,12 +1,11 @@
 """Pathfinder against posteriors that are known, and its parts against ArviZ."""
 
-from __future__ import annotations
-
 import warnings
 from importlib import import_module
 
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 from models.schools import SCHOOLS
 
 import varmat as vm
@@ -24,8 +23,8 @@ def test_weights_are_those_of_arviz():
     else:  # since 1 it has taken logarithms of inverse ratios, and another prior of the shape
         inverse = import_module("arviz_stats.base").array_stats.psislw
         (expected, shape), rtol = inverse(-ratios), 1e-2
-    np.testing.assert_allclose(weights, np.exp(expected), rtol=rtol, atol=1e-12)
-    np.testing.assert_allclose(k, shape, rtol=rtol)
+    close(weights, np.exp(expected), rtol, 1e-12)
+    close(k, shape, rtol)
     assert pareto_smoothed(np.zeros(1000))[1] == 0.0
     for ratios in (np.zeros(20), np.append(np.full(90, -np.inf), np.zeros(10))):
         assert np.isinf(pareto_smoothed(ratios)[1])
@@ -34,7 +33,7 @@ def test_weights_are_those_of_arviz():
 @pytest.mark.parametrize("shape", [0.8, 1.2])
 def test_a_heavy_tail_is_said_to_be_heavy(shape):
     logs = shape * np.random.default_rng(1).exponential(size=4000)
-    np.testing.assert_allclose(pareto_smoothed(logs)[1], shape, rtol=0.2)
+    close(pareto_smoothed(logs)[1], shape, 0.2)
 
 
 def test_the_inverse_hessian_is_that_of_bfgs():
@@ -51,12 +50,12 @@ def test_the_inverse_hessian_is_that_of_bfgs():
     alpha = 1.0 / (inner / ratio + z * z / ratio - inner * s * s / (ratio * (s @ s)))
     rank = np.eye(5) - np.outer(s, z) / ratio
     expected = rank @ np.diag(alpha) @ rank.T + np.outer(s, s) / ratio
-    np.testing.assert_allclose(root.T @ root, expected, rtol=1e-10)
+    close(root.T @ root, expected, 1e-10)
     mean = points[1] + expected @ slopes[1]
-    np.testing.assert_allclose(normal.mean, mean, rtol=1e-10)
+    close(normal.mean, mean, 1e-10)
     log_normal = normal.draws(np.zeros((1, 5)))[1][0]
     known = -0.5 * np.linalg.slogdet(2.0 * np.pi * expected)[1]
-    np.testing.assert_allclose(log_normal, known, rtol=1e-10)
+    close(log_normal, known, 1e-10)
 
 
 def test_a_normal_distribution_is_found_without_warning():
@@ -76,9 +75,9 @@ def test_a_normal_distribution_is_found_without_warning():
         found = model.pathfinder(2000, seed=1)
     x = found.posterior["x"].values[0]
     scaled = (x - mean) @ np.linalg.cholesky(precision)
-    np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=0.1)
-    np.testing.assert_allclose(np.cov(scaled.T), np.eye(3), atol=0.15)
-    np.testing.assert_array_equal(found.posterior["twice"].values[0], 2.0 * x)
+    close(scaled.mean(axis=0), 0.0, 1e-7, 0.1)
+    close(np.cov(scaled.T), np.eye(3), 1e-7, 0.15)
+    equal(found.posterior["twice"].values[0], 2.0 * x)
     assert set(np.unique(found.sample_stats["path"])) == {0, 1, 2, 3}
     assert found.sample_stats["pareto_k"].values[0, 0] < 0.5
     assert repr(found).startswith("1 chains of 2000 draws\n")
@@ -112,7 +111,5 @@ def test_what_has_no_path():
     flat = vm.Model(lambda x: 1e-9 * x, x=vm.real())
     with pytest.raises(vm.DomainError, match=r"^pathfinder: no path has led to a normal"):
         flat.pathfinder(seed=1)
-    with pytest.raises(
-        vm.DomainError, match=r"^Model.pathfinder: paths is 0, but must be an integer"
-    ):
-        flat.pathfinder(paths=0)
+    message = r"^Model.pathfinder: paths is 0, but must be an integer"
+    refuses(vm.DomainError, message, flat.pathfinder, paths=0)

@@ -1,12 +1,11 @@
 """Predictive draws: prior and posterior, in the shapes of ArviZ."""
 
-from __future__ import annotations
-
 import re
 import types
 
 import numpy as np
 import pytest
+from comparing import equal, refuses
 from scipy import stats
 
 import varmat as vm
@@ -49,9 +48,9 @@ def test_posterior_predictive_of_chains():
     group = found["posterior_predictive"]
     assert group["y"].shape == (2, 3, 5)
     assert group["y"].dtype == np.int64
-    np.testing.assert_array_equal(group["twice"], 2.0 * CHAINS["mu"][:, :, None] * np.ones(2))
+    equal(group["twice"], 2.0 * CHAINS["mu"][:, :, None] * np.ones(2))
     again = make().sample_posterior_predictive(CHAINS, simulate, seed=1)["posterior_predictive"]
-    np.testing.assert_array_equal(again["y"], group["y"])
+    equal(again["y"], group["y"])
     assert np.any(
         make().sample_posterior_predictive(CHAINS, simulate, seed=2)["posterior_predictive"]["y"]
         != group["y"]
@@ -62,14 +61,14 @@ def test_posterior_predictive_of_chains():
 def test_posterior_predictive_of_what_a_sampler_returns():
     for result in (types.SimpleNamespace(posterior=CHAINS), CHAINS):
         found = make().sample_posterior_predictive(result, lambda mu: {"z": mu})
-        np.testing.assert_array_equal(found["posterior_predictive"]["z"], CHAINS["mu"])
+        equal(found["posterior_predictive"]["z"], CHAINS["mu"])
 
 
 def test_posterior_predictive_of_an_approximation():
     model = make()
     approximation = model.laplace(seed=1, draws=7)
     found = model.sample_posterior_predictive(approximation, simulate)["posterior_predictive"]
-    np.testing.assert_array_equal(found["twice"][0], 2.0 * approximation.draws["ratio"])
+    equal(found["twice"][0], 2.0 * approximation.draws["ratio"])
 
 
 def test_posterior_predictive_distribution():
@@ -97,8 +96,8 @@ def test_many_draws_from_the_prior_are_recorded(monkeypatch):
     monkeypatch.setattr(predictive, "called", lambda *args: called.append(args))
     again = model.sample_prior_predictive(draws=2 * MANY, seed=1)["prior"]
     assert not called
-    np.testing.assert_array_equal(again["theta"], found["theta"])
-    np.testing.assert_array_equal(found["twice"], 2.0 * found["theta"])
+    equal(again["theta"], found["theta"])
+    equal(found["twice"], 2.0 * found["theta"])
     assert stats.kstest(found["scale"][0], stats.halfnorm.cdf).pvalue > 1e-3
     centre, scale = found["centre"][0], found["scale"][0]
     assert ((centre >= 0.0) & (centre <= 3.0)).all()
@@ -127,10 +126,10 @@ def test_prior_predictive():
         "sigma": (1, 9, 2),
         "ratio": (1, 9, 2),
     }
-    np.testing.assert_array_equal(found["prior_predictive"]["twice"], 2.0 * found["prior"]["ratio"])
+    equal(found["prior_predictive"]["twice"], 2.0 * found["prior"]["ratio"])
     alone = make().sample_prior_predictive(prior, draws=9, seed=1)
     assert list(alone.groups) == ["prior"]
-    np.testing.assert_array_equal(alone["prior"]["mu"], found["prior"]["mu"])
+    equal(alone["prior"]["mu"], found["prior"]["mu"])
     assert make().sample_prior_predictive(prior, simulate, draws=0).groups == {
         "prior": {},
         "prior_predictive": {},
@@ -160,7 +159,7 @@ def test_functions_get_copies():
         return {"z": sigma}
 
     make().sample_posterior_predictive(chains, careless)
-    np.testing.assert_array_equal(chains["sigma"], CHAINS["sigma"])
+    equal(chains["sigma"], CHAINS["sigma"])
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
@@ -192,17 +191,14 @@ def test_functions_get_copies():
     (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0}), TypeError,
      "sample_prior_predictive: the dict has no sigma, but must have the parameters mu, sigma!"),
     (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0, "sigma": np.ones(3)}),
-     vm.ShapeError,
-     "sample_prior_predictive: sigma has shape (3,), but must have shape (2,)!"),
+     vm.ShapeError, "sample_prior_predictive: sigma has shape (3,), but must have shape (2,)!"),
     (lambda: make().sample_prior_predictive(lambda rng: {"mu": 1.0, "sigma": -np.ones(2)}),
-     vm.DomainError,
-     "sample_prior_predictive: sigma: "),
+     vm.DomainError, "sample_prior_predictive: sigma: "),
     (lambda: make().sample_prior_predictive(prior, draws=-1), vm.DomainError,
      "sample_prior_predictive: draws is -1, but must be an integer of at least 0!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}"):
-        call()
+    refuses(error, f"^{re.escape(message)}", call)
 
 
 def test_error_says_at_which_draw():
@@ -218,12 +214,10 @@ def test_error_says_at_which_draw():
     ]
 
 
-def test_a_result_that_is_simulated_from_does_not_become_arviz_data(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_result_that_is_simulated_from_does_not_become_arviz_data(monkeypatch):
     """Importing ArviZ takes seconds, which nobody has asked for."""
     monkeypatch.setattr(results, "to_arviz", None)
     drawn = results.Sampled({"posterior": CHAINS, "sample_stats": {"lp": CHAINS["mu"]}}, {}, {})
     found = make().sample_posterior_predictive(drawn, simulate, seed=1)["posterior_predictive"]
     expected = make().sample_posterior_predictive(CHAINS, simulate, seed=1)["posterior_predictive"]
-    np.testing.assert_array_equal(found["y"], expected["y"])
+    equal(found["y"], expected["y"])

@@ -1,7 +1,5 @@
 """What is shown while something takes long: in a terminal, in a notebook, and nowhere else."""
 
-from __future__ import annotations
-
 import io
 import sys
 

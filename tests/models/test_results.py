@@ -1,10 +1,9 @@
 """Draws as ArviZ data, of either kind of ArviZ, and the sentence for a package that is missing."""
 
-from __future__ import annotations
-
 import types
 
 import pytest
+from comparing import refuses
 from models.small_models import GAUSSIAN, gaussian
 
 import varmat as vm
@@ -39,13 +38,10 @@ def test_package_that_cannot_be_imported_says_why_itself(monkeypatch, tmp_path):
 def test_missing_package_is_said_with_the_command(monkeypatch):
     for module in ("arviz", "nutpie"):
         monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(
-        ImportError,
-        match=r'to_arviz needs arviz, which is not installed: in a clone .* -e "\.\[sample\]"',
-    ):
-        results.to_arviz({}, {}, {})
-    with pytest.raises(
-        ImportError,
-        match=r'Model.sample needs nutpie, which is not installed: in a clone .* -e "\.\[sample\]"',
-    ):
-        GAUSSIAN.sample()
+    for call, error, message in [
+        (lambda: results.to_arviz({}, {}, {}), ImportError,
+         r'to_arviz needs arviz, which is not installed: in a clone .* -e "\.\[sample\]"'),
+        (lambda: GAUSSIAN.sample(), ImportError,
+         r'Model.sample needs nutpie, which is not installed: in a clone .* -e "\.\[sample\]"'),
+    ]:  # fmt: skip
+        refuses(error, message, call)

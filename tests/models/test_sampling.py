@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from comparing import equal, refuses
 from models.small_models import broken
 
 import varmat as vm
@@ -61,8 +62,7 @@ def test_other_error_is_kept_with_the_line_of_the_model():
     f = calls.log_density
     for _ in range(2):
         # The error is recoverable, and raised at every later point.
-        with pytest.raises(vm.DomainError, match="the model has failed"):
-            f(np.array([1.0]))
+        refuses(vm.DomainError, "the model has failed", f, np.array([1.0]))
     (failure,) = calls.failures
     assert type(failure) is KeyError
     assert 'return x * {}["column"]' in "".join(traceback.format_exception(failure))
@@ -88,7 +88,7 @@ def test_values_at_a_draw():
     assert np.all(draws[1]["replicate"] != draws[2]["replicate"])
     again = make().make_expand()
     for x, draw in zip(q, draws, strict=True):
-        np.testing.assert_array_equal(again(x)["replicate"], draw["replicate"])
+        equal(again(x)["replicate"], draw["replicate"])
 
 
 def test_error_at_a_draw_is_kept():
@@ -125,23 +125,14 @@ def test_quantity_that_can_be_nowhere():
     assert not isinstance(failure.value, vm.DomainError)
 
 
-@pytest.mark.parametrize(
-    ("quantities", "message"),
-    [
-        (
-            lambda x: {"z": np.ones(2 if x > 1.0 else 3)},
-            r"z has shape \(2,\) at a draw, but has shape \(3,\) at another",
-        ),
-        (
-            lambda x: {"z": 1.0} if x < 1.0 else {},
-            r"z is missing at a draw, but has shape \(\) at another",
-        ),
-        (
-            lambda x: {"z": 1.0} if x > 1.0 else {},
-            r"z has shape \(\) at a draw, but is missing at another",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("quantities", "message"), [
+    (lambda x: {"z": np.ones(2 if x > 1.0 else 3)},
+     r"z has shape \(2,\) at a draw, but has shape \(3,\) at another"),
+    (lambda x: {"z": 1.0} if x < 1.0 else {},
+     r"z is missing at a draw, but has shape \(\) at another"),
+    (lambda x: {"z": 1.0} if x > 1.0 else {},
+     r"z has shape \(\) at a draw, but is missing at another"),
+])  # fmt: skip
 def test_quantities_of_other_shapes_are_refused(quantities, message):
     calls = Callbacks(
         vm.Model(lambda x: -0.5 * x * x, x=vm.real(), generated_quantities=quantities), 1
@@ -224,110 +215,59 @@ def test_labels_of_dates_and_dimensions_without_labels():
 
 
 @pytest.mark.usefixtures("nutpie")
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"target_acept": 0.9}, TypeError, "there is no setting target_acept: did you mean target"),
-        ({"maxdepth": 9}, TypeError, "there is no setting maxdepth: did you mean max_depth[?]"),
-        ({"qqq": 9}, TypeError, "there is no setting qqq: there are chains, check_turning, cores,"),
-        ({"metric": "dense"}, vm.DomainError, "metric is 'dense', but must be one of diag, diag_"),
-        ({"target_accept": 1.0}, vm.DomainError, "target_accept is 1.0, but must be between 0"),
-        ({"max_depth": 0}, vm.DomainError, "max_depth is 0, but must be an integer of at least 1"),
-        ({"initial_step": "a"}, TypeError, "initial_step is 'a', which nutpie refuses: "),
-        ({"init_radius": -1.0}, vm.DomainError, "init_radius is -1.0, but must be nonnegative fin"),
-        ({"inits": [{"x": 1.0}] * 3}, vm.ShapeError, "inits has 3 points, but must have one, or"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "error", "message"), [
+    ({"target_acept": 0.9}, TypeError, "there is no setting target_acept: did you mean target"),
+    ({"maxdepth": 9}, TypeError, "there is no setting maxdepth: did you mean max_depth[?]"),
+    ({"qqq": 9}, TypeError, "there is no setting qqq: there are chains, check_turning, cores,"),
+    ({"metric": "dense"}, vm.DomainError, "metric is 'dense', but must be one of diag, diag_"),
+    ({"target_accept": 1.0}, vm.DomainError, "target_accept is 1.0, but must be between 0"),
+    ({"max_depth": 0}, vm.DomainError, "max_depth is 0, but must be an integer of at least 1"),
+    ({"initial_step": "a"}, TypeError, "initial_step is 'a', which nutpie refuses: "),
+    ({"init_radius": -1.0}, vm.DomainError, "init_radius is -1.0, but must be nonnegative fin"),
+    ({"inits": [{"x": 1.0}] * 3}, vm.ShapeError, "inits has 3 points, but must have one, or"),
+])  # fmt: skip
 def test_settings_that_do_not_exist_or_fit(settings, error, message):
-    with pytest.raises(error, match=message):
-        vm.Model(lambda x: -0.5 * x * x, x=vm.real()).sample(10, 2, **settings)
+    refuses(error, message, vm.Model(lambda x: -0.5 * x * x, x=vm.real()).sample, 10, 2, **settings)
 
 
 @pytest.mark.usefixtures("nutpie")
-@pytest.mark.parametrize(
-    ("labels", "error", "message"),
-    [
-        (
-            {"dims": {"X": ["k"]}},
-            TypeError,
-            "dims has 'X', but must have parameters and quantities: x, replicate!",
-        ),
-        (
-            {"dims": {"replicate": ["j", "k"]}},
-            vm.ShapeError,
-            r"the dims of replicate are j, k, but must be those of the shape \(2,\)!",
-        ),
-        (
-            {"coords": {"k": "abc"}, "dims": {"replicate": ["k"]}},
-            vm.ShapeError,
-            r"coords has 3 labels of k, but must have 2: replicate has shape \(2,\)!",
-        ),
-        (
-            {"generated_quantities": lambda x: {"k": x, "z": np.ones(2)}, "dims": {"z": ["k"]}},
-            TypeError,
-            "Model: k has the name of a dimension of z, but must have one of its own!",
-        ),
-        (
-            {"generated_quantities": lambda x: {"chain": x}},
-            TypeError,
-            "Model: chain has the name of a dimension of all draws, but must have one of its own!",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("labels", "error", "message"), [
+    ({"dims": {"X": ["k"]}}, TypeError,
+     "dims has 'X', but must have parameters and quantities: x, replicate!"),
+    ({"dims": {"replicate": ["j", "k"]}}, vm.ShapeError,
+     r"the dims of replicate are j, k, but must be those of the shape \(2,\)!"),
+    ({"coords": {"k": "abc"}, "dims": {"replicate": ["k"]}}, vm.ShapeError,
+     r"coords has 3 labels of k, but must have 2: replicate has shape \(2,\)!"),
+    ({"generated_quantities": lambda x: {"k": x, "z": np.ones(2)}, "dims": {"z": ["k"]}}, TypeError,
+     "Model: k has the name of a dimension of z, but must have one of its own!"),
+    ({"generated_quantities": lambda x: {"chain": x}}, TypeError,
+     "Model: chain has the name of a dimension of all draws, but must have one of its own!"),
+])  # fmt: skip
 def test_labels_that_do_not_fit_are_refused(labels, error, message):
     with pytest.raises(error, match=message):
         vm.Model(small, x=vm.real(), **{"generated_quantities": quantities, **labels}).sample()
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        (
-            {"tune": 0},
-            vm.DomainError,
-            "Model.sample: tune is 0, but must be an integer of at least 1!",
-        ),
-        (
-            {"draws": -1},
-            vm.DomainError,
-            "Model.sample: draws is -1, but must be an integer of at least 0!",
-        ),
-        (
-            {"chains": 0},
-            vm.DomainError,
-            "Model.sample: chains is 0, but must be an integer of at least 1!",
-        ),
-        (
-            {"cores": 0},
-            vm.DomainError,
-            "Model.sample: cores is 0, but must be an integer of at least 1!",
-        ),
-        (
-            {"seed": -1},
-            vm.DomainError,
-            "Model.sample: seed is -1, but must be an integer of at least 0!",
-        ),
-        (
-            {"draws": 1e3},
-            TypeError,
-            "Model.sample: draws is a float, but must be an integer of at least 0!",
-        ),
-        (
-            {"tune": None},
-            TypeError,
-            "Model.sample: tune is a NoneType, but must be an integer of at least 1!",
-        ),
-        (
-            {"chains": True},
-            TypeError,
-            "Model.sample: chains is a bool, but must be an integer of at least 1!",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("settings", "error", "message"), [
+    ({"tune": 0}, vm.DomainError, "Model.sample: tune is 0, but must be an integer of at least 1!"),
+    ({"draws": -1}, vm.DomainError,
+     "Model.sample: draws is -1, but must be an integer of at least 0!"),
+    ({"chains": 0}, vm.DomainError,
+     "Model.sample: chains is 0, but must be an integer of at least 1!"),
+    ({"cores": 0}, vm.DomainError,
+     "Model.sample: cores is 0, but must be an integer of at least 1!"),
+    ({"seed": -1}, vm.DomainError,
+     "Model.sample: seed is -1, but must be an integer of at least 0!"),
+    ({"draws": 1e3}, TypeError,
+     "Model.sample: draws is a float, but must be an integer of at least 0!"),
+    ({"tune": None}, TypeError,
+     "Model.sample: tune is a NoneType, but must be an integer of at least 1!"),
+    ({"chains": True}, TypeError,
+     "Model.sample: chains is a bool, but must be an integer of at least 1!"),
+])  # fmt: skip
 @pytest.mark.usefixtures("nutpie")
 def test_numbers_that_the_sampler_cannot_take(settings, error, message):
-    with pytest.raises(error, match=f"^{message}$"):
-        vm.Model(small, x=vm.real()).sample(**settings)
+    refuses(error, f"^{message}$", vm.Model(small, x=vm.real()).sample, **settings)
     assert vm.Model(small, x=vm.real()).sample(
         np.int32(10), np.uint8(1), np.int64(3), tune=1, cores=1
     )
@@ -348,24 +288,20 @@ def test_sampling_stops_with_the_error_of_a_quantity():
         x=vm.real(),
         generated_quantities=lambda x: {"z": 1.0 if next(calls) < 2 else {}["z"]},
     )
-    with pytest.raises(KeyError, match="z"):
-        model.sample()
+    refuses(KeyError, "z", lambda: model.sample())
 
 
 @pytest.mark.usefixtures("nutpie")
 def test_errors_of_the_sampler_itself_are_raised(monkeypatch):
     monkeypatch.setattr(Sampler, "wait", lambda sampler, timeout: {}["settings"])
-    with pytest.raises(KeyError, match="settings"):
-        vm.Model(small, x=vm.real()).sample(chains=1)
+    refuses(KeyError, "settings", vm.Model(small, x=vm.real()).sample, chains=1)
 
 
 @pytest.mark.usefixtures("nutpie")
 def test_sampler_that_finds_no_start_says_so():
     model = vm.Model(lambda x: vm.normal_lpdf(x, 0.0, -1.0), x=vm.real())
-    with pytest.raises(
-        vm.DomainError, match=r"the last refusal: normal_lpdf: Scale parameter is -1.0"
-    ):
-        model.sample()
+    message = r"the last refusal: normal_lpdf: Scale parameter is -1.0"
+    refuses(vm.DomainError, message, model.sample)
 
 
 @pytest.mark.usefixtures("nutpie")
@@ -437,8 +373,7 @@ def test_a_derivative_of_zero_is_handed_on_as_almost_zero():
 
 def test_what_ends_a_program_ends_the_sampling():
     calls = make(lambda x: sys.exit(3))
-    with pytest.raises(vm.DomainError, match="the model has failed"):
-        calls.log_density(np.array([0.5]))
+    refuses(vm.DomainError, "the model has failed", lambda: calls.log_density(np.array([0.5])))
     assert type(calls.failures[0]) is SystemExit
 
 
@@ -465,7 +400,7 @@ def test_quantities_in_another_order_keep_their_names():
     model = vm.Model(lambda x: -x * x, x=vm.real(), generated_quantities=quantities)
     assert list(Callbacks(model, 1).make_expand()(np.array([-1.0]))) == ["x", "k", "j"]
     for x in (1.0, -1.0):
-        np.testing.assert_array_equal(model.param_constrain([x], False, True), [x, 1.0, 2.0])
+        equal(model.param_constrain([x], False, True), [x, 1.0, 2.0])
     shapes = vm.Model(
         lambda x: -x * x,
         x=vm.real(),

@@ -2,10 +2,9 @@
 predictions.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from comparing import close
 
 import varmat as vm
 import varmat.distributions as dist
@@ -39,12 +38,10 @@ FITTING = {
     "censored": (Y, lambda a, b: dist.Exponential(np.exp(b)).censored(upper=3.0 * ONE)),
     "a mixture": (Y, lambda a, b: dist.Mixture(0.3, [dist.Normal(a * X, 1), dist.Normal(b, 1)])),
     "mixed weights": (Y, lambda a, b: dist.Mixture(ROWS, [dist.Normal(a, 1), dist.Normal(b, 2)])),
-    "vector events": (
-        np.stack([Y, X], axis=1),
-        lambda a, b: dist.MultiNormal(np.stack([a * X, b * X], axis=1), np.eye(2)),
-    ),
+    "vector events": (np.stack([Y, X], axis=1), lambda a,
+                      b: dist.MultiNormal(np.stack([a * X, b * X], axis=1), np.eye(2))),
     "a predictor": (Y, lambda a, b: dist.NormalIdGLM(DESIGN, a, np.stack([a, b]), 1.0)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FITTING)
@@ -60,7 +57,7 @@ def test_data_log_likelihood_and_predictions_have_one_shape(name):
     priors = vm.normal_lpdf(q, 0, 5)
     values = model.constrain(q)
     total = np.sum(model.likelihood.at(values)["y"])
-    assert model.log_density(q, propto=False) == pytest.approx(priors + total, rel=1e-12)
+    close(model.log_density(q, propto=False), priors + total, 1e-12)
 
 
 def stated(y, distribution):
@@ -76,22 +73,10 @@ NO = "4 and no counterpart"
 # length of axis 0, and whether a column is to blame.
 OF_Y = "the distribution of y"
 WRONG = {
-    "a column of data": (
-        lambda: stated(Y, lambda a, b: dist.Normal(a + b * COLUMN, 1)),
-        OF_Y,
-        (4, 1),
-        (4,),
-        NO,
-        True,
-    ),
-    "a column of observations": (
-        lambda: stated(Y[:, None], lambda a, b: dist.Normal(a + b * X, 1)),
-        OF_Y,
-        (4,),
-        (4, 1),
-        "4 instead of 1",
-        True,
-    ),
+    "a column of data": (lambda: stated(Y, lambda a, b: dist.Normal(a + b * COLUMN, 1)), OF_Y,
+                         (4, 1), (4,), NO, True),
+    "a column of observations": (lambda: stated(Y[:, None], lambda a, b: dist.Normal(a + b * X, 1)),
+        OF_Y, (4,), (4, 1), "4 instead of 1", True),
     "observations by group": (
         lambda: stated(Y, lambda a, b: dist.Normal(np.stack([a, b])[GROUP[:, None]], 1)),
         OF_Y,
@@ -100,70 +85,24 @@ WRONG = {
         NO,
         True,
     ),
-    "one observation": (
-        lambda: stated(2.0, lambda a, b: dist.Normal(a + b * X, 1)),
-        OF_Y,
-        (4,),
-        (),
-        NO,
-        False,
-    ),
-    "too few": (
-        lambda: stated(Y[:3], lambda a, b: dist.Normal(a + b * X, 1)),
-        OF_Y,
-        (4,),
-        (3,),
-        "4 instead of 3",
-        False,
-    ),
-    "a fixed distribution": (
-        lambda: vm.Model(y=vm.observed(Y, dist.Normal(np.zeros((2, 4)), 1))),
-        OF_Y,
-        (2, 4),
-        (4,),
-        "2 and no counterpart",
-        False,
-    ),
+    "one observation": (lambda: stated(2.0, lambda a, b: dist.Normal(a + b * X, 1)), OF_Y, (4,), (),
+                        NO, False),
+    "too few": (lambda: stated(Y[:3], lambda a, b: dist.Normal(a + b * X, 1)), OF_Y, (4,), (3,),
+                "4 instead of 3", False),
+    "a fixed distribution": (lambda: vm.Model(y=vm.observed(Y, dist.Normal(np.zeros((2, 4)), 1))),
+                             OF_Y, (2, 4), (4,), "2 and no counterpart", False),
     "the weights of a mixture": (
-        lambda: stated(2.0, lambda a, b: dist.Mixture(ROWS, 2 * [dist.Normal(a, 1)])),
-        OF_Y,
-        (4,),
-        (),
-        NO,
-        False,
-    ),
-    "a predictor": (
-        lambda: stated(Y[:1], lambda a, b: dist.NormalIdGLM(DESIGN, a, np.stack([a, b]), 1.0)),
-        OF_Y,
-        (4,),
-        (1,),
-        "4 instead of 1",
-        False,
-    ),
-    "ends": (
-        lambda: stated(2.0, lambda a, b: dist.Normal(a, 1).censored(upper=ONE)),
-        OF_Y,
-        (4,),
-        (),
-        NO,
-        False,
-    ),
-    "vectors": (
-        lambda: stated(Y, lambda a, b: dist.MultiNormal(np.zeros((3, 4)), np.eye(4))),
-        OF_Y,
-        (3,),
-        (),
-        "3 and no counterpart",
-        False,
-    ),
-    "categories": (
-        lambda: stated((COUNTS + 1)[:, None], lambda a, b: dist.Categorical(ROWS)),
-        OF_Y,
-        (4,),
-        (4, 1),
-        "4 instead of 1",
-        True,
-    ),
+        lambda: stated(2.0, lambda a, b: dist.Mixture(ROWS, 2 * [dist.Normal(a, 1)])), OF_Y, (4,),
+        (), NO, False),
+    "a predictor": (lambda: stated(Y[:1],
+                                   lambda a, b: dist.NormalIdGLM(DESIGN, a, np.stack([a, b]), 1.0)),
+                    OF_Y, (4,), (1,), "4 instead of 1", False),
+    "ends": (lambda: stated(2.0, lambda a, b: dist.Normal(a, 1).censored(upper=ONE)), OF_Y, (4,),
+             (), NO, False),
+    "vectors": (lambda: stated(Y, lambda a, b: dist.MultiNormal(np.zeros((3, 4)), np.eye(4))), OF_Y,
+                (3,), (), "3 and no counterpart", False),
+    "categories": (lambda: stated((COUNTS + 1)[:, None], lambda a, b: dist.Categorical(ROWS)), OF_Y,
+                   (4,), (4, 1), "4 instead of 1", True),
     "hidden states": (
         lambda: stated(
             Y[:1],
@@ -188,39 +127,16 @@ WRONG = {
         NO,
         True,
     ),
-    "a prior": (
-        lambda: prior(a=vm.real(prior=dist.Normal(np.zeros(3), 1))),
-        "the prior of a",
-        (3,),
-        (),
-        "3 and no counterpart",
-        False,
-    ),
-    "a prior of others": (
-        lambda: prior(a=vm.real(), b=vm.positive(prior=lambda a: dist.Gamma(ONE, np.exp(a)))),
-        "the prior of b",
-        (4,),
-        (),
-        NO,
-        False,
-    ),
-    "a prior of vectors": (
-        lambda: prior(a=vm.simplex(3, prior=dist.Dirichlet(np.ones((2, 3))))),
-        "the prior of a",
-        (2,),
-        (),
-        "2 and no counterpart",
-        False,
-    ),
-    "a non-centred prior": (
-        lambda: prior(a=vm.real(prior=dist.StudentT(ONE, 0, 1), centred=False)),
-        "the prior of a parameter with centred=False",
-        (4,),
-        (),
-        NO,
-        False,
-    ),
-}
+    "a prior": (lambda: prior(a=vm.real(prior=dist.Normal(np.zeros(3), 1))), "the prior of a", (3,),
+                (), "3 and no counterpart", False),
+    "a prior of others": (lambda: prior(a=vm.real(),
+                                        b=vm.positive(prior=lambda a: dist.Gamma(ONE, np.exp(a)))),
+                          "the prior of b", (4,), (), NO, False),
+    "a prior of vectors": (lambda: prior(a=vm.simplex(3, prior=dist.Dirichlet(np.ones((2, 3))))),
+                           "the prior of a", (2,), (), "2 and no counterpart", False),
+    "a non-centred prior": (lambda: prior(a=vm.real(prior=dist.StudentT(ONE, 0, 1), centred=False)),
+                            "the prior of a parameter with centred=False", (4,), (), NO, False),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -237,7 +153,7 @@ def test_a_distribution_never_counts_more_than_there_is(name):
 def test_a_column_gives_the_estimates_of_a_vector():
     q = vm.Model(**LINE, y=vm.observed(Y, FITTING["vectors"][1])).optimize(seed=1).q
     column = vm.Model(**LINE, y=vm.observed(Y[:, None], FITTING["columns"][1]))
-    np.testing.assert_allclose(column.optimize(seed=1).q, q, rtol=1e-6)
+    close(column.optimize(seed=1).q, q, 1e-6)
 
 
 def test_other_data_are_checked_too():

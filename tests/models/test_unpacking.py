@@ -1,24 +1,22 @@
 """The parameters read off their vector together, and the sum that ends a log density."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
+from comparing import close, equal
 
 import varmat as vm
 from varmat.testing import expect_ad
 
 
-def entries_of(function: Any, q: np.ndarray) -> list[str]:
+def entries_of(function, q):
     with vm.nested() as tape:
         function(vm.var(q), False, True)
         return [rule.name for rule, *_ in tape]
 
 
-def test_simple_parameters_are_one_entry_and_terms_one_sum() -> None:
+def test_simple_parameters_are_one_entry_and_terms_one_sum():
     def log_density(a, b, c, d, e, f):
         return [
             vm.std_normal_lpdf(a),
@@ -53,20 +51,16 @@ def test_simple_parameters_are_one_entry_and_terms_one_sum() -> None:
     assert entries_of(small._target, q[:1]) == ["parameters", "negative", "sum_of_terms"]
     assert entries_of(vm.Model(lambda b: -b, b=vm.real(2))._target, q[:2]) == ["negative"]
     # Variables take the fused way; plain arrays go through each transform.
-    assert model.log_density_gradient(q)[0] == pytest.approx(model.log_density(q), rel=1e-14)
+    close(model.log_density_gradient(q)[0], model.log_density(q), 1e-14)
 
 
 # Parameters that one operation makes; `used` is any function of them.
 MAPPED = {
-    "interval": vm.lower_upper(-1.0, 2.5),
-    "intervals": vm.lower_upper(0.0, 1.0, 2, 3),
-    "ordered": vm.ordered(4),
-    "rows of ordered": vm.ordered(3, 2),
-    "positive_ordered": vm.positive_ordered(3),
-    "simplex": vm.simplex(4),
-    "simplexes": vm.simplex(3, 2),
-    "unit_vector": vm.unit_vector(3),
-}
+    "interval": vm.lower_upper(-1.0, 2.5),       "intervals": vm.lower_upper(0.0, 1.0, 2, 3),
+    "ordered": vm.ordered(4),                    "rows of ordered": vm.ordered(3, 2),
+    "positive_ordered": vm.positive_ordered(3),  "simplex": vm.simplex(4),
+    "simplexes": vm.simplex(3, 2),               "unit_vector": vm.unit_vector(3),
+}  # fmt: skip
 OTHERS = {
     "positive": vm.positive(2, 2),
     "lower": vm.lower(-1.5),
@@ -82,11 +76,11 @@ OTHERS = {
 }
 
 
-def used(x: Any) -> Any:
+def used(x):
     return np.sum(np.sin(np.arange(1.0, 1.0 + np.size(x)).reshape(np.shape(x)) * x))
 
 
-def model_around(transform: Any) -> tuple[vm.Model, np.ndarray]:
+def model_around(transform):
     """A model in which a parameter stands between others, and a point."""
     model = vm.Model(
         lambda a, x, b: (used(x) * b, vm.normal_lpdf(a, 0, 2)),
@@ -98,7 +92,7 @@ def model_around(transform: Any) -> tuple[vm.Model, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", MAPPED)
-def test_parameters_made_by_an_operation_are_part_of_the_one_entry(name: str) -> None:
+def test_parameters_made_by_an_operation_are_part_of_the_one_entry(name):
     model, q = model_around(MAPPED[name])
     names = entries_of(model._terms, q)
     assert names[0] == "parameters"
@@ -107,12 +101,12 @@ def test_parameters_made_by_an_operation_are_part_of_the_one_entry(name: str) ->
 
 @pytest.mark.parametrize("jacobian", [True, False])
 @pytest.mark.parametrize("name", MAPPED | OTHERS)
-def test_parameters_are_what_their_transforms_make(name: str, jacobian: bool) -> None:
+def test_parameters_are_what_their_transforms_make(name, jacobian):
     transform = (MAPPED | OTHERS)[name]
     model, q = model_around(transform)
     expect_ad(lambda u: model._target(u, False, jacobian), q)
 
-    def apart(u: Any) -> Any:
+    def apart(u):
         x, term = transform.constrain_with_log_jacobian(
             u[2:-1] if transform.unconstrained_shape else u[2]
         )
@@ -124,21 +118,16 @@ def test_parameters_are_what_their_transforms_make(name: str, jacobian: bool) ->
     for each in (model, recorded):
         each.log_density_gradient(q + 0.1, jacobian=jacobian)
         found = each.log_density_gradient(q, jacobian=jacobian)
-        assert found[0] == pytest.approx(value, rel=1e-13)
-        np.testing.assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(
-        model.log_density_hessian(q, jacobian=jacobian)[2],
-        vm.hessian(apart, q),
-        rtol=1e-10,
-        atol=1e-11,
-    )
+        close(found[0], value, 1e-13)
+        close(found[1], gradient, 1e-12, 1e-13)
+    close(model.log_density_hessian(q, jacobian=jacobian)[2], vm.hessian(apart, q), 1e-10, 1e-11)
 
 
-def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
+def test_parameters_that_nobody_uses_have_their_jacobian():
     model = vm.Model(lambda a: -a * a, a=vm.real(), x=vm.simplex(3), y=vm.lower_upper(0, 1))
     q = np.array([0.5, 0.3, -0.2, 0.7])
 
-    def jacobians(u: Any) -> Any:
+    def jacobians(u):
         return (
             vm.simplex_constrain(u[1:3], jacobian=True)[1]
             + vm.lub_constrain(u[3], 0.0, 1.0, jacobian=True)[1]
@@ -147,11 +136,9 @@ def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
 
     for each in (model, vm.Model(lambda a: -a * a, model.layout.parameters, recorded=True)):
         value, gradient = each.log_density_gradient(q)
-        assert value == pytest.approx(vm.value_and_grad(jacobians)(q)[0], rel=1e-14)
-        np.testing.assert_allclose(gradient, vm.gradient(jacobians, q), rtol=1e-14)
-        np.testing.assert_array_equal(
-            each.log_density_gradient(q, jacobian=False)[1], [-1.0, 0.0, 0.0, 0.0]
-        )
+        close(value, vm.value_and_grad(jacobians)(q)[0], 1e-14)
+        close(gradient, vm.gradient(jacobians, q), 1e-14)
+        equal(each.log_density_gradient(q, jacobian=False)[1], [-1.0, 0.0, 0.0, 0.0])
     for recorded in (False, True):
         value, gradient = vm.Model(
             lambda a: -a * a, a=vm.real(), b=vm.real(), recorded=recorded
@@ -167,24 +154,19 @@ def test_parameters_that_nobody_uses_have_their_jacobian() -> None:
                 gradient = each.log_density_gradient(
                     np.array([0.5, 800.0, 800.0, 0.0]), jacobian=jacobian
                 )[1]
-            np.testing.assert_array_equal(gradient, [-1.0, *[float(jacobian)] * 3])
+            equal(gradient, [-1.0, *[float(jacobian)] * 3])
     ordered = vm.Model(lambda a: -a * a, a=vm.real(), x=vm.ordered(2))
     with np.errstate(over="ignore"):
         gradient = ordered.log_density_gradient(np.array([0.5, 0.0, 800.0]), jacobian=False)[1]
-    np.testing.assert_array_equal(gradient, [-1.0, 0.0, 0.0])
+    equal(gradient, [-1.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize(
-    ("parameter", "grows"),
-    [
-        (vm.ordered(3), (1, 2)),
-        (vm.positive_ordered(3), (0, 1, 2)),
-        (vm.positive_ordered(3, 1), (0, 1, 2)),
-        (vm.cov_matrix(2), (0, 2)),
-        (vm.cholesky_cov(2), (0, 2)),
-    ],
-)
+@pytest.mark.parametrize(("parameter", "grows"), [
+    (vm.ordered(3), (1, 2)), (vm.positive_ordered(3), (0, 1, 2)),
+    (vm.positive_ordered(3, 1), (0, 1, 2)), (vm.cov_matrix(2), (0, 2)),
+    (vm.cholesky_cov(2), (0, 2)),
+])  # fmt: skip
 def test_parameters_that_nobody_uses_may_overflow(parameter, grows, recorded):
     model = vm.Model(lambda a: -a * a, a=vm.real(), x=parameter, recorded=recorded)
     near = model.log_density_gradient(np.array([0.5, 0.0, 0.0, 0.0]))[1]
@@ -194,7 +176,7 @@ def test_parameters_that_nobody_uses_may_overflow(parameter, grows, recorded):
         with np.errstate(over="ignore", invalid="ignore"):
             value, gradient = model.log_density_gradient(q)
         assert np.isfinite(value)
-        np.testing.assert_array_equal(gradient, near)  # the log-Jacobian is linear
+        equal(gradient, near)  # the log-Jacobian is linear
 
 
 TERMS = {
@@ -211,7 +193,7 @@ TERMS = {
 
 @pytest.mark.parametrize("parameter", [vm.real(3), vm.positive(3)], ids=["free", "bounded"])
 @pytest.mark.parametrize("name", TERMS)
-def test_terms_are_summed_without_an_entry(name: str, parameter: Any) -> None:
+def test_terms_are_summed_without_an_entry(name, parameter):
     model = vm.Model(TERMS[name], x=parameter)
     q = np.array([0.3, -1.2, 0.8])
     value, gradient = model.log_density_gradient(q)
@@ -222,13 +204,13 @@ def test_terms_are_summed_without_an_entry(name: str, parameter: Any) -> None:
             y.grad()
         expected = float(vm.value(y)), np.array(u.adj)
     assert type(value) is float
-    assert value == pytest.approx(expected[0], rel=1e-15)
-    np.testing.assert_allclose(gradient, expected[1], rtol=1e-15)
+    close(value, expected[0], 1e-15)
+    close(gradient, expected[1], 1e-15)
     assert gradient.base is None
     assert gradient.flags.writeable
 
 
-def test_terms_from_outside_are_refused() -> None:
+def test_terms_from_outside_are_refused():
     outside = vm.var(2.0)
     for terms in (lambda x: (x, outside), lambda x: [outside], lambda x: (x * outside, x)):
         with pytest.raises(vm.TapeError, match="from outside"):
@@ -238,10 +220,10 @@ def test_terms_from_outside_are_refused() -> None:
     vm.recover_memory()
 
 
-def test_simple_parameters_far_out() -> None:
+def test_simple_parameters_far_out():
     model = vm.Model(lambda s, t: s + t, s=vm.positive(), t=vm.upper(1.0))
     assert model.log_density(np.array([800.0, 0.0])) == math.inf
     value, gradient = model.log_density_gradient(np.array([800.0, 0.0]), jacobian=False)
     assert value == math.inf
-    np.testing.assert_array_equal(gradient, [math.inf, -1.0])
+    equal(gradient, [math.inf, -1.0])
     assert np.isnan(model.log_density_gradient(np.array([np.nan, 0.0]))[0])

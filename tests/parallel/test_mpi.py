@@ -1,7 +1,5 @@
 """Workers of MPI. Skipped unless mpi4py and a program that starts ranks are installed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

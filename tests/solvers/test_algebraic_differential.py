@@ -1,11 +1,10 @@
 """Differential-algebraic equations: closed forms, ordinary equations, Stan's value, refusals."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 from stan import entries
 
 import varmat as vm
@@ -25,9 +24,9 @@ def test_agrees_with_stan(entry):
     def f(rate):
         return vm.dae(decay_and_square, yy0, yp0, t0, ts, rate)
 
-    np.testing.assert_allclose(f(rate), entry["output"], rtol=1e-9)
+    close(f(rate), entry["output"], 1e-9)
     gradient = vm.gradient(lambda rate: np.sum(np.array(entry["weights"]) * f(rate)), rate)
-    assert gradient == pytest.approx(entry["args"][4][1], rel=1e-8)
+    close(gradient, entry["args"][4][1], 1e-8)
 
 
 def scaled(t, yy, yp, p):
@@ -58,21 +57,16 @@ def test_closed_form():
 
     value, gradients = vm.value_and_grad(solved, (0, 1))(p, yy0)
     expected, exact_gradients = vm.value_and_grad(exact, (0, 1))(p, yy0)
-    assert value == pytest.approx(expected, rel=1e-9)
-    for g, e in zip(gradients, exact_gradients, strict=True):
-        np.testing.assert_allclose(g, e, rtol=1e-9, atol=1e-9)
+    close(value, expected, 1e-9)
+    close(gradients, exact_gradients, 1e-9, 1e-9)
     # The tangent; and a list of scalar variables.
     direction = (np.array([0.3, -1.0]), np.array([0.5, 2.0, 0.1]))
     _, along = vm.jvp(solved, (p, yy0), direction)
-    assert along == pytest.approx(
-        sum(g @ d for g, d in zip(gradients, direction, strict=True)), rel=1e-12
-    )
-    assert vm.gradient(lambda x: solved(p, [x, 1.8, 0.1]), 1.2) == pytest.approx(
-        gradients[1][0], rel=1e-9
-    )
+    close(along, sum(g @ d for g, d in zip(gradients, direction, strict=True)), 1e-12)
+    close(vm.gradient(lambda x: solved(p, [x, 1.8, 0.1]), 1.2), gradients[1][0], 1e-9)
     # Rates at the start only select a solution.
     rates = vm.gradient(lambda yp0: np.sum(vm.dae(scaled, yy0, yp0, 0.0, TIMES, p)), yp0)
-    np.testing.assert_array_equal(rates, np.zeros(3))
+    equal(rates, np.zeros(3))
 
 
 def robertson(t, yy, yp, k):
@@ -101,8 +95,8 @@ def test_as_an_ordinary_equation():
 
     value, gradient = vm.value_and_grad(algebraic)(k)
     expected, expected_gradient = vm.value_and_grad(ordinary)(k)
-    assert value == pytest.approx(expected, rel=1e-7)
-    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-6)
+    close(value, expected, 1e-7)
+    close(gradient, expected_gradient, 1e-6)
 
 
 def test_recordings_and_functions_that_cannot_be_recorded():
@@ -120,10 +114,8 @@ def test_recordings_and_functions_that_cannot_be_recorded():
     recorded = vm.recorded(f)
     for rate in (0.7, 0.4):
         expected = exact(rate), vm.gradient(exact, rate)
-        assert recorded(rate) == pytest.approx(expected, rel=1e-8)
-        assert vm.value_and_grad(lambda rate: f(rate, branching))(rate) == pytest.approx(
-            expected, rel=1e-8
-        )
+        close(recorded(rate), expected, 1e-8)
+        close(vm.value_and_grad(lambda rate: f(rate, branching))(rate), expected, 1e-8)
 
 
 def solve(
@@ -164,14 +156,10 @@ def solve(
      "dae: there are no second derivatives of solutions of differential-algebraic equations!"),
 ])  # fmt: skip
 def test_errors(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}"):
-        call()
+    refuses(error, f"^{re.escape(message)}", call)
 
 
 def test_without_sundials(monkeypatch):
     monkeypatch.setattr(sundials, "has_sundials", lambda: False)
-    with pytest.raises(
-        ImportError,
-        match=r'^dae: scikit-sundae is not installed: in a clone .*, pip install -e "\.\[ode\]"$',
-    ):
-        solve()
+    message = r'^dae: scikit-sundae is not installed: in a clone .*, pip install -e "\.\[ode\]"$'
+    refuses(ImportError, message, solve)

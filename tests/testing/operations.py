@@ -1,7 +1,5 @@
 """Arrays, and operations that stay private to a test, for the tests of the harness."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

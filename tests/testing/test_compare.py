@@ -1,7 +1,5 @@
 """Reports print their figures."""
 
-from __future__ import annotations
-
 import re
 
 from varmat.testing import Report

@@ -1,8 +1,7 @@
 """`expect_ad_matvar` catches what is wrong with matvars, and says so."""
 
-from __future__ import annotations
-
 import pytest
+from comparing import refuses
 from testing.operations import A, B, matvar_value_off, own_tables, square  # noqa: F401 - own_tables is a fixture
 
 import varmat as vm
@@ -51,5 +50,4 @@ WRONG_MATVAR = [
     ("maker", "args", "message"), WRONG_MATVAR, ids=[row[0].__name__ for row in WRONG_MATVAR]
 )
 def test_wrong_matvar_is_caught(maker, args, message):
-    with pytest.raises(AssertionError, match=message):
-        expect_ad_matvar(maker(), *args)
+    refuses(AssertionError, message, expect_ad_matvar, maker(), *args)

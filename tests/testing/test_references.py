@@ -1,14 +1,12 @@
 """Comparison with another library: all outputs, weights, and folded gradients."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from varmat.testing import expect_reference
 
 
-def test_references_with_several_outputs() -> None:
+def test_references_with_several_outputs():
     def both(x):
         return np.sum(x**2), 3.0 * x
 
@@ -22,7 +20,7 @@ def test_references_with_several_outputs() -> None:
         expect_reference(both, (x,), (5.0, [3.0, 6.0]), (gradient + 0.1,), weights=weights)
 
 
-def test_references_of_folded_gradients() -> None:
+def test_references_of_folded_gradients():
     def fold(g):
         return g + g.T
 

@@ -2,10 +2,9 @@
 refusals.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from comparing import refuses
 from testing.operations import A, M
 
 import varmat as vm
@@ -60,8 +59,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("check", "message"), REFUSALS, ids=[row[0].__name__ for row in REFUSALS])
 def test_wrong_refusal_is_caught(check, message):
-    with pytest.raises(AssertionError, match=message):
-        expect_ad(checked(check), A)
+    refuses(AssertionError, message, expect_ad, checked(check), A)
 
 
 @pytest.mark.parametrize("expect", [expect_ad, expect_ad_matvar])
@@ -72,9 +70,7 @@ def test_same_refusal_everywhere_passes(expect):
 
 @pytest.mark.parametrize("expect", [expect_ad, expect_ad_matvar])
 def test_mistakes_in_the_function_are_no_refusals(expect):
-    with pytest.raises(AttributeError, match="sinn"):
-        expect(lambda x: np.sinn(x), np.ones(2))
+    refuses(AttributeError, "sinn", expect, lambda x: np.sinn(x), np.ones(2))
     with pytest.raises(NameError, match="undefined"):
         expect(lambda x: undefined(x), np.ones(2))  # noqa: F821
-    with pytest.raises(TypeError, match="not callable"):
-        expect(3.0, np.ones(2))
+    refuses(TypeError, "not callable", expect, 3.0, np.ones(2))

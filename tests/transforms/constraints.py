@@ -1,9 +1,5 @@
 """What the tests of constraint transforms share."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 import varmat as vm
@@ -14,5 +10,5 @@ X = np.array([-1.2, 0.4, 2.3])
 X2 = np.array([[0.3, -1.2, 0.5], [1.1, 0.4, -2.0]])
 
 
-def gradient_of(f: Any, x: Any, part: int) -> Any:
+def gradient_of(f, x, part):
     return vm.gradient(lambda x: np.sum(f(x)[part]), x)

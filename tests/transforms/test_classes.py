@@ -2,13 +2,11 @@
 they refuse.
 """
 
-from __future__ import annotations
-
 import inspect
-from typing import Any
 
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 
 import varmat as vm
 from varmat import transforms as tr
@@ -18,7 +16,7 @@ inf = np.inf
 BOUNDS = np.array([[1.0], [-inf]])
 
 # Transform, shape, unconstrained shape.
-OBJECTS: list[tuple[tr.Transform, Any, Any]] = [
+OBJECTS = [
     (tr.Real(), (), ()),
     (tr.Real((2, 3)), (2, 3), (2, 3)),
     (tr.Positive(), (), ()),
@@ -49,12 +47,12 @@ OBJECTS: list[tuple[tr.Transform, Any, Any]] = [
 ]
 
 
-def names(table: Any) -> list[str]:
+def names(table):
     return [f"{item[0]!r}-{i}" for i, item in enumerate(table)]
 
 
 @pytest.mark.parametrize(("transform", "shape", "unconstrained"), OBJECTS, ids=names(OBJECTS))
-def test_there_and_back(transform: tr.Transform, shape: Any, unconstrained: Any) -> None:
+def test_there_and_back(transform, shape, unconstrained):
     assert (transform.shape, transform.unconstrained_shape) == (shape, unconstrained)
     size = transform.unconstrained_size
     assert size == np.prod(unconstrained, dtype=int)
@@ -64,30 +62,30 @@ def test_there_and_back(transform: tr.Transform, shape: Any, unconstrained: Any)
     assert np.shape(y) == shape
     assert type(log_jacobian) is float
     for each in (x, flat, x.tolist()):
-        np.testing.assert_array_equal(transform.constrain(each), y)
+        equal(transform.constrain(each), y)
     again = transform.unconstrain(y)
     assert np.shape(again) == unconstrained
     if not isinstance(transform, tr.UnitVector):
-        np.testing.assert_allclose(again, x, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(transform.constrain(again), y, rtol=1e-12, atol=1e-13)
+        close(again, x, 1e-12, 1e-13)
+    close(transform.constrain(again), y, 1e-12, 1e-13)
     # Results are new arrays.
     assert not np.shares_memory(again, y) or not size
 
 
 @pytest.mark.parametrize("transform", [item[0] for item in OBJECTS], ids=names(OBJECTS))
-def test_all_routes(transform: tr.Transform) -> None:
+def test_all_routes(transform):
     expect_ad(
         transform.constrain_with_log_jacobian, np.cos(2.0 * np.arange(transform.unconstrained_size))
     )
 
 
-def test_log_jacobian_of_a_variable() -> None:
+def test_log_jacobian_of_a_variable():
     x = vm.var(np.zeros(4))
     y, log_jacobian = tr.Simplex(3, 2).constrain_with_log_jacobian(x)
     assert (type(y), type(log_jacobian)) == (vm.VarMat, vm.Var)
     (np.sum(y) + log_jacobian).grad()
     # log|J| is the sum of log z + (k - 1) log(1 - z) with k pieces left, z = 1 / k.
-    np.testing.assert_allclose(x.adj, [0.0, 0.0, 0.0, 0.0], atol=1e-15)
+    close(x.adj, [0.0, 0.0, 0.0, 0.0], 1e-7, 1e-15)
     vm.recover_memory()
 
 
@@ -97,7 +95,7 @@ def test_log_jacobian_of_a_variable() -> None:
     lambda bound: tr.LowerUpper(bound, 3.0, 2), lambda bound: tr.OffsetMultiplier(bound, bound, 2),
     lambda bound: tr.LowerUpper(bound, inf, 2),
 ])  # fmt: skip
-def test_bounds_may_be_variables(make: Any) -> None:
+def test_bounds_may_be_variables(make):
     expect_ad(
         lambda x, bound: make(bound).constrain_with_log_jacobian(x), np.array([0.3, -0.4]), 0.7
     )
@@ -105,41 +103,39 @@ def test_bounds_may_be_variables(make: Any) -> None:
     transform = make(bound)
     x = transform.unconstrain(vm.value(transform.constrain(np.array([0.3, -0.4]))))
     assert type(x) is np.ndarray
-    np.testing.assert_allclose(x, [0.3, -0.4], rtol=1e-13)
+    close(x, [0.3, -0.4], 1e-13)
     vm.recover_memory()
 
 
-def test_infinite_bounds_are_none() -> None:
+def test_infinite_bounds_are_none():
     x = np.array([0.3, -0.4])
     for transform in (tr.Lower(-inf, 2), tr.Upper(inf, 2), tr.LowerUpper(-inf, inf, 2), tr.Real(2)):
         y, log_jacobian = transform.constrain_with_log_jacobian(x)
-        np.testing.assert_array_equal(y, x)
+        equal(y, x)
         assert log_jacobian == 0.0
 
 
-def test_finite_bounds_are_checked_once(monkeypatch: Any) -> None:
+def test_finite_bounds_are_checked_once(monkeypatch):
     made = [
-        tr.Lower(1.0, 2),
-        tr.Upper(1.0, 2),
-        tr.LowerUpper(0.0, BOUNDS[0], 2),
+        tr.Lower(1.0, 2), tr.Upper(1.0, 2), tr.LowerUpper(0.0, BOUNDS[0], 2),
         tr.OffsetMultiplier(0.5, 2.0, 2),
-    ]
+    ]  # fmt: skip
     expected = [transform.constrain_with_log_jacobian(np.zeros(2)) for transform in made]
     monkeypatch.setattr(tr.bounded, "check_values", None)
     for transform, (y, log_jacobian) in zip(made, expected, strict=True):
         found = transform.constrain_with_log_jacobian(np.zeros(2))
-        np.testing.assert_array_equal(found[0], y)
+        equal(found[0], y)
         assert found[1] == log_jacobian
 
 
-def test_few_entries_on_the_tape() -> None:
+def test_few_entries_on_the_tape():
     x = vm.var(np.ones(6))
     tape = x._tape.top
     expected = {
-        tr.Real(6): 0, tr.Positive(6): 2, tr.Lower(1.0, 6): 3, tr.LowerUpper(0.0, 2.0, 6): 1,
-         tr.Simplex(7): 1, tr.Ordered(6): 1,
-        tr.CholeskyFactorCorr(4): 1, tr.CorrMatrix(4): 2, tr.CovMatrix(3): 2, tr.SumToZero(7): 1,
-         tr.UnitVector(6): 1,
+        tr.Real(6): 0,                 tr.Positive(6): 2,             tr.Lower(1.0, 6): 3,
+        tr.LowerUpper(0.0, 2.0, 6): 1, tr.Simplex(7): 1,              tr.Ordered(6): 1,
+        tr.CholeskyFactorCorr(4): 1,   tr.CorrMatrix(4): 2,           tr.CovMatrix(3): 2,
+        tr.SumToZero(7): 1,            tr.UnitVector(6): 1,
     }  # fmt: skip
     for transform, entries in expected.items():
         before = len(tape)
@@ -148,7 +144,7 @@ def test_few_entries_on_the_tape() -> None:
     vm.recover_memory()
 
 
-REFUSED: list[tuple[Any, type[Exception], str]] = [
+REFUSED = [
     (lambda: tr.Lower(inf), vm.DomainError, "lb_constrain: lb is inf, but must be less than inf!"),
     (lambda: tr.LowerUpper(2.0, 1.0), vm.DomainError,
         "lub_constrain: lb is 2.0, but must be less than ub, which is 1.0!"),
@@ -189,18 +185,16 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
 @pytest.mark.parametrize(
     ("call", "error", "text"), REFUSED, ids=[str(i) for i in range(len(REFUSED))]
 )
-def test_refusals(call: Any, error: Any, text: str) -> None:
-    with pytest.raises(error, match=text):
-        call()
+def test_refusals(call, error, text):
+    refuses(error, text, call)
 
 
-def test_unconstrain_wants_plain_values() -> None:
-    with pytest.raises(TypeError):
-        tr.Positive().unconstrain(vm.var(1.0))
+def test_unconstrain_wants_plain_values():
+    refuses(TypeError, None, lambda: tr.Positive().unconstrain(vm.var(1.0)))
     vm.recover_memory()
 
 
-def test_every_class_is_abstract_or_final() -> None:
+def test_every_class_is_abstract_or_final():
     classes = [tr.Transform]
     for each in classes:
         classes += [c for c in each.__subclasses__() if c.__module__.startswith("varmat.")]
@@ -216,35 +210,33 @@ def test_every_class_is_abstract_or_final() -> None:
     assert own == set(tr.classes.__all__)
 
 
-def test_a_transform_of_ones_own() -> None:
+def test_a_transform_of_ones_own():
     class Angle(tr.Transform):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__((), ())
 
-        def _constrain(self, x: Any, jacobian: bool) -> Any:
+        def _constrain(self, x, jacobian):
             y = 2.0 * np.arctan(x)
             return (y, np.log(2.0) - np.log1p(x * x)) if jacobian else y
 
-        def _unconstrain(self, y: Any) -> Any:
+        def _unconstrain(self, y):
             return np.tan(0.5 * y)
 
     angle = Angle()
-    assert angle.unconstrain(angle.constrain(0.7)) == pytest.approx(0.7, rel=1e-15)
+    close(angle.unconstrain(angle.constrain(0.7)), 0.7, 1e-15)
     slope = vm.gradient(angle.constrain, 0.7)
-    assert angle.constrain_with_log_jacobian(0.7)[1] == pytest.approx(np.log(slope), rel=1e-14)
+    close(angle.constrain_with_log_jacobian(0.7)[1], np.log(slope), 1e-14)
     assert repr(angle) == "Angle()"
 
 
-def test_texts_show_bounds_and_shapes() -> None:
+def test_texts_show_bounds_and_shapes():
     assert [repr(t) for t in (tr.Positive(), tr.LowerUpper(0.0, 1.0, 4), tr.Lower(-1.0),
         tr.Simplex(3))] == [
         "Positive()", "LowerUpper(0.0, 1.0, shape=(4,))", "Lower(-1.0)", "Simplex(3,)",
     ]  # fmt: skip
 
 
-def test_a_unit_vector_of_one_element_is_a_sign() -> None:
-    np.testing.assert_array_equal(tr.UnitVector(1).constrain([-3.0]), [-1.0])
-    with pytest.raises(
-        vm.DomainError, match="UnitVector: size is 0, but must be an integer of at least 1!"
-    ):
-        tr.UnitVector(0)
+def test_a_unit_vector_of_one_element_is_a_sign():
+    equal(tr.UnitVector(1).constrain([-3.0]), [-1.0])
+    message = "UnitVector: size is 0, but must be an integer of at least 1!"
+    refuses(vm.DomainError, message, tr.UnitVector, 0)

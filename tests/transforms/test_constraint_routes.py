@@ -2,13 +2,9 @@
 and what they refuse.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -24,54 +20,48 @@ LOW, HIGH = np.array([-1.0, -inf, 0.0]), np.array([1.5, 2.0, inf])
 ONE, NONE, EMPTY, NOTHING = X[:1], np.empty(0), np.empty((0, 2)), np.empty((2, 0))
 
 # Function -> its arguments. Those that are neither floats nor arrays of floats are sizes.
-CONSTRAIN: list[tuple[Any, list[tuple[Any, ...]]]] = [
-    (vm.lb_constrain, [
-        (X, 1.5), (X, 0.0), (0.4, -1.0), (X, LOW), (0.3, -inf), (X, -inf),
-         (X2, np.array([[1.0], [2.0]])), (NONE, 1.0),
-    ]),
+CONSTRAIN = [
+    (vm.lb_constrain,
+     [(X, 1.5), (X, 0.0), (0.4, -1.0), (X, LOW), (0.3, -inf), (X, -inf),
+      (X2, np.array([[1.0], [2.0]])), (NONE, 1.0)]),
     (vm.ub_constrain, [(X, 1.5), (0.4, -1.0), (X, HIGH), (0.3, inf), (X2, X), (NONE, 1.0)]),
-    (vm.lub_constrain, [
-        (X, -1.0, 1.5), (0.4, -1.0, 2.0), (X, LOW, HIGH), (0.3, -inf, inf), (0.3, -inf, 2.0),
-         (0.3, 1.0, inf), (X, -inf, HIGH),
-        (X2, np.array([[1.0], [-inf]]), np.array([2.0, inf, 3.0])),
-         (X2, np.array([[1.0], [2.0]]), 5.0), (NONE, 1.0, 2.0),
-    ]),
-    (vm.offset_multiplier_constrain, [
-        (X, 1.5, 2.0), (0.4, -1.0, 2.0), (X, X, np.exp(X)), (X2, 0.0, np.ones((2, 1))),
-         (NONE, 1.0, 2.0), (EMPTY, 1.0, X[1:]),
-    ]),
+    (vm.lub_constrain,
+     [(X, -1.0, 1.5), (0.4, -1.0, 2.0), (X, LOW, HIGH), (0.3, -inf, inf), (0.3, -inf, 2.0),
+      (0.3, 1.0, inf), (X, -inf, HIGH), (X2, np.array([[1.0], [-inf]]), np.array([2.0, inf, 3.0])),
+      (X2, np.array([[1.0], [2.0]]), 5.0), (NONE, 1.0, 2.0)]),
+    (vm.offset_multiplier_constrain,
+     [(X, 1.5, 2.0), (0.4, -1.0, 2.0), (X, X, np.exp(X)), (X2, 0.0, np.ones((2, 1))),
+      (NONE, 1.0, 2.0), (EMPTY, 1.0, X[1:])]),
     *((f, [(X,), (0.3,), (X2,), (EMPTY,)]) for f in (vm.positive_constrain, vm.prob_constrain,
-        vm.corr_constrain)),
+    vm.corr_constrain)),
     (vm.ordered_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,)]),
     (vm.positive_ordered_constrain, [(X,), (X2,), (NONE,), (ONE,)]),
     (vm.simplex_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (EMPTY,), (ONE,), (X2[None],)]),
     (vm.stochastic_column_constrain, [(X2,), (X2[None],)]),
     (vm.sum_to_zero_constrain, [(X,), (X2,), (NONE,), (NOTHING,), (ONE,)]),
     (vm.unit_vector_constrain, [(X,), (X2,), (ONE,), (EMPTY,)]),
-    (vm.cholesky_corr_constrain, [(X6, 4), (X62, 4), (NONE, 0), (NONE, 1), (NOTHING, 1),
-        (np.empty((0, 3)), 3)]),
+    (vm.cholesky_corr_constrain,
+     [(X6, 4), (X62, 4), (NONE, 0), (NONE, 1), (NOTHING, 1), (np.empty((0, 3)), 3)]),
     (vm.corr_matrix_constrain, [(X6, 4), (X62, 4), (NONE, 1)]),
     (vm.cov_matrix_constrain, [(X6, 3), (X62, 3), (NONE, 0)]),
-    (vm.cholesky_factor_constrain, [(X6, 3), (X62, 3), (X62[:, :3], 2, 2),
-        (np.append(X6, 0.3), 4, 2), (NONE, 3, 0)]),
+    (vm.cholesky_factor_constrain,
+     [(X6, 3), (X62, 3), (X62[:, :3], 2, 2), (np.append(X6, 0.3), 4, 2), (NONE, 3, 0)]),
 ]  # fmt: skip
-FREE: list[tuple[Any, list[tuple[Any, ...]]]] = [
+FREE = [
     (vm.lb_free, [(X, -1.5), (X, LOW - 1.0), (0.3, -inf), (0.4, -1.0)]),
     (vm.ub_free, [(X, 3.5), (X, HIGH), (0.3, inf)]),
-    (
-        vm.lub_free,
-        [(X, -1.5, 3.0), (X, LOW - 1.0, HIGH), (0.3, -inf, inf), (0.3, 0.0, inf), (0.3, -inf, 1.0)],
-    ),
+    (vm.lub_free,
+     [(X, -1.5, 3.0), (X, LOW - 1.0, HIGH), (0.3, -inf, inf), (0.3, 0.0, inf), (0.3, -inf, 1.0)]),
     (vm.offset_multiplier_free, [(X, -1.5, 3.0)]),
     (vm.positive_free, [(np.exp(X),)]),
     (vm.prob_free, [(np.array([0.1, 0.7]),), (0.2,)]),
     (vm.corr_free, [(np.array([0.1, -0.7]),), (0.2,)]),
     (vm.ordered_free, [(np.array([-1.0, 0.5, 0.75]),), (NONE,), (ONE,)]),
     (vm.positive_ordered_free, [(np.array([1.0, 1.5, 4.0]),), (NONE,)]),
-]
+]  # fmt: skip
 
 
-def cases(table: Any) -> list[Any]:
+def cases(table):
     return [
         pytest.param(f, args, id=f"{f.__name__}-{i}")
         for f, each in table
@@ -80,12 +70,12 @@ def cases(table: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("f", "args"), cases(CONSTRAIN))
-def test_all_routes(f: Any, args: Any) -> None:
-    def g(*args: Any) -> Any:
+def test_all_routes(f, args):
+    def g(*args):
         return f(*args, jacobian=True)
 
     expect_ad(g, *args)
-    np.testing.assert_allclose(f(*args), g(*args)[0], rtol=1e-15)
+    close(f(*args), g(*args)[0], 1e-15)
     if args is dict(CONSTRAIN)[f][0]:
         expect_ad(f, *args)
     # A scalar bound becomes a varmat when elements are selected from it, and so does the result.
@@ -94,13 +84,13 @@ def test_all_routes(f: Any, args: Any) -> None:
 
 
 @pytest.mark.parametrize(("f", "args"), cases(FREE))
-def test_all_routes_back(f: Any, args: Any) -> None:
+def test_all_routes_back(f, args):
     expect_ad(f, *args)
     expect_ad_matvar(f, *args)
 
 
 # Each function goes there and back, which is the identity, so finite differences stay in the set.
-WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any], int, tuple[int, ...]]] = {
+WAYS = {
     "ordered": (vm.ordered_constrain, vm.ordered_free, 4, ()),
     "positive_ordered": (vm.positive_ordered_constrain, vm.positive_ordered_free, 4, ()),
     "simplex": (vm.simplex_constrain, vm.simplex_free, 4, ()),
@@ -119,8 +109,7 @@ WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any], int, tuple[int, ..
     "lub": (vm.lub_constrain, lambda y: vm.lub_free(y, -1.0, 2.0), 3, (-1.0, 2.0)),
     "partly bounded": (vm.lub_constrain, lambda y: vm.lub_free(y, LOW, HIGH), 3, (LOW, HIGH)),
     "offset_multiplier": (vm.offset_multiplier_constrain,
-        lambda y: vm.offset_multiplier_free(y, 1.0,
-        X + 2.0), 3, (1.0, X + 2.0)),
+                          lambda y: vm.offset_multiplier_free(y, 1.0, X + 2.0), 3, (1.0, X + 2.0)),
     "positive": (vm.positive_constrain, vm.positive_free, 3, ()),
     "prob": (vm.prob_constrain, vm.prob_free, 3, ()),
     "corr": (vm.corr_constrain, vm.corr_free, 3, ()),
@@ -128,19 +117,15 @@ WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any], int, tuple[int, ..
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_the_way_back_has_the_inverse_derivative(name: str) -> None:
+def test_the_way_back_has_the_inverse_derivative(name):
     there, back, n, sizes = WAYS[name]
     x = 0.5 * np.cos(2.0 * np.arange(n))
-    np.testing.assert_allclose(
-        vm.jacobian(lambda x: back(there(x, *sizes)), x), np.eye(n), atol=1e-13
-    )
-    np.testing.assert_allclose(
-        vm.hessian(lambda x: np.sum(back(there(x, *sizes))), x), np.zeros((n, n)), atol=1e-12
-    )
+    close(vm.jacobian(lambda x: back(there(x, *sizes)), x), np.eye(n), 1e-7, 1e-13)
+    close(vm.hessian(lambda x: np.sum(back(there(x, *sizes))), x), np.zeros((n, n)), 1e-7, 1e-12)
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_all_routes_there_and_back(name: str) -> None:
+def test_all_routes_there_and_back(name):
     there, back, n, sizes = WAYS[name]
     expect_ad(lambda x: np.square(back(there(x, *sizes)) + 3.0), 0.5 * np.cos(2.0 * np.arange(n)))
     expect_ad_matvar(
@@ -151,34 +136,28 @@ def test_all_routes_there_and_back(name: str) -> None:
 @pytest.mark.parametrize("name", WAYS)
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(data=st.data())
-def test_there_and_back(name: str, data: Any) -> None:
+def test_there_and_back(name, data):
     there, back, n, sizes = WAYS[name]
     x = data.draw(arrays(np.float64, n, elements=st.floats(-2.0, 2.0)))
     y = there(x, *sizes)
     again = back(y)
     # Differences of large elements lose digits.
-    np.testing.assert_allclose(again, x, rtol=1e-9, atol=1e-8)
-    np.testing.assert_allclose(there(again, *sizes), y, rtol=1e-12, atol=1e-13 * np.max(np.abs(y)))
+    close(again, x, 1e-9, 1e-8)
+    close(there(again, *sizes), y, 1e-12, 1e-13 * np.max(np.abs(y)))
 
 
-def test_back_from_far_out() -> None:
+def test_back_from_far_out():
     x = np.array([-700.0, -300.0, 300.0, 700.0])
-    np.testing.assert_allclose(
-        vm.lub_free(vm.lub_constrain(x, -1.0, 0.0)[2:], -1.0, 0.0), x[2:], rtol=1e-14
-    )
-    np.testing.assert_allclose(
-        vm.lub_free(vm.lub_constrain(x, 0.0, 3.0)[:2], 0.0, 3.0), x[:2], rtol=1e-14
-    )
-    np.testing.assert_allclose(vm.simplex_free(vm.simplex_constrain(x[:2])), x[:2], rtol=1e-14)
-    np.testing.assert_allclose(
-        vm.cholesky_corr_free(vm.cholesky_corr_constrain(x[1:2], 2)), x[1:2], rtol=1e-14
-    )
+    close(vm.lub_free(vm.lub_constrain(x, -1.0, 0.0)[2:], -1.0, 0.0), x[2:], 1e-14)
+    close(vm.lub_free(vm.lub_constrain(x, 0.0, 3.0)[:2], 0.0, 3.0), x[:2], 1e-14)
+    close(vm.simplex_free(vm.simplex_constrain(x[:2])), x[:2], 1e-14)
+    close(vm.cholesky_corr_free(vm.cholesky_corr_constrain(x[1:2], 2)), x[1:2], 1e-14)
 
 
 # --- Jacobians ---
 
 
-def coordinates(name: str, y: Any) -> Any:
+def coordinates(name, y):
     """As many elements of the constrained value as are free."""
     if name in ("cholesky_corr", "corr_matrix"):
         return y[np.tril_indices(4, -1)]
@@ -192,7 +171,7 @@ def coordinates(name: str, y: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name in WAYS if name != "sum_to_zero"])
-def test_log_jacobian_is_that_of_the_coordinates(name: str) -> None:
+def test_log_jacobian_is_that_of_the_coordinates(name):
     there, _, n, sizes = WAYS[name]
     x = 0.7 * np.cos(2.0 * np.arange(n) + 1.0)
     _, log_jacobian = there(x, *sizes, jacobian=True)
@@ -209,30 +188,28 @@ STACKED = [
 
 
 @pytest.mark.parametrize("name", STACKED)
-def test_a_stack_is_many_at_once(name: str) -> None:
+def test_a_stack_is_many_at_once(name):
     there, back, n, sizes = WAYS[name]
     x = np.cos(2.0 * np.arange(6 * n)).reshape(2, 3, n)
     y, log_jacobian = there(x, *sizes, jacobian=True)
     each = [there(item, *sizes, jacobian=True) for item in x.reshape(6, n)]
-    np.testing.assert_allclose(
-        y, np.reshape([item for item, _ in each], y.shape), rtol=1e-14, atol=1e-15
-    )
-    assert log_jacobian == pytest.approx(sum(item for _, item in each), rel=1e-14, abs=0.0)
-    np.testing.assert_allclose(back(y), x, rtol=1e-11, atol=1e-12)
+    close(y, np.reshape([item for item, _ in each], y.shape), 1e-14, 1e-15)
+    close(log_jacobian, sum(item for _, item in each), 1e-14)
+    close(back(y), x, 1e-11, 1e-12)
 
 
 # --- far out ---
 
 
-def test_nothing_is_nan_far_out() -> None:
+def test_nothing_is_nan_far_out():
     x = np.array([-700.0, 700.0, -750.0, 1e4, -1e4, 0.0])
     functions = [
         lambda x: vm.lub_constrain(x, 0.0, 1.0, jacobian=True),
-         lambda x: vm.prob_constrain(x, jacobian=True),
-        lambda x: vm.corr_constrain(x, jacobian=True), lambda x: vm.simplex_constrain(x,
-         jacobian=True),
+        lambda x: vm.prob_constrain(x, jacobian=True),
+        lambda x: vm.corr_constrain(x, jacobian=True),
+        lambda x: vm.simplex_constrain(x, jacobian=True),
         lambda x: vm.cholesky_corr_constrain(x, 4, jacobian=True),
-         lambda x: vm.corr_matrix_constrain(x, 4, jacobian=True),
+        lambda x: vm.corr_matrix_constrain(x, 4, jacobian=True),
     ]  # fmt: skip
     for f in functions:
         y, log_jacobian = f(x)
@@ -243,7 +220,7 @@ def test_nothing_is_nan_far_out() -> None:
         assert np.isfinite(vm.hessian(lambda x, f=f: np.sum(f(x)[0]) + f(x)[1], x)).all()
 
 
-def test_at_the_edge_of_the_set() -> None:
+def test_at_the_edge_of_the_set():
     assert (
         vm.lb_free(1.0, 1.0)
         == vm.ub_free(1.0, 1.0)
@@ -252,13 +229,13 @@ def test_at_the_edge_of_the_set() -> None:
         == -inf
     )
     assert vm.lub_free(2.0, 1.0, 2.0) == vm.corr_free(1.0) == inf
-    np.testing.assert_array_equal(vm.simplex_free([0.0, 1.0, 0.0]), [-inf, inf])
+    equal(vm.simplex_free([0.0, 1.0, 0.0]), [-inf, inf])
 
 
 # --- refusals ---
 
 DOMAIN, SHAPE = vm.DomainError, vm.ShapeError
-REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
+REFUSED = [
     (vm.lb_constrain, (X, inf), DOMAIN, "lb_constrain: lb is inf, but must be less than inf!"),
     (vm.lb_constrain, (X, np.array([0.0, nan, 0.0])), DOMAIN,
      r"lb_constrain: lb\[1\] is nan, but must be less than inf!"),
@@ -355,16 +332,16 @@ REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
     (vm.corr_matrix_free, (np.diag([1.0, 2.0]),), DOMAIN,
      r"diagonal of Correlation matrix variable\[1\] is 2.0, but must be 1"),
     (vm.corr_matrix_free, (np.tril(np.ones((2, 2))),), DOMAIN,
-     (r"corr_matrix_free: Correlation matrix variable\[0, 1\] is 0.0, but must be 1.0, as "
-     r"Correlation matrix variable\[1, 0\] is")),
+    (r"corr_matrix_free: Correlation matrix variable\[0, 1\] is 0.0, but must be 1.0, as "
+    r"Correlation matrix variable\[1, 0\] is")),
     (vm.corr_matrix_free, (np.array([[1.0, 2.0], [2.0, 1.0]]),), DOMAIN,
-     ("corr_matrix_free: Correlation matrix variable has the eigenvalue -1, but must be positive "
-     "definite!")),
+    ("corr_matrix_free: Correlation matrix variable has the eigenvalue -1, but must be positive "
+    "definite!")),
     (vm.cov_matrix_constrain, (X, 3), SHAPE,
      r"cov_matrix_constrain: x has shape \(3,\), but must be a vector of size 6!"),
     (vm.cov_matrix_free, (-np.eye(2),), DOMAIN,
-     ("cov_matrix_free: Covariance matrix variable has the eigenvalue -1, but must be positive "
-     "definite!")),
+    ("cov_matrix_free: Covariance matrix variable has the eigenvalue -1, but must be positive "
+    "definite!")),
     (vm.cov_matrix_free, (np.array([[2.0, np.nan], [np.nan, 1.0]]),), DOMAIN,
      r"cov_matrix_free: Covariance matrix variable\[0, 1\] is nan, but must be finite!"),
     (vm.cov_matrix_free, (X2,), SHAPE,
@@ -385,33 +362,29 @@ REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
     REFUSED,
     ids=[f"{f.__name__}-{i}" for i, (f, *_) in enumerate(REFUSED)],
 )
-def test_refusals(f: Any, args: Any, error: Any, text: str) -> None:
+def test_refusals(f, args, error, text):
     for wrap in (lambda x: x, vm.var):
-        with pytest.raises(error, match=text):
-            f(wrap(args[0]), *args[1:])
+        refuses(error, text, f, wrap(args[0]), *args[1:])
     vm.recover_memory()
 
 
-def test_nan_goes_through() -> None:
+def test_nan_goes_through():
     x = np.array([nan, 0.3, 0.2])
     for f in (
-        vm.prob_constrain,
-        vm.ordered_constrain,
-        vm.simplex_constrain,
-        vm.unit_vector_constrain,
+        vm.prob_constrain, vm.ordered_constrain, vm.simplex_constrain, vm.unit_vector_constrain,
         vm.sum_to_zero_constrain,
-    ):
+    ):  # fmt: skip
         assert np.isnan(f(x)).any()
     assert np.isnan(vm.cov_matrix_constrain(x, 2)).any()
     assert np.isnan(vm.cholesky_corr_constrain(x, 3)).any()
 
 
-def test_array_likes() -> None:
-    np.testing.assert_array_equal(vm.lb_constrain([0, 0], [1, 2]), [2.0, 3.0])
-    np.testing.assert_array_equal(vm.offset_multiplier_constrain([0, 1], 1, 2), [1.0, 3.0])
+def test_array_likes():
+    equal(vm.lb_constrain([0, 0], [1, 2]), [2.0, 3.0])
+    equal(vm.offset_multiplier_constrain([0, 1], 1, 2), [1.0, 3.0])
     assert type(vm.lub_constrain(0, -1, 1)) is float
     x = vm.var(2.0)
-    np.testing.assert_allclose(vm.value(vm.ordered_constrain([x, 0.0])), [2.0, 3.0])
+    close(vm.value(vm.ordered_constrain([x, 0.0])), [2.0, 3.0], 1e-7)
     vm.recover_memory()
 
 
@@ -429,7 +402,7 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_value_and_log_jacobian_each_alone(name: str) -> None:
+def test_value_and_log_jacobian_each_alone(name):
     constrain, size = OUTPUTS[name]
     x = np.linspace(0.1, 0.4, size)
     weights = 1.0 + np.arange(np.size(constrain(x)[0]))
@@ -440,20 +413,14 @@ def test_value_and_log_jacobian_each_alone(name: str) -> None:
 
     of_value = vm.gradient(lambda x: np.sum(weights * np.ravel(constrain(x)[0])), x)
     of_log_jacobian = vm.gradient(lambda x: constrain(x)[1], x)
-    np.testing.assert_allclose(
-        of_value, vm.gradient(lambda x: weighted(x, 1.0, 0.0), x), rtol=1e-13, atol=1e-15
-    )
-    np.testing.assert_allclose(
-        of_log_jacobian, vm.gradient(lambda x: weighted(x, 0.0, 1.0), x), rtol=1e-13, atol=1e-15
-    )
+    close(of_value, vm.gradient(lambda x: weighted(x, 1.0, 0.0), x), 1e-13, 1e-15)
+    close(of_log_jacobian, vm.gradient(lambda x: weighted(x, 0.0, 1.0), x), 1e-13, 1e-15)
 
 
 _CORRELATIONS = np.array([[1.0, 0.3, 0.2], [0.3, 1.0, 0.1], [0.2, 0.1, 1.0]])
-_FACTOR, _SIMPLEX, _ASCENDING = (
-    np.linalg.cholesky(_CORRELATIONS),
-    np.array([0.2, 0.3, 0.5]),
-    np.array([1.0, 2.0, 3.5]),
-)
+_FACTOR = np.linalg.cholesky(_CORRELATIONS)
+_SIMPLEX = np.array([0.2, 0.3, 0.5])
+_ASCENDING = np.array([1.0, 2.0, 3.5])
 _SUM_TO_ZERO = np.array([[1.0, -2.0, 1.0], [-1.0, 0.5, 0.5], [0.0, 1.5, -1.5]])
 # Name -> arguments, the first of which is a variable, and a first argument that is refused.
 BACK = {
@@ -480,23 +447,22 @@ BACK = {
 }
 
 
-def test_every_way_back_is_there() -> None:
+def test_every_way_back_is_there():
     assert set(BACK) == {name for name in vm.__all__ if name.endswith("_free")}
 
 
 @pytest.mark.parametrize("name", BACK)
-def test_the_way_back_is_recorded_with_its_checks(name: str) -> None:
+def test_the_way_back_is_recorded_with_its_checks(name):
     (y, *bounds), refused = BACK[name]
     f = getattr(vm, name)
     weights = np.arange(1.0, 1.0 + np.size(f(y, *bounds))).reshape(np.shape(f(y, *bounds)))
 
-    def weighted(y: Any) -> Any:
+    def weighted(y):
         return np.sum(weights * f(y, *bounds))
 
     for runner in RUNNERS:
         recorded = vm.recorded(weighted, runner=runner)
-        for ours, theirs in zip(recorded(y), vm.value_and_grad(weighted)(y), strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-14)
+        close(recorded(y), vm.value_and_grad(weighted)(y), 1e-13, 1e-14)
         if refused is not None:
             with pytest.raises(vm.DomainError) as eager:
                 weighted(refused)

@@ -6,10 +6,10 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.special
+from comparing import close
 from functions.large import RNG
 from functions.matrices import adjoint, gradients, value_and_adjoints
 from functions.sums import NAME, A, M, both, partial
-from numpy.testing import assert_allclose
 
 import varmat as vm
 from varmat.functions.arrays import exponentials
@@ -22,11 +22,9 @@ def test_softmax_axes(f, axis):
 
 
 @pytest.mark.parametrize("settings", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}], ids=str)
-@pytest.mark.parametrize(
-    "b",
-    [np.array([0.5, 2.0, 1.0, 3.0]), np.array([[2.0], [0.0], [1.0]])],
-    ids=["row", "column with zero"],
-)
+@pytest.mark.parametrize("b", [
+    np.array([0.5, 2.0, 1.0, 3.0]), np.array([[2.0], [0.0], [1.0]]),
+], ids=["row", "column with zero"])  # fmt: skip
 def test_weighted_logsumexp(settings, b):
     if settings.get("axis") != 1 or b.all():
         both(lambda a, b: vm.logsumexp(a, b=b, **settings), M, b)
@@ -55,22 +53,15 @@ def test_exponentials_to_all_digits(x):
         logs = [float(mpmath.mpf(v) - total) for v in x]
         total, p = float(total), np.array([float(v) for v in p])
     value, (adj,) = value_and_adjoints(vm.logsumexp, np.array(x))
-    np.testing.assert_allclose(value, total, rtol=1e-15)
-    np.testing.assert_allclose(adj, p, rtol=1e-13)
+    close(value, total, 1e-15)
+    close(adj, p, 1e-13)
     along = vm.logsumexp(np.array([x, x]), axis=1, keepdims=True)
-    np.testing.assert_allclose(along, [[total], [total]], rtol=1e-15)
-    np.testing.assert_allclose(vm.softmax(np.array(x)), p, rtol=1e-13)
-    np.testing.assert_allclose(vm.log_softmax(np.array(x)), logs, rtol=1e-14, atol=1e-320)
+    close(along, [[total], [total]], 1e-15)
+    close(vm.softmax(np.array(x)), p, 1e-13)
+    close(vm.log_softmax(np.array(x)), logs, 1e-14, 1e-320)
     weights = np.arange(1.0, len(x) + 1)
-    np.testing.assert_allclose(
-        adjoint(vm.softmax, np.array(x), weights),
-        p * (weights - weights @ p),
-        rtol=1e-13,
-        atol=1e-15,
-    )
-    np.testing.assert_allclose(
-        adjoint(vm.log_softmax, np.array(x), weights), weights - p * weights.sum(), atol=1e-14
-    )
+    close(adjoint(vm.softmax, np.array(x), weights), p * (weights - weights @ p), 1e-13, 1e-15)
+    close(adjoint(vm.log_softmax, np.array(x), weights), weights - p * weights.sum(), 1e-7, 1e-14)
 
 
 @pytest.mark.parametrize("b", [-1.0, [1.0, -3.0]])
@@ -78,33 +69,31 @@ def test_logsumexp_of_a_negative_sum_is_nan(b):
     assert np.isnan(vm.logsumexp(vm.var([0.0, 0.0]), b=b).val)
 
 
-def test_softmax_of_large_numbers_to_the_last_digit() -> None:
+def test_softmax_of_large_numbers_to_the_last_digit():
     # The oracle is 50-digit arithmetic, because Stan loses a digit at this point.
     _, (adjoint,) = gradients(vm.log_sum_exp, [np.array([-1000.0, -1001.0])], [1.0])
-    np.testing.assert_allclose(adjoint, [0.7310585786300048793, 0.2689414213699951207], rtol=5e-16)
+    close(adjoint, [0.7310585786300048793, 0.2689414213699951207], 5e-16)
 
 
 @pytest.mark.parametrize("shape", [(40_000,), (200, 200)])
-def test_softmax_and_logsumexp_by_blocks(
-    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_softmax_and_logsumexp_by_blocks(shape, monkeypatch):
     x, w = RNG.normal(size=shape), RNG.normal(size=shape)
     for block in (exponentials.BLOCK, 999):
         monkeypatch.setattr(exponentials, "BLOCK", block)
         value, g = vm.value_and_grad(vm.logsumexp)(x)
         p = scipy.special.softmax(x)
-        assert_allclose(value, scipy.special.logsumexp(x), rtol=1e-14)
-        assert_allclose(g, p, rtol=1e-12)
+        close(value, scipy.special.logsumexp(x), 1e-14)
+        close(g, p, 1e-12)
         value, g = vm.value_and_grad(lambda x: np.vdot(w, vm.softmax(x)))(x)
-        assert_allclose(value, np.vdot(w, p), rtol=1e-12)
-        assert_allclose(g, p * (w - np.vdot(w, p)), rtol=1e-11, atol=1e-20)
+        close(value, np.vdot(w, p), 1e-12)
+        close(g, p * (w - np.vdot(w, p)), 1e-11, 1e-20)
 
 
-def test_memory_of_the_arena_is_not_handed_out() -> None:
+def test_memory_of_the_arena_is_not_handed_out():
     x = RNG.normal(size=40_000)
     with vm.nested():
         kept = vm.value(vm.softmax(vm.var(x)))
     with vm.nested():
         vm.softmax(vm.var(2.0 * x))
-    assert_allclose(kept, scipy.special.softmax(x), rtol=1e-12)
-    assert_allclose(vm.jvp(vm.softmax, (x,), (np.ones_like(x),))[1], 0.0, atol=1e-18)
+    close(kept, scipy.special.softmax(x), 1e-12)
+    close(vm.jvp(vm.softmax, (x,), (np.ones_like(x),))[1], 0.0, 1e-7, 1e-18)

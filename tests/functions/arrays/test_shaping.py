@@ -1,13 +1,11 @@
 """Views: values and adjoints are the parent's, and nothing is recorded."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 from functions.movement import expect_moves, gradient
 
 import varmat as vm
@@ -22,14 +20,12 @@ MATRIX = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
 CUBE = np.arange(24.0).reshape(2, 3, 4) - 7.5
 
 # Views: name -> (function, arguments at which it is tried).
-VIEWS: dict[str, tuple[Any, list[Any]]] = {
+VIEWS = {
     "reshape": (lambda x: np.reshape(x, (2, -1)), [VECTOR, MATRIX, CUBE]),
     "reshape method": (lambda x: x.reshape(-1, 2), [VECTOR, CUBE]),
     "ravel": (np.ravel, [VECTOR, CUBE]),
-    "without an order": (
-        lambda x: np.ravel(np.reshape(x, (3, -1), order=None), order=None),
-        [MATRIX],
-    ),
+    "without an order": (lambda x: np.ravel(np.reshape(x, (3, -1), order=None), order=None),
+                         [MATRIX]),
     "ravel transposed F": (lambda x: np.ravel(np.transpose(x), order="F"), [MATRIX, CUBE]),
     "transpose": (np.transpose, [VECTOR, MATRIX, CUBE]),
     "transpose axes": (lambda x: np.transpose(x, (1, 2, 0)), [CUBE]),
@@ -72,9 +68,9 @@ VIEWS: dict[str, tuple[Any, list[Any]]] = {
     "to_matrix filled": (lambda x: vm.to_matrix(x, 2, 2), [VECTOR]),
     "to_matrix of a vector": (vm.to_matrix, [VECTOR, MATRIX]),
     "to_matrix by rows": (lambda x: vm.to_matrix(x, 3, 2, col_major=False), [MATRIX]),
-}
+}  # fmt: skip
 # Calls that copy in NumPy, or whose result is an array or a scalar. Each one records one entry.
-COPIES: dict[str, tuple[Any, list[Any]]] = {
+COPIES = {
     "reshape transposed": (lambda x: np.reshape(x.T, -1), [MATRIX]),
     "reshape F": (lambda x: np.reshape(x, (3, -1), order="F"), [MATRIX, CUBE]),
     "ravel F": (lambda x: np.ravel(x, order="F"), [MATRIX]),
@@ -93,22 +89,18 @@ COPIES: dict[str, tuple[Any, list[Any]]] = {
     "to_matrix": (lambda x: vm.to_matrix(x, 3, 2), [MATRIX]),
     "flatten": (lambda x: x.flatten(), [MATRIX]),
 }
-EMPTY: dict[str, tuple[Any, list[Any]]] = {
+EMPTY = {
     "reshape": (lambda x: np.reshape(x.T, (2, 0)), [np.zeros((0, 2))]),
     "diagonal": (np.diagonal, [np.zeros((0, 2))]),
     "flip": (np.flip, [np.zeros(0)]),
 }
-SCALARS: dict[str, Any] = {
-    "transpose": np.transpose,
-    "T": lambda x: x.T,
-    "squeeze": np.squeeze,
-    "reshape": lambda x: np.reshape(x, ()),
-    "flip": np.flip,
-    "real": np.real,
-}
+SCALARS = {
+    "transpose": np.transpose, "T": lambda x: x.T, "squeeze": np.squeeze,
+    "reshape": lambda x: np.reshape(x, ()), "flip": np.flip, "real": np.real,
+}  # fmt: skip
 
 
-def cases(table: dict[str, tuple[Any, list[Any]]]) -> list[Any]:
+def cases(table):
     return [
         pytest.param(f, x, id=f"{name}-{i}")
         for name, (f, points) in table.items()
@@ -117,13 +109,13 @@ def cases(table: dict[str, tuple[Any, list[Any]]]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("f", "x"), cases(VIEWS) + cases(COPIES) + cases(EMPTY))
-def test_moves(f: Any, x: Any) -> None:
+def test_moves(f, x):
     expect_moves(f, x)
     expect_ad_matvar(f, x)
 
 
 @pytest.mark.parametrize(("f", "x"), cases(VIEWS))
-def test_views_record_nothing_and_share(f: Any, x: Any) -> None:
+def test_views_record_nothing_and_share(f, x):
     with vm.nested() as tape:
         parent = vm.var(x)
         part = f(parent)
@@ -131,11 +123,9 @@ def test_views_record_nothing_and_share(f: Any, x: Any) -> None:
         assert np.shares_memory(part._val, parent._val)
         with np.errstate(all="ignore"):
             np.sum(part * part).grad()
-        np.testing.assert_array_equal(part.adj, 2 * part.val)
+        equal(part.adj, 2 * part.val)
         expected = np.array(x)
-        np.testing.assert_array_equal(
-            part.adj, f(2 * expected) if part.shape != expected.shape else part.adj
-        )
+        equal(part.adj, f(2 * expected) if part.shape != expected.shape else part.adj)
         if not f(expected).flags.writeable:
             with pytest.raises(ValueError, match="assignment destination is read-only"):
                 part[...] = 10.0
@@ -144,20 +134,20 @@ def test_views_record_nothing_and_share(f: Any, x: Any) -> None:
         part[...] = 10.0
         touched = np.zeros(x.shape)
         f(touched)[...] = 10.0
-        np.testing.assert_array_equal(parent.val, np.where(touched == 10.0, 10.0, x))
+        equal(parent.val, np.where(touched == 10.0, 10.0, x))
         np.sum(parent * parent).grad()
-        np.testing.assert_array_equal(parent.adj, np.where(touched == 10.0, 0.0, 2 * x))
+        equal(parent.adj, np.where(touched == 10.0, 0.0, 2 * x))
 
 
 @pytest.mark.parametrize(("f", "x"), cases(COPIES))
-def test_copies_record_one_entry(f: Any, x: Any) -> None:
+def test_copies_record_one_entry(f, x):
     with vm.nested() as tape:
         f(vm.var(x))
         assert len(tape) == 1
 
 
 @pytest.mark.parametrize("f", SCALARS.values(), ids=SCALARS)
-def test_scalars_stay_what_they_are(f: Any) -> None:
+def test_scalars_stay_what_they_are(f):
     with vm.nested() as tape:
         v = vm.var(2.0)
         assert f(v) is v
@@ -165,7 +155,7 @@ def test_scalars_stay_what_they_are(f: Any) -> None:
 
 
 @pytest.mark.parametrize(("f", "x"), cases(VIEWS))
-def test_several_directions_share_too(f: Any, x: Any) -> None:
+def test_several_directions_share_too(f, x):
     """Assigning to a view of a dual changes the dual, with its tangents in all directions."""
     tangents = np.stack([x + 1.0, -x])
     dual = vm.Dual(x, tangents)
@@ -175,10 +165,10 @@ def test_several_directions_share_too(f: Any, x: Any) -> None:
     with vm.nested() as tape:
         part = f(vm.Dual(vm.var(x), vm.var(tangents)))
         assert len(tape) == 0
-        np.testing.assert_array_equal(part.tan.val, np.stack([f(t) for t in tangents]))
+        equal(part.tan.val, np.stack([f(t) for t in tangents]))
 
 
-SPLITS: dict[str, tuple[Any, Any]] = {
+SPLITS = {
     "split": (lambda x: np.split(x, 2), VECTOR),
     "split places": (lambda x: np.split(x, [1, 3], axis=-1), CUBE),
     "split beyond": (lambda x: np.split(x, [2, 9]), VECTOR),
@@ -196,7 +186,7 @@ SPLITS: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize(("f", "x"), SPLITS.values(), ids=SPLITS)
-def test_splits_are_views(f: Any, x: Any) -> None:
+def test_splits_are_views(f, x):
     with vm.nested() as tape:
         parent = vm.var(x)
         parts, expected = f(parent), f(x)
@@ -208,18 +198,18 @@ def test_splits_are_views(f: Any, x: Any) -> None:
         weights = np.zeros(x.shape)
         for i, part in enumerate(f(weights)):
             part += i
-        np.testing.assert_array_equal(parent.adj, weights)
+        equal(parent.adj, weights)
     expect_ad_matvar(lambda x: tuple(f(x)), x)
 
 
-def test_atleast_of_several_is_a_tuple() -> None:
+def test_atleast_of_several_is_a_tuple():
     with vm.nested():
         a, b = np.atleast_2d(vm.var(1.0), vm.var(VECTOR))
         assert (a.shape, b.shape) == ((1, 1), (1, 4))
 
 
 @pytest.mark.parametrize("shape", [(200, 200), (400, 100)])
-def test_large_views(shape: tuple[int, int]) -> None:
+def test_large_views(shape):
     """The adjoint of a large variable may be shared with the adjoint of a result, even in another
     layout, until it is written to.
     """
@@ -227,15 +217,15 @@ def test_large_views(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(1)
     a, w = rng.normal(size=shape), rng.normal(size=shape)
 
-    def f(x: Any) -> Any:
+    def f(x):
         # These adjoints are transposed and read-only.
         y = np.copy(np.transpose(np.copy(np.transpose(x))))
         return np.reshape(y, -1) * w.ravel() + np.reshape(x, -1) + np.reshape(y.T, -1)
 
-    np.testing.assert_allclose(gradient(f, a, np.ones(a.size)), w + 2.0, rtol=1e-14)
+    close(gradient(f, a, np.ones(a.size)), w + 2.0, 1e-14)
 
 
-def test_transposed_large_adjoints_meet_a_view() -> None:
+def test_transposed_large_adjoints_meet_a_view():
     """The contributions are two read-only transposed ones, and then one through a reshape."""
     a = np.arange(40_000.0).reshape(200, 200)
     with vm.nested():
@@ -245,7 +235,7 @@ def test_transposed_large_adjoints_meet_a_view() -> None:
         last = np.sum(view * 3.0)
         total = np.sum(np.copy(y.T) * a) + np.sum(np.copy(y.T) * a) + last
         total.grad()
-        np.testing.assert_array_equal(x.adj, 2 * a.T + 3.0)
+        equal(x.adj, 2 * a.T + 3.0)
 
 
 STAN = json.loads(
@@ -254,7 +244,7 @@ STAN = json.loads(
 
 
 @pytest.mark.parametrize("entry", STAN, ids=[entry["id"] for entry in STAN])
-def test_against_stan_math(entry: Any) -> None:
+def test_against_stan_math(entry):
     """These are all of Stan's functions that move elements, including those of the gathering and
     joining modules.
     """
@@ -267,18 +257,17 @@ def test_against_stan_math(entry: Any) -> None:
             for arg in entry["args"]
         ]
         if "throws" in entry:
-            with pytest.raises(ValueError, match=r"."):
-                function(*args)
+            refuses(ValueError, r".", function, *args)
             return
         result = function(*args)
-        np.testing.assert_array_equal(vm.value(result), entry["output"])
+        equal(vm.value(result), entry["output"])
         np.sum(result * np.array(entry["weights"])).grad()
         for x, arg in zip(args, entry["args"], strict=True):
             if "grad" in arg:
-                np.testing.assert_allclose(x.adj, arg["grad"], rtol=1e-14)
+                close(x.adj, arg["grad"], 1e-14)
 
 
-REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
+REFUSALS = {
     "order": (lambda x: np.ravel(x, order="K"), TypeError,
         r"^reshape: order is 'K', but must be 'C' or 'F'"),
     "reshape": (lambda x: np.reshape(x, (5, -1)), ValueError, "cannot reshape array of size 6"),
@@ -299,15 +288,14 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
 
 @pytest.mark.parametrize(("call", "error", "text"), REFUSALS.values(), ids=REFUSALS)
 @pytest.mark.parametrize("make", [vm.var, lambda x: vm.Dual(x, np.stack([x, x]))])
-def test_refusals(call: Any, error: type[Exception], text: str, make: Any) -> None:
+def test_refusals(call, error, text, make):
     with vm.nested() as tape:
         x = make(MATRIX)
-        with pytest.raises(error, match=text):
-            call(x)
+        refuses(error, text, call, x)
         assert len(tape) == 0
 
 
-MADE: dict[str, Any] = {
+MADE = {
     "transposed": lambda x: x.T + x.T,
     "cumulated": lambda x: np.cumsum(x, axis=0),
     "gathered": lambda x: x[:, [1, 0, 0]],
@@ -321,10 +309,8 @@ MADE: dict[str, Any] = {
 @pytest.mark.parametrize("k", [None, 2])
 @pytest.mark.parametrize("variable", [False, True])
 @pytest.mark.parametrize("name", MADE)
-def test_value_and_tangent_of_a_dual_are_views_or_copies_together(
-    name: str, variable: bool, k: int | None
-) -> None:
-    def f(x: Any) -> Any:
+def test_value_and_tangent_of_a_dual_are_views_or_copies_together(name, variable, k):
+    def f(x):
         y = MADE[name](x)
         flat = np.ravel(y)
         flat *= 2.0  # changes value and tangent in place if they are views, else copies of both
@@ -334,7 +320,7 @@ def test_value_and_tangent_of_a_dual_are_views_or_copies_together(
     expected = [np.sum(vm.gradient(f, MATRIX) * t) for t in (tangent if k else [tangent])]
     with vm.nested():
         found = f(vm.Dual(vm.var(MATRIX) if variable else MATRIX.T.copy().T, tangent))
-        np.testing.assert_allclose(vm.value(found.tan), expected if k else expected[0], rtol=1e-14)
+        close(vm.value(found.tan), expected if k else expected[0], 1e-14)
 
 
 @pytest.mark.parametrize(
@@ -343,12 +329,11 @@ def test_value_and_tangent_of_a_dual_are_views_or_copies_together(
 def test_parts_leave_out_elements_or_overlap_as_given_indices_do(where):
     x = np.arange(6.0)
     for part, expected in zip(np.split(vm.var(x), where), np.split(x, where), strict=True):
-        np.testing.assert_array_equal(vm.value(part), expected)
+        equal(vm.value(part), expected)
 
 
 def test_a_variable_as_number_of_sections_is_refused_like_its_value():
-    with pytest.raises(ValueError, match="equal division"):
-        np.split(vm.var(np.ones(2)), vm.var(1.5))
+    refuses(ValueError, "equal division", np.split, vm.var(np.ones(2)), vm.var(1.5))
 
 
 def test_numbers_of_rows_and_columns_may_be_small_integers():
@@ -358,8 +343,7 @@ def test_numbers_of_rows_and_columns_may_be_small_integers():
 @pytest.mark.parametrize("function", [vm.reverse, vm.to_vector, vm.to_matrix])
 def test_only_real_numbers_are_put_into_other_shapes(function):
     for wrong in (["a", "b"], np.array([1j]), {1.0}, np.ma.masked_array([1.0], [True])):
-        with pytest.raises(TypeError, match=f"{function.__name__}: x .* must be real numbers"):
-            function(wrong)
+        refuses(TypeError, f"{function.__name__}: x .* must be real numbers", function, wrong)
 
 
 def test_a_reshape_without_a_copy_is_a_view_or_refused():
@@ -370,9 +354,6 @@ def test_a_reshape_without_a_copy_is_a_view_or_refused():
         assert np.reshape(x[:0], (-1,), copy=False).shape == (0,)
         with vm.nested() as tape:
             y = vm.var(MATRIX)
-            with pytest.raises(
-                vm.DomainError,
-                match=r"^reshape: copy is False, but must be None or True where the result",
-            ):
-                np.reshape(y.T, (-1,), copy=False)
+            message = r"^reshape: copy is False, but must be None or True where the result"
+            refuses(vm.DomainError, message, np.reshape, y.T, (-1,), copy=False)
             assert not tape

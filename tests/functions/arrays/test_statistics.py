@@ -1,9 +1,8 @@
 """Averages, covariances and quantiles: weights, and nan results with NumPy's warnings."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from comparing import equal, refuses
 from functions.samples import MATRIX, VECTOR, by_weight
 
 import varmat as vm
@@ -13,12 +12,8 @@ def test_weighted_quantiles_are_elements():
     x, q = np.array([3.0, 1.0, 2.0, 2.5]), np.array([0.0, 0.1, 0.25, 0.3, 0.9, 1.0])
     w = np.array([1.0, 0.0, 1.0, 2.0])
     # The smallest element has no weight, so it is never chosen.
-    np.testing.assert_array_equal(
-        vm.value(by_weight(vm.var(x), w, q)), [2.0, 2.0, 2.0, 2.5, 3.0, 3.0]
-    )
-    np.testing.assert_array_equal(
-        vm.gradient(lambda a: by_weight(a, w, 0.3), x), [0.0, 0.0, 0.0, 1.0]
-    )
+    equal(vm.value(by_weight(vm.var(x), w, q)), [2.0, 2.0, 2.0, 2.5, 3.0, 3.0])
+    equal(vm.gradient(lambda a: by_weight(a, w, 0.3), x), [0.0, 0.0, 0.0, 1.0])
     # Integer weights count elements.
     repeated = np.repeat(MATRIX.ravel(), np.arange(1, 13))
     for each in q:
@@ -33,7 +28,7 @@ def test_weighted_quantiles_that_ignore_nan():
     # NumPy needs a weight for each element in this case.
     with pytest.warns(RuntimeWarning):
         expected = np.nanquantile(x, q, **{**settings, "weights": np.tile(w, (3, 1))})
-    np.testing.assert_array_equal(vm.value(np.nanquantile(vm.var(x), q, **settings)), expected)
+    equal(vm.value(np.nanquantile(vm.var(x), q, **settings)), expected)
     assert (
         np.isnan(vm.value(np.quantile(vm.var(x), q, **settings))).tolist()
         == [[True, True, False]] * 3
@@ -41,8 +36,7 @@ def test_weighted_quantiles_that_ignore_nan():
 
 
 def test_average_without_weight_raises_what_numpy_raises():
-    with pytest.raises(ZeroDivisionError):
-        np.average(VECTOR, weights=np.zeros(5))
+    refuses(ZeroDivisionError, None, np.average, VECTOR, weights=np.zeros(5))
     with pytest.raises(ZeroDivisionError, match=r"average: the weights sum to zero"):
         np.average(vm.var(VECTOR), weights=np.zeros(5))
 

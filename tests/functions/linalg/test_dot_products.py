@@ -2,14 +2,11 @@
 at the edges.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import mpmath as mp
 import numpy as np
 import pytest
 import stan
+from comparing import close, equal
 from functions.matrices import TALL, TALLS, VECTOR, WIDE, gradients, refuses, worst_error
 
 import varmat as vm
@@ -17,16 +14,16 @@ from varmat.functions.linalg import dot_products
 from varmat.testing import expect_ad, expect_ad_matvar
 
 
-def rows(a: Any, b: Any) -> Any:
+def rows(a, b):
     return [mp.fsum(a[i, j] * b[i, j] for j in range(a.cols)) for i in range(a.rows)]
 
 
-def square(x: Any, y: Any) -> Any:
+def square(x, y):
     return mp.fsum((x[i] - y[i]) ** 2 for i in range(x.rows))
 
 
 # Name -> arguments, and the function in 50-digit arithmetic.
-EXACT: dict[str, tuple[list[Any], Any]] = {
+EXACT = {
     "rows_dot_product": ([TALL, TALL[::-1].copy()], rows),
     "rows_dot_self": ([TALL], lambda a: rows(a, a)),
     "columns_dot_product": ([TALL, TALL[::-1].copy()], lambda a, b: rows(a.T, b.T)),
@@ -37,35 +34,32 @@ EXACT: dict[str, tuple[list[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_against_50_digits(name: str) -> None:
+def test_against_50_digits(name):
     args, exact = EXACT[name]
     assert worst_error(getattr(dot_products, name), exact, args) < 1e-15
 
 
-def named(entry: Any) -> Any:
+def named(entry):
     return getattr(dot_products, entry["function"], None) or getattr(vm, entry["function"])
 
 
 @pytest.mark.parametrize("entry", stan.entries("dot_products"))
-def test_against_stan(entry: Any) -> None:
+def test_against_stan(entry):
     stan.check(named(entry), entry, rtol=1e-15)
 
 
 @pytest.mark.parametrize("entry", stan.entries("dot_products", throws=True))
-def test_what_stan_refuses(entry: Any) -> None:
+def test_what_stan_refuses(entry):
     with pytest.raises(vm.ShapeError, match=f"{entry['function']}: . has shape"):
         named(entry)(*stan.arguments(entry))
 
 
 # Function -> the points at which all routes are compared.
-CASES: dict[Any, list[tuple[Any, ...]]] = {
-    dot_products.squared_distance: [
-        (VECTOR, VECTOR[::-1] + 1.0),
-        (np.empty(0), np.empty(0)),
-        (np.array([1.0]), np.array([3.0])),
-    ],
+CASES = {
+    dot_products.squared_distance: [(VECTOR, VECTOR[::-1] + 1.0), (np.empty(0), np.empty(0)),
+                                    (np.array([1.0]), np.array([3.0]))],
     dot_products.distance: [(VECTOR, VECTOR[::-1] + 1.0), (np.array([1.0]), np.array([3.0]))],
-}
+}  # fmt: skip
 CASES |= {f: [
     (TALL,), (TALLS,), (VECTOR,), (np.array([[1.5]]),), (np.empty((0, 2)),), (np.empty((3, 0)),),
 ] for f in (dot_products.rows_dot_self, dot_products.columns_dot_self)}  # fmt: skip
@@ -80,39 +74,39 @@ CASES |= {f: [
 @pytest.mark.parametrize(
     ("f", "args"), [(f, args) for f, points in CASES.items() for args in points]
 )
-def test_all_routes(f: Any, args: Any) -> None:
+def test_all_routes(f, args):
     expect_ad(f, *args)
     expect_ad_matvar(f, *args)
 
 
-def test_a_vector_is_a_column() -> None:
+def test_a_vector_is_a_column():
     x, y = VECTOR, VECTOR[::-1]
-    np.testing.assert_array_equal(dot_products.rows_dot_product(x, y), x * y)
-    np.testing.assert_allclose(dot_products.columns_dot_product(x, y), [x @ y])
-    np.testing.assert_array_equal(dot_products.rows_dot_self(x), x * x)
-    np.testing.assert_allclose(dot_products.columns_dot_self(x), [x @ x])
+    equal(dot_products.rows_dot_product(x, y), x * y)
+    close(dot_products.columns_dot_product(x, y), [x @ y], 1e-7)
+    equal(dot_products.rows_dot_self(x), x * x)
+    close(dot_products.columns_dot_self(x), [x @ x], 1e-7)
 
 
 @pytest.mark.parametrize("x", [VECTOR, np.zeros(2), np.empty(0)])
-def test_coincident_points(x: Any) -> None:
+def test_coincident_points(x):
     (value,), adjoints = gradients(dot_products.distance, [x, x])
     assert value == 0
     for adjoint in adjoints:
-        np.testing.assert_array_equal(adjoint, np.zeros(x.shape))
+        equal(adjoint, np.zeros(x.shape))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
-def test_distances_neither_overflow_nor_underflow(scale: float) -> None:
+def test_distances_neither_overflow_nor_underflow(scale):
     (value,), (of_x, of_y) = gradients(
         dot_products.distance, [np.array([3.0, 0.0]) * scale, np.array([0.0, 4.0]) * scale], [1.0]
     )
-    assert value == pytest.approx(5.0 * scale, rel=1e-15)
-    np.testing.assert_allclose(of_x, [0.6, -0.8], rtol=1e-15)
-    np.testing.assert_array_equal(of_y, -of_x)
+    close(value, 5.0 * scale, 1e-15)
+    close(of_x, [0.6, -0.8], 1e-15)
+    equal(of_y, -of_x)
 
 
 # Function, arguments, error, message.
-REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
+REFUSED = [
     (dot_products.rows_dot_product, (TALL, WIDE), vm.ShapeError,
      r"rows_dot_product: b has shape \(3, 4\), but must have the shape of a, \(4, 3\)!"),
     (dot_products.columns_dot_product, (TALL, 1.0), vm.ShapeError,
@@ -128,5 +122,5 @@ REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("f", "args", "error", "message"), REFUSED)
-def test_refusals(f: Any, args: Any, error: type[Exception], message: str) -> None:
+def test_refusals(f, args, error, message):
     refuses(f, args, error, message)

@@ -2,15 +2,13 @@
 values, and refusals.
 """
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
 import stan
+from comparing import close, equal, refuses
 from functions.matrices import (
     GENERAL,
     LARGES,
@@ -34,45 +32,45 @@ cholesky, eigh, eigvalsh, svd, svdvals, qr = (
 )
 
 
-def upper_cholesky(a: Any) -> Any:
+def upper_cholesky(a):
     return cholesky(a, upper=True)
 
 
-def squared_vectors(a: Any) -> Any:
+def squared_vectors(a):
     return eigh(a)[1] ** 2
 
 
-def thin(a: Any) -> Any:
+def thin(a):
     return svd(a, full_matrices=False)
 
 
-def polar(a: Any) -> Any:
+def polar(a):
     u, _, vt = thin(a)
     return u @ vt
 
 
-def mp_squares(x: Any) -> Any:
+def mp_squares(x):
     return mp.matrix([[x[i, j] ** 2 for j in range(x.cols)] for i in range(x.rows)])
 
 
-def mp_qr(a: Any) -> Any:
+def mp_qr(a):
     q, r = mp.qr(a, mode="skinny")
     signs = mp.diag([mp.sign(r[i, i]) for i in range(r.rows)])
     return [q * signs, signs * r]
 
 
-def mp_full_qr(a: Any) -> Any:
+def mp_full_qr(a):
     q, r = mp.qr(a)
     signs = mp.diag([mp.sign(r[i, i]) for i in range(r.cols)] + [1] * (r.rows - r.cols))
     return [q * signs, signs * r]
 
 
-def mp_polar(a: Any) -> Any:
+def mp_polar(a):
     u, _, v = mp.svd_r(a)
     return u * v
 
 
-EXACT: dict[str, tuple[Any, Any, Any, bool]] = {
+EXACT = {
     "cholesky": (cholesky, mp.cholesky, SPD, True),
     "eigvalsh": (eigvalsh, lambda a: list(mp.eigsy(a, eigvals_only=True)), SPD, True),
     "eigenvectors": (squared_vectors, lambda a: mp_squares(mp.eigsy(a)[1]), SPD, True),
@@ -88,7 +86,7 @@ EXACT: dict[str, tuple[Any, Any, Any, bool]] = {
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_against_50_digits(name: str) -> None:
+def test_against_50_digits(name):
     f, exact, a, symmetric = EXACT[name]
     assert worst_error(f, exact, [a], symmetric) < 1e-13
 
@@ -102,7 +100,7 @@ STAN = (
 )  # fmt: skip
 
 
-def as_stan_signs(entry: Any) -> Any:
+def as_stan_signs(entry):
     """Return our function for the entry, with the signs that the vectors have in Stan. If Stan's
     result is squared, ours is squared too.
     """
@@ -112,7 +110,7 @@ def as_stan_signs(entry: Any) -> Any:
     if not entry["function"].startswith(("svd", "eigenvectors", "eigendecompose")):
         return f
 
-    def turned(ours: Any, exact: Any) -> Any:
+    def turned(ours, exact):
         exact = stan.number(exact)
         return ours * np.sign(np.sum(vm.value(ours) * exact, axis=0)) if exact.ndim == 2 else ours
 
@@ -121,22 +119,20 @@ def as_stan_signs(entry: Any) -> Any:
     return lambda a: tuple(map(turned, f(a), entry["output"]))
 
 
-def joined(parts: Any) -> Any:
+def joined(parts):
     return np.concatenate([np.ravel(stan.number(part)) for part in parts])
 
 
 @pytest.mark.parametrize("entry", stan_entries(STAN))
-def test_against_stan(entry: Any) -> None:
+def test_against_stan(entry):
     # In these entries two eigenvalues are close, and Stan's iteration leaves an error.
     rtol = 1e-11 if entry["id"] in ("eigenvectors_sym#3", "eigenvectors_sym#11") else 1e-13
     f = as_stan_signs(entry)
     if entry.get("tuple"):  # the tuple is compared as one vector
         entry = {
-            **entry,
-            "tuple": False,
-            "output": joined(entry["output"]),
+            **entry, "tuple": False, "output": joined(entry["output"]),
             "weights": joined(entry["weights"]),
-        }
+        }  # fmt: skip
         stan.check(
             lambda a: np.concatenate(list(map(np.ravel, f(a)))),
             entry,
@@ -148,7 +144,7 @@ def test_against_stan(entry: Any) -> None:
 
 
 @pytest.mark.parametrize("entry", stan_entries(STAN, throws=True))
-def test_what_stan_refuses(entry: Any) -> None:
+def test_what_stan_refuses(entry):
     (a,) = stan.arguments(entry)
     with pytest.raises(
         vm.ShapeError if a.shape[0] != a.shape[1] else vm.DomainError,
@@ -157,14 +153,14 @@ def test_what_stan_refuses(entry: Any) -> None:
         getattr(vm, entry["function"])(a)
 
 
-def null_space_and_first(a: Any) -> Any:
+def null_space_and_first(a):
     u, s, vt = svd(a)
     k = np.shape(s)[-1]
     u2, v2 = u[..., k:], vt[..., k:, :].mT
     return u2 @ u2.mT, v2 @ v2.mT, u[..., :k] ** 2, s
 
 
-CASES: list[tuple[Any, Any]] = [
+CASES = [
     (cholesky, SPD),
     (upper_cholesky, SPD),
     (cholesky, SPDS),
@@ -220,30 +216,28 @@ CASES: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("f", "a"), CASES)
-def test_all_routes(f: Any, a: Any) -> None:
+def test_all_routes(f, a):
     expect_ad(f, a)
     expect_ad_matvar(f, a)
 
 
 READERS = [
-    (cholesky, True),
-    (upper_cholesky, False),
-    (eigvalsh, True),
+    (cholesky, True), (upper_cholesky, False), (eigvalsh, True),
     (lambda a: eigvalsh(a, "U"), False),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("f", "lower"), READERS)
-def test_one_triangle_is_read_and_takes_the_adjoint(f: Any, lower: bool) -> None:
+def test_one_triangle_is_read_and_takes_the_adjoint(f, lower):
     mask = np.tri(3, dtype=bool) if lower else np.tri(3, dtype=bool).T
     (value,), (adjoint,) = gradients(f, [np.where(mask, SPD, np.nan)])
     (clean,), (expected,) = gradients(f, [SPD])
-    np.testing.assert_array_equal(value, clean)
-    np.testing.assert_array_equal(adjoint, expected)
-    np.testing.assert_array_equal(adjoint[~mask], 0.0)
+    equal(value, clean)
+    equal(adjoint, expected)
+    equal(adjoint[~mask], 0.0)
 
 
-def test_either_triangle_of_a_symmetric_product_gives_the_same_derivative() -> None:
+def test_either_triangle_of_a_symmetric_product_gives_the_same_derivative():
     adjoints = [gradients(lambda b, u=u: eigvalsh(b @ b.T, u), [GENERAL])[1][0] for u in "LU"]
     np.testing.assert_allclose(*adjoints, rtol=1e-12)
     # The upper and the lower factor are transposes of each other.
@@ -263,21 +257,21 @@ refused = partial(pytest.raises, vm.DomainError)
 
 
 @pytest.mark.parametrize("a", EQUAL)
-def test_eigenvalues_that_are_equal(a: Any) -> None:
+def test_eigenvalues_that_are_equal(a):
     """Sums of functions of them have a gradient; nothing that needs their vectors has, in either
     mode, eagerly or recorded.
     """
     _, (adjoint,) = gradients(lambda a: np.log(eigvalsh(a)), [a], [np.ones(3)])
-    np.testing.assert_allclose(adjoint, stan.lower(np.linalg.inv(a)), atol=1e-14)
+    close(adjoint, stan.lower(np.linalg.inv(a)), 1e-7, 1e-14)
 
-    def log_determinant(a: Any) -> Any:
+    def log_determinant(a):
         return np.sum(np.log(eigvalsh(a)))
 
-    def exponential(a: Any, inverse: bool) -> Any:
+    def exponential(a, inverse):
         values, v = eigh(a)
         return np.sum(GENERAL * ((v * np.exp(values)) @ (np.linalg.inv(v) if inverse else v.T)))
 
-    def of_separate_calls(a: Any) -> Any:
+    def of_separate_calls(a):
         v = vm.eigenvectors_sym(a)
         return np.sum(GENERAL * ((v * np.exp(vm.eigenvalues_sym(a))) @ v.T))
 
@@ -303,13 +297,13 @@ def test_eigenvalues_that_are_equal(a: Any) -> None:
                 recorded(a)
 
 
-def test_vectors_of_other_eigenvalues() -> None:
+def test_vectors_of_other_eigenvalues():
     """A vector of a simple eigenvalue has all derivatives, whatever the others are. Perturbation
     theory gives dP as the sum of (P dA Q + Q dA P) / gap over the other eigenvalues.
     """
     weights = np.cos(np.arange(9.0)).reshape(3, 3)
 
-    def projection(a: Any, first: int, last: int) -> Any:
+    def projection(a, first, last):
         v = eigh(a)[1][:, first:last]
         return v @ v.T
 
@@ -317,20 +311,18 @@ def test_vectors_of_other_eigenvalues() -> None:
         _, (adjoint,) = gradients(lambda a: projection(a, 2, 3), [a], [weights])
         q = eigh(a)[1][:, 2:]
         p, q = np.eye(3) - q @ q.T, q @ q.T
-        np.testing.assert_allclose(
-            adjoint, stan.lower((p @ weights @ q + q @ weights @ p) / 3.0), atol=1e-14
-        )
+        close(adjoint, stan.lower((p @ weights @ q + q @ weights @ p) / 3.0), 1e-7, 1e-14)
         assert np.all(np.isfinite(vm.hessian(lambda a: eigvalsh(a)[2], a)))
         with refused(match="eigh: Argument a has equal eigenvalues"):
             vm.gradient(lambda a: np.sum(weights * projection(a, 0, 2)), a)
 
 
 @pytest.mark.parametrize("a", [np.eye(3), 2.0 * ROTATION, np.vstack([np.eye(3), np.zeros((1, 3))])])
-def test_singular_values_that_are_equal(a: Any) -> None:
+def test_singular_values_that_are_equal(a):
     weights = np.cos(np.arange(a.size)).reshape(a.shape)
     assert np.all(np.isfinite(vm.gradient(lambda a: np.sum(svdvals(a)), a)))
 
-    def itself(a: Any) -> Any:
+    def itself(a):
         u, s, vt = np.linalg.svd(a, full_matrices=False)
         return np.sum(weights * ((u * s) @ vt))
 
@@ -346,58 +338,56 @@ def test_singular_values_that_are_equal(a: Any) -> None:
 @pytest.mark.parametrize(
     "a", [np.outer([1.0, 2.0, -1.0], [0.5, 1.0, 3.0]), np.zeros((3, 3)), np.diag([2.0, 2.0, 0.0])]
 )
-def test_singular_values_that_are_zero(a: Any) -> None:
+def test_singular_values_that_are_zero(a):
     _, (adjoint,) = gradients(lambda a: svdvals(a) ** 2, [a], [np.ones(3)])
-    np.testing.assert_allclose(adjoint, 2 * a, atol=1e-14)
+    close(adjoint, 2 * a, 1e-7, 1e-14)
     with refused(match="svd: Argument a has equal singular values"):
         gradients(lambda a: tuple(svd(a)), [a])
 
 
-def test_ill_conditioned_cholesky() -> None:
+def test_ill_conditioned_cholesky():
     a = 1.0 / (np.arange(8)[:, None] + np.arange(8) + 1.0)
     condition = np.linalg.cond(a)
     assert condition > 1e10
     assert worst_error(cholesky, mp.cholesky, [a], symmetric=True) < condition * np.finfo(float).eps
 
 
-def large(n: int) -> Any:
+def large(n):
     b = np.cos(np.arange(n * n, dtype=float)).reshape(n, n)
     return b @ b.T + n * np.eye(n)
 
 
 @pytest.mark.parametrize("n", [63, 64, 65, 150])
-def test_cholesky_in_blocks(n: int) -> None:
+def test_cholesky_in_blocks(n):
     # The function is log det, computed from the factor.
     _, (adjoint,) = gradients(
         lambda a: 2.0 * np.log(np.diagonal(cholesky(a))), [large(n)], [np.ones(n)]
     )
-    np.testing.assert_allclose(adjoint, stan.lower(np.linalg.inv(large(n))), atol=1e-14)
+    close(adjoint, stan.lower(np.linalg.inv(large(n))), 1e-7, 1e-14)
 
 
 @pytest.mark.parametrize("f", [cholesky, upper_cholesky])
-def test_cholesky_in_blocks_against_its_tangent(f: Any) -> None:
+def test_cholesky_in_blocks_against_its_tangent(f):
     a = np.stack([large(130), large(130)[::-1, ::-1]])
-    weights, direction = (
-        np.cos(np.arange(a.size)).reshape(a.shape),
-        np.sin(np.arange(a.size)).reshape(a.shape),
-    )
+    weights = np.cos(np.arange(a.size)).reshape(a.shape)
+    direction = np.sin(np.arange(a.size)).reshape(a.shape)
     _, (adjoint,) = gradients(f, [a], [weights])
     slope = np.sum(weights * f(vm.Dual(a, direction)).tan)
     assert abs(np.sum(adjoint * direction) - slope) < 1e-13 * np.sum(np.abs(adjoint * direction))
 
 
-def test_stacks_of_large_matrices() -> None:
+def test_stacks_of_large_matrices():
     (factors,), (adjoint,) = gradients(cholesky, [LARGES])
     weights = gradients(lambda a: a, [LARGES])[1][0]
     for index in np.ndindex(LARGES.shape[:-2]):
         (factor,), (one,) = gradients(cholesky, [LARGES[index]], [weights[index]])
-        np.testing.assert_allclose(factors[index], factor, rtol=0, atol=1e-14)
-        np.testing.assert_allclose(adjoint[index], one, rtol=0, atol=1e-13 * np.max(np.abs(one)))
+        close(factors[index], factor, 0.0, 1e-14)
+        close(adjoint[index], one, 0.0, 1e-13 * np.max(np.abs(one)))
 
 
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
 SKEWED = np.array([[2.0, 0.5], [0.1, 1.0]])
-REFUSALS: list[tuple[Any, Any, type[Exception], str]] = [
+REFUSALS = [
     (cholesky, np.ones((2, 3)), vm.ShapeError,
         r"cholesky: a has shape \(2, 3\), but must be a square matrix"),
     (cholesky, INDEFINITE, vm.DomainError,
@@ -439,12 +429,11 @@ REFUSALS: list[tuple[Any, Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("f", "a", "error", "message"), REFUSALS)
-def test_refusals(f: Any, a: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        f(vm.var(a))
+def test_refusals(f, a, error, message):
+    refuses(error, message, f, vm.var(a))
 
 
-def test_a_matrix_that_is_not_positive_definite_is_recoverable_also_as_data() -> None:
+def test_a_matrix_that_is_not_positive_definite_is_recoverable_also_as_data():
     with pytest.raises(
         vm.DomainError, match="cholesky_decompose: a has the eigenvalue -1"
     ) as caught:
@@ -452,25 +441,21 @@ def test_a_matrix_that_is_not_positive_definite_is_recoverable_also_as_data() ->
     assert caught.value.is_recoverable
 
 
-def test_how_symmetric_is_symmetric() -> None:
+def test_how_symmetric_is_symmetric():
     large = 1e12 * SPD
     for f in (
-        vm.cholesky_decompose,
-        vm.eigenvalues_sym,
-        vm.eigenvectors_sym,
-        vm.eigendecompose_sym,
-    ):
+        vm.cholesky_decompose, vm.eigenvalues_sym, vm.eigenvectors_sym, vm.eigendecompose_sym,
+    ):  # fmt: skip
         f(SPD + 9e-9 * np.tri(3, k=-1))
         f(large + 5e-9 * np.abs(large) * np.tri(3, k=-1))
         for a in (SPD + 1.1e-8 * np.tri(3, k=-1), large * (1.0 + 1e-7 * np.tri(3, k=-1))):
-            with pytest.raises(vm.DomainError, match="for a symmetric matrix!"):
-                f(a)
+            refuses(vm.DomainError, "for a symmetric matrix!", f, a)
     # The functions under NumPy's names do not check symmetry.
-    np.testing.assert_array_equal(cholesky(vm.var(SKEWED)).val, np.linalg.cholesky(SKEWED))
-    np.testing.assert_array_equal(eigvalsh(vm.var(SKEWED)).val, np.linalg.eigvalsh(SKEWED))
+    equal(cholesky(vm.var(SKEWED)).val, np.linalg.cholesky(SKEWED))
+    equal(eigvalsh(vm.var(SKEWED)).val, np.linalg.eigvalsh(SKEWED))
 
 
-def test_symmetry_is_checked_in_every_block() -> None:
+def test_symmetry_is_checked_in_every_block():
     for i, j in ((0, 149), (70, 5), (149, 140)):
         a = large(150)
         a[i, j] += 1.0
@@ -481,13 +466,13 @@ def test_symmetry_is_checked_in_every_block() -> None:
             vm.cholesky_decompose(a)
 
 
-def test_names_and_types() -> None:
+def test_names_and_types():
     a = vm.var(SPD)
     assert eigh(a)._fields == ("eigenvalues", "eigenvectors")
     assert svd(a)._fields == ("U", "S", "Vh")
     assert qr(a)._fields == ("Q", "R")
-    np.testing.assert_array_equal(vm.eigenvalues_sym(SPDS), eigvalsh(SPDS))
-    np.testing.assert_array_equal(vm.singular_values(TALL), svdvals(TALL))
+    equal(vm.eigenvalues_sym(SPDS), eigvalsh(SPDS))
+    equal(vm.singular_values(TALL), svdvals(TALL))
 
 
 @pytest.mark.parametrize(
@@ -499,5 +484,4 @@ def test_singular_values_of_infinite_matrices_are_refused(function):
         a = np.array([[1.0, 0.5, 0.0], [2.0, 3.0, 1.0], [0.0, 1.0, 1.0]])
         a[0, 0] = wrong
         for x in (a, vm.var(a)) if function is not np.linalg.cond else (vm.var(a),):
-            with pytest.raises(vm.DomainError, match="a has elements that are not finite"):
-                function(x)
+            refuses(vm.DomainError, "a has elements that are not finite", function, x)

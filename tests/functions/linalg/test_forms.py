@@ -2,14 +2,11 @@
 routes, and refusals.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import mpmath as mp
 import numpy as np
 import pytest
 import stan
+from comparing import close, equal
 from functions.matrices import (
     COLUMN_STACK,
     COLUMNS,
@@ -34,26 +31,26 @@ SQUARES = np.stack([SQUARE, 1.5 - SQUARE])
 VECTORS = np.stack([VECTOR, VECTOR[::-1] + 0.5])
 
 
-def lower(m: Any) -> Any:
+def lower(m):
     return mp.matrix(m.rows, m.cols) + mp.matrix(
         [[m[i, j] if j <= i else 0 for j in range(m.cols)] for i in range(m.rows)]
     )
 
 
-def trace(m: Any) -> Any:
+def trace(m):
     return mp.fsum(m[i, i] for i in range(m.rows))
 
 
-def diagonal(v: Any) -> Any:
+def diagonal(v):
     return mp.diag(list(v))
 
 
-def product(m: Any, x: Any) -> Any:
+def product(m, x):
     return mp.expm(m, method="taylor") * x
 
 
 # Name -> arguments, and the function in 50-digit arithmetic. Vectors are columns there.
-EXACT: dict[str, tuple[list[Any], Any]] = {
+EXACT = {
     "quad_form": ([GENERAL, COLUMNS], lambda a, b: b.T * a * b),
     "quad_form of a vector": ([GENERAL, VECTOR], lambda a, b: b.T * a * b),
     "quad_form_sym": ([SPD, COLUMNS], lambda a, b: b.T * a * b),
@@ -68,15 +65,13 @@ EXACT: dict[str, tuple[list[Any], Any]] = {
     "quad_form_diag": ([GENERAL, VECTOR], lambda m, v: diagonal(v) * m * diagonal(v)),
     "matrix_exp_multiply": ([GENERAL, COLUMNS], product),
     "scale_matrix_exp_multiply": ([0.7, GENERAL, COLUMNS], lambda t, a, b: product(t * a, b)),
-    "scale_matrix_exp_multiply of a vector": (
-        [-0.4, GENERAL, VECTOR],
-        lambda t, a, b: product(t * a, b),
-    ),
-}
+    "scale_matrix_exp_multiply of a vector": ([-0.4, GENERAL, VECTOR],
+        lambda t, a, b: product(t * a, b)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_against_50_digits(name: str) -> None:
+def test_against_50_digits(name):
     args, exact = EXACT[name]
     function = name.split(" ")[0]
     tolerance = 1e-13 if "exp" in function else 1e-14
@@ -86,12 +81,12 @@ def test_against_50_digits(name: str) -> None:
     )
 
 
-def named(entry: Any) -> Any:
+def named(entry):
     return getattr(vm, entry["function"])
 
 
 @pytest.mark.parametrize("entry", stan.entries("forms"))
-def test_against_stan(entry: Any) -> None:
+def test_against_stan(entry):
     # Stan distributes the derivative in a symmetric matrix differently over its two triangles.
     stan.check(
         named(entry),
@@ -102,12 +97,12 @@ def test_against_stan(entry: Any) -> None:
 
 
 @pytest.mark.parametrize("entry", stan.entries("forms", throws=True))
-def test_what_stan_refuses(entry: Any) -> None:
+def test_what_stan_refuses(entry):
     with pytest.raises(ValueError, match=r"must be|must have|broadcast"):
         named(entry)(*stan.arguments(entry))
 
 
-def symmetrised(f: Any) -> Any:
+def symmetrised(f):
     """Turn a function of a symmetric matrix into a function of any matrix."""
     return lambda c, b: f(c + c.mT, b)
 
@@ -116,7 +111,7 @@ EMPTY = np.empty((0, 0))
 NO_ROWS, NO_COLUMNS = np.empty((0, 2)), np.empty((3, 0))
 ONE = np.array([[1.5]])
 # Function -> the points at which all routes are compared.
-CASES: dict[Any, list[tuple[Any, ...]]] = {
+CASES = {
     form: [
         (GENERAL, COLUMNS),
         (GENERAL, VECTOR),
@@ -178,78 +173,73 @@ CASES |= {
 @pytest.mark.parametrize(
     ("f", "args"), [(f, args) for f, points in CASES.items() for args in points]
 )
-def test_all_routes(f: Any, args: Any) -> None:
+def test_all_routes(f, args):
     expect_ad(f, *args)
     expect_ad_matvar(f, *args)
 
 
 @pytest.mark.parametrize("f", [vm.crossprod, vm.tcrossprod, vm.multiply_lower_tri_self_transpose])
-def test_products_with_the_transpose_are_exactly_symmetric(f: Any) -> None:
+def test_products_with_the_transpose_are_exactly_symmetric(f):
     rng = np.random.default_rng(1)
     r = f(rng.normal(size=(2, 17, 23)))
-    np.testing.assert_array_equal(r, r.mT)
+    equal(r, r.mT)
 
 
-def test_forms_of_symmetric_matrices_are_exactly_symmetric() -> None:
+def test_forms_of_symmetric_matrices_are_exactly_symmetric():
     rng = np.random.default_rng(1)
     b = rng.normal(size=(17, 9))
     a = vm.crossprod(rng.normal(size=(20, 17)))
     for r in (vm.quad_form_sym(a, b), vm.quad_form_diag(a, b[:, 0])):
-        np.testing.assert_array_equal(r, r.T)
+        equal(r, r.T)
 
 
-def test_nearly_symmetric_matrices_pass() -> None:
+def test_nearly_symmetric_matrices_pass():
     a = SPD.copy()
     a[0, 2] += 9e-9
     value = vm.quad_form_sym(a, COLUMNS)
-    np.testing.assert_array_equal(value, value.T)
-    np.testing.assert_allclose(value, COLUMNS.T @ a @ COLUMNS, atol=1e-7)
+    equal(value, value.T)
+    close(value, COLUMNS.T @ a @ COLUMNS, 1e-7, 1e-7)
 
 
-def test_the_adjoint_of_a_symmetric_matrix_is_symmetric() -> None:
+def test_the_adjoint_of_a_symmetric_matrix_is_symmetric():
     _, (adjoint, _) = gradients(vm.quad_form_sym, [SPD, COLUMNS])
-    np.testing.assert_allclose(adjoint, adjoint.T, rtol=1e-14)
+    close(adjoint, adjoint.T, 1e-14)
 
 
-def test_the_upper_triangle_of_a_factor_is_never_read() -> None:
+def test_the_upper_triangle_of_a_factor_is_never_read():
     m = np.where(np.tri(3, dtype=bool), GENERAL, np.nan)
     (value,), (adjoint,) = gradients(vm.multiply_lower_tri_self_transpose, [m])
-    np.testing.assert_allclose(value, np.tril(GENERAL) @ np.tril(GENERAL).T)
+    close(value, np.tril(GENERAL) @ np.tril(GENERAL).T, 1e-7)
     assert np.isfinite(adjoint).all()
-    np.testing.assert_array_equal(np.triu(adjoint, 1), np.zeros((3, 3)))
+    equal(np.triu(adjoint, 1), np.zeros((3, 3)))
 
 
 @pytest.mark.parametrize(("f", "written_out"), [
     (vm.quad_form_diag, lambda m, v: v[:, None] * m * v),
     (lambda m, v: vm.diag_pre_multiply(v, m), lambda m, v: v[:, None] * m),
     (lambda m, v: vm.multiply_lower_tri_self_transpose(m), lambda m, v: np.tril(m) @ np.tril(m).T),
-    (lambda m, v: vm.multiply_lower_tri_self_transpose(m[:90]), lambda m,
-        v: np.tril(m[:90]) @ np.tril(m[:90]).T),
+    (lambda m, v: vm.multiply_lower_tri_self_transpose(m[:90]),
+     lambda m, v: np.tril(m[:90]) @ np.tril(m[:90]).T),
 ])  # fmt: skip
-def test_large_matrices(f: Any, written_out: Any) -> None:
+def test_large_matrices(f, written_out):
     # These sizes exceed those at which matrices lie in the arena and triangles are taken whole.
     rng = np.random.default_rng(2)
     args = [rng.normal(size=(130, 130)), rng.normal(size=130)]
     for ours, expected in zip(gradients(f, args), gradients(written_out, args), strict=True):
-        for x, y in zip(ours, expected, strict=True):
-            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+        close(ours, expected, 1e-12, 1e-12)
 
 
-def test_the_time_derivative_needs_no_derivative_of_the_exponential(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_time_derivative_needs_no_derivative_of_the_exponential(monkeypatch):
     monkeypatch.setattr(matrix_functions, "expm_reverse", None)
     (value,), (of_t,) = gradients(lambda t: vm.scale_matrix_exp_multiply(t, GENERAL, VECTOR), [0.3])
-    np.testing.assert_allclose(
-        of_t, gradients(lambda r: r, [value])[1][0] @ GENERAL @ value, rtol=1e-14
-    )
+    close(of_t, gradients(lambda r: r, [value])[1][0] @ GENERAL @ value, 1e-14)
 
 
 NON_SYMMETRIC = np.array([SPD, SPD])
 NON_SYMMETRIC[1, 2, 0] = 1.5
 WITH_NAN = np.array([[1.0, np.nan], [np.nan, 1.0]])
 # Function, arguments, error, message.
-REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
+REFUSED = [
     (vm.quad_form, (TALL, COLUMNS), vm.ShapeError,
      r"quad_form: a has shape \(4, 3\), but must be a square matrix"),
     (vm.quad_form, (GENERAL, TALL), vm.ShapeError,
@@ -317,22 +307,20 @@ REFUSED: list[tuple[Any, tuple[Any, ...], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("f", "args", "error", "message"), REFUSED)
-def test_refusals(f: Any, args: Any, error: type[Exception], message: str) -> None:
+def test_refusals(f, args, error, message):
     refuses(f, args, error, message)
 
 
-def test_names() -> None:
+def test_names():
     from varmat.core.dispatch import SUPPORTED
 
     for name, ufunc in (
-        ("elt_multiply", np.multiply),
-        ("elt_divide", np.divide),
-        ("plus", np.positive),
+        ("elt_multiply", np.multiply), ("elt_divide", np.divide),     ("plus", np.positive),
         ("minus", np.negative),
-    ):
+    ):  # fmt: skip
         row = getattr(vm, name)
         assert row.alias_of.call is SUPPORTED[ufunc]
         args = (TALL, TALL[0])[: ufunc.nin]
-        np.testing.assert_array_equal(row(*args), ufunc(*args))
+        equal(row(*args), ufunc(*args))
         expect_ad(row, *args)
         expect_ad_matvar(row, *args)

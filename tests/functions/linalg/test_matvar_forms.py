@@ -2,8 +2,6 @@
 use array variables only.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -11,11 +9,9 @@ import varmat as vm
 from varmat.testing import expect_ad_matvar
 
 X, SERIES = np.array([0.3, -0.7, 1.2, 0.5]), np.linspace(0.1, 1.3, 25) + np.sin(np.arange(25.0))
-A, S, W = (
-    np.array([[2.0, 0.3], [0.1, 1.5]]),
-    np.array([[2.0, 0.3], [0.3, 1.5]]),
-    np.array([[0.1, 0.9], [0.4, 0.2]]),
-)
+A = np.array([[2.0, 0.3], [0.1, 1.5]])
+S = np.array([[2.0, 0.3], [0.3, 1.5]])
+W = np.array([[0.1, 0.9], [0.4, 0.2]])
 B, D = np.array([0.5, 0.2]), np.array([1.0, -0.3])
 KNOTS = np.array([0.0] * 4 + [0.5] + [1.0] * 4)
 SPECTRUM = np.array([1.0, 0.4, -0.3])
@@ -75,18 +71,17 @@ CASES = {
     "convolve2d": (vm.convolve2d, A, S),
     "correlate2d": (vm.correlate2d, A, S),
     "make_lsq_spline": (lambda y: vm.make_lsq_spline(np.linspace(0.0, 1.0, 9), y, KNOTS)(0.3),
-     np.sin(np.arange(9.0))),
+                        np.sin(np.arange(9.0))),
     "matmul_toeplitz": (vm.matmul_toeplitz, np.array([1.0, 0.3, 0.1, 0.2]), X),
     "csr_to_dense_matrix": (lambda w: vm.csr_to_dense_matrix(2, 3, w, [1, 3, 2], [1, 3, 4]),
-     np.array([1.0, 2.0, 3.0])),
+                            np.array([1.0, 2.0, 3.0])),
     "multigammaln": (lambda a: vm.multigammaln(a, 2), 2.3),
     "hypergeometric_2F2": (lambda z: vm.hypergeometric_2F2(np.array([1.0, 0.4]),
         np.array([0.7, 1.9]), z), 0.3),
     "hypergeometric_3F2": (lambda z: vm.hypergeometric_3F2(np.array([1.0, 0.4, 0.5]),
         np.array([0.7, 1.9]), z), 0.3),
     "hmm_hidden_state_prob": (vm.hmm_hidden_state_prob, np.array([[-0.3, -1.0], [-0.2, -2.0]]),
-     np.array([[0.7, 0.3], [0.4, 0.6]]),
-                              np.array([0.5, 0.5])),
+                              np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([0.5, 0.5])),
     "truncated": (lambda y, mu: vm.truncated(vm.normal_lpdf, lower=0.0)(y, mu, 1.0), 0.5, 0.2),
 }  # fmt: skip
 

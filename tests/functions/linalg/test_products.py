@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from comparing import close, equal, refuses
 from functions.factors import both, numbers
 from functions.matrices import value_and_adjoints
 
@@ -26,15 +27,8 @@ SHAPES = {
     matmul: MATMUL,
     np.linalg.matmul: MATMUL[3:5],
     vm.multiply: [*MATMUL[:5], *SCALARS],
-    np.dot: [
-        *SCALARS,
-        *VECTORS,
-        ((2, 3), (3, 2)),
-        ((2, 2, 3), (3, 2)),
-        ((2, 3), (2, 3, 2)),
-        ((3,), (2, 3, 2)),
-        ((2, 2, 3), (3,)),
-    ],
+    np.dot: [*SCALARS, *VECTORS, ((2, 3), (3, 2)), ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2)),
+             ((3,), (2, 3, 2)), ((2, 2, 3), (3,))],
     np.inner: [*SCALARS, *VECTORS, ((3,), (2, 3)), ((2, 2, 3), (4, 3)), ((2, 3), (2, 2, 3))],
     np.vdot: [((), ()), ((3,), (3,)), ((2, 3), (3, 2)), ((2, 3), (6,))],
     np.outer: [*SCALARS, ((3,), (2,)), ((2, 3), (2, 2)), ((0,), (2,))],
@@ -46,7 +40,7 @@ SHAPES = {
     vm.dot_product: [((3,), (3,)), ((0,), (0,))],
     np.convolve: [((m,), (n,)) for m, n in ((1, 1), (1, 3), (4, 3), (5, 4), (2, 5))],
     np.correlate: [((m,), (n,)) for m, n in ((1, 1), (1, 3), (4, 3), (5, 4), (2, 5))],
-}
+}  # fmt: skip
 
 
 for _name, _shapes in {
@@ -122,8 +116,8 @@ CLOSED = {
     "tensordot": (np.tensordot, (2, 3, 4), (3, 4, 2), lambda a, b, g: (
         (g @ b.reshape(12, 2).T).reshape(2, 3, 4), (a.reshape(2, 12).T @ g).reshape(3, 4, 2),
     )),
-    "einsum": (lambda a, b: np.einsum("ij,kj->ki", a, b), (2, 3), (4, 3), lambda a, b,
-     g: (g.T @ b, g @ a)),
+    "einsum": (lambda a, b: np.einsum("ij,kj->ki", a, b), (2, 3), (4, 3),
+               lambda a, b, g: (g.T @ b, g @ a)),
     "cross": (np.cross, (3,), (3,), lambda a, b, g: (
         np.array([b[1] * g[2] - b[2] * g[1], b[2] * g[0] - b[0] * g[2], b[0] * g[1] - b[1] * g[0]]),
         np.array([g[1] * a[2] - g[2] * a[1], g[2] * a[0] - g[0] * a[2], g[0] * a[1] - g[1] * a[0]]),
@@ -141,9 +135,8 @@ def test_closed_forms(case):
     a, b = numbers(*p), numbers(*q)
     g = numbers(*f(a, b).shape)
     value, adjoints = value_and_adjoints(f, a, b, weights=g)
-    np.testing.assert_allclose(value, f(a, b), rtol=1e-14)
-    for got, expected in zip(adjoints, derivative(a, b, g), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
+    close(value, f(a, b), 1e-14)
+    close(adjoints, derivative(a, b, g), 1e-12, 1e-14)
 
 
 @pytest.mark.parametrize(("shapes", "results"), [
@@ -183,9 +176,9 @@ def test_stan(entry):
         return
     weights = 1.0 if entry["weights"] is None else np.array(entry["weights"])
     value, adjoints = value_and_adjoints(g, *(args[i] for i in variable), weights=weights)
-    np.testing.assert_allclose(value, entry["output"], rtol=1e-13, atol=1e-15)
+    close(value, entry["output"], 1e-13, 1e-15)
     for i, adjoint in zip(variable, adjoints, strict=True):
-        np.testing.assert_allclose(adjoint, entry["args"][i]["grad"], rtol=1e-12, atol=1e-15)
+        close(adjoint, entry["args"][i]["grad"], 1e-12, 1e-15)
 
 
 # --- types and refusals ---
@@ -211,10 +204,10 @@ def test_out_is_assigned():
     for f in (np.dot, np.matmul, np.outer, np.linalg.multi_dot):
         args = ([a, a],) if f is np.linalg.multi_dot else (a[0], a[1]) if f is np.outer else (a, a)
         assert f(*args, out=out) is out
-        np.testing.assert_array_equal(out.val, f(*(plain(x) for x in args)))
+        equal(out.val, f(*(plain(x) for x in args)))
     out = vm.var(np.zeros((1, 2, 2)))
     assert np.outer(a[0], a[1], out=out) is out  # NumPy broadcasts the product to the shape of out
-    np.testing.assert_array_equal(out.val, 1.0)
+    equal(out.val, 1.0)
 
 
 def plain(x):
@@ -223,11 +216,11 @@ def plain(x):
 
 REFUSALS = {
     "scalar": (lambda x: x @ 2.0,
-     r"matmul: b is a scalar, but must be a vector, a matrix or a stack of matrices!"),
+               r"matmul: b is a scalar, but must be a vector, a matrix or a stack of matrices!"),
     "scalar on the left": (lambda x: vm.var(2.0) @ x,
-     r"matmul: a is a scalar, but must be a vector"),
+                           r"matmul: a is a scalar, but must be a vector"),
     "rows": (lambda x: x @ x,
-     r"matmul: b has shape \(2, 3\), but must have 3 rows, for a has shape \(2, 3\)!"),
+             r"matmul: b has shape \(2, 3\), but must have 3 rows, for a has shape \(2, 3\)!"),
     "rows of data": (lambda x: x @ np.ones(2), r"matmul: b has shape \(2,\), but must have 3 rows"),
     "leading axes": (
         lambda x: np.ones((2, 2, 2)) @ np.broadcast_to(x, (3, 2, 3)),
@@ -237,33 +230,31 @@ REFUSALS = {
     ),
     "dot": (lambda x: np.dot(x, x), r"matmul: b has shape \(2, 3\), but must have 3 rows"),
     "multiply": (lambda x: vm.multiply(x, x),
-     r"multiply: b has shape \(2, 3\), but must have 3 rows"),
+                 r"multiply: b has shape \(2, 3\), but must have 3 rows"),
     "tensordot": (lambda x: np.tensordot(x, x, 1),
-     r"tensordot: b has shape \(2, 3\), but must fit a of shape \(2, 3\) along"),
+                  r"tensordot: b has shape \(2, 3\), but must fit a of shape \(2, 3\) along"),
     "multi_dot of one": (lambda x: np.linalg.multi_dot([x]),
-     r"multi_dot: arrays has 1 items, but must have at least two!"),
-    "multi_dot of stacks": (
-        lambda x: np.linalg.multi_dot([x, x[None], x]),
-        r"multi_dot: arrays\[1\] has shape \(1, 2, 3\), but must be a matrix",
-    ),
+                         r"multi_dot: arrays has 1 items, but must have at least two!"),
+    "multi_dot of stacks": (lambda x: np.linalg.multi_dot([x, x[None], x]),
+                            r"multi_dot: arrays\[1\] has shape \(1, 2, 3\), but must be a matrix"),
     "linalg.outer": (lambda x: np.linalg.outer(x, x[0]),
-     r"outer: x1 has shape \(2, 3\), but must be a vector!"),
+                     r"outer: x1 has shape \(2, 3\), but must be a vector!"),
     "cross": (lambda x: np.cross(x[:, :2], x),
-     r"cross: a has shape \(2, 2\), but must have three elements along the axis"),
+              r"cross: a has shape \(2, 2\), but must have three elements along the axis"),
     "convolve": (lambda x: np.convolve(x, x),
-     r"convolve: a has shape \(2, 3\), but must be a vector that is not empty!"),
+                 r"convolve: a has shape \(2, 3\), but must be a vector that is not empty!"),
     "convolve nothing": (lambda x: np.convolve(x[0], x[0, :0]),
-     r"convolve: v has shape \(0,\), but must be a vector that is not"),
+                         r"convolve: v has shape \(0,\), but must be a vector that is not"),
     "einsum, axes": (lambda x: np.einsum("i->", x),
-     r"einsum: an operand has shape \(2, 3\), but must have one axis for each of"),
+                     r"einsum: an operand has shape \(2, 3\), but must have one axis for each of"),
     "einsum, operands": (lambda x: np.einsum("ij,jk", x),
-     r"einsum: the subscripts name 2 operands, but must name 1!"),
+                         r"einsum: the subscripts name 2 operands, but must name 1!"),
     "einsum, too few axes": (lambda x: np.einsum("...ijk", x),
-     r"einsum: .* \(2, 3\), but must have one axis for each of 'ijk'!"),
+                             r"einsum: .* \(2, 3\), but must have one axis for each of 'ijk'!"),
     "einsum, ellipsis": (lambda x: np.einsum("i...->i", x),
-     r"einsum: the result is 'i', but must have the ellipsis that the"),
+                         r"einsum: the result is 'i', but must have the ellipsis that the"),
     "einsum, letters": (lambda x: np.einsum("...->...", np.reshape(x, (2, 3, *(1,) * 50))),
-     r"einsum: there are more axes than"),
+                        r"einsum: there are more axes than"),
     **({
         "matvec": (lambda x: np.matvec(x[0], x),
          r"matvec: x1 has shape \(3,\), but must be a matrix"),
@@ -271,7 +262,7 @@ REFUSALS = {
          r"vecmat: x2 has shape \(3,\), but must be a matrix"),
     } if hasattr(np, "matvec") else {}),  # from NumPy 2.2
     "dot_product": (lambda x: vm.dot_product(x[0], x[1, :2]),
-     r"dot_product: b has shape \(2,\), but must be a vector as long as"),
+                    r"dot_product: b has shape \(2,\), but must be a vector as long as"),
 }  # fmt: skip
 
 
@@ -280,8 +271,7 @@ def test_refusals(case):
     call, match = REFUSALS[case]
     with vm.nested() as tape:
         x = vm.var(np.ones((2, 3)))
-        with pytest.raises(vm.ShapeError, match=match):
-            call(x)
+        refuses(vm.ShapeError, match, call, x)
         assert [rule.name for rule, *_ in tape] in ([], ["broadcast_to"], ["getitem"])
 
 
@@ -297,8 +287,7 @@ def test_refusals(case):
 ])  # fmt: skip
 def test_kinds_that_are_refused(call, match):
     x = vm.var(np.ones((2, 3)))
-    with pytest.raises(TypeError, match=match):
-        call(x)
+    refuses(TypeError, match, call, x)
 
 
 def test_vectors_are_not_repeated_for_inner_products():

@@ -1,11 +1,8 @@
 """The QR decomposition: at deficient rank, and the completing columns."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
+from comparing import close
 from functions.matrices import TALL, gradients
 from recordings import EVERY_RUNNER
 
@@ -14,7 +11,7 @@ import varmat as vm
 qr = np.linalg.qr
 
 
-def test_qr_of_deficient_rank_has_no_finite_derivative() -> None:
+def test_qr_of_deficient_rank_has_no_finite_derivative():
     for a in (np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]), np.zeros((2, 3, 2))):
         _, (adjoint,) = gradients(lambda a: tuple(qr(a)), [a])
         assert not np.isfinite(adjoint).all()
@@ -23,21 +20,21 @@ def test_qr_of_deficient_rank_has_no_finite_derivative() -> None:
 @pytest.mark.parametrize("a", [
     TALL[:, :2], np.eye(4, 2), np.triu(TALL), np.zeros((4, 2)), TALL[:, :1] * [[1], [0], [0], [0]],
 ])  # fmt: skip
-def test_all_columns_are_those_of_numpy(a: Any) -> None:
+def test_all_columns_are_those_of_numpy(a):
     # This includes matrices for which LAPACK needs no reflection.
     q, r = qr(vm.var(a), "complete")
     exact = np.linalg.qr(a, "complete")
-    np.testing.assert_allclose(q.val, exact.Q, atol=2e-15)
-    np.testing.assert_allclose(r.val, exact.R, atol=2e-15)
+    close(q.val, exact.Q, 1e-7, 2e-15)
+    close(r.val, exact.R, 1e-7, 2e-15)
 
 
-def test_the_other_columns_where_there_is_nothing_to_reflect() -> None:
+def test_the_other_columns_where_there_is_nothing_to_reflect():
     # The other columns are orthogonal to [[x], [y], [z]]. At y = z = 0 their first elements are
     # therefore -y / x and -z / x.
     _, (adjoint,) = gradients(
         lambda a: vm.qr_Q(a)[0, 1:], [np.array([[2.0], [0.0], [0.0]])], [np.array([3.0, 5.0])]
     )
-    np.testing.assert_allclose(adjoint, [[0.0], [-1.5], [-2.5]], atol=1e-15)
+    close(adjoint, [[0.0], [-1.5], [-2.5]], 1e-7, 1e-15)
 
 
 @pytest.mark.parametrize("runner", EVERY_RUNNER)
@@ -60,7 +57,6 @@ def test_recordings_find_the_signs_at_every_point(name, runner):
 
     recorded, hessian = vm.recorded(f, runner=runner), vm.recorded(vm.hessian(f), runner=runner)
     for x in map(np.array, ([1.0, 2.0, 3.0], [-3.0, 1.5, 2.2], [2.0, 3.3, -1.0])):
-        for ours, theirs in zip(
-            (*recorded(x), *hessian(x)), (*vm.value_and_grad(f)(x), *vm.hessian(f)(x)), strict=True
-        ):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-11)
+        close(
+            (*recorded(x), *hessian(x)), (*vm.value_and_grad(f)(x), *vm.hessian(f)(x)), 1e-12, 1e-11
+        )

@@ -1,13 +1,12 @@
 """Distances between points: against SciPy and 50 digits, and along all routes."""
 
-from __future__ import annotations
-
 import re
 
 import mpmath as mp
 import numpy as np
 import pytest
 import scipy.spatial.distance
+from comparing import close, equal, refuses
 from functions.matrices import worst_error
 
 import varmat as vm
@@ -27,21 +26,15 @@ METRICS += ["canberra", "braycurtis", "jensenshannon"]
 def test_values_of_scipy_and_all_routes(metric):
     settings = {"p": 2.5} if metric == "minkowski" else {}
     f, g = vm.cdist, scipy.spatial.distance.cdist
-    np.testing.assert_allclose(
-        f(vm.var(A), B, metric, **settings).val, g(A, B, metric, **settings), rtol=1e-12
-    )
+    close(f(vm.var(A), B, metric, **settings).val, g(A, B, metric, **settings), 1e-12)
     points = np.vstack([A, B])
     expected = scipy.spatial.distance.pdist(points, metric, **settings)
-    np.testing.assert_allclose(
-        vm.pdist(vm.var(points), metric, **settings).val, expected, rtol=1e-12
-    )
+    close(vm.pdist(vm.var(points), metric, **settings).val, expected, 1e-12)
     expect_ad(
         lambda a, b: f(a, b, metric, **settings), A[:2], B[:2] if metric != "mahalanobis" else B
     )
     if metric in ("euclidean", "sqeuclidean", "cityblock", "minkowski"):
-        np.testing.assert_allclose(
-            f(A, B, metric, w=W, **settings), g(A, B, metric, w=W, **settings), rtol=1e-12
-        )
+        close(f(A, B, metric, w=W, **settings), g(A, B, metric, w=W, **settings), 1e-12)
 
 
 def test_weights_by_all_routes():
@@ -83,15 +76,13 @@ def test_a_distance_of_zero_has_the_derivative_zero():
         assert np.isfinite(total).all()
         settings = {"VI": np.eye(3)} if metric == "mahalanobis" else {"p": 1.5}
         pairs = 2.0 * vm.gradient(lambda a: np.sum(vm.pdist(a, metric, **settings)), A)  # noqa: B023
-        np.testing.assert_allclose(total, pairs, atol=1e-13)
+        close(total, pairs, 1e-7, 1e-13)
 
 
 def test_square_and_condensed():
     d = vm.pdist(A)
-    np.testing.assert_array_equal(
-        vm.squareform(vm.var(d)).val, scipy.spatial.distance.squareform(d)
-    )
-    np.testing.assert_array_equal(vm.squareform(vm.squareform(d)), d)
+    equal(vm.squareform(vm.var(d)).val, scipy.spatial.distance.squareform(d))
+    equal(vm.squareform(vm.squareform(d)), d)
     expect_ad(lambda d: (vm.squareform(d), vm.squareform(vm.squareform(d) ** 2)), d)
     assert vm.squareform(np.zeros(0)).shape == (1, 1)
 
@@ -115,5 +106,4 @@ def test_square_and_condensed():
      "squareform: X has shape (2,), but must be a square matrix, or a vector with"),
 ])  # fmt: skip
 def test_refusals(call, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        call(vm.var(A))
+    refuses(ValueError, f"^{re.escape(message)}", call, vm.var(A))

@@ -2,13 +2,12 @@
 routes.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
 import scipy.interpolate
+from comparing import close, equal, refuses
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -30,24 +29,20 @@ PLACES = np.array([[0.3, 0.2], [2.0, 3.6], [1.1, 2.1]])
 @pytest.mark.parametrize("k", range(6))
 def test_interpolation_of_all_degrees(k):
     f, g = vm.make_interp_spline(X, vm.var(Y), k), scipy.interpolate.make_interp_spline(X, Y, k)
-    np.testing.assert_array_equal(f.t, g.t)
+    equal(f.t, g.t)
     for nu in range(4):
         # For more derivatives than degrees, SciPy 1.15 reads memory that is not its own.
         expected = g(INSIDE, nu) if nu <= k else np.zeros((4, 2))
-        np.testing.assert_allclose(f(INSIDE, nu).val, expected, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(
-        vm.value(f(Z, extrapolate=False)), g(Z, extrapolate=False), rtol=1e-11
-    )
+        close(f(INSIDE, nu).val, expected, 1e-10, 1e-10)
+    close(vm.value(f(Z, extrapolate=False)), g(Z, extrapolate=False), 1e-11)
     if k:
-        np.testing.assert_allclose(f.derivative()(INSIDE).val, g.derivative()(INSIDE), rtol=1e-9)
+        close(f.derivative()(INSIDE).val, g.derivative()(INSIDE), 1e-9)
 
 
 @pytest.mark.parametrize("bc", ["natural", "clamped", ([(1, 0.5)], [(2, 0.0)])], ids=str)
 def test_given_derivatives(bc):
     found = vm.make_interp_spline(X, vm.var(Y[:, 0]), bc_type=bc)(Z).val
-    np.testing.assert_allclose(
-        found, scipy.interpolate.make_interp_spline(X, Y[:, 0], bc_type=bc)(Z), rtol=1e-11
-    )
+    close(found, scipy.interpolate.make_interp_spline(X, Y[:, 0], bc_type=bc)(Z), 1e-11)
 
 
 def test_coefficients_places_and_knots_by_all_routes():
@@ -67,17 +62,15 @@ def test_by_what_splines_reproduce():
     whatever the knots are.
     """
     ones = vm.jacobian(lambda t: vm.BSpline(t, np.ones(5), 2)(INSIDE[:2]), KNOTS)
-    np.testing.assert_allclose(ones, np.zeros((2, 8)), atol=1e-15)
+    close(ones, np.zeros((2, 8)), 1e-7, 1e-15)
     moved = vm.jacobian(lambda t: vm.BSpline(t, (t[1:-2] + t[2:-1]) / 2.0, 2)(INSIDE[1:3]), KNOTS)
-    np.testing.assert_allclose(moved, np.zeros((2, 8)), atol=1e-15)
+    close(moved, np.zeros((2, 8)), 1e-7, 1e-15)
 
 
 def test_the_derivative_in_coefficients_is_the_design_matrix():
     expected = scipy.interpolate.BSpline.design_matrix(X, CLAMPED, 3).toarray()
-    np.testing.assert_allclose(vm.BSpline.design_matrix(X, CLAMPED, 3), expected, atol=1e-15)
-    np.testing.assert_allclose(
-        vm.jacobian(lambda c: vm.BSpline(CLAMPED, c, 3)(X), np.zeros(6)), expected, atol=1e-15
-    )
+    close(vm.BSpline.design_matrix(X, CLAMPED, 3), expected, 1e-7, 1e-15)
+    close(vm.jacobian(lambda c: vm.BSpline(CLAMPED, c, 3)(X), np.zeros(6)), expected, 1e-7, 1e-15)
 
 
 def test_interpolation_by_all_routes():
@@ -94,9 +87,7 @@ def test_interpolation_by_all_routes():
 
 def test_least_squares():
     found = vm.make_lsq_spline(X, vm.var(Y), CLAMPED, w=X + 1.0)(Z).val
-    np.testing.assert_allclose(
-        found, scipy.interpolate.make_lsq_spline(X, Y, CLAMPED, w=X + 1.0)(Z), rtol=1e-9
-    )
+    close(found, scipy.interpolate.make_lsq_spline(X, Y, CLAMPED, w=X + 1.0)(Z), 1e-9)
     expect_ad(
         lambda x, y, w: vm.make_lsq_spline(x, y, np.array([0.0, 0.0, 2.2, 4.4, 4.4]), 1, w)(0.3),
         X,
@@ -108,15 +99,13 @@ def test_least_squares():
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 def test_grids(method):
     for settings, places in (
-        ((True,), PLACES),
-        ((False, None), PLACES - 0.7),
-        ((False,), PLACES - 0.7),
-    ):
+        ((True,), PLACES),             ((False, None), PLACES - 0.7), ((False,), PLACES - 0.7),
+    ):  # fmt: skip
         f, g = (
             m.RegularGridInterpolator(GRID, VALUES, method, *settings)
             for m in (vm, scipy.interpolate)
         )
-        np.testing.assert_allclose(f(places), g(places), atol=1e-14)
+        close(f(places), g(places), 1e-7, 1e-14)
     expect_ad(lambda v: vm.interpn(GRID, v, PLACES, method), VALUES)
     expect_ad_matvar(lambda v: vm.interpn(GRID[:1], v, PLACES[:, 0], method), VALUES[:, 0, 0])
 
@@ -127,8 +116,8 @@ def test_grids_by_all_routes():
     )
     f, g = (m.RegularGridInterpolator(GRID, VALUES) for m in (vm, scipy.interpolate))
     pair = (PLACES[:, :1], PLACES[:, 1])
-    np.testing.assert_allclose(f(pair), g(pair), atol=1e-14)
-    np.testing.assert_allclose(f(PLACES[0]), g(PLACES[0]), atol=1e-14)
+    close(f(pair), g(pair), 1e-7, 1e-14)
+    close(f(PLACES[0]), g(PLACES[0]), 1e-7, 1e-14)
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
@@ -149,8 +138,8 @@ def test_grids_by_all_routes():
     (lambda c: vm.make_interp_spline(X[:5], c, bc_type="no"), vm.DomainError,
      "make_interp_spline: bc_type is 'no', but must be"),
     (lambda c: vm.make_interp_spline(X[:5], c, bc_type=([(1, 0.0)], None)), vm.ShapeError,
-     ("make_interp_spline: 5 values and 1 derivatives are given, but there must be 7 of both, as "
-     "many as coefficients!")),
+    ("make_interp_spline: 5 values and 1 derivatives are given, but there must be 7 of both, as "
+    "many as coefficients!")),
     (lambda c: vm.make_lsq_spline(X[:5], c, CLAMPED, w=X), vm.ShapeError,
      "make_lsq_spline: w has shape (7,), but must have shape (5,), as x!"),
     (lambda c: vm.interpn(GRID, c, PLACES), vm.ShapeError,
@@ -162,5 +151,4 @@ def test_grids_by_all_routes():
      "interpn: method is 'cubic', but must be 'linear' or 'nearest'!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}"):
-        call(vm.var(C - 9.0))
+    refuses(error, f"^{re.escape(message)}", call, vm.var(C - 9.0))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from comparing import refuses
 from functions.factors import both
 
 import varmat as vm
@@ -15,9 +16,7 @@ def test_convolution_modes(f, m, n, mode):
 
 
 def test_correlated_are_vectors():
-    with pytest.raises(
-        vm.ShapeError, match=r"correlate: a has shape \(2, 3\), but must be a vector!"
-    ):
-        np.correlate(vm.var(np.ones((2, 3))), np.ones(2))
+    message = r"correlate: a has shape \(2, 3\), but must be a vector!"
+    refuses(vm.ShapeError, message, np.correlate, vm.var(np.ones((2, 3))), np.ones(2))
     with pytest.raises(vm.ShapeError, match=r"correlate: v has shape \(\), but must be a vector!"):
         np.correlate(vm.var(np.ones(3)), 2.0)

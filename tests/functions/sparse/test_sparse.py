@@ -1,13 +1,10 @@
 """`SparseVar` and Stan's functions of sparse matrices: values, all routes, and refusals."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.sparse
 import stan
+from comparing import close, equal, refuses
 from functions.sparse_matrices import DENSE, RIGHT, RIGHTS, A, B, random_sparse, sparse
 
 import varmat as vm
@@ -21,7 +18,7 @@ TALL = random_sparse((5, 3), 0.5)
 # --- the variable ---
 
 
-def test_attributes_of_a_sparse_variable() -> None:
+def test_attributes_of_a_sparse_variable():
     a = vm.var(A)
     assert type(a) is vm.SparseVar
     assert (a.shape, a.ndim, a.nnz) == ((4, 5), 2, A.nnz)
@@ -34,9 +31,7 @@ def test_attributes_of_a_sparse_variable() -> None:
         (a.adj, (A != 0) * np.outer(2.0 * (A @ RIGHT), RIGHT)),
     ):
         assert scipy.sparse.issparse(found)
-        np.testing.assert_allclose(
-            found.toarray(), true.toarray() if scipy.sparse.issparse(true) else true, rtol=1e-15
-        )
+        close(found.toarray(), true.toarray() if scipy.sparse.issparse(true) else true, 1e-15)
     assert scipy.sparse.issparse(vm.value(a))
     assert (
         repr(sparse([5.0], scipy.sparse.csr_array([[0.0, 1.0]])))
@@ -44,13 +39,13 @@ def test_attributes_of_a_sparse_variable() -> None:
     )
 
 
-def test_values_are_its_own() -> None:
+def test_values_are_its_own():
     x = A.copy()
     a = vm.var(x)
     x.data[:], x.indices[:] = 0.0, 0
-    np.testing.assert_array_equal(a.val.toarray(), DENSE)
+    equal(a.val.toarray(), DENSE)
     a.val.data[:] = 0.0
-    np.testing.assert_array_equal(a.val.toarray(), DENSE)
+    equal(a.val.toarray(), DENSE)
 
 
 @pytest.mark.parametrize("make", [
@@ -59,26 +54,24 @@ def test_values_are_its_own() -> None:
     lambda x: vm.var(x),
     lambda x: vm.var(x).pattern,
 ])  # fmt: skip
-def test_patterns(make: Any) -> None:
-    np.testing.assert_array_equal(sparse(A.data, make(A)).val.toarray(), DENSE)
+def test_patterns(make):
+    equal(sparse(A.data, make(A)).val.toarray(), DENSE)
 
 
-def test_zeros_that_are_stored_are_part_of_the_pattern() -> None:
+def test_zeros_that_are_stored_are_part_of_the_pattern():
     x = A.copy()
     x.data[0] = 0.0
     assert vm.var(x).nnz == A.nnz
 
 
-EXPRESSIONS: dict[str, tuple[Any, Any]] = {
+EXPRESSIONS = {
     "transpose": (lambda a, b: a.T, lambda a, b: a.T),
     "negative": (lambda a, b: -a, lambda a, b: -a),
     "sum": (lambda a, b: a + b, lambda a, b: a + b),
     "difference": (lambda a, b: a - b, lambda a, b: a - b),
     "product": (lambda a, b: a * b, lambda a, b: a * b),
-    "product with the same pattern": (
-        lambda a, b: a * a.with_data(a.data * 2.0),
-        lambda a, b: 2.0 * a * a,
-    ),
+    "product with the same pattern": (lambda a, b: a * a.with_data(a.data * 2.0),
+        lambda a, b: 2.0 * a * a),
     "matrix product": (lambda a, b: a @ b.T, lambda a, b: a @ b.T),
     "matrix product of data": (lambda a, b: B.T @ a, lambda a, b: B.toarray().T @ a),
     "data from the right": (lambda a, b: a @ TALL, lambda a, b: a @ TALL.toarray()),
@@ -87,35 +80,32 @@ EXPRESSIONS: dict[str, tuple[Any, Any]] = {
     "product with data": (lambda a, b: B * a, lambda a, b: B.toarray() * a),
     "multiple": (lambda a, b: 3.0 * a, lambda a, b: 3.0 * a),
     "quotient": (lambda a, b: a / 3.0, lambda a, b: a / 3.0),
-    "rows scaled": (
-        lambda a, b: a * np.arange(4.0)[:, None],
-        lambda a, b: a * np.arange(4.0)[:, None],
-    ),
+    "rows scaled": (lambda a, b: a * np.arange(4.0)[:, None],
+                    lambda a, b: a * np.arange(4.0)[:, None]),
     "columns scaled": (lambda a, b: np.arange(5.0) * a, lambda a, b: a * np.arange(5.0)),
     "a dense factor": (lambda a, b: a.multiply(DENSE), lambda a, b: a * DENSE),
     "columns divided": (lambda a, b: a / np.arange(1.0, 6.0), lambda a, b: a / np.arange(1.0, 6.0)),
     "positive": (lambda a, b: np.positive(a), lambda a, b: a),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
-def test_arithmetic(name: str) -> None:
+def test_arithmetic(name):
     ours, dense = EXPRESSIONS[name]
 
-    def f(v: Any, w: Any) -> Any:
+    def f(v, w):
         return ours(sparse(v), sparse(w, B)).to_dense()
 
-    def g(v: Any, w: Any) -> Any:
+    def g(v, w):
         return dense(sparse(v).to_dense(), sparse(w, B).to_dense())
 
     assert expect_ad(f, A.data, B.data).worst < 1e-13
-    np.testing.assert_allclose(f(A.data, B.data), dense(DENSE, B.toarray()), rtol=1e-14)
+    close(f(A.data, B.data), dense(DENSE, B.toarray()), 1e-14)
     found, true = (vm.jacobian(lambda x, h=h: h(*x), [A.data, B.data]) for h in (f, g))
-    for x, y in zip(found, true, strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-14, atol=1e-15)
+    close(found, true, 1e-14, 1e-15)
 
 
-def test_matvars() -> None:
+def test_matvars():
     assert (
         expect_ad_matvar(lambda v, w: (sparse(v) @ sparse(w, B).T * 2.0).data, A.data, B.data).worst
         < 1e-13
@@ -129,13 +119,13 @@ def test_matvars() -> None:
      (lambda a: np.transpose(a).toarray(), np.transpose),
 ])  # fmt: skip
 @pytest.mark.parametrize("x", [A, SQUARE, TALL])
-def test_sums_and_diagonals(f: Any, dense: Any, x: Any) -> None:
+def test_sums_and_diagonals(f, dense, x):
     assert expect_ad(lambda w: f(sparse(w, x)), x.data).worst < 1e-13
-    np.testing.assert_allclose(f(sparse(x.data, x)), dense(x.toarray()), rtol=1e-14)
+    close(f(sparse(x.data, x)), dense(x.toarray()), 1e-14)
 
 
-def test_variables_beside_it() -> None:
-    def f(w: Any, s: Any, v: Any) -> Any:
+def test_variables_beside_it():
+    def f(w, s, v):
         return ((s * sparse(w)) / (s * s + 2.0) * v + sparse(w) * v[:, None][:4]).data
 
     assert expect_ad(f, A.data, 1.7, RIGHT).worst < 1e-13
@@ -181,12 +171,11 @@ def test_variables_beside_it() -> None:
     (lambda a: vm.sparse_quad_form(DENSE, RIGHT), TypeError,
      r"^sparse_quad_form: a is a ndarray, but must be a sparse matrix"),
 ])  # fmt: skip
-def test_refusals(f: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
-        f(vm.var(A))
+def test_refusals(f, error, message):
+    refuses(error, message, f, vm.var(A))
 
 
-def test_elements_that_come_twice_or_out_of_order() -> None:
+def test_elements_that_come_twice_or_out_of_order():
     """SciPy's own products make such matrices. Elements in the same place are added."""
     twice = scipy.sparse.csr_array(
         (np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2)
@@ -197,7 +186,7 @@ def test_elements_that_come_twice_or_out_of_order() -> None:
         (a @ [2.0, 1.0], [8.0]),
         ((a * a).to_dense(), [[4.0, 16.0]]),
     ):
-        np.testing.assert_array_equal(found.val, true)
+        equal(found.val, true)
     assert expect_ad(lambda w: (sparse(w, twice) * sparse(w, twice)).data, twice.data).worst < 1e-13
     sorted_out = a.in_order()
     assert sorted_out.in_order() is sorted_out
@@ -207,37 +196,35 @@ def test_elements_that_come_twice_or_out_of_order() -> None:
 
 
 @pytest.mark.parametrize("b", [RIGHT[:4], RIGHTS[:4]])
-def test_quadratic_forms(b: Any) -> None:
-    def f(w: Any, b: Any) -> Any:
+def test_quadratic_forms(b):
+    def f(w, b):
         return vm.sparse_quad_form(sparse(w, SQUARE), b)
 
     assert expect_ad(f, SQUARE.data, b).worst < 1e-13
     assert expect_ad_matvar(f, SQUARE.data, b).worst < 1e-13
-    np.testing.assert_allclose(
-        vm.sparse_quad_form(SQUARE, b), b.T @ SQUARE.toarray() @ b, rtol=1e-14
-    )
+    close(vm.sparse_quad_form(SQUARE, b), b.T @ SQUARE.toarray() @ b, 1e-14)
 
 
-def test_dense_matrices() -> None:
+def test_dense_matrices():
     assert expect_ad(lambda w: vm.to_dense(sparse(w)), A.data).worst < 1e-13
-    np.testing.assert_array_equal(vm.to_dense(A), DENSE)
+    equal(vm.to_dense(A), DENSE)
 
 
-def test_of_a_dense_matrix() -> None:
+def test_of_a_dense_matrix():
     assert expect_ad(lambda x: vm.csr_extract_w(x * (DENSE != 0.0)), DENSE + 0.5).worst < 1e-13
     assert expect_ad(lambda w: vm.csr_extract(sparse(w))[0], A.data).worst < 1e-13
 
 
-def test_a_recording_holds_for_the_same_zeros() -> None:
+def test_a_recording_holds_for_the_same_zeros():
     f = vm.recorded(lambda x: np.sum(vm.csr_extract_w(x) ** 3))
     for x in (DENSE, 2.0 * DENSE, DENSE + 0.5):
         value, gradient = f(x)
-        np.testing.assert_allclose(value, np.sum(x**3), rtol=1e-14)
-        np.testing.assert_allclose(gradient, 3.0 * x**2, rtol=1e-14)
+        close(value, np.sum(x**3), 1e-14)
+        close(gradient, 3.0 * x**2, 1e-14)
 
 
-def test_in_the_form_of_stan() -> None:
-    def f(w: Any, b: Any) -> Any:
+def test_in_the_form_of_stan():
+    def f(w, b):
         return vm.csr_matrix_times_vector(4, 5, w, INDICES, STARTS, b)
 
     assert expect_ad(f, A.data, RIGHT).worst < 1e-13
@@ -246,24 +233,21 @@ def test_in_the_form_of_stan() -> None:
         expect_ad(lambda w: vm.csr_to_dense_matrix(4, 5, w, INDICES, STARTS), A.data).worst < 1e-13
     )
     w, v, u = vm.csr_extract(DENSE)
-    np.testing.assert_array_equal(w, A.data)
+    equal(w, A.data)
     for found, true in (
-        (v, INDICES),
-        (u, STARTS),
-        (vm.csr_extract_v(A), INDICES),
+        (v, INDICES), (u, STARTS), (vm.csr_extract_v(A), INDICES),
         (vm.csr_extract_u(DENSE), STARTS),
-    ):
-        np.testing.assert_array_equal(found, true)
+    ):  # fmt: skip
+        equal(found, true)
         assert found.dtype.kind == "i"
 
 
 @pytest.mark.parametrize("entry", stan.entries("sparse"))
-def test_against_stan(entry: Any) -> None:
+def test_against_stan(entry):
     f = getattr(vm, entry["function"])
     if entry.get("tuple"):
         made = f(*stan.arguments(entry))
-        for found, true in zip(made[1:], entry["output"][1:], strict=True):
-            np.testing.assert_array_equal(found, true)
+        equal(made[1:], entry["output"][1:])
         entry = {
             **entry, "tuple": False, "output": entry["output"][0], "weights": entry["weights"][0],
         }  # fmt: skip
@@ -273,7 +257,7 @@ def test_against_stan(entry: Any) -> None:
 
 
 @pytest.mark.parametrize("entry", stan.entries("sparse", throws=True))
-def test_what_stan_refuses(entry: Any) -> None:
+def test_what_stan_refuses(entry):
     with pytest.raises((vm.DomainError, vm.ShapeError), match=rf"^{entry['function']}: "):
         getattr(vm, entry["function"])(*stan.arguments(entry))
 
@@ -298,20 +282,14 @@ W, V, U = np.array([1.0, 2.0]), [1, 2], [1, 2, 3]
     ((2, 2, W, [1.0, 2.0], U), TypeError,
      r"v has shape \(2,\) and dtype float64, but must be a vector of integers!"),
 ])  # fmt: skip
-def test_refusals_in_the_form_of_stan(args: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=f"^csr_to_dense_matrix: {message}"):
-        vm.csr_to_dense_matrix(*args)
+def test_refusals_in_the_form_of_stan(args, error, message):
+    refuses(error, f"^csr_to_dense_matrix: {message}", vm.csr_to_dense_matrix, *args)
     with pytest.raises(error, match=f"^csr_matrix_times_vector: {message}"):
         vm.csr_matrix_times_vector(*args, np.ones(2))
 
 
-def test_a_vector_of_another_length() -> None:
-    with pytest.raises(
-        vm.ShapeError,
-        match=r"^csr_matrix_times_vector: b has shape \(3,\), but must be a vector of 2 elements!",
-    ):
-        vm.csr_matrix_times_vector(2, 2, W, V, U, np.ones(3))
-    with pytest.raises(
-        vm.ShapeError, match=r"^csr_extract_w: a has shape \(2,\), but must be a matrix!"
-    ):
-        vm.csr_extract_w(W)
+def test_a_vector_of_another_length():
+    message = r"^csr_matrix_times_vector: b has shape \(3,\), but must be a vector of 2 elements!"
+    refuses(vm.ShapeError, message, vm.csr_matrix_times_vector, 2, 2, W, V, U, np.ones(3))
+    message = r"^csr_extract_w: a has shape \(2,\), but must be a matrix!"
+    refuses(vm.ShapeError, message, vm.csr_extract_w, W)

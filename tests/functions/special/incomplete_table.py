@@ -9,16 +9,12 @@ from the point and from the corners of the integrand, with 70 digits. The table 
     python tests/functions/special/incomplete_table.py
 """
 
-from __future__ import annotations
-
 import json
 import math
 import random
-from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -28,7 +24,7 @@ DIGITS, DROP = 70, 150.0
 
 
 @cache
-def gauss() -> list[tuple[Any, Any]]:
+def gauss():
     """Return the nodes and weights on (-1, 1), polished by Newton's method."""
     rule = []
     for start in np.polynomial.legendre.leggauss(64)[0]:
@@ -43,8 +39,8 @@ def gauss() -> list[tuple[Any, Any]]:
     return rule
 
 
-def moments(exponent: Callable[[Any], Any], scores: Callable[[Any], list[Any]],
-            corners: list[float]) -> list[Any]:  # fmt: skip
+def moments(exponent, scores,
+            corners):  # fmt: skip
     """Integrate exp(exponent) and its products with the scores from 0 upwards."""
     step = 1e-16
     while exponent(mp.mpf(step)) > -DROP:
@@ -62,7 +58,7 @@ def moments(exponent: Callable[[Any], Any], scores: Callable[[Any], list[Any]],
                 break
             cuts |= inside
     ordered = sorted(cuts)
-    sums: list[Any] = []
+    sums = []
     for low, high in pairwise(ordered):
         half, middle = mp.mpf(high - low) / 2, (mp.mpf(high) + mp.mpf(low)) / 2
         for t, weight in gauss():
@@ -73,7 +69,7 @@ def moments(exponent: Callable[[Any], Any], scores: Callable[[Any], list[Any]],
     return sums
 
 
-def both(tail: list[Any], slope: Any) -> list[list[float]]:
+def both(tail, slope):
     """Return the logarithm of a tail and its derivatives, and those of the other tail."""
     share = mp.exp(tail[0])
     odds = share / (1 - share)
@@ -84,7 +80,7 @@ def both(tail: list[Any], slope: Any) -> list[list[float]]:
     ]
 
 
-def gamma_entry(shape: float, argument: float) -> list[list[float]]:
+def gamma_entry(shape, argument):
     """Return P and Q: the logarithm, and its derivatives in the shape and the argument."""
     a, x = mp.mpf(shape), mp.mpf(argument)
     upper = x > max(a, 1)
@@ -100,7 +96,7 @@ def gamma_entry(shape: float, argument: float) -> list[list[float]]:
     return rows[::-1] if upper else rows
 
 
-def beta_entry(first: float, second: float, argument: float) -> list[list[float]]:
+def beta_entry(first, second, argument):
     """Return I and its complement: the logarithm, and its derivatives in the shapes and the
     argument.
     """
@@ -126,7 +122,7 @@ def beta_entry(first: float, second: float, argument: float) -> list[list[float]
     return rows[::-1] if upper else rows
 
 
-def points(seed: int, count: int) -> tuple[list[Any], list[Any]]:
+def points(seed, count):
     """Return arguments of the two functions."""
     draw = random.Random(seed)
     gammas, betas = [], []
@@ -148,7 +144,7 @@ def points(seed: int, count: int) -> tuple[list[Any], list[Any]]:
     return gammas, betas
 
 
-def main() -> None:
+def main():
     """Write the table."""
     mp.mp.dps = DIGITS
     gammas, betas = points(1, 120)

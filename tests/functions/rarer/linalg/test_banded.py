@@ -2,15 +2,13 @@
 all routes.
 """
 
-from __future__ import annotations
-
 import re
-from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
 import scipy.linalg
+from comparing import close, equal, refuses
 from functions.matrices import worst_error
 
 import varmat as vm
@@ -26,7 +24,7 @@ B, BB = RNG.normal(size=N), RNG.normal(size=(N, 2))
 C, R = RNG.normal(size=N) + 5.0 * (np.arange(N) == 0), RNG.normal(size=N)
 
 
-def dense(ab: Any, upper: int, symmetric: bool = False) -> Any:
+def dense(ab, upper, symmetric=False):
     """Return the matrix that a banded storage stands for."""
     n = ab.cols
     a = mp.zeros(n)
@@ -40,7 +38,7 @@ def dense(ab: Any, upper: int, symmetric: bool = False) -> Any:
     return a
 
 
-def stored(a: Any, upper: int, rows: int) -> Any:
+def stored(a, upper, rows):
     n = a.cols
     ab = mp.zeros(rows, n)
     for k in range(rows):
@@ -50,36 +48,32 @@ def stored(a: Any, upper: int, rows: int) -> Any:
     return ab
 
 
-def toeplitz(c: Any, r: Any) -> Any:
+def toeplitz(c, r):
     return mp.matrix(len(c), len(r)) + mp.matrix(
         [[c[i - j] if i >= j else r[j - i] for j in range(len(r))] for i in range(len(c))]
     )
 
 
-def circulant(c: Any) -> Any:
+def circulant(c):
     return mp.matrix([[c[(i - j) % len(c)] for j in range(len(c))] for i in range(len(c))])
 
 
-EXACT: dict[str, tuple[Any, Any, Any]] = {
-    "banded": (lambda ab, b: vm.solve_banded((1, 2), ab, b), lambda ab,
-     b: mp.lu_solve(dense(ab, 2), b), [AB, B]),
+EXACT = {
+    "banded": (lambda ab, b: vm.solve_banded((1, 2), ab, b),
+               lambda ab, b: mp.lu_solve(dense(ab, 2), b), [AB, B]),
     "positive definite, above": (vm.solveh_banded, lambda ab, b: mp.lu_solve(dense(ab, 2, True), b),
-     [UPPER, B]),
-    "positive definite, below": (
-        lambda ab, b: vm.solveh_banded(ab, b, lower=True), lambda ab,
-         b: mp.lu_solve(dense(ab, 0, True), b), [LOWER, B],
-    ),
-    "Cholesky, above": (vm.cholesky_banded, lambda ab: stored(mp.cholesky(dense(ab, 2, True)).T, 2,
-        3), [UPPER]),
-    "Cholesky, below": (
-        lambda ab: vm.cholesky_banded(ab, lower=True), lambda ab: stored(mp.cholesky(dense(ab, 0,
-            True)), 0, 3), [LOWER],
-    ),
-    "Toeplitz": (lambda c, r, b: vm.solve_toeplitz((c, r), b), lambda c, r,
-     b: mp.lu_solve(toeplitz(c, r), b), [C, R, B]),
+        [UPPER, B]),
+    "positive definite, below": (lambda ab, b: vm.solveh_banded(ab, b, lower=True),
+        lambda ab, b: mp.lu_solve(dense(ab, 0, True), b), [LOWER, B]),
+    "Cholesky, above": (vm.cholesky_banded,
+                        lambda ab: stored(mp.cholesky(dense(ab, 2, True)).T, 2, 3), [UPPER]),
+    "Cholesky, below": (lambda ab: vm.cholesky_banded(ab, lower=True),
+                        lambda ab: stored(mp.cholesky(dense(ab, 0, True)), 0, 3), [LOWER]),
+    "Toeplitz": (lambda c, r, b: vm.solve_toeplitz((c, r), b),
+                 lambda c, r, b: mp.lu_solve(toeplitz(c, r), b), [C, R, B]),
     "symmetric Toeplitz": (vm.solve_toeplitz, lambda c, b: mp.lu_solve(toeplitz(c, c), b), [C, B]),
     "product": (lambda c, r, x: vm.matmul_toeplitz((c, r), x), lambda c, r, x: toeplitz(c, r) * x,
-     [C[:3], R, B]),
+                [C[:3], R, B]),
     "circulant": (vm.solve_circulant, lambda c, b: mp.lu_solve(circulant(c), b), [C, B]),
 }  # fmt: skip
 
@@ -106,7 +100,7 @@ ROUTES = {
     "circulant": (vm.solve_circulant, (C, BB)),
     "circulant, one column": (vm.solve_circulant, (C[:4], B[:4])),
     "empty": (lambda ab, b: (vm.solve_banded((0, 1), ab, b), vm.solveh_banded(ab, b)),
-     (np.zeros((2, 0)), np.zeros(0))),
+              (np.zeros((2, 0)), np.zeros(0))),
 }  # fmt: skip
 
 
@@ -127,17 +121,15 @@ def test_values_of_scipy():
         ("solve_circulant", (C, BB)),
         ("cho_solve_banded", ((scipy.linalg.cholesky_banded(UPPER), False), BB)),
     ):
-        np.testing.assert_allclose(
-            getattr(vm, f)(*args), getattr(scipy.linalg, f)(*args), rtol=1e-12
-        )
+        close(getattr(vm, f)(*args), getattr(scipy.linalg, f)(*args), 1e-12)
 
 
 def test_the_transposed_of_one_element_has_that_element():
     """The first element of the row is not read, as in SciPy."""
     f = vm.value_and_grad(lambda c, r: np.sum(vm.solve_toeplitz((c, r), [8.0])), (0, 1))
     _, adjoints = f(np.array([2.0]), np.array([5.0]))
-    np.testing.assert_array_equal(adjoints[0], [-2.0])
-    np.testing.assert_array_equal(adjoints[1], [0.0])
+    equal(adjoints[0], [-2.0])
+    equal(adjoints[1], [0.0])
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
@@ -165,8 +157,7 @@ def test_the_transposed_of_one_element_has_that_element():
      "solve_circulant: the matrix is singular, but must be invertible!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        call(vm.var(AB))
+    refuses(error, f"^{re.escape(message)}$", call, vm.var(AB))
 
 
 @pytest.mark.parametrize("width", [0, 1, 5, 60])
@@ -186,4 +177,4 @@ def test_long_banded_matrices(width):
         return np.sum(np.where(inside, weights[place, j] * factor, 0.0))
 
     found = vm.gradient(lambda ab: np.sum(weights * vm.cholesky_banded(ab, lower=True)), ab)
-    np.testing.assert_allclose(found, vm.gradient(of_whole, ab), rtol=1e-11, atol=1e-13)
+    close(found, vm.gradient(of_whole, ab), 1e-11, 1e-13)

@@ -2,15 +2,13 @@
 along all routes.
 """
 
-from __future__ import annotations
-
 import re
-from typing import Any
 
 import mpmath as mp
 import numpy as np
 import pytest
 import scipy.linalg
+from comparing import close, refuses
 from functions.matrices import COLUMNS, GENERAL, SPD, worst_error
 
 import varmat as vm
@@ -20,7 +18,7 @@ SMALL = np.array([[0.8, -0.3], [0.5, 1.1]])
 STABLE = 0.25 * GENERAL
 
 
-def linear_system(images: Any, q: Any) -> Any:
+def linear_system(images, q):
     """Solve a linear equation for a matrix. The linear map is given by its images of the unit
     matrices, and its value is `q`.
     """
@@ -39,7 +37,7 @@ def linear_system(images: Any, q: Any) -> Any:
     return x
 
 
-EXACT: dict[str, tuple[Any, Any, Any]] = {
+EXACT = {
     "Sylvester": (vm.solve_sylvester, lambda a, b, q: linear_system(lambda x: a * x + x * b, q),
         [GENERAL, SMALL, COLUMNS]),
     "Lyapunov": (vm.solve_continuous_lyapunov, lambda a,
@@ -80,13 +78,9 @@ def test_empty():
 def test_values_of_scipy():
     rng = np.random.default_rng(7)
     a, b, q = rng.normal(size=(12, 12)), rng.normal(size=(9, 9)), rng.normal(size=(12, 9))
-    np.testing.assert_allclose(
-        vm.solve_sylvester(vm.var(a), b, q).val, scipy.linalg.solve_sylvester(a, b, q), rtol=1e-9
-    )
+    close(vm.solve_sylvester(vm.var(a), b, q).val, scipy.linalg.solve_sylvester(a, b, q), 1e-9)
     found = vm.solve_discrete_lyapunov(vm.var(0.1 * a), np.eye(12)).val
-    np.testing.assert_allclose(
-        found, scipy.linalg.solve_discrete_lyapunov(0.1 * a, np.eye(12)), rtol=1e-12
-    )
+    close(found, scipy.linalg.solve_discrete_lyapunov(0.1 * a, np.eye(12)), 1e-12)
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
@@ -112,5 +106,4 @@ def test_values_of_scipy():
      "solve_discrete_lyapunov: method is 'no', but must be 'direct' or 'bilinear'!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        call(vm.var(SMALL))
+    refuses(error, f"^{re.escape(message)}$", call, vm.var(SMALL))

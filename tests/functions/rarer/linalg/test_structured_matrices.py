@@ -1,12 +1,11 @@
 """Matrices made of vectors and of smaller matrices: against SciPy and along all routes."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
 import pytest
 import scipy.linalg
+from comparing import equal, refuses
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -33,7 +32,7 @@ def test_values_of_scipy_and_all_routes(name):
     f = getattr(vm, name)
     for args in CALLS[name]:
         variables = [vm.var(x) if isinstance(x, np.ndarray) else x for x in args]
-        np.testing.assert_array_equal(vm.value(f(*variables)), getattr(scipy.linalg, name)(*args))
+        equal(vm.value(f(*variables)), getattr(scipy.linalg, name)(*args))
     expect_ad(f, *CALLS[name][0])
     expect_ad_matvar(f, *CALLS[name][0])
 
@@ -56,5 +55,4 @@ def test_values_of_scipy_and_all_routes(name):
      "convolution_matrix: mode is 'no', but must be 'full', 'same' or 'valid'!"),
 ])  # fmt: skip
 def test_refusals(call, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        call(vm.var(C))
+    refuses(ValueError, f"^{re.escape(message)}$", call, vm.var(C))

@@ -1,13 +1,12 @@
 """Discrete cosine and sine transforms."""
 
-from __future__ import annotations
-
 import itertools
 import re
 
 import numpy as np
 import pytest
 import scipy.fft
+from comparing import close, refuses
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -33,9 +32,7 @@ def test_the_definition_of_the_second_cosine_transform():
     """The definition follows Rao and Yip, Discrete Cosine Transform, 1990."""
     x, n = X[:, 0], 4
     k, i = np.ogrid[:n, :n]
-    np.testing.assert_allclose(
-        vm.dct(vm.var(x)).val, 2 * np.cos(np.pi * k * (2 * i + 1) / (2 * n)) @ x, rtol=1e-14
-    )
+    close(vm.dct(vm.var(x)).val, 2 * np.cos(np.pi * k * (2 * i + 1) / (2 * n)) @ x, 1e-14)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -47,14 +44,10 @@ def test_along_axes_and_of_other_lengths(name):
     ), X)  # fmt: skip
     expect_ad_matvar(lambda x: several(x, 2, norm="ortho"), X)
     for settings in ({"n": 6, "axis": 0}, {"n": 2}, {"type": 1}):
-        np.testing.assert_allclose(
-            f(vm.var(X), **settings).val, getattr(scipy.fft, name)(X, **settings), rtol=1e-13
-        )
+        close(f(vm.var(X), **settings).val, getattr(scipy.fft, name)(X, **settings), 1e-13)
     for settings in ({"s": (5, 2)}, {"axes": (0,)}, {"type": 3, "norm": "forward"}):
-        np.testing.assert_allclose(
-            several(vm.var(X), **settings).val,
-            getattr(scipy.fft, name + "n")(X, **settings),
-            rtol=1e-13,
+        close(
+            several(vm.var(X), **settings).val, getattr(scipy.fft, name + "n")(X, **settings), 1e-13
         )
 
 
@@ -72,5 +65,4 @@ def test_along_axes_and_of_other_lengths(name):
      "dctn: s has 1 lengths, but must have one for each of 2 axes!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        call(vm.var(X))
+    refuses(error, f"^{re.escape(message)}$", call, vm.var(X))

@@ -1,13 +1,12 @@
 """Convolution and correlation of arrays of several axes, against SciPy and along all routes."""
 
-from __future__ import annotations
-
 import itertools
 import re
 
 import numpy as np
 import pytest
 import scipy.signal
+from comparing import close, refuses
 
 import varmat as vm
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -19,11 +18,11 @@ SHAPES = [((5,), (4,)), ((3,), (6,)), ((4, 5), (3, 2)), ((2, 3), (4, 4))]
 
 
 def agree(name, a, v, *settings):
-    np.testing.assert_allclose(
+    close(
         getattr(vm, name)(vm.var(a), v, *settings).val,
         getattr(scipy.signal, name)(a, v, *settings),
-        atol=1e-14,
-        rtol=1e-12,
+        1e-12,
+        1e-14,
     )
 
 
@@ -70,7 +69,7 @@ def test_a_convolution_by_its_definition():
     c = np.zeros((4, 5))
     for i, j in np.ndindex(2, 2):
         c[i : i + 3, j : j + 4] += V[i, j] * A
-    np.testing.assert_allclose(vm.fftconvolve(vm.var(A), V).val, c, rtol=1e-13)
+    close(vm.fftconvolve(vm.var(A), V).val, c, 1e-13)
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
@@ -95,5 +94,4 @@ def test_a_convolution_by_its_definition():
      "correlate2d: boundary is 'no', but must be 'fill', 'wrap' or 'symm'!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        call(vm.var(A))
+    refuses(error, f"^{re.escape(message)}$", call, vm.var(A))

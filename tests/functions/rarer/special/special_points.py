@@ -2,14 +2,12 @@
 routes.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
-from typing import Any
 
 import mpmath
 import numpy as np
+from comparing import close
 from functions.partials import error, slopes
 from recordings import agree
 
@@ -24,10 +22,10 @@ MOST_DIGITS = 30
 # state others.
 FIRST, SECOND = 1e-12, 1e-11
 # The names that references use: mpmath's own elliptic integrals, Bessel functions and the like.
-NAMES: dict[str, Any] = {**vars(mpmath), "math": math}
+NAMES = {**vars(mpmath), "math": math}
 
 
-def mathieu(odd: bool, m: Any, q: Any) -> Any:
+def mathieu(odd, m, q):
     """Return the characteristic value of a Mathieu function."""
     m, size = int(m), 14
     first = m % 2 if not odd else 2 - m % 2
@@ -41,7 +39,7 @@ def mathieu(odd: bool, m: Any, q: Any) -> Any:
     return sorted(mpmath.eigsy(a, eigvals_only=True))[(m - first) // 2]
 
 
-def spheroidal(m: Any, n: Any, q: Any) -> Any:
+def spheroidal(m, n, q):
     """Return the characteristic value of a spheroidal function; q is the square of its
     parameter.
     """
@@ -61,16 +59,16 @@ SLOW = {"chdtriv", "mathieu_b", "obl_cv", "pro_cv", "stdtridf"}
 NAMES.update(mathieu=mathieu, spheroidal=spheroidal)
 
 
-def free(row: Any) -> list[int]:
+def free(row):
     """Return the operands whose derivative is not zero everywhere."""
     return [i for i, partial in enumerate(row.partials) if partial not in ("nan * g", ZERO)]
 
 
-def bound(row: Any, point: tuple[float, ...]) -> Any:
+def bound(row, point):
     """Return the row as a function of its free operands; the others come from the point."""
 
-    def function(*xs: Any) -> Any:
-        operands: list[Any] = list(point)
+    def function(*xs):
+        operands = list(point)
         for i, x in zip(free(row), xs, strict=True):
             operands[i] = x
         return row(*operands)
@@ -79,7 +77,7 @@ def bound(row: Any, point: tuple[float, ...]) -> Any:
     return function
 
 
-def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list[list[float]]]:
+def oracle(row, point):
     """Return the value and the first and second partial derivatives in the free operands, from
     mpmath.
     """
@@ -87,7 +85,7 @@ def oracle(row: Any, point: tuple[float, ...]) -> tuple[float, list[float], list
     return slopes(row.reference, NAMES, point, free(row), scale, MOST_DIGITS)
 
 
-def worst(row: Any) -> tuple[float, float, float]:
+def worst(row):
     """Return the worst relative errors over the points: of values, of first and of second
     derivatives.
     """
@@ -109,7 +107,7 @@ def worst(row: Any) -> tuple[float, float, float]:
     return tuple(found.tolist())
 
 
-def undone(row: Any, point: tuple[float, ...]) -> None:
+def undone(row, point):
     """Put the inverse of a function into the function, which must give the probability. All
     derivatives of the inverse follow from those of the function.
     """
@@ -119,22 +117,20 @@ def undone(row: Any, point: tuple[float, ...]) -> None:
     )
     places = free(row)
 
-    def through(p: Any) -> Any:
-        operands: list[Any] = list(point)
+    def through(p):
+        operands = list(point)
         for i, x in zip(places, range(len(places)), strict=True):
             operands[i] = p[x]
         solution = row(*operands)
         return ROWS[row.reference](*(solution if i == place else x for i, x in enumerate(operands)))
 
     p = np.array([point[i] for i in places])
-    np.testing.assert_allclose(through(p), point[place], rtol=first)
-    np.testing.assert_allclose(
-        vm.gradient(through, p), [float(i == place) for i in places], atol=first
-    )
-    np.testing.assert_allclose(vm.hessian(through, p), 0.0, atol=10.0 * second)
+    close(through(p), point[place], first)
+    close(vm.gradient(through, p), [float(i == place) for i in places], 1e-7, first)
+    close(vm.hessian(through, p), 0.0, 1e-7, 10.0 * second)
 
 
-def check_points(row: Any) -> None:
+def check_points(row):
     """Demand the bar, or the error that the row states."""
     first, second = RARE[row.name].reached or (FIRST, SECOND)
     # mpmath does not have this function, so finite differences along all routes are the oracle.
@@ -149,15 +145,13 @@ def check_points(row: Any) -> None:
     assert curvature <= second, curvature
 
 
-def check_routes(row: Any) -> None:
+def check_routes(row):
     """Demand that all routes agree at the first point. Rows with many operands take long, so only
     reverse mode and recordings are compared.
     """
     point = row.points[0]
-    function, args = (
-        bound(row, point),
-        [np.array([float(point[i]), float(point[i]) * 1.001]) for i in free(row)],
-    )
+    function = bound(row, point)
+    args = [np.array([float(point[i]), float(point[i]) * 1.001]) for i in free(row)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if len(args) > 2 or row.name in SLOW:

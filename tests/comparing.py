@@ -1,0 +1,50 @@
+"""Comparisons of results, numbers or arrays, also nested in tuples, lists and dictionaries, and of
+errors.
+"""
+
+import numpy as np
+import pytest
+
+
+def pairs(found, expected, path=""):
+    """Yield the leaves of two structures, which must be nested alike, and where they are."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), path
+        found, expected = found.items(), expected.items()
+        for (key, a), (_, b) in zip(sorted(found), sorted(expected), strict=True):
+            yield from pairs(a, b, f"{path}[{key!r}]")
+    elif isinstance(found, (tuple, list)) and isinstance(expected, (tuple, list)):
+        assert len(found) == len(expected), f"{path}: {len(found)} parts, not {len(expected)}"
+        for i, (a, b) in enumerate(zip(found, expected, strict=True)):
+            yield from pairs(a, b, f"{path}[{i}]")
+    else:
+        yield found, expected, path
+
+
+def close(found, expected, rtol, atol=0.0):
+    """Demand that results are `expected` up to `rtol` times its size and `atol`."""
+    __tracebackhide__ = True
+    for a, b, path in pairs(found, expected):
+        if not (type(a) is type(b) is float and (a == b or abs(a - b) <= rtol * abs(b) + atol)):
+            assert np.ndim(a) >= np.ndim(b), path
+            np.testing.assert_allclose(a, b, rtol, atol, err_msg=path)
+
+
+def equal(found, expected):
+    """Demand that results are `expected`, with nan equal to nan."""
+    __tracebackhide__ = True
+    for a, b, path in pairs(found, expected):
+        assert np.ndim(a) >= np.ndim(b), path
+        np.testing.assert_array_equal(a, b, err_msg=path)
+
+
+def refuses(error, message, f, /, *args, **settings):
+    """Demand that a call raises an error whose text has a match of `message`."""
+    __tracebackhide__ = True
+
+    def call():
+        f(*args, **settings)
+        pytest.fail(f"nothing is raised, but must be with the message {message!r}")
+
+    with pytest.raises(error, match=message):
+        call()
