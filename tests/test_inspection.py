@@ -282,9 +282,8 @@ def test_sizes_have_three_digits(x, text):
 
 def test_text_of_a_profile_that_is_not_entered():
     costs = vm.profile(lines=True)
-    assert (
-        repr(costs) == "<varmat.profile(lines=True), to be entered: with varmat.profile() as costs>"
-    )
+    found = repr(costs)
+    assert found == "<varmat.profile(lines=True), to be entered: with varmat.profile() as costs>"
     with pytest.raises(
         TypeError,
         match=r"^profile: what is pickled is what varmat.profile.. returns, which holds no "

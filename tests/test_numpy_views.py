@@ -30,17 +30,12 @@ NAMED = [
 SUBSCRIPTS = ("ij->ji", "ii->i", "ij", "ij->ij", "ij->")
 # Parts of the array of which the functions are taken.
 PARTS = {
-    "whole": lambda z: z,
-    "T": lambda z: z.T,
-    "reversed": lambda z: z[::-1, ::-1],
-    "every other": lambda z: z[::2, 1:],
-    "row": lambda z: z[1],
-    "column": lambda z: z[:, 1],
-    "one": lambda z: z[1:2, 1:2],
-    "element": lambda z: z[1, 1, ...],
+    "whole": lambda z: z, "T": lambda z: z.T, "reversed": lambda z: z[::-1, ::-1],
+    "every other": lambda z: z[::2, 1:], "row": lambda z: z[1], "column": lambda z: z[:, 1],
+    "one": lambda z: z[1:2, 1:2], "element": lambda z: z[1, 1, ...],
     "windows": lambda z: np.lib.stride_tricks.sliding_window_view(z, 2, 0),
     "broadcast": lambda z: np.broadcast_to(z, (2, 3, 3)),
-}
+}  # fmt: skip
 # Not a function of the array alone: they open files, show warnings, change NumPy or the array.
 LEFT_OUT = {
     "apply_along_axis", "as_strided", "base", "byteswap", "copyto", "ctypes", "data", "dump",
@@ -56,12 +51,10 @@ def functions():
     """Every public function of NumPy that is no ufunc, and every method and attribute of arrays."""
     found = {}
     for prefix, module in (
-        ("", numpy),
-        ("linalg.", numpy.linalg),
-        ("fft.", numpy.fft),
+        ("", numpy), ("linalg.", numpy.linalg), ("fft.", numpy.fft),
         ("lib.stride_tricks.", numpy.lib.stride_tricks),
         ("lib.array_utils.", numpy.lib.array_utils),
-    ):
+    ):  # fmt: skip
         for name in dir(module):
             thing = getattr(module, name)
             if (

@@ -37,13 +37,8 @@ HEAVY += ["multiprocessing", "concurrent.futures", "socket", "logging", "shutil"
 HEAVY += ["matplotlib", "pandas", "xarray", "mpmath", "hypothesis", "pytest"]
 # Subpackage or module -> what it may import besides itself. Imports point down.
 BELOW = {
-    "plain_arrays": set(),
-    "core": {"plain_arrays"},
-    "typing": {"core"},
-    "html": set(),
-    "interrupts": set(),
-    "locks": set(),
-    "inspection": {"core"},
+    "plain_arrays": set(), "core": {"plain_arrays"}, "typing": {"core"}, "html": set(),
+    "interrupts": set(), "locks": set(), "inspection": {"core"},
     "programs": {"plain_arrays", "core", "html", "interrupts", "locks"},
     "functions": {"plain_arrays", "core", "programs", "interrupts", "locks"},
     "complexes": {"plain_arrays", "core", "programs", "functions"},
@@ -57,9 +52,9 @@ BELOW = {
     "scipy": {"core", "functions", "derivatives"},
     "numpy": {"plain_arrays", "core", "complexes", "functions", "derivatives", "scipy"},
     "models": {"core", "html", "interrupts", "programs", "functions", "derivatives", "densities",
-        "distributions", "transforms", "parallel"},
+               "distributions", "transforms", "parallel"},
     "stan": {"core", "typing", "interrupts", "programs", "functions", "derivatives", "densities",
-        "transforms", "solvers", "models"},
+             "transforms", "solvers", "models"},
 }  # fmt: skip
 # A module of each group whose modules import each other.
 CIRCLES = ["core.tape", "programs.ir.program", "programs.kernels.procedure"]

@@ -37,17 +37,11 @@ CASES = {
     "fromroots": [(C,), (D,), (ENDS,), (ZERO,)],
     "line": [(0.5, 0.7), (0.5, 0.0), (0.0, 0.0)],
     "vander": [(X, 3), (0.3, 2), (X, 0)],
-    "vander2d": [(X, Y, [1, 2])],
-    "vander3d": [(X, Y, Z, [1, 2, 1])],
-    "val2d": [(X, Y, C2)],
-    "val3d": [(X, Y, Z, C3)],
-    "grid2d": [(X, Y, C2)],
-    "grid3d": [(X, Y, Z, C3)],
-    "companion": [(C,), (D,)],
-    "valfromroots": [(X, C), (0.3, C)],
-    "2poly": [(C,), (ENDS,), (ZERO,)],
-    "to": [(C,), (ENDS,), (ZERO,)],
-}
+    "vander2d": [(X, Y, [1, 2])], "vander3d": [(X, Y, Z, [1, 2, 1])], "val2d": [(X, Y, C2)],
+    "val3d": [(X, Y, Z, C3)], "grid2d": [(X, Y, C2)], "grid3d": [(X, Y, Z, C3)],
+    "companion": [(C,), (D,)], "valfromroots": [(X, C), (0.3, C)],
+    "2poly": [(C,), (ENDS,), (ZERO,)], "to": [(C,), (ENDS,), (ZERO,)],
+}  # fmt: skip
 # Compared in tests of their own, or of plain numbers only.
 OTHERS = {"fit", "roots", "weight", "trim", "zero", "one", "x", "domain", "gauss", "pts1", "pts2"}
 OTHERS |= {"interpolate"}
@@ -263,12 +257,10 @@ def test_a_coefficient_that_happens_to_be_zero_stays():
 def test_polynomials_of_both_kinds_meet():
     ours, theirs = np.polynomial.Polynomial, numpy.polynomial.Polynomial([1.0, 2.0])
     for operate, expected in [
-        (lambda p: p + theirs, 2.0),
-        (lambda p: theirs + p, 2.0),
-        (lambda p: theirs - p, -2.0),
+        (lambda p: p + theirs, 2.0), (lambda p: theirs + p, 2.0), (lambda p: theirs - p, -2.0),
         (lambda p: theirs * p, 10.0),
         (lambda p: divmod(theirs * ours([0.0, 1.0]), p)[0], -11.0 / 27.0),
-    ]:
+    ]:  # fmt: skip
         slopes = vm.gradient(lambda c, g=operate: g(ours(c))(2.0), numpy.array([1.0, 3.0]))
         h = numpy.array([0.0, 1e-6])
         ends = [operate(ours([1.0, 3.0] + s * h))(2.0) for s in (1, -1)]

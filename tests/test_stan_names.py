@@ -36,22 +36,16 @@ SAME = [
     ("abs", (-2.0,), 2.0),
     ("atan2", (1.0, -1.0), 0.75 * np.pi),
     ("divide_columns", (np.array([[2.0, 8.0]]), np.array([2.0, 4.0])), np.array([[1.0, 2.0]])),
-    ("fdim", (3.0, 1.0), 2.0),
-    ("fmod", (-5.3, 1.4), -1.1),
+    ("fdim", (3.0, 1.0), 2.0), ("fmod", (-5.3, 1.4), -1.1),
     ("hypergeometric_1f0", (0.5, 0.3), 0.7**-0.5),
-    ("if_else", (True, 1.0, 2.0), 1.0),
-    ("is_inf", (-np.inf,), True),
-    ("ldexp", (1.3, 3), 10.4),
-    ("logical_negation", (0.0,), True),
-    ("logical_gte", (1.0, 1.0), True),
-    ("modulus", (-7, 3), -1),
+    ("if_else", (True, 1.0, 2.0), 1.0), ("is_inf", (-np.inf,), True), ("ldexp", (1.3, 3), 10.4),
+    ("logical_negation", (0.0,), True), ("logical_gte", (1.0, 1.0), True), ("modulus", (-7, 3), -1),
     ("quantile", (np.array([-1.2, 0.4, 2.1, 0.4]), 0.9), 1.59),
-    ("round", (-1.3,), -1.0),
-    ("size", (np.ones((2, 3)),), 6),
+    ("round", (-1.3,), -1.0), ("size", (np.ones((2, 3)),), 6),
     ("sum", (np.array([1.0, 2.5]),), 3.5),
     ("value_of", (vm.var(2.0),), 2.0),
     ("vec_concat", (([1.0], [2.0]),), np.array([1.0, 2.0])),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "args", "expected"), SAME, ids=[name for name, *_ in SAME])

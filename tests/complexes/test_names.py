@@ -127,10 +127,8 @@ def test_projections_of_infinities():
     equal(found.real, [np.inf, np.inf, np.inf, 1.0])
     equal(found.imag, [-0.0, 0.0, 0.0, -2.0])
     assert np.signbit(found.imag[0])
-    equal(
-        vm.gradient(lambda z: np.real(vm.proj(z)[3]) + np.imag(vm.proj(z)[0]), z),
-        [0.0, 0.0, 0.0, 1.0],
-    )
+    expected = [0.0, 0.0, 0.0, 1.0]
+    equal(vm.gradient(lambda z: np.real(vm.proj(z)[3]) + np.imag(vm.proj(z)[0]), z), expected)
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [

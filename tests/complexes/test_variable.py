@@ -16,22 +16,10 @@ Z = np.array([1.0 + 2.0j, 3.0 - 1.0j])
 def test_attributes_of_a_complex_variable():
     z = vm.var(Z)
     assert isinstance(z, vm.ComplexVar)
-    assert (z.shape, z.ndim, z.size, z.dtype, z.itemsize, z.nbytes, len(z)) == (
-        (2,),
-        1,
-        2,
-        np.complex128,
-        16,
-        32,
-        2,
-    )
-    assert (np.shape(z), np.ndim(z), np.size(z), np.iscomplexobj(z), np.isrealobj(z)) == (
-        (2,),
-        1,
-        2,
-        True,
-        False,
-    )
+    found = (z.shape, z.ndim, z.size, z.dtype, z.itemsize, z.nbytes, len(z))
+    assert found == ((2,), 1, 2, np.complex128, 16, 32, 2)
+    found = (np.shape(z), np.ndim(z), np.size(z), np.iscomplexobj(z), np.isrealobj(z))
+    assert found == ((2,), 1, 2, True, False)
     assert repr(z) == "ComplexVar([1.+2.j, 3.-1.j])"
     assert repr(z[0]) == str(z[0]) == "ComplexVar((1+2j))"
     assert f"{z[0]:.1f}" == "1.0+2.0j"

@@ -11,7 +11,8 @@ from comparing import close, equal, refuses
 import varmat as vm
 from varmat.core.domains import finite, positive
 from varmat.core.operation import OPERATIONS
-from varmat.densities.density import not_nan
+from varmat.densities.cumulative.row import LogCumulative
+from varmat.densities.density import Density, not_nan
 from varmat.densities.normal import normal_lpdf
 from varmat.densities.univariate import LogDensity, univariate
 from varmat.testing import expect_ad, expect_ad_matvar
@@ -102,11 +103,8 @@ def test_propto_takes_names_and_matvars():
 def test_types():
     assert type(normal_lpdf(1, 0, 2)) is float
     assert type(normal_lpdf([1, 2], np.float32(0.0), np.array(2.0))) is float
-    close(
-        normal_lpdf([1, 2], np.float32(0.0), np.array(2.0)),
-        normal_lpdf(np.array([1.0, 2.0]), 0.0, 2.0),
-        1e-6,
-    )
+    expected = normal_lpdf(np.array([1.0, 2.0]), 0.0, 2.0)
+    close(normal_lpdf([1, 2], np.float32(0.0), np.array(2.0)), expected, 1e-6)
     with vm.nested():
         assert type(normal_lpdf(vm.var(Y), 0, np.array(2.0))) is vm.Var
         sigma = vm.var(2.0)
@@ -286,3 +284,11 @@ def test_references_of_a_family_are_indented_as_the_text_around_them(density):
     section = text.partition("References\n----------\n")[2].partition("\n\n")[0]
     assert section
     assert not any(line.startswith(" ") for line in section.splitlines())
+
+
+def test_every_density_has_an_unnormalised_one_under_stans_name():
+    rows = [each for name in vm.__all__ if isinstance(each := getattr(vm, name), Density)]
+    densities = [each for each in rows if not isinstance(each, LogCumulative)]
+    assert len(densities) > 30
+    for each in densities:
+        assert getattr(vm, each.name.replace("_lp", "_lup")) is each.proportional

@@ -87,9 +87,8 @@ def test_a_certain_success_leaves_a_derivative(cdf, args, slope, runner):
     recorded(0.5)
     assert recorded(1.0) == (0.0, pytest.approx(2.0 * slope, rel=1e-14))
     near = 1.0 - 1e-9
-    assert vm.value_and_grad(lambda theta: cdf(*args, theta))(near)[1] == pytest.approx(
-        slope, rel=1e-7, abs=1e-7
-    )
+    found = vm.value_and_grad(lambda theta: cdf(*args, theta))(near)[1]
+    assert found == pytest.approx(slope, rel=1e-7, abs=1e-7)
     refuses(vm.DomainError, r"Probability parameter is 1\.5", cdf, *args, vm.var(1.5))
 
 
@@ -155,9 +154,8 @@ def test_stan(entry):
         np.all(np.isfinite(x)) for x in numbers
     ):
         # `test_outside_the_support` tests the derivatives at the ends of the support.
-        assert row(*stan.arguments(entry)) == CORRECTED.get(
-            entry["id"], stan.number(entry["output"])
-        )
+        found = row(*stan.arguments(entry))
+        assert found == CORRECTED.get(entry["id"], stan.number(entry["output"]))
     else:
         stan.check(row, entry, rtol=1e-9)
 
@@ -284,25 +282,22 @@ def test_arguments_outside_their_domain(row):
                 ]
                 with pytest.raises(vm.DomainError) as caught:
                     f(*variables)
-                assert (
-                    str(caught.value) == f"{f.name}: {title} is nan, but must be {domain.phrase}!"
-                )
+                found = str(caught.value)
+                assert found == f"{f.name}: {title} is nan, but must be {domain.phrase}!"
                 assert not tape
 
 
 @every_density
 def test_functions_of_a_family(row):
     family = row.name.rpartition("_")[0]
-    assert [f.name for f in (row.cdf, row.lcdf, row.lccdf)] == [
-        f"{family}_{suffix}" for suffix in ("cdf", "lcdf", "lccdf")
-    ]
+    found = [f.name for f in (row.cdf, row.lcdf, row.lccdf)]
+    assert found == [f"{family}_{suffix}" for suffix in ("cdf", "lcdf", "lccdf")]
     for f in (row.cdf, row.lcdf, row.lccdf, row.cdf.log):
         assert pickle.loads(pickle.dumps(f)) is f
         assert "propto" not in str(f.__signature__)
 
 
 def test_every_function_belongs_to_a_density():
-    assert {row.name for row in ROWS} == {
-        f.name for row in DENSITIES for f in (row.lcdf, row.lccdf)
-    }
+    found = {row.name for row in ROWS}
+    assert found == {f.name for row in DENSITIES for f in (row.lcdf, row.lccdf)}
     assert {row.name for row in PROBABILITIES} == {row.cdf.name for row in DENSITIES}

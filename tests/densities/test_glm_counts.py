@@ -151,11 +151,8 @@ def test_recordings_drop_the_same(f, active, first, second):
 def test_propto_drops_what_is_data():
     args = (WINS, TRIALS, X, 0.25, BETA)
     constant = math.log(10.0)
-    close(
-        vm.value_and_grad(binomial_logit_glm_lpmf.proportional, 4)(*args)[0],
-        binomial_logit_glm_lpmf(*args) - constant,
-        1e-14,
-    )
+    expected = binomial_logit_glm_lpmf(*args) - constant
+    close(vm.value_and_grad(binomial_logit_glm_lpmf.proportional, 4)(*args)[0], expected, 1e-14)
     assert binomial_logit_glm_lpmf(*args, propto=True) == 0.0
     # The negative binomial density drops the factorials. It also drops terms in the precision
     # alone, or the counts times the predictors, if they are constant.
@@ -209,16 +206,13 @@ def test_discrete_arguments_refuse_variables():
 
 
 def test_trials_come_second():
-    assert (
-        str(inspect.signature(binomial_logit_glm_lpmf)) == "(n, N, X, alpha, beta, *, propto=False)"
-    )
+    found = str(inspect.signature(binomial_logit_glm_lpmf))
+    assert found == "(n, N, X, alpha, beta, *, propto=False)"
     assert str(inspect.signature(vm.binomial_logit_glm_lupmf)) == "(n, N, X, alpha, beta)"
     expected = binomial_logit_glm_lpmf(WINS, TRIALS, X, 0.25, BETA)
     assert binomial_logit_glm_lpmf(WINS, beta=BETA, alpha=0.25, N=TRIALS, X=X) == expected
-    assert (
-        binomial_logit_glm_lpmf(WINS, TRIALS, X, beta=vm.var(BETA), alpha=0.25, propto=True).val
-        != expected
-    )
+    found = binomial_logit_glm_lpmf(WINS, TRIALS, X, beta=vm.var(BETA), alpha=0.25, propto=True).val
+    assert found != expected
     message = (
         r"^binomial_logit_glm_lpmf: missing a required argument: 'X'; the signature is "
         r".*\(n, N, X, alpha, beta, \*, propto=False\)"

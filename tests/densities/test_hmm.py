@@ -70,9 +70,7 @@ BANDED = np.array([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.0, 0.0, 1.0]])
 REVERSAL = np.array([[0.0, -900.0, 0.0], [-5.0, 0.0, -2000.0]])
 SLOW_REVERSAL = np.array([[0.0, -500.0, -500.0, 0.0, 0.0], [-5.0, 0.0, 0.0, -600.0, -600.0]])
 EXACT = {
-    "two states": chain(2, 4),
-    "three states": chain(3, 2),
-    "one state": chain(1, 3),
+    "two states": chain(2, 4), "three states": chain(3, 2), "one state": chain(1, 3),
     "one time": chain(3, 1),
     "far below zero": (np.array([[-0.3, -1.2, -0.8, -700.0], [-2.0, -0.4, -1.5, -705.0]]),
                        *chain(2, 1)[1:]),

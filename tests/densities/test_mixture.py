@@ -70,19 +70,17 @@ def test_many_agree_with_fifty_digits(theta, rows):
 
 
 CASES = {
-    "scalars": (0.3, 0.7, -0.4),
-    "observations": (0.3, LP1, LP2),
+    "scalars": (0.3, 0.7, -0.4), "observations": (0.3, LP1, LP2),
     "one each": (np.array([0.1, 0.5, 0.9]), LP1, LP2),
     "outer": (np.array([[0.1], [0.5]]), LP1, -1.0),
     "strided": (0.3, LP1[::-2], LP2[::2]),
     "empty": (0.3, np.empty(0), np.empty(0)),
-    "vector": (THETAS, LPS[0]),
-    "matrix": (THETAS, LPS),
+    "vector": (THETAS, LPS[0]), "matrix": (THETAS, LPS),
     "weights for each": (ROWS[:3], LPS[:3]),
     "fortran": (THETAS[::-1], np.asfortranarray(LPS)),
     "no observations": (THETAS, np.empty((0, 3))),
     "one component": (np.array([0.5]), LPS[:, :1]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("args", CASES.values(), ids=CASES)
@@ -123,9 +121,8 @@ def test_second_derivatives_beside_a_component_without_weight(lps):
     expected[1:, 1:] = p * (1.0 - p) * np.array([[1.0, -1.0], [-1.0, 1.0]])
     close(vm.hessian(lambda x: log_mix([0.0, 0.5, 0.5], x), lps), expected, 1e-14)
     for theta in (0.0, 1.0):
-        equal(
-            vm.hessian(lambda x, theta=theta: log_mix(theta, x[0], x[1]), lps[:2]), np.zeros((2, 2))
-        )
+        found = vm.hessian(lambda x, theta=theta: log_mix(theta, x[0], x[1]), lps[:2])
+        equal(found, np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize(("args", "message"), [
@@ -144,8 +141,8 @@ def test_arguments_outside_their_domain(args, message):
 
 
 @pytest.mark.parametrize("args", [
-    (THETAS, LPS[:, :2]), (0.5, LPS), (THETAS, 1.0), (ROWS, LPS[0]), (ROWS[:2], LPS),
-     (THETAS, LP1, LP2[:2]),
+    (THETAS, LPS[:, :2]),   (0.5, LPS),             (THETAS, 1.0),          (ROWS, LPS[0]),
+    (ROWS[:2], LPS),        (THETAS, LP1, LP2[:2]),
 ])  # fmt: skip
 def test_shapes_that_do_not_fit(args):
     refuses(vm.ShapeError, r"^log_mix: theta.* but must be ", log_mix, *args)

@@ -45,9 +45,8 @@ def test_sources_are_of_functions_that_exist():
 
 
 def test_sources_are_whole():
-    assert source_of("discrete_range_rng") == (
-        'Stan Functions Reference, "Discrete range distribution".'
-    )
+    found = source_of("discrete_range_rng")
+    assert found == 'Stan Functions Reference, "Discrete range distribution".'
     assert source_of("normal_sufficient_lpdf") == (
         "Stan Math Library, ``normal_sufficient``; N. L. Johnson, S. Kotz and N. Balakrishnan, "
         '"Continuous Univariate Distributions", volume 1, 2nd edition, Wiley 1994, chapter 13.'

@@ -104,9 +104,8 @@ def test_refusals():
     refuses(vm.DomainError, message, vm.truncated, vm.normal_lpdf, lower=1.0, upper=0.0)
     with pytest.raises(vm.DomainError, match=r"normal_lpdf: Scale parameter is -1\.0"):
         vm.truncated(vm.normal_lpdf, lower=1.0)(2.0, 0.0, -1.0)
-    assert (
-        repr(vm.truncated(vm.normal_lpdf, lower=1.0)) == "varmat.truncated(normal_lpdf, lower=1.0)"
-    )
+    found = repr(vm.truncated(vm.normal_lpdf, lower=1.0))
+    assert found == "varmat.truncated(normal_lpdf, lower=1.0)"
 
 
 @pytest.mark.parametrize("shapes", [*itertools.product([(), (2,), (3, 1)], repeat=4)])

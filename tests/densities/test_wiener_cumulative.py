@@ -277,11 +277,8 @@ def test_ends(others):
         close(results[0][1][3], truth, 1e-13)
     # The end beside another time.
     y = np.array([0.05, 0.5])
-    close(
-        wiener_lccdf_unnorm(y, 1.2, 0.1, 0.4, 0.6, *others),
-        results[0][0] + wiener_lccdf_unnorm(0.5, 1.2, 0.1, 0.4, 0.6, *others),
-        1e-13,
-    )
+    expected = results[0][0] + wiener_lccdf_unnorm(0.5, 1.2, 0.1, 0.4, 0.6, *others)
+    close(wiener_lccdf_unnorm(y, 1.2, 0.1, 0.4, 0.6, *others), expected, 1e-13)
     assert wiener_lcdf_unnorm(y, 1.2, 0.1, 0.4, 0.6, *others) == -INF
 
 
@@ -297,8 +294,5 @@ def test_no_variability_is_that_of_zero():
         ]
         value, gradient = vm.value_and_grad(f, 7)(Y, A, 0.1, B, 0.6, 0.2, 0.0, some)
         close(value, sum(each), 1e-10)
-        close(
-            gradient[0],
-            vm.gradient(lambda s, f=f: f(0.5, 1.2, 0.1, 0.4, 0.6, 0.2, 0.0, s), 0.0),
-            1e-9,
-        )
+        found = gradient[0]
+        close(found, vm.gradient(lambda s, f=f: f(0.5, 1.2, 0.1, 0.4, 0.6, 0.2, 0.0, s), 0.0), 1e-9)

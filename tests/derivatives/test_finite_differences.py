@@ -35,9 +35,8 @@ def test_structures_and_scale():
     close(got["b"][0], [[6e6, 12e6]], 1e-10)
     close(got["b"][1], 5e6, 1e-10)
     close(vm.finite_diff_gradient(lambda x: x**2, 3.0), 6.0, 1e-11)
-    close(
-        vm.finite_diff_hessian(lambda p: p[0] * p[1] ** 2, (2.0, 3.0)), [[0, 6], [6, 4]], 1e-7, 1e-7
-    )
+    expected = [[0, 6], [6, 4]]
+    close(vm.finite_diff_hessian(lambda p: p[0] * p[1] ** 2, (2.0, 3.0)), expected, 1e-7, 1e-7)
     assert vm.finite_diff_gradient(lambda p: 1.0, {}) == {}
     assert vm.finite_diff_hessian(lambda p: 1.0, {}).shape == (0, 0)
 

@@ -26,15 +26,12 @@ TALL = np.concatenate([np.diag(np.cos(X)), X[0] * np.eye(3) + np.outer(X, [1.0, 
 
 
 @pytest.mark.parametrize(("f", "x", "expected"), [
-    (wide, X, WIDE),
-    (tall, X, TALL),
-    (lambda x: x, X, np.eye(3)),
+    (wide, X, WIDE), (tall, X, TALL), (lambda x: x, X, np.eye(3)),
     (lambda x: x[::2], X, np.eye(3)[::2]),
     (lambda x: np.sum(x * x), X, 2 * X),
     (lambda x: np.zeros(2), X, np.zeros((2, 3))),
     (lambda x: np.zeros(5), X, np.zeros((5, 3))),
-    (lambda x: x * X, 2.0, X),
-    (lambda x: x * x, 2.0, 4.0),
+    (lambda x: x * X, 2.0, X), (lambda x: x * x, 2.0, 4.0),
     (lambda x: x * np.arange(2.0)[:, None], X, np.arange(2.0)[:, None, None] * np.eye(3)),
     (lambda x: np.sum(x, axis=0), np.ones((2, 2)),
      np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])),

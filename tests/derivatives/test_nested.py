@@ -101,6 +101,11 @@ def cubic(x):
     return np.sum(np.exp(x[1:] * x[:-1])) * x[0] + x[2] ** 3
 
 
+def stacked(f):
+    """Return the results for each of three places."""
+    return np.stack([f(i) for i in range(3)])
+
+
 POINT = np.array([0.3, 0.7, 1.1])
 UNITS = np.eye(3)
 
@@ -108,41 +113,25 @@ UNITS = np.eye(3)
 def test_second_and_third_derivatives_of_vectors():
     second, third = vm.hessian(cubic, POINT), vm.grad_hessian(cubic, POINT)
     gradient, hessian = vm.grad(cubic), vm.hessian(cubic)
+    hessian_times = partial(vm.hessian_times_vector, cubic)
     columns = np.stack([vm.jvp(gradient, (POINT,), (unit,))[1] for unit in UNITS])
     for found in (
         vm.jacobian(gradient, POINT),
         columns,
         vm.jacobian(vm.jacobian(cubic), POINT),
-        np.stack([vm.grad(lambda x, i=i: gradient(x)[i])(POINT) for i in range(3)]),
-        np.stack([vm.vjp(gradient, POINT)[1](unit)[0] for unit in UNITS]),
-        np.stack(
-            [
-                vm.grad(lambda x, u=unit: vm.gradient_dot_vector(cubic, x, u))(POINT)
-                for unit in UNITS
-            ]
-        ),
-        np.stack(
-            [vm.grad(lambda x, i=i: vm.partial_derivative(cubic, x, i))(POINT) for i in range(3)]
-        ),
+        stacked(lambda i: vm.grad(lambda x: gradient(x)[i])(POINT)),
+        stacked(lambda i: vm.vjp(gradient, POINT)[1](UNITS[i])[0]),
+        stacked(lambda i: vm.grad(lambda x: vm.gradient_dot_vector(cubic, x, UNITS[i]))(POINT)),
+        stacked(lambda i: vm.grad(lambda x: vm.partial_derivative(cubic, x, i))(POINT)),
     ):
         close(found, second, 1e-14)
     for found in (
         vm.jacobian(hessian, POINT),
         vm.jacobian(vm.jacobian(gradient), POINT),
         np.stack([vm.jvp(hessian, (POINT,), (unit,))[1] for unit in UNITS], -1),
-        np.stack([vm.hessian(lambda x, i=i: gradient(x)[i], POINT) for i in range(3)]),
-        np.stack(
-            [
-                vm.jacobian(lambda x, u=unit: vm.hessian_times_vector(cubic, x, u), POINT)
-                for unit in UNITS
-            ]
-        ),
-        np.stack(
-            [
-                [vm.grad(lambda x, i=i, j=j: hessian(x)[i, j])(POINT) for i in range(3)]
-                for j in range(3)
-            ]
-        ),
+        stacked(lambda i: vm.hessian(lambda x: gradient(x)[i], POINT)),
+        stacked(lambda i: vm.jacobian(lambda x: hessian_times(x, UNITS[i]), POINT)),
+        stacked(lambda j: stacked(lambda i: vm.grad(lambda x: hessian(x)[i, j])(POINT))),
         vm.recorded(vm.jacobian(hessian))(POINT),
     ):
         close(found, third, 1e-13)
@@ -704,43 +693,38 @@ def test_functionals_inside_functionals_in_a_reverse_rule(inner):
     close(vm.gradient(cube, 5.0), 75.0, 1e-14)
 
 
-def test_refusals():
+@pytest.mark.parametrize(
+    "functional", [vm.grad, vm.jacobian, lambda f: lambda x: vm.jvp(f, (x,), (1.0,))]
+)
+def test_duals_of_others_are_refused(functional):
     kept = []
     vm.jvp(lambda x: kept.append(x) or x, (1.0,), (1.0,))
-    for functional in (vm.grad, vm.jacobian, lambda f: lambda x: vm.jvp(f, (x,), (1.0,))):
-        with pytest.raises(
-            vm.TapeError, match=r"has a derivative of varmat.jvp, which has returned"
-        ):
-            functional(lambda x: x * kept[0])(2.0)
-        with pytest.raises(
-            vm.TapeError,
-            match=r"the result is a Dual that was made by hand, .*: return x.val or x.tan",
-        ):
-            functional(lambda x: x * vm.Dual(1.0, 1.0))(2.0)
-    with pytest.raises(
-        TypeError,
-        match=r"^grad: an argument is complex, but must be real where the function uses variables",
-    ):
-        vm.grad(lambda x: vm.grad(lambda z: np.abs(z) ** 2 * x)(1.0 + 2.0j))(2.0)
-    with pytest.raises(
-        TypeError,
-        match=r"^setitem: what is assigned has derivatives that the array has no place for",
-    ):
-        vm.grad(
-            lambda x: vm.jvp(
-                partial(into_an_array_of_the_inner_function, x=x), (np.ones(2),), (np.ones(2),)
-            )[1]
-        )(2.0)
-    with pytest.raises(
-        vm.ShapeError, match=r"^grad: the result has shape \(2,\), but must be a scalar"
-    ):
-        vm.grad(lambda x: vm.grad(lambda z: np.ones(2) * z * x)(1.0))(2.0)
-    for name in ("finite_diff_gradient", "grad_hessian"):
-        with pytest.raises(TypeError, match=rf"^{name}: x is a VarMat, but must be plain numbers"):
-            vm.grad(lambda x, name=name: np.sum(getattr(vm, name)(np.sum, x)))(np.ones(2))
+    message = "has a derivative of varmat.jvp, which has returned"
+    refuses(vm.TapeError, message, functional(lambda x: x * kept[0]), 2.0)
+    message = "the result is a Dual that was made by hand, .*: return x.val or x.tan"
+    refuses(vm.TapeError, message, functional(lambda x: x * vm.Dual(1.0, 1.0)), 2.0)
 
 
-def into_an_array_of_the_inner_function(z, x):
-    y = np.zeros_like(z)
-    y[0] = x * z[0]
-    return np.sum(y)
+def assigned_inside(x):
+    def inner(z):
+        y = np.zeros_like(z)
+        y[0] = x * z[0]
+        return np.sum(y)
+
+    return vm.jvp(inner, (np.ones(2),), (np.ones(2),))[1]
+
+
+@pytest.mark.parametrize(("f", "x", "error", "message"), [
+    (lambda x: vm.grad(lambda z: np.abs(z) ** 2 * x)(1.0 + 2.0j), 2.0, TypeError,
+     "grad: an argument is complex, but must be real where the function uses variables"),
+    (assigned_inside, 2.0, TypeError,
+     "setitem: what is assigned has derivatives that the array has no place for"),
+    (lambda x: vm.grad(lambda z: np.ones(2) * z * x)(1.0), 2.0, vm.ShapeError,
+     r"grad: the result has shape \(2,\), but must be a scalar"),
+    (lambda x: np.sum(vm.finite_diff_gradient(np.sum, x)), np.ones(2), TypeError,
+     "finite_diff_gradient: x is a VarMat, but must be plain numbers"),
+    (lambda x: np.sum(vm.grad_hessian(np.sum, x)), np.ones(2), TypeError,
+     "grad_hessian: x is a VarMat, but must be plain numbers"),
+])  # fmt: skip
+def test_refusals(f, x, error, message):
+    refuses(error, f"^{message}", vm.grad(f), x)

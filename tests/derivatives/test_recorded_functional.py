@@ -151,11 +151,8 @@ def test_other_arguments_are_recorded_anew():
     signed = on_numpy(lambda x, zero: x * np.copysign(1.0, zero))
     assert signed(2.0, 0.0)[0] == -signed(2.0, -0.0)[0]
     lasting = on_numpy(lambda x, time: x * time.astype(float))
-    assert [lasting(2.0, np.timedelta64(*time))[0] for time in ((1, "D"), (24, "h"), (1, "D"))] == [
-        2.0,
-        48.0,
-        2.0,
-    ]
+    found = [lasting(2.0, np.timedelta64(*time))[0] for time in ((1, "D"), (24, "h"), (1, "D"))]
+    assert found == [2.0, 48.0, 2.0]
 
 
 def test_the_last_recordings_are_kept():

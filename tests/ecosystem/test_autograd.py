@@ -194,8 +194,7 @@ def test_functional(name):
 # --- random programs ---
 
 STEPS = [
-    lambda v, w, a: anp.dot(a, v),
-    lambda v, w, a: anp.tanh(v) * w,
+    lambda v, w, a: anp.dot(a, v), lambda v, w, a: anp.tanh(v) * w,
     lambda v, w, a: anp.array([v[2], w[0], v[1] * w[2]]),
     lambda v, w, a: anp.concatenate([v[1:], w[:1]]) + v,
     lambda v, w, a: anp.sum(anp.outer(v, w), axis=0),
@@ -206,13 +205,12 @@ STEPS = [
     lambda v, w, a: anp.stack([v, w])[0] - anp.mean(w),
     lambda v, w, a: anp.exp(-(v**2)) + v[0] * w,
     lambda v, w, a: anp.hstack([v[:2], anp.max(w)]),
-    lambda v, w, a: P.reversal(v) * w,
-    lambda v, w, a: P.scaled(v, w[0]),
+    lambda v, w, a: P.reversal(v) * w, lambda v, w, a: P.scaled(v, w[0]),
     lambda v, w, a: P.both(v)[0] + P.both(w)[1],
     lambda v, w, a: P.solved(a + 4.0 * anp.eye(3), v * w),
     lambda v, w, a: anp.array(grad(lambda u: anp.sum(anp.sin(u * w)))(v)),
     lambda v, w, a: make_vjp(lambda u: anp.dot(a, u) * w)(v)[0](w),
-]
+]  # fmt: skip
 
 
 def random_program(seed):

@@ -153,12 +153,8 @@ def calls_with(unused):
 
 SAVING = {
     **{f"overwrite_{x}": False for x in ("a", "b", "ab", "x", "data")},
-    "check_finite": False,
-    "workers": 1,
-    "balanced": False,
-    "checks": False,
-    "show": False,
-}
+    "check_finite": False, "workers": 1, "balanced": False, "checks": False, "show": False,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("module", "name", "values"), list(calls_with(SAVING)))
@@ -175,7 +171,7 @@ CASES_OF_REFUSAL = {
     "scipy.signal.welch has no derivative here: write np.abs(np.fft.rfft(": lambda m, v: (
         m.signal.welch(v)),
     "scipy.linalg.eigh: subset_by_value is given with variables, but must be left out": lambda m,
-     v: m.linalg.eigh(np.outer(v, v), subset_by_value=(0.0, 1.0)),
+    v: m.linalg.eigh(np.outer(v, v), subset_by_value=(0.0, 1.0)),
     "scipy.linalg.funm has no derivative here: write varmat.funm, which takes the": lambda m, v: (
         m.linalg.funm(v, np.exp)),
     "scipy.linalg.solve: missing a required argument: 'b'": lambda m, v: m.linalg.solve(v),
@@ -266,11 +262,8 @@ def test_splines_of_plain_numbers_are_evaluated_at_variables():
             close(tangent[0], spline(t), 1e-12)
             close(tangent[1], spline.derivative()(t), 1e-11)
     grid = interpolate.RegularGridInterpolator((x,), y[:, 0])
-    close(
-        vm.gradient(lambda t: grid(np.reshape(t, (1, 1)))[0], 1.3),
-        (grid([[1.4]]) - grid([[1.2]]))[0] / 0.2,
-        1e-10,
-    )
+    expected = (grid([[1.4]]) - grid([[1.2]]))[0] / 0.2
+    close(vm.gradient(lambda t: grid(np.reshape(t, (1, 1)))[0], 1.3), expected, 1e-10)
     theirs = scipy.interpolate.CubicSpline(x, y)
     assert isinstance(theirs, interpolate.CubicSpline)
     assert isinstance(interpolate.CubicSpline(x, y), scipy.interpolate.CubicSpline)

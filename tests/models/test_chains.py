@@ -275,32 +275,15 @@ def test_what_cannot_be_pickled_is_named(monkeypatch):
     with_a_global_here = type(with_a_global)(
         with_a_global.__code__, {**globals(), "__name__": "__main__"}
     )
+    fault = "cannot be pickled: cannot pickle '_thread.lock' object"
+    counted = make(generated_quantities=lambda x: {"z": float(lock.locked())})
     cases = [
-        (
-            make(of_a_closure),
-            (
-                "lock, which the log density reads, cannot be pickled: cannot pickle "
-                "'_thread.lock' object"
-            ),
-        ),
-        (
-            make(with_a_global_here),
-            (
-                "LOCK, which the log density reads, cannot be pickled: cannot pickle "
-                "'_thread.lock' object"
-            ),
-        ),
+        (make(of_a_closure), f"lock, which the log density reads, {fault}"),
+        (make(with_a_global_here), f"LOCK, which the log density reads, {fault}"),
         (make(Callable()), "the log density cannot be pickled: no"),
-        (make(data={"lock": lock}),
-         "the data lock cannot be pickled: cannot pickle '_thread.lock' object"),
-        (
-            make(generated_quantities=lambda x: {"z": float(lock.locked())}),
-            (
-                "lock, which generated_quantities reads, cannot be pickled: cannot pickle "
-                "'_thread.lock' object"
-            ),
-        ),
-    ]  # fmt: skip
+        (make(data={"lock": lock}), f"the data lock {fault}"),
+        (counted, f"lock, which generated_quantities reads, {fault}"),
+    ]
     monkeypatch.setattr(module, "run_chains", lambda *_: {})
     for model, text in cases:
         said = re.escape(f"one chain after the other ({text}): the function looks")

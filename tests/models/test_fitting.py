@@ -247,9 +247,8 @@ def test_what_is_left_to_be_gained_is_the_same_on_every_scale(scale):
     model = vm.Model(lambda x: -0.5 * (x / scale) ** 2, x=vm.real())
     for x in (1e-8, 0.1, 30.0):
         q = np.array([x * scale])
-        close(
-            fitting._gain(model, q, *fitting.density_at(model, q, False), False), 0.5 * x * x, 1e-3
-        )
+        expected = 0.5 * x * x
+        close(fitting._gain(model, q, *fitting.density_at(model, q, False), False), expected, 1e-3)
 
 
 def centred_schools(mu, tau, theta):

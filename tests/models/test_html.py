@@ -137,16 +137,8 @@ def test_summary():
     assert found.warnings == []
     assert cells(found)[0].startswith("4 chains of 400 draws, r_hat up to 1.00")
     assert "w[1]" in cells(found)
-    assert repr(found).splitlines()[1].split() == [
-        "mean",
-        "sd",
-        "5%",
-        "50%",
-        "95%",
-        "ess_bulk",
-        "ess_tail",
-        "r_hat",
-    ]
+    expected = ["mean", "sd", "5%", "50%", "95%", "ess_bulk", "ess_tail", "r_hat"]
+    assert repr(found).splitlines()[1].split() == expected
 
 
 def test_summary_says_what_is_wrong():
@@ -193,12 +185,8 @@ def test_summary_names_draws_that_are_not_finite_first(bad):
 
 def test_summary_of_an_approximation_needs_no_chains():
     found = GAUSSIAN.summary(GAUSSIAN.laplace(seed=1, draws=20))
-    assert (found.names, found.chains, found.draws, found.divergences) == (
-        ["mu", "sigma"],
-        1,
-        20,
-        None,
-    )
+    expected = (["mu", "sigma"], 1, 20, None)
+    assert (found.names, found.chains, found.draws, found.divergences) == expected
     assert list(found.table) == ["mean", "sd", "5%", "50%", "95%"]
 
 

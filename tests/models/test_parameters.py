@@ -69,12 +69,10 @@ def test_interval_is_lower_upper():
 
 def test_a_shape_may_be_one_tuple():
     for made, expected in (
-        (vm.real((2, 3)), (2, 3)),
-        (vm.positive(()), ()),
-        (vm.lower(0.0, (2,)), (2,)),
+        (vm.real((2, 3)), (2, 3)), (vm.positive(()), ()), (vm.lower(0.0, (2,)), (2,)),
         (vm.interval(0, lambda a: a, (2, 1)), (2, 1)),
         (vm.simplex(3, (2,)), (2, 3)),
-    ):
+    ):  # fmt: skip
         assert made.shape == expected
 
 
@@ -197,7 +195,6 @@ def test_bound_with_a_default(bound):
 def test_bound_that_depends_needs_a_model():
     message = r"the bounds depend on a: use this transform in a varmat.Model"
     refuses(TypeError, message, lambda: vm.lower(lambda a: a).constrain(0.0))
-    message = r"the bounds depend on a: use this transform in a varmat.Model"
     refuses(TypeError, message, lambda: vm.lower(lambda a: a).unconstrain(1.0))
 
 

@@ -113,27 +113,21 @@ def test_a_prior_outside_the_set_is_refused_where_it_is_recorded():
     message = r"^sample_prior_predictive: mu is -.* in a draw from its prior .*: restrict the prior"
     with pytest.raises(vm.DomainError, match=message) as refused:
         model.sample_prior_predictive(draws=MANY, seed=1)
-    assert refused.value.__notes__ == [
-        "sample_prior_predictive: at draw 12, counted from 0 through all chains"
-    ]
+    found = refused.value.__notes__
+    assert found == ["sample_prior_predictive: at draw 12, counted from 0 through all chains"]
 
 
 def test_prior_predictive():
     found = make().sample_prior_predictive(prior, simulate, draws=9, seed=1)
     assert list(found.groups) == ["prior", "prior_predictive"]
-    assert {name: x.shape for name, x in found["prior"].items()} == {
-        "mu": (1, 9),
-        "sigma": (1, 9, 2),
-        "ratio": (1, 9, 2),
-    }
+    expected = {"mu": (1, 9), "sigma": (1, 9, 2), "ratio": (1, 9, 2)}
+    assert {name: x.shape for name, x in found["prior"].items()} == expected
     equal(found["prior_predictive"]["twice"], 2.0 * found["prior"]["ratio"])
     alone = make().sample_prior_predictive(prior, draws=9, seed=1)
     assert list(alone.groups) == ["prior"]
     equal(alone["prior"]["mu"], found["prior"]["mu"])
-    assert make().sample_prior_predictive(prior, simulate, draws=0).groups == {
-        "prior": {},
-        "prior_predictive": {},
-    }
+    expected = {"prior": {}, "prior_predictive": {}}
+    assert make().sample_prior_predictive(prior, simulate, draws=0).groups == expected
 
 
 def test_arviz(monkeypatch):
@@ -209,9 +203,8 @@ def test_error_says_at_which_draw():
 
     with pytest.raises(KeyError) as failure:
         make().sample_posterior_predictive(CHAINS, failing)
-    assert failure.value.__notes__ == [
-        "sample_posterior_predictive: at draw 4, counted from 0 through all chains"
-    ]
+    found = failure.value.__notes__
+    assert found == ["sample_posterior_predictive: at draw 4, counted from 0 through all chains"]
 
 
 def test_a_result_that_is_simulated_from_does_not_become_arviz_data(monkeypatch):

@@ -62,18 +62,15 @@ MAPPED = {
     "simplexes": vm.simplex(3, 2),               "unit_vector": vm.unit_vector(3),
 }  # fmt: skip
 OTHERS = {
-    "positive": vm.positive(2, 2),
-    "lower": vm.lower(-1.5),
-    "upper": vm.upper(0.0, 3),
+    "positive": vm.positive(2, 2), "lower": vm.lower(-1.5), "upper": vm.upper(0.0, 3),
     "no lower bound": vm.lower(-np.inf, 2),
     "no upper bound": vm.upper(np.inf),
     "half an interval": vm.lower_upper(-np.inf, 2.0),
     "bounds of their own": vm.lower([0.0, 1.0], 2),
-    "nothing": vm.positive(0),
-    "simplex of one": vm.simplex(1),
+    "nothing": vm.positive(0), "simplex of one": vm.simplex(1),
     "offset_multiplier": vm.offset_multiplier(1.0, 2.0),
     "cholesky_corr": vm.cholesky_corr(3),
-}
+}  # fmt: skip
 
 
 def used(x):

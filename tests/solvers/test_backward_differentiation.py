@@ -289,10 +289,8 @@ def test_older_names_need_no_python():
         return vm.integrate_ode_bdf(rates, [1.0], 0.0, [1.0, 2.0], np.stack([k]), [], [])[1, 0]
 
     gradient = vm.recorded(of_older)
-    assert gradient(0.5) == (
-        pytest.approx(np.exp(-1.0), rel=1e-4),
-        pytest.approx(-2.0 * np.exp(-1.0), rel=1e-4),
-    )
+    expected = (pytest.approx(np.exp(-1.0), rel=1e-4), pytest.approx(-2.0 * np.exp(-1.0), rel=1e-4))
+    assert gradient(0.5) == expected
     assert count_of_loops(gradient)
 
 

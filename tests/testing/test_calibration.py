@@ -140,9 +140,8 @@ def test_densities_and_random_numbers_are_of_the_same_distributions(name):
     found = calibration(*SINGLE[name], simulations=30, draws=31, seed=1, sample=by_grid)
     assert found.ok(1e-3), found
     # Constant elements of a Cholesky factor are left out.
-    assert list(found.ranks) == {"correlation": ["factor[1, 0]", "factor[1, 1]"]}.get(
-        name, [*SINGLE[name][0](0)]
-    )
+    expected = {"correlation": ["factor[1, 0]", "factor[1, 1]"]}.get(name, [*SINGLE[name][0](0)])
+    assert list(found.ranks) == expected
 
 
 def test_ranks_of_equal_draws_are_one_of_them_at_random():

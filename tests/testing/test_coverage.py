@@ -30,21 +30,15 @@ CASES = {
     "cumulative_sum": (vm.cumulative_sum, X),
     "dsplit": (lambda x: np.dsplit(x, 2), X.reshape(1, 2, 2)),
     "expand_dims": (lambda x: np.expand_dims(x, 1), X),
-    "flip": (np.flip, M),
-    "fliplr": (np.fliplr, M),
-    "flipud": (np.flipud, M),
+    "flip": (np.flip, M), "fliplr": (np.fliplr, M), "flipud": (np.flipud, M),
     "generalized_inverse": (vm.generalized_inverse, M),
     "hsplit": (lambda x: np.hsplit(x, 3), M),
-    "kron": (vm.kron, M, LOWER),
-    "mean": (vm.mean, M),
-    "prod": (vm.prod, X),
+    "kron": (vm.kron, M, LOWER), "mean": (vm.mean, M), "prod": (vm.prod, X),
     "mdivide_left_tri_low": (vm.mdivide_left_tri_low, LOWER, M),
     "moveaxis": (lambda x: np.moveaxis(x, 0, 1), M),
     "multigammaln": (lambda a: vm.multigammaln(a, 3), 2.5),
     "nanstd": (lambda x: np.nanstd(x), np.array([0.5, np.nan, 2.0])),
-    "ravel": (np.ravel, M),
-    "real": (lambda x: np.real(x), X),
-    "reverse": (vm.reverse, X),
+    "ravel": (np.ravel, M), "real": (lambda x: np.real(x), X), "reverse": (vm.reverse, X),
     "rollaxis": (lambda x: np.rollaxis(x, 1), M),
     "rot90": (lambda x: np.rot90(x), M),
     "split": (lambda x: np.split(x, 2), X),
@@ -54,7 +48,7 @@ CASES = {
     "to_vector": (vm.to_vector, M),
     "unique": (lambda x: (np.unique_all(x)[0], np.unique_counts(x)[0], np.unique_inverse(x)[0]), X),
     "vsplit": (lambda x: np.vsplit(x, 2), M),
-}
+}  # fmt: skip
 # NumPy has unstack since 2.1.
 if hasattr(np, "unstack"):
     CASES["unstack"] = (lambda x: np.unstack(x), M)
@@ -162,9 +156,8 @@ def test_refusals_are_known_by_the_name_in_their_text(recorder):
         "in the middle det: no",
     ):  # fmt: skip
         coverage.note_refusal(ValueError(text))
-    assert [
-        ("determinant" in row.names, row.refusals) for row in recorder.rows if row.refusals
-    ] == [(True, 3)]
+    found = [("determinant" in row.names, row.refusals) for row in recorder.rows if row.refusals]
+    assert found == [(True, 3)]
 
 
 def test_without_a_recorder_nothing_is_called(monkeypatch):
@@ -210,19 +203,8 @@ def test_table(recorder):
     coverage.note(np.log, varmat=0.0)
     heading, *body, totals = recorder.table()
     assert heading == ["function", *coverage.COLUMNS, "worst"]
-    assert [
-        "functions.elementwise: np.exp",
-        "2e-16",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "0",
-        "",
-        "",
-        "2e-16",
-    ] in body
+    found = ["functions.elementwise: np.exp", "2e-16", "", "", "", "", "", "0", "", "", "2e-16"]
+    assert found in body
     assert totals == [
         f"{len(body)} functions", "2", "0", "0", "0", "0", "0", "1", "0", "0", "2e-16",
     ]  # fmt: skip
@@ -340,9 +322,8 @@ def test_a_complete_run_fails_if_tests_of_an_extra_are_skipped(reason, fails, co
     skips.pytest_runtest_logreport(SimpleNamespace(skipped=True, longrepr=("file", 1, reason)))
     session = SimpleNamespace(exitstatus=pytest.ExitCode.OK)
     skips.pytest_sessionfinish(session)
-    assert session.exitstatus == (
-        pytest.ExitCode.TESTS_FAILED if fails and complete else pytest.ExitCode.OK
-    )
+    codes = pytest.ExitCode
+    assert session.exitstatus == (codes.TESTS_FAILED if fails and complete else codes.OK)
 
 
 def test_notes_of_several_processes_are_added_up(recorder):

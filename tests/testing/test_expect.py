@@ -402,12 +402,9 @@ def test_wrong_operation_is_caught(maker, args, message):
 
 
 RIGHT = [
-    (np.multiply, (2.0, A)),
-    (np.multiply, (M, A)),
+    (np.multiply, (2.0, A)), (np.multiply, (M, A)),
     (np.divide, (M, np.array([[2.0], [0.5]]))),
-    (np.power, (np.abs(A), 2.5)),
-    (np.exp, (-0.3,)),
-    (np.exp, (np.array(0.3),)),
+    (np.power, (np.abs(A), 2.5)), (np.exp, (-0.3,)), (np.exp, (np.array(0.3),)),
     (np.log, (np.array([1e-10, 1e-3, 1e8]),)),
     (np.log, (np.array([0.0, 1.0]),)),
     (np.log, (np.array([np.nan, np.inf, -1.0]),)),
@@ -420,8 +417,7 @@ RIGHT = [
     (np.fmod, (np.array([np.nan, 1.3]), B[:2])),
     (np.cumsum, (np.array([1.0, np.nan, 2.0]),)),
     (np.reciprocal, (np.array([0.0, 1.0]),)),
-    (np.sin, (1e3,)),
-    (np.exp, (np.zeros((0, 3)),)),
+    (np.sin, (1e3,)), (np.exp, (np.zeros((0, 3)),)),
     (np.multiply, (np.zeros((0, 3)), A)),
     (lambda x, n: x**n, (A, 3)),
     (lambda x, i: x[i] * x[i], (A, np.array([2, 0, 2]))),

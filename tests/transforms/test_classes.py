@@ -17,12 +17,8 @@ BOUNDS = np.array([[1.0], [-inf]])
 
 # Transform, shape, unconstrained shape.
 OBJECTS = [
-    (tr.Real(), (), ()),
-    (tr.Real((2, 3)), (2, 3), (2, 3)),
-    (tr.Positive(), (), ()),
-    (tr.Positive(3), (3,), (3,)),
-    (tr.Lower(1.0), (), ()),
-    (tr.Lower(-inf, 2), (2,), (2,)),
+    (tr.Real(), (), ()), (tr.Real((2, 3)), (2, 3), (2, 3)), (tr.Positive(), (), ()),
+    (tr.Positive(3), (3,), (3,)), (tr.Lower(1.0), (), ()), (tr.Lower(-inf, 2), (2,), (2,)),
     (tr.Lower(BOUNDS, (2, 2)), (2, 2), (2, 2)),
     (tr.Upper(1.0, 3), (3,), (3,)),
     (tr.Upper(-BOUNDS, (2, 1)), (2, 1), (2, 1)),
@@ -30,21 +26,18 @@ OBJECTS = [
     (tr.LowerUpper(BOUNDS, 4.0, (2, 3)), (2, 3), (2, 3)),
     (tr.Probability(2), (2,), (2,)),
     (tr.OffsetMultiplier(1.0, [2.0, 3.0], 2), (2,), (2,)),
-    (tr.Ordered(3), (3,), (3,)),
-    (tr.Ordered(0), (0,), (0,)),
+    (tr.Ordered(3), (3,), (3,)), (tr.Ordered(0), (0,), (0,)),
     (tr.PositiveOrdered(3, 2), (2, 3), (2, 3)),
-    (tr.Simplex(3), (3,), (2,)),
-    (tr.Simplex(1), (1,), (0,)),
+    (tr.Simplex(3), (3,), (2,)), (tr.Simplex(1), (1,), (0,)),
     (tr.Simplex(3, (2, 4)), (2, 4, 3), (2, 4, 2)),
     (tr.SumToZero(4, 2), (2, 4), (2, 3)),
-    (tr.UnitVector(3), (3,), (3,)),
-    (tr.CorrMatrix(3), (3, 3), (3,)),
+    (tr.UnitVector(3), (3,), (3,)), (tr.CorrMatrix(3), (3, 3), (3,)),
     (tr.CorrMatrix(1), (1, 1), (0,)),
     (tr.CovMatrix(2, 3), (3, 2, 2), (3, 3)),
     (tr.CholeskyFactorCorr(4, 2), (2, 4, 4), (2, 6)),
     (tr.CholeskyFactorCov(3), (3, 3), (6,)),
     (tr.CholeskyFactorCov(4, 2, (2,)), (2, 4, 2), (2, 7)),
-]
+]  # fmt: skip
 
 
 def names(table):
@@ -91,8 +84,9 @@ def test_log_jacobian_of_a_variable():
 
 @pytest.mark.parametrize("make", [
     lambda bound: tr.Lower(bound, 2), lambda bound: tr.Upper(bound, 2),
-     lambda bound: tr.LowerUpper(-3.0, bound, 2),
-    lambda bound: tr.LowerUpper(bound, 3.0, 2), lambda bound: tr.OffsetMultiplier(bound, bound, 2),
+    lambda bound: tr.LowerUpper(-3.0, bound, 2),
+    lambda bound: tr.LowerUpper(bound, 3.0, 2),
+    lambda bound: tr.OffsetMultiplier(bound, bound, 2),
     lambda bound: tr.LowerUpper(bound, inf, 2),
 ])  # fmt: skip
 def test_bounds_may_be_variables(make):

@@ -94,9 +94,8 @@ def test_ways_there_and_back():
         close(again, x, 1e-10)
     # A covariance matrix is made from its parts, by the transforms of other names.
     m = 3
-    close(
-        vm.cov_matrix_constrain_lkj(X, 3), vm.read_cov_matrix(np.tanh(X[:m]), np.exp(X[m:])), 1e-14
-    )
+    expected = vm.read_cov_matrix(np.tanh(X[:m]), np.exp(X[m:]))
+    close(vm.cov_matrix_constrain_lkj(X, 3), expected, 1e-14)
     close(vm.read_corr_matrix(np.tanh(X), 4), vm.corr_matrix_constrain(X, 4), 1e-14)
     factor = vm.read_cov_L(Z, SDS)
     close(factor @ factor.T, vm.read_cov_matrix(Z, SDS), 1e-14)

@@ -36,8 +36,7 @@ CASES = {
     "fix": (np.fix, VECTOR, KINKED),
     "nan_to_num": (np.nan_to_num, VECTOR),
     "real_if_close": (lambda x: np.real_if_close(x) * x, VECTOR),
-    "i0": (np.i0, VECTOR),
-    "sinc": (np.sinc, VECTOR),
+    "i0": (np.i0, VECTOR), "sinc": (np.sinc, VECTOR),
     "unwrap": (lambda x: np.unwrap(4 * x), VECTOR),
     "unwrap axis": (lambda x: np.unwrap(4 * x, axis=0, period=3.0), MATRIX),
     "piecewise": (lambda x: np.piecewise(x, [x < 0, x > 1], [np.exp, lambda t: t * t]), VECTOR),
@@ -124,16 +123,14 @@ CASES = {
     "average axes": (lambda a, w: np.average(a, (2, 1), w), CUBE,
                      np.arange(1.0, 13.0).reshape(4, 3)),
     "average returned": (lambda a, w: np.average(a, 1, w, returned=True), CUBE, WEIGHTS),
-    "cov": (np.cov, MATRIX),
-    "cov one": (np.cov, VECTOR),
+    "cov": (np.cov, MATRIX), "cov one": (np.cov, VECTOR),
     "cov columns": (lambda x: np.cov(x, rowvar=False, bias=True), MATRIX),
     "cov two": (np.cov, VECTOR, VECTOR[::-1] ** 2),
     "cov weights": (lambda x, w: np.cov(x, fweights=np.array([1, 2, 3, 1]), aweights=w * w, ddof=2),
                     MATRIX, MATRIX[0]),
     "corrcoef": (np.corrcoef, MATRIX),
     "corrcoef two": (lambda x, y: np.corrcoef(x, y)[0, 1], VECTOR, VECTOR**2),
-    "median odd": (np.median, VECTOR),
-    "median even": (np.median, MATRIX),
+    "median odd": (np.median, VECTOR), "median even": (np.median, MATRIX),
     "median axis": (lambda x: np.median(x, axis=1), MATRIX),
     "median axes": (lambda x: np.median(x, axis=(0, 2), keepdims=True), CUBE),
     "nanmedian": (np.nanmedian, VECTOR),
@@ -210,7 +207,7 @@ EDGES = {
     "ediff1d of one": (np.ediff1d, np.array([1.0])),
     "gradient beside nan": (np.gradient, np.array([1.0, np.nan, 2.0, np.inf, 4.0, 7.0])),
     "gradient beside nan twice": (lambda x: np.gradient(x, 0.5, edge_order=2),
-                                  np.array([1.0, 4.0, np.nan, 2.0, 3.0])),
+        np.array([1.0, 4.0, np.nan, 2.0, 3.0])),
     "trapezoid of one": (np.trapezoid, np.array([1.0])),
     "interp nan": (lambda x: np.interp(x, KNOTS, HEIGHTS), np.array([np.nan, np.inf, -np.inf])),
     "interp empty": (lambda x: np.interp(x, KNOTS, HEIGHTS), EMPTY),
@@ -225,8 +222,7 @@ EDGES = {
     "unique ties": (np.unique, np.array([3.0, 1.0, 3.0, 1.0])),
     "unique empty": (np.unique, EMPTY),
     "piecewise empty": (lambda x: np.piecewise(x, [x > 0], [np.exp]), EMPTY),
-    "unwrap empty": (np.unwrap, EMPTY),
-    "round empty": (np.round, EMPTY),
+    "unwrap empty": (np.unwrap, EMPTY), "round empty": (np.round, EMPTY),
     "bincount empty": (lambda w: np.bincount(np.zeros(0, int), w, minlength=2), EMPTY),
     "apply_along_axis of one": (lambda x: np.apply_along_axis(np.sum, 0, x), np.array([1.0])),
     "median nan": (lambda x: np.median(x, axis=1), np.array([[1.0, np.nan, 2.0], [3.0, 1.0, 2.0]])),
@@ -264,9 +260,8 @@ def test_closed_forms():
     close(vm.gradient(np.median, MATRIX).sum(), 1.0, 1e-6)
     # The derivative of the variance is 2 * (x - mean) / (n - 1), and here n is 3.
     close(vm.gradient(np.cov, x), x - x.mean(), 1e-14)
-    close(
-        vm.gradient(lambda r: np.polyval(np.poly(r), 0.5), x), -np.prod(0.5 - x) / (0.5 - x), 1e-13
-    )
+    found = vm.gradient(lambda r: np.polyval(np.poly(r), 0.5), x)
+    close(found, -np.prod(0.5 - x) / (0.5 - x), 1e-13)
 
 
 @pytest.mark.parametrize(("f", "x", "expected"), [

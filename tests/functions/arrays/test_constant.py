@@ -57,11 +57,8 @@ def test_shared_memory(kind):
 def test_constant_ufunc_methods():
     x = vm.var(PLAIN)
     assert np.logical_and.reduce(x, axis=1).tolist() == [True, False]
-    assert np.less.outer(x[0], [1.0, 0.0]).tolist() == [
-        [False, False],
-        [True, True],
-        [False, False],
-    ]
+    found = np.less.outer(x[0], [1.0, 0.0]).tolist()
+    assert found == [[False, False], [True, True], [False, False]]
     assert np.isnan(x, dtype=bool).tolist() == [[False] * 3] * 2
 
 

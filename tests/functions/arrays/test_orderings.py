@@ -142,9 +142,8 @@ def test_recordings_sort_anew_at_every_point(name, runner):
     f = RECORDED[name]
     recorded, hessian = vm.recorded(f, runner=runner), vm.recorded(vm.hessian(f), runner=runner)
     for x in map(np.array, ([1.0, 2.0, 3.0], [3.0, 1.5, 2.2], [2.0, 3.3, -1.0])):
-        close(
-            (*recorded(x), *hessian(x)), (*vm.value_and_grad(f)(x), *vm.hessian(f)(x)), 1e-13, 1e-13
-        )
+        expected = (*vm.value_and_grad(f)(x), *vm.hessian(f)(x))
+        close((*recorded(x), *hessian(x)), expected, 1e-13, 1e-13)
 
 
 def test_what_is_no_number_is_refused_in_recordings_too():

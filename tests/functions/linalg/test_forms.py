@@ -75,10 +75,8 @@ def test_against_50_digits(name):
     args, exact = EXACT[name]
     function = name.split(" ")[0]
     tolerance = 1e-13 if "exp" in function else 1e-14
-    assert (
-        worst_error(getattr(vm, function), exact, args, symmetric=function == "quad_form_sym")
-        < tolerance
-    )
+    found = worst_error(getattr(vm, function), exact, args, symmetric=function == "quad_form_sym")
+    assert found < tolerance
 
 
 def named(entry):
@@ -112,62 +110,34 @@ NO_ROWS, NO_COLUMNS = np.empty((0, 2)), np.empty((3, 0))
 ONE = np.array([[1.5]])
 # Function -> the points at which all routes are compared.
 CASES = {
-    form: [
-        (GENERAL, COLUMNS),
-        (GENERAL, VECTOR),
-        (GENERALS, COLUMN_STACK),
-        (GENERALS, COLUMNS),
-        (GENERAL, COLUMN_STACK),
-        (GENERALS, VECTOR),
-        (GENERALS[:, None], COLUMN_STACK),
-        (GENERAL, GENERAL),
-        (ONE, np.array([[2.0]])),
-        (ONE, np.array([2.0])),
-        (EMPTY, NO_ROWS),
-        (EMPTY, np.empty(0)),
-        (GENERAL, NO_COLUMNS),
-    ]
-    for form in (vm.quad_form, symmetrised(vm.quad_form_sym), vm.trace_quad_form)
-} | {
+    **{form: [
+        (GENERAL, COLUMNS), (GENERAL, VECTOR), (GENERALS, COLUMN_STACK), (GENERALS, COLUMNS),
+        (GENERAL, COLUMN_STACK), (GENERALS, VECTOR), (GENERALS[:, None], COLUMN_STACK),
+        (GENERAL, GENERAL), (ONE, np.array([[2.0]])), (ONE, np.array([2.0])), (EMPTY, NO_ROWS),
+        (EMPTY, np.empty(0)), (GENERAL, NO_COLUMNS),
+    ] for form in (vm.quad_form, symmetrised(vm.quad_form_sym), vm.trace_quad_form)},
     vm.trace_gen_quad_form: [
-        (SQUARE, GENERAL, COLUMNS),
-        (SQUARES, GENERALS, COLUMNS),
-        (SQUARE, GENERAL, COLUMN_STACK),
-        (GENERAL, GENERAL, GENERAL),
-        (EMPTY, GENERAL, NO_COLUMNS),
-        (SQUARE, EMPTY, NO_ROWS),
+        (SQUARE, GENERAL, COLUMNS), (SQUARES, GENERALS, COLUMNS), (SQUARE, GENERAL, COLUMN_STACK),
+        (GENERAL, GENERAL, GENERAL), (EMPTY, GENERAL, NO_COLUMNS), (SQUARE, EMPTY, NO_ROWS),
     ],
     vm.diag_pre_multiply: [
-        (VECTOR, COLUMNS),
-        (VECTORS, COLUMNS),
-        (VECTOR, COLUMN_STACK),
-        (np.empty(0), NO_ROWS),
+        (VECTOR, COLUMNS), (VECTORS, COLUMNS), (VECTOR, COLUMN_STACK), (np.empty(0), NO_ROWS),
     ],
     vm.diag_post_multiply: [
-        (TALL, VECTOR),
-        (TALLS, VECTORS),
-        (TALL, VECTORS),
-        (NO_COLUMNS, np.empty(0)),
+        (TALL, VECTOR), (TALLS, VECTORS), (TALL, VECTORS), (NO_COLUMNS, np.empty(0)),
     ],
     vm.quad_form_diag: [
-        (GENERAL, VECTOR),
-        (GENERALS, VECTORS),
-        (GENERAL, VECTORS),
-        (GENERALS, VECTOR),
+        (GENERAL, VECTOR), (GENERALS, VECTORS), (GENERAL, VECTORS), (GENERALS, VECTOR),
         (EMPTY, np.empty(0)),
     ],
     vm.matrix_exp_multiply: [(SQUARE, SQUARES[0, 0]), (SQUARES, COLUMNS[:2]), (EMPTY, NO_ROWS)],
     vm.scale_matrix_exp_multiply: [
-        (0.5, SQUARE, SQUARE[1]),
-        (0.5, SQUARES, COLUMNS[:2, :1]),
-        (0.5, SQUARE, SQUARES[..., :1]),
+        (0.5, SQUARE, SQUARE[1]), (0.5, SQUARES, COLUMNS[:2, :1]), (0.5, SQUARE, SQUARES[..., :1]),
         (0.5, EMPTY, NO_ROWS),
     ],
-}
-CASES |= {
-    f: [(TALL,), (TALLS,), (WIDE,), (ONE,), (NO_ROWS,), (NO_COLUMNS,)]
-    for f in (vm.crossprod, vm.tcrossprod, vm.multiply_lower_tri_self_transpose)
-}
+    **{f: [(TALL,), (TALLS,), (WIDE,), (ONE,), (NO_ROWS,), (NO_COLUMNS,)]
+       for f in (vm.crossprod, vm.tcrossprod, vm.multiply_lower_tri_self_transpose)},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -280,12 +280,8 @@ def test_products_as_large_as_their_factors(p, q, subscripts):
 
 def test_one_matrix_twice_and_what_is_not_finite():
     s = RNG.normal(size=(40, 40))
-    close(
-        vm.gradient(lambda a: np.sum(a @ a), s),
-        s.sum(axis=1) + s.sum(axis=0)[:, None],
-        1e-12,
-        1e-12,
-    )
+    expected = s.sum(axis=1) + s.sum(axis=0)[:, None]
+    close(vm.gradient(lambda a: np.sum(a @ a), s), expected, 1e-12, 1e-12)
     with np.errstate(invalid="ignore"):
         s[3, 5] = np.inf
         g = vm.gradient(lambda a: np.sum(a @ C[:40]), s)
@@ -320,11 +316,9 @@ def test_matmul(name, left, right):
     ) or left == right == "data":
         return
     make = {
-        "data": lambda v: v,
-        "var": vm.var,
-        "matvar": vm.matvar,
+        "data": lambda v: v, "var": vm.var, "matvar": vm.matvar,
         "dual": lambda v: vm.Dual(v, np.ones_like(v)),
-    }
+    }  # fmt: skip
     a, b = make[left](x), make[right](y)
     result = a @ b
     close(vm.value(result), x @ y, 1e-14)

@@ -119,8 +119,7 @@ def test_matrix_norms_by_all_routes(ord, x, axis, keepdims):
 
 
 @pytest.mark.parametrize(("f", "x"), [
-    (norm, TALLS),
-    (norm, 2.5),
+    (norm, TALLS), (norm, 2.5),
     (lambda x: norm(x, keepdims=True), TALLS),
     (norm, np.empty(0)),
     (lambda x: norm(x, 1, axis=1), np.empty((2, 0))),
@@ -136,9 +135,7 @@ def test_matrix_norms_by_all_routes(ord, x, axis, keepdims):
     (lambda x: np.linalg.vector_norm(x, ord=np.inf, axis=-1), TALL),
     (np.linalg.matrix_norm, TALLS),
     (lambda x: np.linalg.matrix_norm(x, ord="nuc", keepdims=True), TALLS),
-    (cond, TALL),
-    (lambda x: cond(x, -2), GENERALS),
-    (lambda x: cond(x, 1), GENERAL),
+    (cond, TALL), (lambda x: cond(x, -2), GENERALS), (lambda x: cond(x, 1), GENERAL),
     (lambda x: cond(x, "fro"), GENERALS),
 ])  # fmt: skip
 def test_others_by_all_routes(f, x):

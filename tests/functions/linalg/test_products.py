@@ -24,8 +24,7 @@ SCALARS = [((), ()), ((), (2,)), ((2, 3), ())]
 VECTORS = [((3,), (3,)), ((2, 3), (3,))]
 # Function -> shapes of its operands.
 SHAPES = {
-    matmul: MATMUL,
-    np.linalg.matmul: MATMUL[3:5],
+    matmul: MATMUL, np.linalg.matmul: MATMUL[3:5],
     vm.multiply: [*MATMUL[:5], *SCALARS],
     np.dot: [*SCALARS, *VECTORS, ((2, 3), (3, 2)), ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2)),
              ((3,), (2, 3, 2)), ((2, 2, 3), (3,))],
@@ -38,8 +37,6 @@ SHAPES = {
     np.linalg.cross: [((2, 3), (2, 3))],
     np.linalg.vecdot: [((2, 3), (3,)), ((3,), (3,))],
     vm.dot_product: [((3,), (3,)), ((0,), (0,))],
-    np.convolve: [((m,), (n,)) for m, n in ((1, 1), (1, 3), (4, 3), (5, 4), (2, 5))],
-    np.correlate: [((m,), (n,)) for m, n in ((1, 1), (1, 3), (4, 3), (5, 4), (2, 5))],
 }  # fmt: skip
 
 
@@ -62,6 +59,13 @@ PAIRS = [
 @pytest.mark.parametrize(("f", "p", "q"), PAIRS)
 def test_pairs(f, p, q):
     both(f, p, q)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid", None])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 3), (5, 3), (5, 4), (2, 5), (3, 4)])
+@pytest.mark.parametrize("f", [np.convolve, np.correlate], ids=["convolve", "correlate"])
+def test_convolution_modes(f, m, n, mode):
+    both(lambda a, v: f(a, v, mode) if mode else f(a, v), (m,), (n,))
 
 
 CASES = {
@@ -313,3 +317,10 @@ def test_settings_of_the_ufuncs_are_taken_or_refused():
         match=r"^einsum: casting is 'no', but must be one of safe, same_kind, unsafe!",
     ):
         np.einsum("ij->i", x, casting="no")
+
+
+def test_correlated_are_vectors():
+    message = r"correlate: a has shape \(2, 3\), but must be a vector!"
+    refuses(vm.ShapeError, message, np.correlate, vm.var(np.ones((2, 3))), np.ones(2))
+    with pytest.raises(vm.ShapeError, match=r"correlate: v has shape \(\), but must be a vector!"):
+        np.correlate(vm.var(np.ones(3)), 2.0)

@@ -23,8 +23,9 @@ ARROW = scipy.sparse.csr_array(
 APART = scipy.sparse.block_diag([grid(2), np.eye(2), covariance(5, 0.5)], format="csr")
 MATRICES = {
     "one": grid(1), "grid": grid(3), "larger grid": grid(9), "random": covariance(30, 0.05),
-     "nearly dense": covariance(25, 0.3),
-    "identity": scipy.sparse.eye_array(4, format="csr"), "arrow": ARROW, "in parts": APART,
+    "nearly dense": covariance(25, 0.3),
+    "identity": scipy.sparse.eye_array(4, format="csr"),
+    "arrow": ARROW, "in parts": APART,
     "dense": scipy.sparse.csr_array(np.eye(5) + 0.5),
     "chain": scipy.sparse.csr_array(3.0 * np.eye(7) - np.eye(7, k=1) - np.eye(7, k=-1)),
 }  # fmt: skip

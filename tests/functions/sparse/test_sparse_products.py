@@ -141,10 +141,8 @@ def test_recorded():
         lambda b: np.sum(np.sin(large @ b)) + np.sum((b @ large.T) ** 2), (b,), (2.0 * b,)
     )
     assert not recorded.program.python_steps()
-    assert (
-        max(v.size for step in recorded.program.steps for v in (*step.operands, *step.results))
-        <= large.nnz
-    )
+    found = max(v.size for step in recorded.program.steps for v in (*step.operands, *step.results))
+    assert found <= large.nnz
 
 
 def test_second_derivatives_are_recorded():

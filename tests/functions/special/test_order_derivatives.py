@@ -65,13 +65,8 @@ def test_the_logarithm_of_i_of_small_and_large_arguments(v):
 
 def test_the_logarithm_of_i_at_the_ends():
     f, inf = vm.log_modified_bessel_first_kind, np.inf
-    assert [f(0.0, inf), f(2.5, inf), f(inf, 1.0), f(0.0, 0.0), f(0.5, 0.0)] == [
-        inf,
-        inf,
-        -inf,
-        0.0,
-        -inf,
-    ]
+    found = [f(0.0, inf), f(2.5, inf), f(inf, 1.0), f(0.0, 0.0), f(0.5, 0.0)]
+    assert found == [inf, inf, -inf, 0.0, -inf]
     assert np.isnan([f(inf, inf), f(np.nan, 1.0), f(0.0, np.nan), f(0.0, -1.0)]).all()
     close(f([0.0, 0.0, inf], [inf, 1e-8, 2.0]), [inf, 2.5e-17, -inf], 1e-15)
     assert vm.value_and_grad(lambda z: f(1.5, z))(inf) == (inf, 1.0)
@@ -82,13 +77,8 @@ def test_the_logarithm_of_i_at_the_ends():
 
 def test_the_logarithm_of_the_rising_factorial_at_the_ends():
     f, inf = vm.log_rising_factorial, np.inf
-    assert [f(5.2, inf), f(inf, 2.0), f(inf, -2.0), f(inf, 0.0), f(inf, inf)] == [
-        inf,
-        inf,
-        -inf,
-        0.0,
-        inf,
-    ]
+    found = [f(5.2, inf), f(inf, 2.0), f(inf, -2.0), f(inf, 0.0), f(inf, inf)]
+    assert found == [inf, inf, -inf, 0.0, inf]
     assert np.isnan([f(inf, -inf), f(5.2, np.nan), f(np.nan, inf), f(5.2, -inf)]).all()
     equal(f([5.2, 5.2], [inf, 0.0]), [inf, 0.0])
     assert vm.value_and_grad(lambda y: f(5.2, y))(inf) == (inf, inf)

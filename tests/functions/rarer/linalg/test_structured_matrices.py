@@ -15,16 +15,14 @@ C, R = RNG.normal(size=4), RNG.normal(size=3)
 MATRIX = RNG.normal(size=(2, 3))
 
 CALLS = {
-    "toeplitz": [(C,), (C, R), (R, C)],
-    "hankel": [(C,), (C, R), (R, C)],
-    "circulant": [(C,), (C[:1],)],
-    "companion": [(C,), (R,)],
+    "toeplitz": [(C,), (C, R), (R, C)], "hankel": [(C,), (C, R), (R, C)],
+    "circulant": [(C,), (C[:1],)], "companion": [(C,), (R,)],
     "block_diag": [(C, MATRIX), (C, MATRIX, np.array(2.0)), (MATRIX, np.zeros((0, 2)), R), ()],
     "khatri_rao": [(MATRIX, RNG.normal(size=(4, 3)))],
     "convolution_matrix": [
         (C, n, mode) for n in (1, 3, 4, 6) for mode in ("full", "same", "valid")
     ],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -48,8 +46,8 @@ def test_values_of_scipy_and_all_routes(name):
     (lambda c: vm.block_diag(c, np.ones((1, 1, 1))),
      "block_diag: block 1 has shape (1, 1, 1), but must be a matrix, a vector or a scalar!"),
     (lambda c: vm.khatri_rao(c, c),
-     ("khatri_rao: a has shape (4,), b has shape (4,), but they must be matrices with as many "
-     "columns!")),
+    ("khatri_rao: a has shape (4,), b has shape (4,), but they must be matrices with as many "
+    "columns!")),
     (lambda c: vm.convolution_matrix(c, 0), "convolution_matrix: n is 0, but must be at least 1!"),
     (lambda c: vm.convolution_matrix(c, 2, "no"),
      "convolution_matrix: mode is 'no', but must be 'full', 'same' or 'valid'!"),

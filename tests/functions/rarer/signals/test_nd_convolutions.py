@@ -18,12 +18,8 @@ SHAPES = [((5,), (4,)), ((3,), (6,)), ((4, 5), (3, 2)), ((2, 3), (4, 4))]
 
 
 def agree(name, a, v, *settings):
-    close(
-        getattr(vm, name)(vm.var(a), v, *settings).val,
-        getattr(scipy.signal, name)(a, v, *settings),
-        1e-12,
-        1e-14,
-    )
+    expected = getattr(scipy.signal, name)(a, v, *settings)
+    close(getattr(vm, name)(vm.var(a), v, *settings).val, expected, 1e-12, 1e-14)
 
 
 @pytest.mark.parametrize("name", ["convolve", "correlate", "fftconvolve", "oaconvolve"])
