@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -127,6 +128,12 @@ REFUSED = {
 def test_refusals_name_what_to_write(sentence):
     with pytest.raises(TypeError, match=re.escape(sentence)):
         REFUSED[sentence](vm.var(MATRIX), vm.var(VECTOR))
+
+
+def test_a_short_stack_without_a_function_of_scipy():
+    """The frames of a thread end before there are too many to look at."""
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: scipy_names.known(inspect.currentframe())).result() is None
 
 
 def test_functions_called_under_scipys_name():
