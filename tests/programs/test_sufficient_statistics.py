@@ -148,6 +148,19 @@ def test_infinite_rows_end_the_run() -> None:
             vm.recorded(f)(q)
 
 
+@pytest.mark.parametrize("size", [1e-16, 1e-12, 1e-8, 1e-4])
+def test_columns_that_are_almost_combinations_of_others(size: float) -> None:
+    """Their coefficients at the least-squares point would be huge."""
+    z = np.column_stack(
+        [X[:, :3], X[:, 1] + X[:, 2] + size * SCALES, 0.1 * X[:, 1] + 0.3 * X[:, 2]]
+    )
+    f = lambda q: vm.normal_lpdf(Y, z @ q[:5], np.exp(q[5]))  # noqa: E731
+    kept, collapsed = programs(f)
+    assert not rows_of(collapsed)
+    for q in POINTS:
+        agree(interpret(collapsed, q), interpret(kept, q))
+
+
 # The largest error of a gradient relative to its element, at points near the maximum: sums of rows
 # have 1e-14, 6e-12 and 1e-10.
 SHIFTS = {0.0: 2e-15, 1e2: 4e-15, 1e4: 1e-14, 1e6: 2e-11}

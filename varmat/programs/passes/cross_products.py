@@ -20,6 +20,10 @@ BITS = 130
 # A column is a combination of others if less than this part of its square is left.
 NOTHING = Decimal(10) ** -45
 
+# The part of the square of a column beyond which it is no combination of others at the point of
+# least squares, and how large its square may be there, relative to that of what it explains.
+LEAST_LEFT = tuple(Decimal(10) ** e for e in (-45, -24, -16, -8, 0))
+LARGEST = 10**4
 # Rows whose slices are in memory at once.
 BLOCK = 1 << 13
 # Numbers in the factors of groups, and products of slices, that take a few tenths of a second.
@@ -132,14 +136,20 @@ def _cholesky(products: Decimals) -> Decimals:
 
 def least_squares(factor: Decimals, k: int, column: int) -> list[float]:
     """The factors b with which the sum of the first `k` columns comes closest to minus another
-    column, as floats; zero for columns that are combinations of others.
+    column, as floats; zero for columns that are combinations of others, or so close to one that the
+    factors would be large, and their differences from others inexact.
     """
     with localcontext(Context(DIGITS)):
-        found = [Decimal(0)] * k
-        for i in reversed(range(k)):
-            if factor[i][i]:
-                done = sum(factor[i][j] * found[j] for j in range(i + 1, k))
-                found[i] = -(factor[i][column] + done) / factor[i][i]
+        squares = [sum((row[i] ** 2 for row in factor), Decimal(0)) for i in range(k)]
+        size = sum((row[column] ** 2 for row in factor), Decimal(0))
+        for least in LEAST_LEFT:
+            found = [Decimal(0)] * k
+            for i in reversed(range(k)):
+                if factor[i][i] ** 2 > least * squares[i]:
+                    done = sum(factor[i][j] * found[j] for j in range(i + 1, k))
+                    found[i] = -(factor[i][column] + done) / factor[i][i]
+            if all(b * b * s <= LARGEST * size for b, s in zip(found, squares, strict=True)):
+                break
         return [float(x) for x in found]
 
 
