@@ -414,3 +414,33 @@ model {
     program = model._value_and_grad.program
     assert program is not None
     assert len(program.steps) < 300
+
+
+@pytest.mark.parametrize("n", [4, 5])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "u ~ normal(0, 1);",
+        "u ~ student_t(4, v[1], exp(u));",
+        "v[g] ~ normal(u, 1);",
+        "target += normal_lpdf(u | v[2], 1);",
+        "target += sum(u);",
+        "v[1] ~ normal(v[2], 1);",
+        "for (k in 1:2) u ~ normal(v[k], 1);",
+        "u[i] ~ normal(u, 1);",
+    ],
+)
+def test_statements_that_are_the_same_in_each_pass(statement: str, n: int) -> None:
+    """A branch on parameters counts them once for each pass that takes it, however many passes and
+    elements there are.
+    """
+    code = f"""data {{ int N; vector[N] y; array[5] int g; }}
+    parameters {{ vector[5] u; vector[2] v; }}
+    model {{ for (i in 1:N) {{ if (y[i] > 0.1 * v[1]) {{ }} else {{ {statement} }} }} }}"""
+    data = {"N": n, "y": np.linspace(-1.0, 1.0, n), "g": [1, 2, 1, 1, 2]}
+    model = vm.stan.Program(code).model(data)
+    for q in (np.linspace(-1.0, 1.0, 7), np.linspace(3.0, 11.0, 7)):
+        value, gradient = vm.value_and_grad(model._target)(q, False, True)
+        found = model.log_density_gradient(q, propto=False)
+        assert found[0] == pytest.approx(value, rel=1e-13)
+        np.testing.assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-13)

@@ -298,13 +298,16 @@ class Lanes(LaneExpressions):
         else:
             density, arguments = elementwise_density(name, at), self.alike(whole)
         dropped = drops and dropping(density, self._translator.of_variables(whole))
+        differs = self.varies(whole)
 
         def summed(f: Frame) -> StanValue:
             given, propto = [x(f) for x in arguments], f[0].propto and dropped
             if f[self._mask] is None:
                 return density(*given, propto=propto)
             terms = density.pointwise(*given, propto=propto)
-            return self._counted(f, np.sum(terms, -1) if np.ndim(terms) > 1 else terms)
+            # The first axis is that of passes, if they differ.
+            axis = -1 if differs else None
+            return self._counted(f, np.sum(terms, axis) if np.ndim(terms) > differs else terms)
 
         return summed
 
