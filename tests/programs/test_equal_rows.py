@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from recordings import EVERY_RUNNER
 import varmat as vm
 from programs.test_sufficient_statistics import agree, agree_for_seeds, programs
 from varmat.programs.ir.interpret import interpret
+from varmat.programs.passes.affine_rows import RowsNeededError
+from varmat.programs.passes.equal_rows import distinct_rows
 
 N = 211
 RNG = np.random.default_rng(8)
@@ -91,6 +94,18 @@ def test_other_functions_keep_their_rows(f: Callable[[Any], Any]) -> None:
     assert longest(fewer) == longest(kept)
     for q in POINTS:
         agree(interpret(fewer, q), vm.value_and_grad(f)(q))
+
+
+def test_rows_of_one_key_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without factors, the key of a row is that of the row with its elements exchanged."""
+    one, other = np.tile([1.0, 2.0], 15), np.tile([2.0, 1.0], 15)
+    data = [one[:, None], other[:, None]]
+    first, counts = distinct_rows(data)
+    assert (sorted(first), counts.tolist()) == ([0, 1], [15, 15])
+    zeros = SimpleNamespace(integers=lambda *_, size, dtype: np.zeros(size, dtype))
+    monkeypatch.setattr(np.random, "default_rng", lambda _: zeros)
+    with pytest.raises(RowsNeededError):
+        distinct_rows(data)
 
 
 # --- random functions ---

@@ -15,7 +15,9 @@ import varmat as vm
 from varmat.derivatives.recorded_programs import record
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.ir.program import ElsewhereError, Program
-from varmat.programs.passes.sufficient_statistics import FOR_EACH, LEAST
+from varmat.programs.passes import cross_products
+from varmat.programs.passes.fewer_rows import LEAST
+from varmat.programs.passes.sufficient_statistics import FOR_EACH
 
 N = 211
 RNG = np.random.default_rng(8)
@@ -127,6 +129,15 @@ def test_runners(runner: str) -> None:
 def test_other_functions_keep_their_rows(f: Callable[[Any], Any]) -> None:
     kept, collapsed = programs(f)
     assert rows_of(collapsed) == rows_of(kept) > 0
+
+
+def test_what_takes_long_to_factorise_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = REGRESSIONS["a matrix"]
+    for name, most in (("MOST_COLUMNS", 5), ("MOST_IN_ROWS", 36 * N - 1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(cross_products, name, most)
+            kept, collapsed = programs(f)
+            assert rows_of(collapsed) == rows_of(kept) > 0
 
 
 def test_few_rows_stay() -> None:

@@ -117,7 +117,7 @@ class BoundCalls(ABC):
         >>> kind(f.address(2))(x.ctypes.data, gradient.ctypes.data), gradient
         (-2.5, array([-1., -2.]))
         """
-        found: int = self._native("address", (n,)).c_address
+        found: int = self._native("address", (n,)).c_function.address("call")
         return found
 
     def _native(self, name: str, shape: Shape) -> Any:

@@ -23,8 +23,6 @@ from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.kernels.places import GATHER, Assemble
 from varmat.programs.kernels.reductions import SUM, Reduce
 
-# Lengths of rows, the longest ones, of which each takes a look at the whole program.
-MOST_LENGTHS = 8
 _ABSOLUTE, _FINITE, _LESS, _EQUAL = map(ufunc_kernel, (np.absolute, np.isfinite, np.less, np.equal))
 
 
@@ -184,7 +182,9 @@ class RowAnalysis:
         count = math.prod(lead)
         if v.shape[-1:] == (self.n,) and (v.is_constant or v.strides[-1]):
             rows = self._whole(v)
-            return rows * (count // len(rows)) if len(rows) in (1, count) else []
+            if len(rows) not in (1, count):
+                raise RowsNeededError
+            return rows * (count // len(rows))
         own = v.shape[:-1] if v.shape and v.shape[-1] in (1, self.n) else v.shape
         if v.shape and v.shape[-1] != 1 and (v.shape[-1] != self.n or v.strides[-1]):
             raise RowsNeededError
@@ -258,15 +258,17 @@ class RowAnalysis:
             if y.is_constant:
                 return tuple(t.times(1.0 / float(y.data)) for t in x)  # type: ignore[union-attr]
             return tuple(t.times(1.0, (y, True)) for t in x)  # type: ignore[union-attr]
-        if len(y) != 1 or y[0].data is None or not y[0].data.all():
+        column = y[0].data if len(y) == 1 else None
+        if column is None or not column.all():
             raise RowsNeededError
-        return self._product(x, (RowTerm(AffineFunction(1.0 / y[0].data)),))
+        return self._product(x, (RowTerm(AffineFunction(1.0 / column)),))
 
     def _scaled(self, t: RowTerm, x: Value) -> RowTerm:
         if x.is_constant:
             return t.times(float(x.data))
-        if t.data is not None:
-            return self._weighted(t.data[:, None], x)[0]
+        column = t.data
+        if column is not None:
+            return self._weighted(column[:, None], x)[0]
         return t.times(1.0, (x, False))
 
     # --- groups ---
@@ -301,6 +303,8 @@ class RowAnalysis:
         matrix, weights = (a, b) if a.is_constant else (b, a)
         if not matrix.is_constant or weights.is_constant or self.has_rows(weights):
             raise RowsNeededError
+        if len(weights.shape) > 1:
+            raise RowsNeededError
         columns = matrix.data if matrix is a else matrix.data.T
         return [self._weighted(np.asarray(columns, float), weights)]
 
@@ -326,14 +330,21 @@ def _is_infinite(v: Value) -> bool:
     return v.is_constant and bool(np.all(v.data == np.inf))
 
 
+def _split(a: RowTerm, b: RowTerm) -> tuple[np.ndarray | None, RowTerm, RowTerm]:
+    """Two factors, the one of data first, and its column if there is such a factor."""
+    column = a.data
+    if column is None:
+        column, a, b = b.data, b, a
+    return column, a, b
+
+
 def _multiplied(a: RowTerm, b: RowTerm) -> RowTerm:
     """The product of two terms."""
-    if a.data is None:
-        a, b = b, a
-    if a.data is not None:
-        if not np.ptp(a.data):
-            return b.times(float(a.data[0]))
-        return b._replace(weights=product_of(a.data, b.weights))
+    column, a, b = _split(a, b)
+    if column is not None:
+        if not np.ptp(column):
+            return b.times(float(column[0]))
+        return b._replace(weights=product_of(column, b.weights))
     if a.affine is not b.affine or a.is_square or b.is_square:
         raise RowsNeededError
     weights = product_of(a.weights, b.weights)
@@ -346,8 +357,7 @@ def product_of(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
 
 def _total(a: RowTerm, b: RowTerm) -> SumOverRows:
     """The sum of the product of two terms over all rows."""
-    if a.data is None:
-        a, b = b, a
-    if a.data is None or b.is_square:
+    column, a, b = _split(a, b)
+    if column is None or b.is_square:
         return SumOverRows(_multiplied(a, b), None)
-    return SumOverRows(b._replace(weights=None), product_of(a.data, b.weights))
+    return SumOverRows(b._replace(weights=None), product_of(column, b.weights))

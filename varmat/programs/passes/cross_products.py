@@ -26,6 +26,8 @@ LEAST_LEFT = tuple(Decimal(10) ** e for e in (-45, -24, -16, -8, 0))
 LARGEST = 10**4
 # Rows whose slices are in memory at once.
 BLOCK = 1 << 13
+# Columns of a factor, and products of two elements of a row, that take about half a second.
+MOST_COLUMNS, MOST_IN_ROWS = 100, 1 << 29
 # Numbers in the factors of groups, and products of slices, that take a few tenths of a second.
 MOST_IN_GROUPS, MOST_PRODUCTS = 1 << 14, 1 << 25
 Decimals = list[list[Decimal]]
@@ -33,13 +35,14 @@ Decimals = list[list[Decimal]]
 
 def triangular_factor(columns: np.ndarray) -> Decimals | None:
     """The upper triangular R with R'R = X'X for the columns X, whose rows are zero where a column
-    is a combination of earlier ones; None unless all is finite.
+    is a combination of earlier ones; None unless all is finite, and where it takes too long.
 
     Parameters
     ----------
     columns : ndarray, shape (n, k)
     """
-    if not np.isfinite(columns).all():
+    n, k = columns.shape
+    if k > MOST_COLUMNS or n * k**2 > MOST_IN_ROWS or not np.isfinite(columns).all():
         return None
     with localcontext(Context(DIGITS)):
         return _cholesky(cross_products(columns))

@@ -8,7 +8,6 @@ over the axis count it as often as it occurs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 import numpy as np
 
@@ -17,34 +16,41 @@ from varmat.programs.kernels.guards import GUARD
 from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.kernels.places import GATHER, Assemble
 from varmat.programs.kernels.reductions import SUM, Reduce
-from varmat.programs.passes.affine_rows import MOST_LENGTHS, RowsNeededError
+from varmat.programs.passes.affine_rows import RowsNeededError
 from varmat.programs.passes.rewriter import Rewriter
 
-# Rows from which it is worth looking, and how many there must be for each one that is left.
-LEAST, FOR_EACH = 24, 2
+# How many rows there must be for each one that is left.
+FOR_EACH = 2
 _JOINED = (np.logical_and, np.logical_or, np.maximum, np.minimum)
 
 
-def distinct(program: Program) -> Program:
-    """Replace equal rows of data by one with a count."""
-    for n in sorted(_lengths(program))[-MOST_LENGTHS:]:
-        with suppress(RowsNeededError):
-            program = _Distinct(program, n).program()
-    return program
+def distinct_rows(data: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """One row for each of those that are equal in all data, to the bit, and how many these are.
+    Raises `RowsNeededError` where too many differ.
+    """
+    # Keys are compared first: most data have no equal rows, and rows take long to sort.
+    columns = [_bits(column) for x in data for column in x.T]
+    factors = np.random.default_rng(0).integers(1 << 63, size=len(columns), dtype=np.uint64)
+    keys = np.zeros(len(data[0]), np.uint64)
+    for column, factor in zip(columns, factors, strict=True):
+        keys += (column ^ (column >> np.uint64(32))) * (2 * factor + np.uint64(1))
+    ordered = np.sort(keys)
+    if len(keys) < FOR_EACH * (1 + np.count_nonzero(ordered[1:] != ordered[:-1])):
+        raise RowsNeededError
+    _, first, inverse, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    if any(np.any(column != column[first][inverse]) for column in columns):
+        raise RowsNeededError  # rows that differ have the same key
+    return first, counts
 
 
-def _lengths(program: Program) -> set[int]:
-    """The lengths of axes along which elements are added up."""
-    found: set[int] = set()
-    for step in program.steps:
-        if isinstance(step.kernel, Reduce) and step.kernel.ufunc is np.add:
-            found.update(step.operands[0].shape[i] for i in step.kernel.axes)
-        elif step.kernel is MATMUL:
-            found.add(step.operands[0].shape[-1])
-    return {n for n in found if n >= LEAST}
+def _bits(x: np.ndarray) -> np.ndarray:
+    x = np.ascontiguousarray(x)
+    return x.view(np.uint64) if x.itemsize == 8 else x.astype(np.uint64)
 
 
-class _Distinct(Rewriter):
+class EqualRows(Rewriter):
     """Writes the program anew with the rows that differ, along axes of `n` elements."""
 
     def __init__(self, program: Program, n: int) -> None:
@@ -58,12 +64,7 @@ class _Distinct(Rewriter):
                 raise RowsNeededError
         if not self._axes or any(self._axis(v) is not None for v in program.outputs):
             raise RowsNeededError
-        lines = [np.ascontiguousarray(x).reshape(n, -1).view(np.uint8) for x in self._data.values()]
-        whole = np.ascontiguousarray(np.concatenate(lines, axis=1))
-        rows = whole.view([("", f"V{whole.shape[1]}")]).ravel()
-        _, self._first, counts = np.unique(rows, return_index=True, return_counts=True)
-        if n < FOR_EACH * len(counts):
-            raise RowsNeededError
+        self._first, counts = distinct_rows([x.reshape(n, -1) for x in self._data.values()])
         self.counts = counts.astype(float)
 
     # --- where rows are ---
@@ -154,20 +155,14 @@ class _Distinct(Rewriter):
                         return False
                     self._given(v, axis)
             return True
-        if of_b is None and (of_a == 0 or (of_a is None and a.is_constant and not b.is_constant)):
-            if len(a.shape) != 2 or a.shape[0] != self.n:
-                return False
-            if of_a is None:
-                self._given(a, 0)
-            self._axes[id(result)] = 0
-            return True
-        if of_a is None and (of_b == 1 or (of_b is None and b.is_constant and not a.is_constant)):
-            if len(b.shape) != 2 or b.shape[1] != self.n:
-                return False
-            if of_b is None:
-                self._given(b, 1)
-            self._axes[id(result)] = len(result.shape) - 1
-            return True
+        for v, own, other, axis in ((a, of_a, b, 0), (b, of_b, a, 1)):
+            is_given = own is None and v.is_constant and not other.is_constant
+            has_rows = len(v.shape) == 2 and v.shape[axis] == self.n and (own == axis or is_given)
+            if has_rows and self._axis(other) is None:
+                if is_given:
+                    self._given(v, axis)
+                self._axes[id(result)] = axis and len(result.shape) - 1
+                return True
         return False
 
     def _of_reduction(self, kernel: Reduce, x: Value, result: Value) -> bool:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
+import numpy as np
+
 from varmat.programs.ir.program import Program
-from varmat.programs.passes.equal_rows import distinct
-from varmat.programs.passes.sufficient_statistics import collapsed
+from varmat.programs.kernels.matrices import MATMUL
+from varmat.programs.kernels.reductions import Reduce
+from varmat.programs.passes.affine_rows import RowsNeededError
+from varmat.programs.passes.equal_rows import EqualRows
+from varmat.programs.passes.sufficient_statistics import SufficientStatistics
 
 __all__ = ["keep_rows"]
 
+# Rows from which it is worth looking, and how many lengths of rows are looked at, the longest ones:
+# each takes a look at the whole program.
+LEAST, MOST_LENGTHS = 24, 8
 _keeps = ContextVar("keeps", default=False)
 
 
@@ -57,4 +65,21 @@ def keep_rows() -> Iterator[None]:
 
 def with_fewer_rows(program: Program) -> Program:
     """Replace rows of data by fewer that give the same sums, unless they are to be kept."""
-    return program if _keeps.get() else distinct(collapsed(program))
+    if _keeps.get():
+        return program
+    for rewriter in (SufficientStatistics, EqualRows):
+        for n in sorted(_lengths(program))[-MOST_LENGTHS:]:
+            with suppress(RowsNeededError):
+                program = rewriter(program, n).program()
+    return program
+
+
+def _lengths(program: Program) -> set[int]:
+    """The lengths of axes along which elements are added up."""
+    found: set[int] = set()
+    for step in program.steps:
+        if isinstance(step.kernel, Reduce) and step.kernel.ufunc is np.add:
+            found.update(step.operands[0].shape[i] for i in step.kernel.axes)
+        elif step.kernel is MATMUL:
+            found.add(step.operands[0].shape[-1])
+    return {n for n in found if n >= LEAST}

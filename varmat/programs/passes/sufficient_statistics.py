@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,7 @@ import numpy as np
 from varmat.programs.ir.program import Program, Step, Value
 from varmat.programs.kernels.elementwise import ufunc_kernel
 from varmat.programs.kernels.guards import GUARD
-from varmat.programs.kernels.matrices import MATMUL
 from varmat.programs.passes.affine_rows import (
-    MOST_LENGTHS,
     AffineFunction,
     RowAnalysis,
     RowsNeededError,
@@ -43,29 +40,9 @@ from varmat.programs.passes.cross_products import (
 )
 from varmat.programs.passes.rewriter import Rewriter
 
-# Rows from which it is worth looking, how many there must be for each column, and for each row that
-# is left if there are groups.
-LEAST, FOR_EACH, LEAST_IN_GROUPS = 24, 3, 2
+# How many rows there must be for each column, and for each row that is left if there are groups.
+FOR_EACH, LEAST_IN_GROUPS = 3, 2
 _FINITE = ufunc_kernel(np.isfinite)
-
-
-def collapsed(program: Program) -> Program:
-    """Replace rows that enter by squares of affine functions by their sufficient statistics."""
-    for n in sorted(_lengths(program))[-MOST_LENGTHS:]:
-        with suppress(RowsNeededError):
-            program = _Collapse(program, n).program()
-    return program
-
-
-def _lengths(program: Program) -> set[int]:
-    """The lengths of arrays whose products are summed."""
-    return {
-        step.operands[0].shape[0]
-        for step in program.steps
-        if step.kernel is MATMUL
-        and step.results[0].shape == ()
-        and step.operands[0].shape[0] >= LEAST
-    }
 
 
 class Settled:
@@ -177,8 +154,9 @@ class Statistics:
         columns = Columns(affine)
         self._k = k = columns.dense
         self._places = columns.places
-        factor = triangular_factor(columns.whole)
-        if len(columns.whole) < FOR_EACH * columns.whole.shape[1] or factor is None:
+        n, m = columns.whole.shape
+        factor = triangular_factor(columns.whole) if n >= FOR_EACH * m else None
+        if factor is None:
             raise RowsNeededError
         self._factor = factor
         centre = least_squares(factor, k, -1)
@@ -250,7 +228,7 @@ class GroupStatistics:
 # --- the new program ---
 
 
-class _Collapse(Rewriter):
+class SufficientStatistics(Rewriter):
     """Writes the program anew, without the rows."""
 
     def __init__(self, program: Program, n: int) -> None:

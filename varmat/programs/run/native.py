@@ -312,10 +312,9 @@ class NativeRunner:
     # --- calls ---
 
     @cached_property
-    def c_address(self) -> int:
-        """The address of ``double f(const double *x, double *gradient)``."""
-        self._c_function = _c_function(self.address, self.table)
-        return self._c_function.address("call")
+    def c_function(self) -> Compiled:
+        """The code of ``double call(const double *x, double *gradient)``."""
+        return _c_function(self.address, self.table)
 
     def __call__(self, arguments: Arrays) -> list[Array]:
         if self.single is not None:
@@ -510,6 +509,11 @@ def _function(code: Compiled, name: str, table: _Table) -> Function:
     return made
 
 
+def _words(b: ir.IRBuilder, address: ir.Value, count: int) -> list[ir.Value]:
+    """The integers at an address."""
+    return [b.load(b.gep(address, [INT(k)], source_etype=INT), typ=INT) for k in range(count)]
+
+
 def _many(code: Code) -> None:
     """A function of the addresses of arguments, outputs and the table, the bytes by which each
     moves on, and how often to run. Where a run ends, the first output is nan. It returns 1
@@ -518,13 +522,7 @@ def _many(code: Code) -> None:
     f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
     given, steps, count = f.args
     b = ir.IRBuilder(f.append_basic_block())
-    places, moves = (
-        [
-            b.load(b.gep(each, [INT(8 * k)], source_etype=BYTE), typ=INT)
-            for k in range(len(code.places) + 1)
-        ]
-        for each in (given, steps)
-    )
+    places, moves = (_words(b, each, len(code.places) + 1) for each in (given, steps))
     scratch, freed = _scratch(b, code, lambda: b.ret(INT(1)))
 
     def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
@@ -550,8 +548,7 @@ def _many_in_lanes(code: PointLanes) -> None:
     f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
     given, steps, count = f.args
     b, n = ir.IRBuilder(f.append_basic_block()), len(code.places)
-    places = [b.load(b.gep(given, [INT(8 * k)], source_etype=BYTE), typ=INT) for k in range(n + 3)]
-    moves = [b.load(b.gep(steps, [INT(8 * k)], source_etype=BYTE), typ=INT) for k in range(n)]
+    places, moves = _words(b, given, n + 3), _words(b, steps, n)
     scratch, freed = _scratch(b, code, lambda: b.ret(INT(1)))
     failed, block = b.alloca(INT), b.alloca(INT, n + 1)
     b.store(INT(0), failed)
