@@ -152,8 +152,9 @@ class RowAnalysis:
             elif kernel is MATMUL and len(result.shape) < 3:
                 self.totals[id(result)] = self._products(*operands)
             elif kernel == Reduce(np.add, (len(operands[0].shape) - 1,)):
+                rows = self._rows(operands[0])
                 ones = ((RowTerm(AffineFunction(np.ones(self.n))),),)
-                self.totals[id(result)] = self._all_products(self._rows(operands[0]), ones)
+                self.totals[id(result)] = self._all_products(rows, ones)
             elif kernel in (_ABSOLUTE, _FINITE) or (kernel is _EQUAL and len({*operands}) == 1):
                 rows = self._rows(operands[0])
                 self.bounded[id(result)] = tuple(t for row in rows for t in row)
