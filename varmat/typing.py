@@ -19,6 +19,9 @@ from varmat.core.dispatch import Function as Function
 from varmat.core.tape import Rule
 from varmat.core.variables import Var, VarMat
 
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
 __all__ = ["Array", "Scalar"]
 
 _Floats: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
@@ -36,6 +39,9 @@ Plain: TypeAlias = Any  # a plain value: a float or a float64 array
 Adjoint: TypeAlias = Any  # a Plain of the shape of the variable; None before the first contribution
 Index: TypeAlias = Any  # what NumPy takes in brackets
 Result: TypeAlias = Any  # what a function makes of operands: of the kind that they ask for
+# Whose threads run a program: those of an executor, as many as there are processors if it is
+# "threads", this thread if it is "serial"; by default this one until more are worth starting.
+Threads: TypeAlias = "ThreadPoolExecutor | str | None"
 Axis: TypeAlias = int | tuple[int, ...] | None
 Axes: TypeAlias = int | Sequence[int] | None  # SciPy's, which may also be lists
 Shape: TypeAlias = tuple[int, ...]

@@ -1,6 +1,7 @@
 """Many calls of a recorded function at once: which arguments have rows, and where these lie."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def expected(count, xs, rates, data):
 ], ids=["first axis", "axes of their own", "last axis", "gaps"])  # fmt: skip
 def test_rows_are_those_of_calls(recorded, args, in_axes, data):
     g = recorded(total, (0, 1))
-    value, (slope, rate) = g.map(*args, in_axes=in_axes, workers=2)
+    value, (slope, rate) = g.map(*args, in_axes=in_axes, executor="threads")
     for found, true in zip((value, slope, rate), expected(3, X, RATES, data), strict=True):
         close(found, true, 1e-14)
         assert found.flags.c_contiguous
@@ -103,3 +104,21 @@ REFUSALS = {
 def test_rows_that_are_refused(message):
     args, in_axes, error = REFUSALS[message]
     refuses(error, f"^f: {re.escape(message)}", lambda: ArgumentRows("f", args, in_axes).call(0))
+
+
+@pytest.mark.parametrize("count", [1, 7, 3000])
+def test_whose_threads(count):
+    f, points = vm.recorded(lambda x: np.sum(np.exp(x))), np.linspace(-1.0, 1.0, 3 * count)
+    points = points.reshape(count, 3)
+    f(points[0])
+    with ThreadPoolExecutor(2) as pool:
+        for executor in (None, "serial", "threads", pool):
+            values, gradients = f.map(points, executor=executor)
+            np.testing.assert_allclose(values, np.exp(points).sum(1), 1e-14)
+            np.testing.assert_allclose(gradients, np.exp(points), 1e-14)
+
+
+def test_executors_that_are_refused():
+    message = "recorded(<lambda>).map: executor is 'processes', but must be a ThreadPoolExecutor, "
+    f = vm.recorded(lambda x: x @ x)
+    refuses(TypeError, re.escape(message), lambda: f.map(X, executor="processes"))

@@ -18,7 +18,7 @@ def points(count=300):
 
 
 def at_draws(function, rows, seed=3):
-    found = AtDraws(function, SHAPES, workers=1)(rows, np.random.default_rng(seed))
+    found = AtDraws(function, SHAPES, executor="serial")(rows, np.random.default_rng(seed))
     assert found is not None
     return found
 
@@ -84,7 +84,7 @@ def test_lost_rows_keep_the_numbers_that_were_drawn():
         return {"z": z, "root": np.sqrt(z), "more": rng.random()}
 
     rows = points(400)
-    computed = AtDraws(f, SHAPES, workers=1)
+    computed = AtDraws(f, SHAPES, executor="serial")
     with np.errstate(invalid="ignore"):
         found, lost = computed(rows, np.random.default_rng(5))
         # The root is nan for half of the numbers. Drawing again would leave fewer of them negative.
@@ -104,7 +104,7 @@ def test_lost_rows_keep_the_numbers_that_were_drawn():
     lambda values, rng: {"y": rng.standard_normal(out=np.zeros(3)) + values["s"]},
 ])  # fmt: skip
 def test_what_cannot_be_recorded_is_left_to_python(function):
-    assert AtDraws(function, SHAPES, workers=1)(points(), np.random.default_rng(1)) is None
+    assert AtDraws(function, SHAPES, executor="serial")(points(), np.random.default_rng(1)) is None
 
 
 # Arguments of draws, and of SciPy's distribution.

@@ -278,7 +278,7 @@ def test_many_threads_run_one_recording():
     gradient = vm.recorded(lambda x: function(x, ts))
     points = point * (1.0 + 0.01 * np.arange(8.0)[:, None])
     expected = [gradient(x) for x in points]
-    values, gradients = gradient.map(points, workers=2)
+    values, gradients = gradient.map(points, executor="threads")
     equal(values, [value for value, _ in expected])
     equal(gradients, [g for _, g in expected])
 

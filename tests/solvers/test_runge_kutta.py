@@ -168,7 +168,7 @@ def test_many_threads_run_one_recording():
     for i, (value, g) in enumerate(found):
         assert value == expected[i // 4][0]
         equal(g, expected[i // 4][1])
-    values, gradients = gradient.map(points, workers=2)
+    values, gradients = gradient.map(points, executor="threads")
     equal(values, [value for value, _ in expected])
     equal(gradients, [g for _, g in expected])
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError
-from varmat.typing import Function, Shape
+from varmat.typing import Shape
 
 
 class BoundCalls(ABC):
@@ -24,7 +24,7 @@ class BoundCalls(ABC):
         """Record the function, if it was not yet."""
 
     @abstractmethod
-    def runner_of(self, shape: Shape) -> Function | None:
+    def runner_of(self, shape: Shape) -> Any:
         """The runner of the value and gradient for a vector alone, if it was recorded."""
 
     def bind(self, x: np.ndarray, out: np.ndarray) -> Callable[[], float]:

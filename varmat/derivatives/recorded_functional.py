@@ -25,7 +25,15 @@ from varmat.derivatives.recorded_programs import (
     pushforward_program,
     record,
 )
-from varmat.derivatives.recorded_rows import ArgumentRows, Mapped, is_same, kept, run_rows
+from varmat.derivatives.recorded_rows import (
+    ArgumentRows,
+    Mapped,
+    at_points,
+    check_threads,
+    is_same,
+    kept,
+    run_rows,
+)
 from varmat.derivatives.reverse import DerivedFunction, is_plain, positions_of, value_and_grad
 from varmat.derivatives.structure import (
     Argnums,
@@ -44,7 +52,7 @@ from varmat.programs.ir.program import ElsewhereError, Program, RecordingError
 from varmat.programs.passes.either import either
 from varmat.programs.record.conditions import Branches
 from varmat.programs.run import check_runner, runner_for
-from varmat.typing import Function, Operand, Result, Settings, Shape
+from varmat.typing import Function, Operand, Result, Settings, Shape, Threads
 
 # The most recordings that one function keeps, and the most of them that differ in data only.
 _MOST_RECORDINGS, _MOST_DATA = 16, 3
@@ -232,8 +240,7 @@ class Recorded(BoundCalls, Generic[T]):
         # The shortcut for the most common calls, which take one array and perhaps truth values:
         # the runner by shape and truth values.
         self._by_shape: dict[tuple[object, ...], Function] = {}
-        # Whether the function branches on values.
-        self.branches = False
+        self.branches = False  # on values
         self._lock = threading.RLock()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -245,7 +252,7 @@ class Recorded(BoundCalls, Generic[T]):
 
     __get__ = DerivedFunction.__get__
 
-    def runner_of(self, shape: Shape) -> Function | None:
+    def runner_of(self, shape: Shape) -> Any:
         """The runner of the value and gradient for a vector alone, if it was recorded."""
         return self._by_shape.get((shape,)) if self._is_gradient and self._has_value else None
 
@@ -463,7 +470,7 @@ class Recorded(BoundCalls, Generic[T]):
 
     # --- many calls ---
 
-    def map(self, *args: object, in_axes: InAxes = 0, workers: int | None = None) -> Result:
+    def map(self, *args: object, in_axes: InAxes = 0, executor: Threads = None) -> Result:
         """The results of many calls, natively and in threads where the native runner is installed.
 
         Parameters
@@ -474,8 +481,9 @@ class Recorded(BoundCalls, Generic[T]):
         in_axes : int, None or tuple of them
             The axis along which an argument is mapped, or None for one that is not mapped: the same
             for all arguments, or one item for each, as in ``jax.vmap``.
-        workers : int, optional
-            Threads; by default as many as there are processors that this process may use.
+        executor : concurrent.futures.ThreadPoolExecutor, str or None
+            Whose threads compute: an executor's, ``"threads"``, one for each processor, or
+            ``"serial"``, this one. By default more than this one where that takes less time.
 
         Returns
         -------
@@ -492,7 +500,7 @@ class Recorded(BoundCalls, Generic[T]):
             If nothing is mapped, or `in_axes` has not one item for each argument.
         TypeError
             If an item of `in_axes` is neither an integer nor None, or a mapped argument is not
-            plain numbers.
+            plain numbers; or if `executor` has other workers than threads.
         TapeError
             As by a call; and if the function looks at the value of a mapped argument.
         DomainError and others
@@ -500,9 +508,9 @@ class Recorded(BoundCalls, Generic[T]):
 
         Notes
         -----
-        One recording serves all calls: a mapped argument is an argument of the program, whether it
-        is differentiated or not. The function is called only for the recording and at points where
-        the program ends or is not finite. The observations of a discrete density cannot be mapped.
+        One recording serves all calls: mapped arguments are arguments of the program. The function
+        is called only for the recording and at points where the program ends or is not finite. The
+        observations of a discrete density cannot be mapped.
 
         Examples
         --------
@@ -518,25 +526,29 @@ class Recorded(BoundCalls, Generic[T]):
                [ 0.5,  1. ],
                [-0.5,  0.5]])
         """
+        check_threads(f"{self.__name__}.map", executor)
+        found = at_points(self.runner_of, args, executor) if in_axes == 0 else None
+        if found is not None:
+            return found
         rows = ArgumentRows(f"{self.__name__}.map", args, in_axes)
         if self._kind.write is not pullback_program:
-            return rows.results(lambda rows: self._mapped(rows, workers), self._eager)
+            return rows.results(lambda rows: self._mapped(rows, executor), self._eager)
 
         def pullback(cotangent: ArgumentTree) -> ArgumentTree:
             both = ArgumentRows(rows.name, (*args, cotangent), (*rows.axes, 0))
             return both.results(
-                lambda both: self._mapped(both, workers, len(args)),
+                lambda both: self._mapped(both, executor, len(args)),
                 lambda *call: self._eager(*call[:-1])[1](call[-1]),  # type: ignore[index]
             )
 
         values = rows.results(
-            lambda rows: self._mapped(rows, workers),
+            lambda rows: self._mapped(rows, executor),
             lambda *call: self._eager(*call)[0],  # type: ignore[index]
         )
         return values, pullback
 
     def _mapped(
-        self, rows: ArgumentRows, workers: int | None, cotangent: int | None = None
+        self, rows: ArgumentRows, executor: Threads, cotangent: int | None = None
     ) -> tuple[ArgumentTree, np.ndarray]:
         """The results of calls, and which of them hold. With the position of a cotangent it is
         pulled back.
@@ -563,7 +575,7 @@ class Recorded(BoundCalls, Generic[T]):
         arguments = [*rows.leaves(*points), *data, *rows.leaves(*vector)]
         while known is not None:
             run, template = known.run, known.written.template
-            values, found, holds = run_rows(run, arguments, template, workers, self._is_gradient)
+            values, found, holds = run_rows(run, arguments, template, executor, self._is_gradient)
             left = np.flatnonzero(~holds)[:1].tolist() if self._is_gradient else []
             # Recorded again for each way that a call takes.
             known = self._follow(known, self._call(rows.call(left[0]), {})) if left else None

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from varmat.core.array_methods import FLOAT64
 from varmat.core.errors import ShapeError
 from varmat.core.variables import data
 from varmat.derivatives.structure import (
@@ -19,7 +20,7 @@ from varmat.derivatives.structure import (
     structure_of,
 )
 from varmat.programs.ir.program import ElsewhereError
-from varmat.typing import Function, Operand
+from varmat.typing import Function, Operand, Shape, Threads
 
 # Bytes up to which a copy of them is compared faster than the array.
 _FEW_BYTES = 1 << 12
@@ -79,6 +80,19 @@ def is_same(x: Operand, y: Operand) -> bool:
 def _bits(x: np.ndarray) -> np.ndarray:
     """An array of floats as integers, because 0.0 equals -0.0 and nan equals nothing."""
     return x.view(np.int64) if x.dtype == np.float64 else x
+
+
+def check_threads(name: str, executor: Threads) -> None:
+    """Refuse executors of other workers than threads."""
+    if executor in (None, "threads", "serial"):
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    if not isinstance(executor, ThreadPoolExecutor):
+        raise TypeError(
+            f"{name}: executor is {executor!r}, but must be a ThreadPoolExecutor, "
+            '"threads" or "serial"!'
+        )
 
 
 class ArgumentRows:
@@ -209,7 +223,7 @@ def run_rows(
     run: Any,
     arguments: list[np.ndarray],
     template: ArgumentTree,
-    workers: int | None,
+    executor: Threads,
     only_first: bool = False,
 ) -> tuple[np.ndarray, Any, np.ndarray]:
     """The first output of a program at rows of arguments, the other outputs, and for each row
@@ -217,11 +231,28 @@ def run_rows(
     """
     count = len(arguments[0]) if arguments else 1
     first, found = np.empty(count), rows_like(count, template)
-    run.map(arguments, [first, *leaves_of(found)], workers)
+    run.map(arguments, [first, *leaves_of(found)], executor)
     holds = np.isfinite(first)
     for x in [] if only_first else leaves_of(found):
         holds &= np.isfinite(x).all(axis=tuple(range(1, x.ndim)))
     return first, found, holds
+
+
+def at_points(
+    runner_of: Callable[[Shape], Any], args: Arguments, executor: Threads
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The values and gradients at the rows of a single array; None unless they were recorded, and
+    all values are finite.
+    """
+    (x,) = args if len(args) == 1 else (None,)
+    if not (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim and x.flags.c_contiguous):
+        return None
+    run = runner_of(x.shape[1:])
+    if run is None:
+        return None
+    values, gradients = np.empty(len(x)), np.empty(x.shape)
+    run.map([x], [values, gradients], executor)
+    return (values, gradients) if np.isfinite(values).all() else None
 
 
 def rows_like(count: int, template: ArgumentTree) -> ArgumentTree:

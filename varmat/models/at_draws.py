@@ -30,7 +30,7 @@ from varmat.interrupts import Attempt
 from varmat.programs.ir.program import RecordingError
 from varmat.programs.record.conditions import Branches, all_hold
 from varmat.programs.run import runner_for
-from varmat.typing import Operand, Plain, Shape
+from varmat.typing import Operand, Plain, Shape, Threads
 
 # From this number of draws on, a function is recorded, because compiling takes a while.
 MANY = 1000
@@ -235,14 +235,14 @@ class AtDraws:
         Called with the values and a generator; returns a dict.
     shapes : dict of str to tuple of int
         The shapes of the values, which stand in sequence in the rows.
-    workers : int, optional
-        The number of threads; by default as many as there are cores.
+    executor : ThreadPoolExecutor or str, optional
+        As for `Recorded.map`.
     """
 
     def __init__(
-        self, function: Simulation, shapes: Mapping[str, Shape], workers: int | None = None
+        self, function: Simulation, shapes: Mapping[str, Shape], executor: Threads = None
     ) -> None:
-        self._function, self._shapes, self._workers = function, dict(shapes), workers
+        self._function, self._shapes, self._executor = function, dict(shapes), executor
         self._size = sum(map(math.prod, shapes.values()))
         self._stages: list[_Stage] = []
         self._kinds: dict[str, np.dtype] = {}
@@ -331,7 +331,7 @@ class AtDraws:
                 self._stages.append(self._recorded(rows[0], [x.shape[1:] for x in drawn]))
             stage = self._stages[k]
             _, made, holds = run_rows(
-                stage.run, [rows], list(map(np.empty, stage.shapes)), self._workers
+                stage.run, [rows], list(map(np.empty, stage.shapes)), self._executor
             )
             for i in np.flatnonzero(~holds).tolist():
                 pairs = zip(standard, split(rows[i, self._size : end], shapes), strict=True)

@@ -285,7 +285,7 @@ class _Block:
     def __call__(self, block: Draws) -> tuple[np.ndarray, np.ndarray]:
         # An array that was sent has an equal dtype, not the same object.
         start, points = block.start, plain_data(block.rows, "log_density_gradient.map: points")
-        values, gradients = np.full(len(points), np.nan), np.full(points.shape, np.nan)
+        values, gradients = np.empty(len(points)), np.empty(points.shape)
         left: Iterable[int] = range(len(points))
         recorder = self._model.recorder()
         if len(points) and recorder is not None:
@@ -294,10 +294,11 @@ class _Block:
                 self._at(points, 0, start, values, gradients)  # records it
                 known = recorder.known(points[0], *self._options)
             if known is not None:
-                workers = None if self._is_alone else 1
-                known.run.map([points], [values, gradients], workers)
+                threads = None if self._is_alone else "serial"
+                known.run.map([points], [values, gradients], threads)
                 # The function itself is called where the program stopped, or is not finite.
-                left = np.flatnonzero(~np.isfinite(values)).tolist()
+                holds = np.isfinite(values)
+                left = () if holds.all() else np.flatnonzero(~holds).tolist()
         for i in left:
             self._at(points, i, start, values, gradients)
         return values, gradients

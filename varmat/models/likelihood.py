@@ -129,7 +129,7 @@ class _Pointwise:
     ) -> None:
         self._terms, self._completed, self._allows = terms, completed, allows
         self._is_recorded = is_recorded
-        self._at_draws = AtDraws(self._values, inner, None if is_alone else 1)
+        self._at_draws = AtDraws(self._values, inner, None if is_alone else "serial")
 
     def _values(self, values: dict[str, Operand], _: Operand) -> dict[str, Operand]:
         return self._terms.at(self._completed(values))

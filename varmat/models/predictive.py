@@ -199,7 +199,7 @@ class _Simulation:
         self, predictor: Predictor, function: Named, shapes: dict[str, Shape], is_recorded: bool
     ) -> None:
         self._predictor, self._function, self._is_recorded = predictor, function, is_recorded
-        self._at_draws = AtDraws(self._values, shapes, 1)
+        self._at_draws = AtDraws(self._values, shapes, "serial")
 
     def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         return dict(self._function(self._predictor.model.completed(values), rng=rng))

@@ -9,8 +9,10 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +91,7 @@ def test_an_interrupt_ends_a_map_between_slices(monkeypatch: pytest.MonkeyPatch)
     for workers in (1, 2):
         runs.clear()
         with pytest.raises(KeyboardInterrupt):
-            g.map(points, workers=workers)
+            g.map(points, executor=ThreadPoolExecutor(workers))
         assert len(runs) <= 3 * workers
 
 
@@ -99,6 +101,9 @@ def test_a_map_returns_after_its_threads(monkeypatch: pytest.MonkeyPatch) -> Non
     """
 
     def run_some(self: NativeRunner, *args: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            time.sleep(0.001)  # longer than threads take to start
+            return known(self, *args)
         running.add(args[2])
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.02)
@@ -113,11 +118,11 @@ def test_a_map_returns_after_its_threads(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(NativeRunner, "_run", run_some)
     for workers in (2, 4):
         with pytest.raises(KeyboardInterrupt):
-            g.map(points, workers=workers)
+            g.map(points, executor=ThreadPoolExecutor(workers))
         assert not running
     before = signal.signal(signal.SIGINT, lambda *_: came.append(1))
     try:
-        np.testing.assert_array_equal(g.map(points, workers=2)[0], value)
+        np.testing.assert_array_equal(g.map(points, executor=ThreadPoolExecutor(2))[0], value)
     finally:
         signal.signal(signal.SIGINT, before)
     assert came

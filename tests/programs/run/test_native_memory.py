@@ -82,7 +82,7 @@ def compare(name: str, f: Callable[[Any], Any], n: int) -> None:
     recorded = vm.recorded(f, runner="native")
     found = [recorded(x) for x in points]
     if n < 20:
-        found += zip(*recorded.map(points, workers=2), strict=True)
+        found += zip(*recorded.map(points, executor="threads"), strict=True)
     for i, (value, gradient) in enumerate(found):
         true, slope = expected[i % 3]
         message = f"{name} of {n}"
@@ -179,10 +179,10 @@ def test_a_call_without_memory(recorded: Any) -> None:
         without_memory(lambda: two(X, 2.0))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_map_without_memory(recorded: Any, workers: int) -> None:
+@pytest.mark.parametrize("executor", ["serial", "threads"])
+def test_a_map_without_memory(recorded: Any, executor: str) -> None:
     with pytest.raises(MemoryError, match=NO_MEMORY):
-        recorded.map(np.stack([X] * 40), workers=workers)
+        recorded.map(np.stack([X] * 40), executor=executor)
 
 
 def test_a_thread_without_memory(recorded: Any) -> None:

@@ -101,9 +101,9 @@ def test_rows_may_share_their_memory_and_threads_take_slices() -> None:
     expected = f.map(a, POINTS[0], in_axes=(0, None))
     (run,) = {each.run for each in f._recordings}
     run.mapped = native.WORTH
-    for workers in (1, 2):
+    for executor in ("serial", "threads"):
         for x, y in zip(
-            expected, f.map(a, POINTS[0], in_axes=(0, None), workers=workers), strict=True
+            expected, f.map(a, POINTS[0], in_axes=(0, None), executor=executor), strict=True
         ):
             np.testing.assert_allclose(x, y, rtol=1e-14)
     assert run._in_lanes is not None

@@ -7,9 +7,9 @@ import math
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Arrays
     from varmat.programs.ir.program import Array
     from varmat.programs.run.repeat import GivenNodes
-    from varmat.typing import Function
+    from varmat.typing import Function, Threads
 
 
 # Bytes of scratch memory that are taken from the stack.
@@ -56,6 +56,8 @@ NO_MEMORY = "a recorded function finds no memory for its intermediate results"
 # interrupt waits for one slice.
 FIRST_SLICE = 16
 SLICE = 0.05
+# Seconds of work that is done before threads are started, which takes about as long.
+THREADS_START = 2e-4
 # Points of maps after which a program is compiled for a point in each lane: it has run about as
 # long as that takes.
 WORTH = 1 << 20
@@ -216,7 +218,6 @@ class NativeRunner:
 
         self._called, self._callback = call_python, _PYTHON(call_python)
         self._shape = program.outputs[-1].shape
-        self._single = _is_single(program)
         callback = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
         code, self._table = _bound(program, Code, callback)
         self.calls_python, self.address = code.calls_python, code.address
@@ -225,7 +226,7 @@ class NativeRunner:
         self.mapped = 0
         self._values = [*program.arguments, *program.outputs]
         self._calls_out = code.calls_out
-        is_plain = self._single and not self.calls_python
+        is_plain = _is_single(program) and not self.calls_python
         self.single = _function(code.compiled, "single", self._table) if is_plain else None
 
     # --- steps that call Python ---
@@ -329,72 +330,78 @@ class NativeRunner:
             for x, v in zip(arguments, program.arguments, strict=True)
         ]
         made = [np.empty(v.shape, v.dtype) for v in program.outputs]
-        places = [*(x.ctypes.data for x in (*given, *made)), self.table]
-        addresses = np.array(places, np.int64)
+        addresses = _addresses((*given, *made), [self.table])
         raised = self._run(addresses, np.zeros_like(addresses), 1, self._many)
         if raised is not None:
             raise raised
         return [x if x.ndim else float(x) for x in made]
 
     def map(
-        self, arguments: Sequence[Array], outputs: Sequence[Array], workers: int | None = None
+        self, arguments: Sequence[Array], outputs: Sequence[Array], executor: Threads = None
     ) -> None:
-        """Run at many points, in threads, by default one for each processor. The first output is
-        nan where the run ended, as by an error of a step that calls Python.
+        """Run at many points, in threads: those of an executor, by default one for each processor;
+        or in this thread if it is "serial". The first output is nan where the run ended, as by an
+        error of a step that calls Python.
 
         Each array has a row for each run, in one piece; rows of arguments may share their memory.
         Signals are looked for between slices of points."""
         rows, count = [*arguments, *outputs], len(outputs[0])
-        if not all(
-            x.shape == (count, *v.shape) and x.dtype == v.dtype and x[:1].flags.c_contiguous
-            for x, v in zip(rows, self._values, strict=True)
-        ):
-            raise ValueError(
-                f"the arrays have shapes {[x.shape for x in rows]}, which do not fit the program"
-            )
+        for x, v in zip(rows, self._values, strict=True):
+            is_right = x.dtype == v.dtype and x.shape[1:] == v.shape and len(x) == count
+            if not (is_right and x[:1].flags.c_contiguous):
+                shapes = [x.shape for x in rows]
+                raise ValueError(f"the arrays have shapes {shapes}, which do not fit the program")
+        if count == 1 and self.single is not None:
+            rows[1][0] = self.single(rows[0], rows[2])  # which take their first rows
+            return
         many, more = self._for_map(count)
-        addresses = [x.__array_interface__["data"][0] for x in rows]
-        places = np.array([*addresses, *more], np.int64)
         steps = np.array([*(x.strides[0] for x in rows), *[0] * len(more)], np.int64)
         with one_blas_thread() if self._calls_out else nullcontext():
-            self._run_rows(places, steps, count, many, workers)
+            self._run_rows(_addresses(rows, more), steps, count, many, executor)
 
     def _run_rows(
-        self, places: np.ndarray, steps: np.ndarray, count: int, many: Function, workers: int | None
+        self, places: np.ndarray, steps: np.ndarray, count: int, many: Function, executor: Threads
     ) -> None:
         """Run in threads, each of which takes slices of the points."""
-        if self.calls_python:  # threads would only take turns
-            workers = 1
-        workers = min(workers or processors(), count)
+        given = executor if isinstance(executor, ThreadPoolExecutor) else None
+        most = given._max_workers if given else processors()
+        # Steps that call Python would only take turns in threads.
+        workers = 1 if executor == "serial" or self.calls_python else min(most, count)
         lock, taken, is_stopped = threading.Lock(), 0, False
 
-        def work() -> None:
+        def work(size: int = FIRST_SLICE, sharing: int = workers, limit: float = math.inf) -> None:
             nonlocal taken
-            size = FIRST_SLICE
-            while taken < count and not is_stopped:
+            start = now = time.perf_counter()
+            while taken < count and not is_stopped and now - start < limit:
                 with lock:  # whoever is free takes the next slice, a smaller one near the end
-                    size = max(1, min(size, (count - taken) // workers))
-                    start, taken = taken, min(taken + size, count)
+                    size = max(1, min(size, (count - taken) // sharing))
+                    first, taken = taken, min(taken + size, count)
                     end = taken
                 begun = time.perf_counter()
-                raised = self._run(places + start * steps, steps, end - start, many)
+                raised = self._run(places + first * steps, steps, end - first, many)
                 if raised is not None and from_signal(raised):
                     raise raised
-                took = time.perf_counter() - begun + 1e-9
-                size = max(1, int(size * min(0.5 * SLICE / took, 16.0)))
+                now = time.perf_counter()
+                size = max(1, int(size * min(0.5 * min(SLICE, limit) / (now - begun + 1e-9), 16.0)))
 
         if workers < 2:
             work()
             return
+        work(1, 1, THREADS_START)
         while taken < count:  # once, and again after each signal whose handler raised nothing
             is_stopped = False
             # The threads write into memory of the caller, who must not go on before they end.
-            with uninterrupted() as came, ThreadPoolExecutor(workers) as executor:
-                working = [executor.submit(work) for _ in range(workers)]
+            with uninterrupted() as came, ExitStack() as stack:
+                pool = given or stack.enter_context(ThreadPoolExecutor(workers))
+                working = [pool.submit(work) for _ in range(workers)]
                 while wait(working, SLICE).not_done:
                     is_stopped = bool(came)
             for each in working:
                 each.result()
+
+
+def _addresses(arrays: Iterable[Array], more: Sequence[int]) -> np.ndarray:
+    return np.array([*(x.__array_interface__["data"][0] for x in arrays), *more], np.int64)
 
 
 def _array(v: Value, address: int) -> np.ndarray:

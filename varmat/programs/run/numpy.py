@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from varmat.programs.ir.kernel import Arrays, Run
     from varmat.programs.ir.program import Array, Step
+    from varmat.typing import Threads
 
     T = TypeVar("T")
 
@@ -127,7 +128,7 @@ class NumpyRunner:
         return self.lent(lambda instance: instance.run(arguments))
 
     def map(
-        self, arguments: Sequence[Array], outputs: Sequence[Array], workers: int | None = None
+        self, arguments: Sequence[Array], outputs: Sequence[Array], executor: Threads = None
     ) -> None:
         """As `NativeRunner.map`, in one thread."""
         for i in range(len(outputs[0])):
