@@ -45,3 +45,13 @@ def test_missing_package_is_said_with_the_command(monkeypatch):
          r'Model.sample needs nutpie, which is not installed: in a clone .* -e "\.\[sample\]"'),
     ]:  # fmt: skip
         refuses(error, message, call)
+
+
+def test_another_interface_of_nutpie_is_said_with_its_version(monkeypatch):
+    pytest.importorskip("nutpie._lib")
+    module = types.ModuleType("nutpie._lib")
+    monkeypatch.setitem(__import__("sys").modules, "nutpie._lib", module)
+    text = r"the interface of nutpie 0\.\S+ is not the one that varmat calls \(LogpFunc"
+    refuses(ImportError, text + " is missing", GAUSSIAN.sample)
+    module.LogpFunc = types.SimpleNamespace(__text_signature__="(dim, ptr, user_data_ptr)")
+    refuses(ImportError, text + r"\(dim, ptr, user_data_ptr\)\): .* pip install", GAUSSIAN.sample)
