@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,8 @@ DRAWS = ("chain", "draw")
 
 def unimported_arviz() -> str:
     """Return the version of ArviZ if it is installed, but not imported; else an empty text."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
     try:
         return "" if "arviz" in sys.modules else version("arviz")
     except PackageNotFoundError:
