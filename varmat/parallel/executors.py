@@ -23,7 +23,7 @@ Parcel = Callable[[Any, bool], tuple[bytes | None, bytes]]
 # How often jobs are given to a new pool after their worker was lost.
 ATTEMPTS = 3
 # Large packages that the native runner and the samplers import.
-LARGE = ("numba", "arviz", "nutpie")
+LARGE = ("llvmlite", "arviz", "nutpie")
 
 
 class Pools:
