@@ -378,9 +378,15 @@ model {{
 
         def run(e: Env) -> None:
             mu, sigma = m.run(e), s.run(e)
-            below = vm.normal_cdf(-1.5, mu, sigma) if low else 0.0
-            above = vm.normal_cdf(2.5, mu, sigma) if high else 1.0
-            e["target"].append(vm.normal_lpdf(e["v"][i.run(e)], mu, sigma) - np.log(above - below))
+            # By the tails on the side of the interval: a difference of numbers near 1 has few
+            # digits.
+            if mu > 0.5:
+                below = vm.normal_cdf(-1.5, mu, sigma) if low else 0.0
+                mass = (vm.normal_cdf(2.5, mu, sigma) if high else 1.0) - below
+            else:
+                above = vm.normal_cdf(-2.5, -mu, sigma) if high else 0.0
+                mass = (vm.normal_cdf(1.5, -mu, sigma) if low else 1.0) - above
+            e["target"].append(vm.normal_lpdf(e["v"][i.run(e)], mu, sigma) - np.log(mass))
 
         return Piece(f"v[{i.text}] ~ normal({m.text}, {s.text}) T[{ends[0]}, {ends[1]}];", run)
 
