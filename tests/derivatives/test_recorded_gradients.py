@@ -380,3 +380,67 @@ def test_functions_that_look_at_values_are_called(f):
             close(recorded(x)[0], value, 1e-13)
             close(recorded(x)[1], gradient, 1e-12, 1e-13)
         assert recorded.program.python_steps()
+
+
+# --- arguments ---
+
+
+def product_of(x):
+    return vm.grad(FUNCTIONS["elementwise"])(x) * x
+
+
+def test_products_around():
+    recorded = vm.recorded(vm.jvp(product_of), runner="numpy")
+    close(recorded((POINT,), (V,))[1], vm.jvp(product_of, (POINT,), (V,))[1], 1e-13)
+    pullback = vm.recorded(vm.vjp(product_of), runner="numpy")(POINT)[1]
+    close(pullback(V)[0], vm.vjp(product_of, POINT)[1](V)[0], 1e-13)
+
+
+def test_data_and_structures():
+    """Data that are mapped are arguments of the inner programs too."""
+
+    def loss(theta, y):
+        return np.sum((theta * y) ** 4) + np.prod(theta) * np.sum(y)
+
+    def h(theta, y):
+        return vm.grad(lambda t: loss(t, y))(theta) @ theta
+
+    rows = np.stack([POINT, OTHER, V])
+    recorded = vm.recorded(h, runner="numpy")
+    values, gradients = recorded.map(POINT, rows, in_axes=(None, 0))
+    for y, value, gradient in zip(rows, values, gradients, strict=True):
+        expected = vm.value_and_grad(h)(POINT, y)
+        close(value, expected[0], 1e-13)
+        close(gradient, expected[1], 1e-13)
+
+    def of_tree(t):
+        return np.sum(vm.hessian(FUNCTIONS["matrix"], t["a"] * t["b"]) ** 2)
+
+    tree = {"a": POINT, "b": 0.5}
+    recorded = vm.recorded(of_tree, runner="numpy")
+    found, expected = recorded(tree)[1], vm.grad(of_tree)(tree)
+    close(found["a"], expected["a"], 1e-12)
+    close(found["b"], expected["b"], 1e-12)
+    assert not recorded.program.python_steps()
+
+
+def test_matrices_and_numbers():
+    def of_matrix(a):
+        return np.sum(vm.hessian(lambda b: np.sum(np.linalg.inv(b) ** 2), a) ** 2)
+
+    expect_steps(of_matrix, points=(MATRIX, MATRIX + 0.1))
+    expect_steps(lambda s: vm.hessian(lambda t: np.sin(t) * s * t**2, s), points=(0.7, 1.3))
+
+
+def test_nothing_to_differentiate():
+    """No elements, constants, and functions that do not depend on what is recorded."""
+    for h in (
+        lambda c: np.sum(vm.hessian(lambda x: np.sum(x**2), c[:0])) + np.sum(c),
+        lambda c: np.sum(vm.jacobian(lambda x: x[:0] * x[0], c)) + np.sum(c),
+        lambda c: np.sum(vm.hessian(lambda x: 3.0, c)) + np.sum(c),
+        lambda c: np.sum(vm.hessian(lambda x: c[0], c)) + np.sum(c),
+        lambda c: np.sum(vm.hessian(lambda x: np.sum(x) * c[0], np.ones(2))) + np.sum(c),
+        lambda c: np.sum(vm.hessian(lambda x: np.sum(x**3), np.ones(2))) * np.sum(c),
+        lambda c: np.sum(vm.jacobian(lambda x: c[:2] * 1.0, np.ones(3))) + np.sum(c),
+    ):
+        expect_steps(h)

@@ -16,7 +16,7 @@ from varmat.derivatives.recorded_tapes import recording_to_write, watched
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import FLOAT, Program, Value
 from varmat.programs.kernels.loop import Loop
-from varmat.programs.passes import without_dead_steps
+from varmat.programs.passes import optimised, without_dead_steps
 from varmat.programs.passes.rewriter import Rewriter
 from varmat.programs.record.programs import program_of
 from varmat.programs.record.tape_programs import TapeProgram, writes
@@ -92,7 +92,10 @@ def _contributions(op: Gradients, has: Sequence[bool]) -> Program:
 
 
 def _along(program: Program, rows: Sequence[Value], summed: int = 0) -> Program:
-    return along_rows(program, len(rows), rows[0].shape[0], summed) if rows else program
+    if not rows:
+        return program
+    # Passes do not go into the body of a loop.
+    return along_rows(optimised(program), len(rows), rows[0].shape[0], summed)
 
 
 def along_rows(program: Program, rows: int, count: int, summed: int = 0) -> Program:
