@@ -8,10 +8,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from comparing import close
+from random_functions import random_function
 from scipy.special import digamma, polygamma
 
 import varmat as vm
 from varmat.derivatives.recorded_gradients import along_rows, depending_on
+from varmat.derivatives.structure import leaves_of
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.interpret import interpret
 from varmat.programs.run import has_native
@@ -444,3 +446,43 @@ def test_nothing_to_differentiate():
         lambda c: np.sum(vm.jacobian(lambda x: c[:2] * 1.0, np.ones(3))) + np.sum(c),
     ):
         expect_steps(h)
+
+
+# --- random functions ---
+
+
+def total(tree):
+    return sum(np.sum(np.tanh(1.3 * x)) for x in leaves_of(tree))
+
+
+OF_ARGUMENTS = {
+    "grad": lambda f, p: vm.grad(lambda q: f(*q))(p),
+    "hessian_times_vector": lambda f, p: vm.hessian_times_vector(
+        lambda q: f(*q), p, [np.cos(x) for x in p]
+    ),
+    "hessian": lambda f, p: vm.hessian(lambda q: f(*q), p),
+    "grad of a closure": lambda f, p: vm.grad(lambda s: f(*[x * s for x in p]))(1.1),
+    "jacobian of grad": lambda f, p: vm.jacobian(vm.grad(lambda q: f(*q)), p),
+    "vjp": lambda f, p: vm.vjp(lambda q: f(*q), p)[1](0.7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("functional", OF_ARGUMENTS)
+@pytest.mark.parametrize("seed", [110, 118, 129, 158, 160, 169, 187, *range(300, 312)])
+def test_random_functions(functional, seed):
+    """The first seeds assign into arguments, or choose otherwise at the second point."""
+    f = random_function(seed, statements=2 + seed % 7)
+    points = [[np.copy(x) if np.ndim(x) else float(x) for x in p] for p in f.points(2)]
+    if sum(map(np.size, points[0])) > 12 and functional in ("hessian", "jacobian of grad"):
+        pytest.skip("this takes long without a recording")
+
+    def h(p):
+        return total(OF_ARGUMENTS[functional](f, p))
+
+    with np.errstate(all="ignore"):
+        recorded = vm.recorded(h, runner="numpy")
+        for p in points:
+            for x, y in zip(
+                leaves_of(recorded(p)), leaves_of(vm.value_and_grad(h)(p)), strict=True
+            ):
+                close(x, y, 1e-8, 1e-9 * (1.0 + np.max(np.abs(y))))

@@ -23,7 +23,7 @@ from varmat.core.errors import TapeError
 from varmat.core.indexing import ASSIGN
 from varmat.core.matvar import to_varmat
 from varmat.core.operation import Operation
-from varmat.core.tape import ALWAYS, Rule, Tape, current_tape, nested
+from varmat.core.tape import ALWAYS, Rule, Tape, current_tape, nested, scope
 from varmat.core.variables import (
     ARRAYS,
     VARIABLES,
@@ -150,16 +150,17 @@ class KeptFunction:
         seeds : sequence, optional
             Tangents for the variables `wrt`, which become duals of that level.
         wrt : sequence of variables, optional
-            What takes the place of the variables `wrt`.
+            What takes the place of the variables `wrt`, which are returned as they were.
         """
         tape = current_tape()
         places = {id(x): i for i, x in enumerate(self.wrt)}
         env: dict[int, Operand] = {}
+        before: dict[int, Operand] = {}
 
         def define(variable: Operand, x: Operand) -> None:
             place = places.get(id(variable))
             if place is not None and wrt is not None:
-                x = wrt[place]
+                before[id(variable)], x = x, wrt[place]
             if place is not None and not is_outer(x):
                 x = borrow_leaf(x if type(x) is np.ndarray else float(x), tape)
             if place is not None and seeds is not None:
@@ -181,7 +182,7 @@ class KeptFunction:
                     define(each, value)
             elif result is not ALWAYS:
                 define(result, new)
-        return _found(env, self.y), [env[id(x)] for x in self.wrt]
+        return _found(env, self.y), [(before or env)[id(x)] for x in self.wrt]
 
     def weighted(
         self, name: str, operands: Sequence[Operand], weights: Sequence[Operand], tape: Tape
@@ -317,7 +318,7 @@ class Gradients(Operation):
         is_row = [i >= shared for i in range(len(values))]
         is_row += [k is not None or is_row[i] for i, is_mine in enumerate(mine) if is_mine]
         order = sorted(range(len(given)), key=is_row.__getitem__)  # what is mapped comes last
-        with nested() as tape:
+        with scope(getattr(current_tape(), "recorder", None)) as tape:
             leaves = [
                 borrow_leaf(_row(value_now(x), 0) if each else value_now(x), tape)
                 for x, each in zip(given, is_row, strict=True)

@@ -10,7 +10,6 @@ import numpy as np
 
 from varmat.core.tape import Rule
 from varmat.core.variables import borrow_leaf
-from varmat.derivatives.inputs_and_outputs import bottom
 from varmat.derivatives.nested import Gradients
 from varmat.derivatives.recorded_tapes import recording_to_write, watched
 from varmat.programs.build.builder import Builder
@@ -57,9 +56,9 @@ def _points(op: Gradients) -> Program:
     """The program from the shared operands to the variables of the gradients."""
     with recording_to_write() as tape, watched(tape):
         operands = [borrow_leaf(x, tape) for x in op.kept.points]
-        _, wrt = op.kept.again(operands)
         shared = operands[: len(operands) - op.mapped]
-        return without_dead_steps(program_of(tape, shared, [bottom(x) for x in wrt]))
+        _, wrt = op.kept.again(operands, wrt=[borrow_leaf(x, tape) for x in op.kept.values])
+        return without_dead_steps(program_of(tape, shared, wrt))
 
 
 def _values(op: Gradients) -> Program:

@@ -38,6 +38,11 @@ class InnerTape(Tape):
 
     __slots__ = ()
 
+    @property
+    def recorder(self) -> type[Tape]:
+        """The tape of a scope whose leaves stand for variables of the recording."""
+        return WatchedTape
+
     def inner(self) -> Tape:
         return InnerTape(self.arena, self)
 

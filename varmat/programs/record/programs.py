@@ -103,7 +103,7 @@ def program_of(
     program.guard_finite()
     gradients = []
     for x in wanted:
-        g = program.adjoint(program.find(x))
+        g = program.adjoint(nodes[id(x)])
         gradients.append(builder.full(builder.constant(0.0) if g is None else g, x.shape))
     if not weighted and _chooses(builder.steps):
         # The adjoint of what is not chosen is zero, but times an infinite slope it is nan.
