@@ -4,6 +4,7 @@ second derivative along two directions, which duals of duals compute.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, overload
@@ -12,10 +13,11 @@ import numpy as np
 
 from varmat.core.dual import Level, attached, paired, taken_apart
 from varmat.core.errors import ShapeError
-from varmat.core.tape import Tape
+from varmat.core.tape import Tape, current_tape
+from varmat.core.variables import borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.inputs_and_outputs import bottom, recording, scalar_result, stand_in
-from varmat.derivatives.nested import Finish, is_outer_result
+from varmat.derivatives.nested import Finish, gradients_of, is_outer_result
 from varmat.derivatives.reverse import ABSENT, DerivedFunction, check_alone, finish_of, named
 from varmat.derivatives.structure import (
     Arguments,
@@ -24,7 +26,9 @@ from varmat.derivatives.structure import (
     matching_leaves,
     plain_tree,
     rebuilt,
+    size_of,
     unit_directions,
+    unit_rows,
 )
 from varmat.typing import Function, Operand, Result, Settings
 
@@ -231,6 +235,12 @@ def hessian(f: Function, x: object = ABSENT, /, *args: object, **kwargs: object)
 def _hessian(f: Function, x: object, /, *args: object, **kwargs: object) -> Result:
     points = plain_tree("hessian", "x", x, outer_too=True)
     leaves = leaves_of(points)
+    if current_tape().watch is not None and any(map(size_of, leaves)):  # a loop of the program
+        with recording() as tape:
+            direction = [borrow_leaf(x, tape) for x in next(unit_directions(leaves))]
+            along = [*zip(direction, unit_rows(leaves), strict=True)]
+            finish = _recorded("hessian", f, points, direction, args, kwargs, None, tape, along)
+        return derivative_tree(points, leaves, zip(*finish()[1:], strict=True), points)
     rows = (
         _gradient_along("hessian", f, points, direction, args, kwargs)
         for direction in unit_directions(leaves)
@@ -272,6 +282,7 @@ def _recorded(
     kwargs: Settings,
     second: list[Operand] | None,
     tape: Tape,
+    rows: Sequence[tuple[Operand, np.ndarray]] = (),
 ) -> Finish:
     variables, inner, others = list[Operand](), Level(name), iter(second or ())
 
@@ -292,7 +303,10 @@ def _recorded(
         value, slope = taken_apart(value, inner)[0], taken_apart(slope, inner)[1]
     if second is not None or not is_outer_result(value, tape):
         scalar_result(name, value, tape)
-    return finish_of(name, 0.0 if slope is None else slope, variables, tape)
+    slope = 0.0 if slope is None else slope
+    if rows:
+        return gradients_of(name, slope, variables, tape, rows)
+    return finish_of(name, slope, variables, tape)
 
 
 # --- third derivatives ---

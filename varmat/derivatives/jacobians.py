@@ -129,12 +129,20 @@ def _by_sweeps(
     if is_outer:
         results = [x if isinstance(x, Dual) else output("jacobian", x) for x in results]
         by_hand = any(isinstance(x, Dual) and x.level.function is None for x in results)
-        is_forward = 0 < inputs <= sum(map(np.size, results)) and not by_hand
+        size = sum(map(np.size, results))
+        is_loop = bool(size) and tape.watch is not None  # of the program
+        is_forward = 0 < inputs <= size - is_loop and not by_hand
     else:
         results = outputs("jacobian", results, tape)
         is_forward = bool(inputs) and _forward_is_faster(tape, inputs, sum(map(size_of, results)))
     if is_forward and not any(map(has_no_tangent, tape)):
         return None
+    if is_outer and is_loop:
+        weights = [make_leaf(plain_copy(np.ones(np.shape(x))), tape) for x in results]
+        whole = sum(np.sum(x * w) for x, w in zip(results, weights, strict=True))
+        along = [*zip(weights, unit_rows(results), strict=True)]
+        finish = gradients_of("jacobian", whole, variables, tape, along)
+        return lambda: derivative_tree(y, results, zip(*finish()[1:], strict=True), points)
     if is_outer:
         finishes = [
             gradients_of("jacobian", item, variables, tape)

@@ -10,7 +10,7 @@ function is not called again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -23,7 +23,7 @@ from varmat.core.errors import TapeError
 from varmat.core.indexing import ASSIGN
 from varmat.core.matvar import to_varmat
 from varmat.core.operation import Operation
-from varmat.core.tape import ALWAYS, Rule, Tape, current_tape, nested
+from varmat.core.tape import ALWAYS, Rule, Tape, current_tape, nested, scope
 from varmat.core.variables import (
     ARRAYS,
     VARIABLES,
@@ -125,6 +125,10 @@ class KeptFunction:
             for x in used.values()
             if id(x) not in known
         ]
+        # Where a recording becomes a program of this function, later.
+        is_recorded = tape.watch is not None
+        self.points = [plain_copy(x) for x in self.operands] if is_recorded else []
+        self.values = [plain_copy(x) for x in self.wrt] if is_recorded else []
         for assignment in tape.assignments:
             assignment.redo()
 
@@ -133,6 +137,7 @@ class KeptFunction:
         operands: Sequence[Operand],
         level: Level | None = None,
         seeds: Sequence[Operand] | None = None,
+        wrt: Sequence[Operand] | None = None,
     ) -> tuple[Operand, list[Operand]]:
         """The scalar, and the variables `wrt`, computed again on the current tape for other
         operands.
@@ -144,13 +149,18 @@ class KeptFunction:
         level : Level, optional
         seeds : sequence, optional
             Tangents for the variables `wrt`, which become duals of that level.
+        wrt : sequence of variables, optional
+            What takes the place of the variables `wrt`, which are returned as they were.
         """
         tape = current_tape()
         places = {id(x): i for i, x in enumerate(self.wrt)}
         env: dict[int, Operand] = {}
+        before: dict[int, Operand] = {}
 
         def define(variable: Operand, x: Operand) -> None:
             place = places.get(id(variable))
+            if place is not None and wrt is not None:
+                before[id(variable)], x = x, wrt[place]
             if place is not None and not is_outer(x):
                 x = borrow_leaf(x if type(x) is np.ndarray else float(x), tape)
             if place is not None and seeds is not None:
@@ -172,7 +182,26 @@ class KeptFunction:
                     define(each, value)
             elif result is not ALWAYS:
                 define(result, new)
-        return _found(env, self.y), [env[id(x)] for x in self.wrt]
+        return _found(env, self.y), [(before or env)[id(x)] for x in self.wrt]
+
+    def weighted(
+        self, name: str, operands: Sequence[Operand], weights: Sequence[Operand], tape: Tape
+    ) -> Operand:
+        """The sum of the scalar and its gradients with these weights, where None is zero: the
+        derivative along the weights of the gradients is their product with these."""
+        c, *adjoints = weights
+        level, seeds = None, None
+        if any(w is not None for w in adjoints):
+            level = Level(name)
+            seeds = [
+                w
+                if type(w) in VARIABLES
+                else make_leaf(plain_copy(np.zeros(x.shape) if w is None else w), tape)
+                for w, x in zip(adjoints, self.wrt, strict=True)
+            ]
+        y, _ = self.again(operands, level, seeds)
+        slope = y.tan if isinstance(y, Dual) else 0.0
+        return slope if c is None else slope + c * bottom(y)
 
 
 def _needed(tape: Tape, y: Operand) -> tuple[list[Operand], dict[int, Operand]]:
@@ -223,23 +252,29 @@ def _writable(x: Operand, tape: Tape, level: Level | None) -> Operand:
 
 
 class Gradients(Operation):
-    """The value and the gradients of a kept scalar, as an operation on its operands."""
+    """The value and the gradients of a kept scalar, as an operation on its operands.
+
+    Parameters
+    ----------
+    name : str
+    kept : KeptFunction
+    mapped : int
+        How many of the last operands have a first axis of directions: then the results have it too.
+    """
 
     twin_of: Operation | None = None
 
-    def __init__(self, name: str, kept: KeptFunction) -> None:
+    def __init__(self, name: str, kept: KeptFunction, mapped: int = 0) -> None:
         def value_and_gradients(*values: Operand) -> tuple[Plain, ...]:
-            with nested() as tape:
-                y, wrt = kept.again(values)
-                return _swept(y, wrt, tape)
+            found = [_values(kept, each) for each in _directions(values, mapped)]
+            return tuple(map(np.stack, zip(*found, strict=True))) if mapped else found[0]
 
         value_and_gradients.__name__ = name
         super().__init__(value_and_gradients, None, variadic=True, stacked=False, native=False)
-        self.is_traceable = False  # in a program it is a call
-        self.kept = kept
+        self.kept, self.mapped = kept, mapped
         # A partial, not a method: if the operation referred to itself, what it keeps would wait for
         # the cyclic collector.
-        self.reverse_rule = partial(_contributions, name, kept)
+        self.reverse_rule = partial(_contributions, name, kept, mapped)
         self._tangent = True  # `general` is the tangent rule, for all operands at once
 
     @property
@@ -266,20 +301,28 @@ class Gradients(Operation):
         tangents = [x.tan for x, is_mine in zip(args, mine, strict=True) if is_mine]
         (k,) = {x.directions for x, is_mine in zip(args, mine, strict=True) if is_mine}
         results = self(*values)
-        if k is None:
-            rates = self._pushed(values, mine, tangents)
+        if k is None or not self.mapped:
+            rates = self._pushed(values, mine, tangents, k)
         else:
             each = [self._pushed(values, mine, [t[i] for t in tangents]) for i in range(k)]
             rates = tuple(np.stack(parts) for parts in zip(*each, strict=True))
         return tuple(paired(r, t, level) for r, t in zip(results, rates, strict=True))
 
-    def _pushed(self, values: list[Operand], mine: list[bool], tangents: list[Operand]) -> Result:
-        """The derivative of value and gradients in a direction: the value and the gradients of the
-        directional derivative.
+    def _pushed(
+        self, values: list[Operand], mine: list[bool], tangents: list[Operand], k: int | None = None
+    ) -> Result:
+        """The derivative of value and gradients in a direction, or in `k`: the value and the
+        gradients of the directional derivative.
         """
-        given = [*values, *tangents]
-        with nested() as tape:
-            leaves = [borrow_leaf(value_now(x), tape) for x in given]
+        shared, given = len(values) - self.mapped, [*values, *tangents]
+        is_row = [i >= shared for i in range(len(values))]
+        is_row += [k is not None or is_row[i] for i, is_mine in enumerate(mine) if is_mine]
+        order = sorted(range(len(given)), key=is_row.__getitem__)  # what is mapped comes last
+        with scope(getattr(current_tape(), "recorder", None)) as tape:
+            leaves = [
+                borrow_leaf(_row(value_now(x), 0) if each else value_now(x), tape)
+                for x, each in zip(given, is_row, strict=True)
+            ]
             level, rates = Level(self.name), iter(leaves[len(values) :])
             operands = [
                 paired(x, next(rates), level) if is_mine else x
@@ -288,32 +331,46 @@ class Gradients(Operation):
             y, wrt = self.kept.again(operands, level)
             slope = y.tan if isinstance(y, Dual) else 0.0
             if type(slope) is not Var:
-                return tuple(np.zeros(np.shape(x))[()] for x in (0.0, *wrt))
-            made = Gradients(self.name, KeptFunction(slope, [bottom(x) for x in wrt], tape, leaves))
-        return made(*given)
+                axis = np.shape(given[order[-1]])[: any(is_row)]
+                return tuple(np.zeros(axis + np.shape(x))[()] for x in (0.0, *wrt))
+            kept = KeptFunction(slope, [bottom(x) for x in wrt], tape, [leaves[i] for i in order])
+        return Gradients(self.name, kept, sum(is_row))(*(given[i] for i in order))
+
+
+def _row(x: np.ndarray, i: int) -> Plain:
+    return x[i] if x.ndim > 1 else float(x[i])
+
+
+def _directions(values: Sequence[Plain], mapped: int) -> Iterator[list[Plain]]:
+    """The operands for each direction."""
+    shared = len(values) - mapped
+    for i in range(len(values[shared]) if mapped else 1):
+        yield [*values[:shared], *(_row(x, i) for x in values[shared:])]
+
+
+def _values(kept: KeptFunction, values: Sequence[Plain]) -> tuple[Plain, ...]:
+    """The value and the gradients."""
+    with nested() as tape:
+        y, wrt = kept.again(values)
+        return _swept(y, wrt, tape)
 
 
 def _contributions(
-    name: str, kept: KeptFunction, g: Adjoint, r: Plain, *values: Operand
+    name: str, kept: KeptFunction, mapped: int, g: Adjoint, r: Plain, *values: Operand
 ) -> tuple[Operand, ...]:
-    """The reverse rule: for adjoints `c` of the value and `w` of the gradients, the gradient of ``c
-    y`` plus the derivative of `y` along `w`."""
-    c, *adjoints = g
-    with nested() as tape:
-        leaves = [borrow_leaf(x, tape) for x in values]
-        level, seeds = None, None
-        if any(w is not None for w in adjoints):
-            zeros = [plain_copy(np.zeros(np.shape(x))) for x in r[1:]]
-            seeds = [
-                make_leaf(z if w is None else plain_copy(w), tape)
-                for w, z in zip(adjoints, zeros, strict=True)
-            ]
-            level = Level(name)
-        y, _ = kept.again(leaves, level, seeds)
-        slope = y.tan if isinstance(y, Dual) else 0.0
-        if c is not None:
-            slope = slope + c * bottom(y)
-        return tuple(_swept(slope, leaves, tape)[1:])
+    """The reverse rule: for adjoints of the value and of the gradients, the gradient of their
+    products with these."""
+    found = []
+    for i, operands in enumerate(_directions(values, mapped)):
+        weights = [_row(w, i) if mapped and w is not None else w for w in g]
+        with nested() as tape:
+            leaves = [borrow_leaf(x, tape) for x in operands]
+            y = kept.weighted(name, leaves, weights, tape)
+            found.append(_swept(y, leaves, tape)[1:])
+    if not mapped:
+        return found[0]
+    columns, shared = [*zip(*found, strict=True)], len(values) - mapped
+    return *map(sum, columns[:shared]), *map(np.stack, columns[shared:])
 
 
 def _swept(y: Operand, wrt: Sequence[Operand], tape: Tape) -> tuple[Operand, ...]:
@@ -324,7 +381,13 @@ def _swept(y: Operand, wrt: Sequence[Operand], tape: Tape) -> tuple[Operand, ...
     return value, *pulled_back(tape, [y], [1.0], [bottom(x) for x in wrt])
 
 
-def gradients_of(function: str, y: Operand, wrt: Sequence[Operand], tape: Tape) -> Finish:
+def gradients_of(
+    function: str,
+    y: Operand,
+    wrt: Sequence[Operand],
+    tape: Tape,
+    rows: Sequence[tuple[Operand, np.ndarray]] = (),
+) -> Finish:
     """A function that makes, after the scope, the value of a scalar of any kind and its gradients.
 
     Parameters
@@ -336,34 +399,40 @@ def gradients_of(function: str, y: Operand, wrt: Sequence[Operand], tape: Tape) 
         Of the tape.
     tape : Tape
         Of the scope, which is the current one.
+    rows : sequence of tuple, optional
+        Leaves of the tape, and what takes their place, along a first axis, which value and
+        gradients then have too.
     """
     refuse_finished(function, y, tape)
     if isinstance(y, Dual):
-        values, level, k = gradients_of(function, y.val, wrt, tape), y.level, y.directions
-        if k is None:
-            rates = gradients_of(function, y.tan, wrt, tape)
+        values, level, k = gradients_of(function, y.val, wrt, tape, rows), y.level, y.directions
+        if k is not None and (rows or tape.watch is None):
+            each = [gradients_of(function, y.tan[i], wrt, tape, rows) for i in range(k)]
             return lambda: tuple(
-                paired(v, t, level) for v, t in zip(values(), rates(), strict=True)
+                paired(v, np.stack(t), level)
+                for v, t in zip(values(), zip(*(part() for part in each), strict=True), strict=True)
             )
-        each = [gradients_of(function, y.tan[i], wrt, tape) for i in range(k)]
-        return lambda: tuple(
-            paired(v, np.stack(t), level)
-            for v, t in zip(values(), zip(*(part() for part in each), strict=True), strict=True)
-        )
+        if k is None:
+            rates = gradients_of(function, y.tan, wrt, tape, rows)
+        else:  # in a program a loop over the directions
+            weights = make_leaf(np.ones(k), tape)
+            rates = gradients_of(function, weights @ y.tan, wrt, tape, [(weights, np.eye(k))])
+        return lambda: tuple(paired(v, t, level) for v, t in zip(values(), rates(), strict=True))
     if type(y) is not Var or own_tape(y) is not tape:
         if type(y) in VARIABLES:
             check_fresh([y])
-        zeros = [plain_copy(np.zeros(x.shape)) for x in wrt]
-        return lambda: (y, *zeros)
-    return _operation_of(function, y, wrt, tape)
-
-
-def _operation_of(function: str, y: Var, wrt: Sequence[Operand], tape: Tape) -> Finish:
+        axis = np.shape(rows[0][1])[:1] if rows else ()
+        zeros = [plain_copy(np.zeros(axis + x.shape)) for x in wrt]
+        return lambda: (np.broadcast_to(y, axis) if rows else y, *zeros)
     entries, roots = _needed(tape, y)
     outside = [x for x in roots.values() if own_tape(x) is not tape]
     if outside:
         check_fresh(outside)
         _refuse_what_cannot(function, entries, outside, tape)
+    if rows:
+        kept = KeptFunction(y, wrt, tape, [*outside, *(x for x, _ in rows)])
+        mapped = Gradients(function, kept, len(rows))
+        return lambda: mapped(*outside, *(x for _, x in rows))
     before = [(x, x._adj) for x in outside]
     try:
         for x in outside:

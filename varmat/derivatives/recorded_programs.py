@@ -18,6 +18,7 @@ from varmat.core.variables import VARIABLES, borrow_leaf
 from varmat.derivatives.forward import call_with_tangents, scalar_parts
 from varmat.derivatives.inputs_and_outputs import leaf_tree, outputs, pulled_back, scalar_result
 from varmat.derivatives.jacobians import has_no_tangent
+from varmat.derivatives.recorded_gradients import along_rows, depending_on
 from varmat.derivatives.recorded_rows import Mapped
 from varmat.derivatives.recorded_tapes import recording_to_write, watched
 from varmat.derivatives.structure import (
@@ -31,10 +32,8 @@ from varmat.derivatives.structure import (
     unit_rows,
 )
 from varmat.programs.build.builder import Builder
-from varmat.programs.ir.program import FLOAT, Program, Value
-from varmat.programs.kernels.loop import Loop
+from varmat.programs.ir.program import Program, Value
 from varmat.programs.passes import optimised, without_dead_steps
-from varmat.programs.passes.rewriter import Rewriter
 from varmat.programs.record.conditions import Branches
 from varmat.programs.record.programs import program_of, write_tape
 from varmat.programs.record.tape_programs import TapeProgram
@@ -269,7 +268,10 @@ def _along_units(
     """
     vector, others = (point, results) if by_columns else (results, point)
     rows, columns = leaves_of(vector), leaves_of(others)
-    builder, products = _stacked(program, rows)
+    builder, units = Builder(), unit_rows(rows)
+    builder.arguments = program.arguments[: len(program.arguments) - len(rows)]
+    along = along_rows(program, len(rows), sum(map(size_of, rows)))
+    zero, *products = builder.inlined(along, *builder.arguments, *map(builder.constant, units))
     blocks: dict[tuple[int, int], Value] = {}
     ends = np.cumsum([0, *map(size_of, rows)]).tolist()
     for i, x in enumerate(rows):
@@ -281,42 +283,9 @@ def _along_units(
                 block = builder.contiguous(builder.transposed(block, [*axes[m:], *axes[:m]]))
             blocks[(j, i) if by_columns else (i, j)] = block
     made = [blocks[key] for key in sorted(blocks)]
-    whole = without_dead_steps(builder.program([program.outputs[0], *made]))
+    whole = without_dead_steps(builder.program([zero, *made]))
     template = map_leaves(lambda y, _: template_of(point, np.shape(y)), results)
     return Written(whole, template)
-
-
-def _stacked(program: Program, vector: list[Operand]) -> tuple[Builder, list[Value]]:
-    """The outputs of a program, but the first, at all unit vectors: by a loop that has those steps
-    only which depend on the vector, its last arguments.
-    """
-    first, outputs = len(program.arguments) - len(vector), program.outputs[1:]
-    builder, units = Builder(), unit_rows(vector)
-    builder.arguments = program.arguments[:first]
-    count = sum(map(size_of, vector))
-    if not count:
-        return builder, [builder.constant(np.empty((0, *v.shape))) for v in outputs]
-    depending = {id(v) for v in program.arguments[first:]}
-    for step in program.steps:
-        if any(id(v.base) in depending for v in step.operands):
-            depending.update(map(id, (step, *step.results)))
-    body, read = [], {id(v.base): v.base for v in outputs}
-    for step in reversed(program.steps):
-        # A loop can share numbers only, so what makes truth values and objects is done in it too.
-        is_local = any(id(v) in read and v.dtype is not FLOAT for v in step.results)
-        if id(step) in depending or is_local:
-            body.append(step)
-            read.update((id(v.base), v.base) for v in step.operands)
-    mine = {id(v) for step in body for v in step.results} | depending
-    shared = [v for key, v in read.items() if key not in mine and not v.is_constant]
-    builder.steps = [step for step in program.steps if id(step) not in depending]
-    arguments = [*program.arguments[first:], *(Value(v.shape) for v in shared)]
-    rewriter = Rewriter(Program(arguments, body[::-1], outputs))
-    rewriter.replace(shared, arguments[len(vector) :])
-    for step in rewriter.old.steps:
-        rewriter.keep(step)
-    loop = Loop(rewriter.program(), count, 0, len(vector), len(outputs))
-    return builder, [*builder.apply(loop, *map(builder.constant, units), *shared)]
 
 
 def rolled_entries(
@@ -339,9 +308,13 @@ def rolled_entries(
 
 
 def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
-    """The program of the first and some other outputs. `arguments` must be all that these need."""
-    chosen = [program.outputs[0], *program.outputs[outputs]]
-    return optimised(Program(program.arguments[arguments], program.steps, chosen))
+    """The program of the first and some other outputs. `arguments` must be all that these need, and
+    come first. Guards that depend on others are left out.
+    """
+    chosen, given = [program.outputs[0], *program.outputs[outputs]], program.arguments[arguments]
+    depending = depending_on(program, program.arguments[len(given) :])
+    steps = [step for step in program.steps if id(step) not in depending]
+    return optimised(Program(given, steps, chosen))
 
 
 def _results_from(program: Program, number: int) -> Program:

@@ -22,7 +22,7 @@ from varmat.core.dual import Dual, Level, paired, taken_apart, value_now
 from varmat.core.elementwise import Elementwise
 from varmat.core.errors import refusals
 from varmat.core.operation import Operation, is_differentiable
-from varmat.core.tape import Tape, nested
+from varmat.core.tape import Tape, scope
 from varmat.core.variables import VARIABLES, borrow_leaf, outsiders, own_tape
 from varmat.derivatives.inputs_and_outputs import pulled_back, recording
 from varmat.derivatives.random_states import RandomStates
@@ -33,14 +33,18 @@ from varmat.programs.record.tape_programs import writer_of
 from varmat.typing import Entry, Function, Linear, Operand, Result, Settings, Thunk
 
 
-class WatchedTape(Tape):
-    """A tape that refuses an entry at once if no program can have it as a step."""
+class InnerTape(Tape):
+    """The tape of a scope inside a recording that becomes a program."""
 
     __slots__ = ()
 
-    def append(self, entry: Entry) -> None:
-        writer_of(entry[0])
-        super().append(entry)
+    @property
+    def recorder(self) -> type[Tape]:
+        """The tape of a scope whose leaves stand for variables of the recording."""
+        return WatchedTape
+
+    def inner(self) -> Tape:
+        return InnerTape(self.arena, self)
 
     def _by_rule(self, rule: Thunk, call: Thunk) -> Result:
         """Record a function step by step or, if it looks at a value, as one call."""
@@ -78,6 +82,18 @@ class WatchedTape(Tape):
         """
         call = partial(called_tangent, op, tuple(args), settings)
         return self._by_rule(by_rule, call) if getattr(op, "is_traceable", True) else call()
+
+
+class WatchedTape(InnerTape):
+    """The tape of such a recording: it refuses an entry at once if no program can have it as a
+    step.
+    """
+
+    __slots__ = ()
+
+    def append(self, entry: Entry) -> None:
+        writer_of(entry[0])
+        super().append(entry)
 
 
 def _looked_at(
@@ -160,13 +176,25 @@ def _called(name: str, function: Function, variable: Sequence[bool]) -> Operatio
     """
 
     def reverse(g: Operand, r: Operand, *given: Operand) -> tuple[Operand, ...]:
-        with nested() as tape:
+        with scope(Tape) as tape:
+            tape.watch = None  # the function is evaluated, not recorded
             leaves = [
                 borrow_leaf(x, tape) if each else x for x, each in zip(given, variable, strict=True)
             ]
             wrt = [x for x, each in zip(leaves, variable, strict=True) if each]
             found = iter(pulled_back(tape, _tuple(function(*leaves)), _tuple(g), wrt))
             return tuple(next(found) if each else 0.0 for each in variable)
+
+    def tangent(r: Operand, *given: Operand) -> tuple[Linear, ...]:
+        def along(i: int, t: Operand) -> Result:
+            level, now = Level(name), list(given)
+            now[i] = paired(now[i], t, level)
+            y = function(*now)
+            pairs = [taken_apart(x, level) for x in _tuple(y)]
+            rates = tuple(np.zeros(np.shape(x))[()] if t is None else t for x, t in pairs)
+            return rates if isinstance(y, tuple) else rates[0]
+
+        return tuple(partial(along, i) for i in range(len(given)))
 
     def value(*given: Operand) -> Result:
         return function(*given)
@@ -175,6 +203,7 @@ def _called(name: str, function: Function, variable: Sequence[bool]) -> Operatio
     made = Operation(value, None, variadic=True, stacked=False, native=False)
     made.is_traceable = False
     made.reverse(reverse)
+    made.tangent(tangent)
     return made
 
 
@@ -216,18 +245,6 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
 
     name = getattr(function, "__name__", "function")
     made = _called(name, results, [True] * len(operands))
-
-    @made.tangent
-    def tangent(r: Operand, *numbers: Operand) -> tuple[Linear, ...]:
-        def along(i: int, t: Operand) -> Result:
-            level, now = Level(name), list(numbers)
-            now[i] = paired(now[i], t, level)
-            y = results(*now)
-            pairs = [taken_apart(x, level) for x in _tuple(y)]
-            rates = tuple(np.zeros(np.shape(x))[()] if t is None else t for x, t in pairs)
-            return rates if isinstance(y, tuple) else rates[0]
-
-        return tuple(partial(along, i) for i in range(len(numbers)))
 
     reals = iter(_tuple(made(*operands)))
     items = zip(at_first, is_real, strict=True)

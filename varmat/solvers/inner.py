@@ -203,7 +203,7 @@ class Inner:
         if count <= OFTEN:
             return eager
         if name not in self._recorded or (count == MANY and self._recorded[name] is not None):
-            self._recorded[name] = recorded(eager, runner="auto" if count >= MANY else "numpy")
+            self._recorded[name] = recorded(eager, runner="auto" if native_pays(count) else "numpy")
         return _IfPossible(self._recorded, name, eager)
 
     def _of_all(self, *numbers: Operand) -> Result:

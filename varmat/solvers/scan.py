@@ -16,6 +16,7 @@ from varmat.core.operation import Saved, is_differentiable, operation
 from varmat.core.variables import data
 from varmat.derivatives.inputs_and_outputs import lost
 from varmat.derivatives.jacobians import vjp
+from varmat.derivatives.recorded_gradients import depending_on
 from varmat.derivatives.recorded_programs import Written, part_of, weighted_program
 from varmat.derivatives.structure import leaves_of, map_leaves, rebuilt, structure_of
 from varmat.functions.checks import misfit, outside
@@ -23,7 +24,6 @@ from varmat.interrupts import Noted
 from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import Program
 from varmat.programs.kernels.loop import Loop
-from varmat.programs.passes import without_dead_steps
 from varmat.solvers.inner import Inner, KernelRunners, filled, zeros_like
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result
 
@@ -90,8 +90,7 @@ class Body:
         """
         if count not in self._loops:
             n, given = self.carried, sum(map(len, self._points))
-            program = _without_guards(self._written.program, given, of_others=False)
-            program = part_of(program, slice(given), slice(1, 1 + n + self.made))
+            program = part_of(self._written.program, slice(given), slice(1, 1 + n + self.made))
             arguments, (_, *found) = program.arguments, program.outputs
             body = Program(arguments, program.steps, [*found[:n], *arguments[:n], *found[n:]])
             self._loops[count] = Loop(body, count, n, self.rows, n + self.made)
@@ -108,13 +107,15 @@ class Body:
         key = count, in_rows, in_history
         if key not in self._loops:
             n, given = self.carried, sum(map(len, self._points))
-            program = _without_guards(self._written.program, given, of_others=True)
+            program = self._written.program
             zero, *outputs = program.outputs
             of_carried, of_rows, of_shared = self.parts(outputs[n + self.made :])
             of_rows = of_rows if in_rows else []
-            chosen = Program(
-                program.arguments, program.steps, [zero, *of_carried, *of_rows, *of_shared]
-            )
+            depending = depending_on(program, program.arguments[given:])
+            steps = [
+                step for step in program.steps if id(step) in depending or not step.kernel.is_guard
+            ]
+            chosen = Program(program.arguments, steps, [zero, *of_carried, *of_rows, *of_shared])
             program = part_of(chosen, slice(None), slice(1, None))
             found, weights = program.outputs[1:], program.arguments[given:]
             carried, rows, shared = self.parts(program.arguments[:given])
@@ -232,23 +233,6 @@ class Body:
                 self.name, tangents, start, [*start, *row, *of_row], [*shared, *of_shared]
             )
         return self._along[which]
-
-
-def _without_guards(program: Program, first: int, of_others: bool) -> Program:
-    """The same program without some guards.
-
-    Without those that depend on arguments from number `first` on or, if `of_others`, without all
-    other guards.
-    """
-    depending = {id(x) for x in program.arguments[first:]}
-    steps = []
-    for step in program.steps:
-        depends = any(id(x.base) in depending for x in step.operands)
-        if depends:
-            depending.update(map(id, step.results))
-        if depends is of_others or not step.kernel.is_guard:
-            steps.append(step)
-    return without_dead_steps(Program(program.arguments, steps, program.outputs))
 
 
 def _number(x: Operand) -> Result:

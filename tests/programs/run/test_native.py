@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+import tomllib
 import tracemalloc
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,7 @@ from varmat.programs.build.builder import Builder
 from varmat.programs.ir.program import FLOAT, Program
 from varmat.programs.kernels.elementwise import ufunc_kernel
 from varmat.programs.kernels.python_calls import PythonCall
-from varmat.programs.run import check_runner, has_native, runner_for
+from varmat.programs.run import check_runner, runner_for
 
 pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
 
@@ -201,15 +204,26 @@ def test_results_are_the_callers_own() -> None:
 
 def clear_decision() -> None:
     run.why_not_native.cache_clear()
-    has_native.cache_clear()
+    run._warn.cache_clear()
 
 
 def test_without_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run.importlib.util, "find_spec", lambda name: None)
     clear_decision()
+    text = (
+        "recorded functions run in NumPy, several times as slow: the native runner needs llvmlite, "
+        'which is not installed: in a clone of varmat, pip install -e ".[native]"'
+    )
     try:
-        assert runner_for(of_one_step(ufunc_kernel(np.exp), (2,))).name == "numpy"
-        assert vm.recorded(np.sum)(np.ones(2))[0] == 2.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert vm.recorded(np.sum, runner="numpy")(np.ones(2))[0] == 2.0
+        with pytest.warns(RuntimeWarning, match=f"^{re.escape(text)}$"):
+            assert vm.recorded(np.sum)(np.ones(2))[0] == 2.0
+        with warnings.catch_warnings():  # once
+            warnings.simplefilter("error")
+            assert vm.recorded(np.exp)(0.0) == (1.0, 1.0)
+            assert runner_for(of_one_step(ufunc_kernel(np.exp), (2,))).name == "numpy"
         with pytest.raises(
             ImportError,
             match=r"^recorded: the native runner needs llvmlite, which is not installed: in",
@@ -220,6 +234,20 @@ def test_without_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         monkeypatch.undo()
         clear_decision()
+
+
+def test_the_readme_has_what_the_warning_says() -> None:
+    """So has the page on installation. The extra brings llvmlite, and so do those of the README's
+    two commands.
+    """
+    for page in ("README.md", "docs/installation.md"):
+        assert 'pip install -e ".[native]"' in (ROOT / page).read_text(encoding="utf-8")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    assert any(each.startswith("llvmlite") for each in extras["native"])
+    assert "varmat[native,parallel]" in extras["sample"]
+    assert extras["test"][0].startswith("varmat[sample,")
 
 
 def in_a_process(text: str, **environment: str) -> str:

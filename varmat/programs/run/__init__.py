@@ -65,14 +65,12 @@ def why_not_native() -> str:
     return ""
 
 
-@Once
 def has_native() -> bool:
-    """Whether this process has the native runner; it warns if only its package is there."""
-    if why_not_native() and _is_installed():
-        _warn(why_not_native())
+    """Whether this process has the native runner."""
     return not why_not_native()
 
 
+@Once
 def _warn(reason: str) -> None:
     text = f"recorded functions run in NumPy, several times as slow: {reason}"
     warnings.warn(text, RuntimeWarning, stacklevel=2)
@@ -90,6 +88,8 @@ def runner_for(program: Program, runner: str = "auto") -> NativeRunner | NumpyRu
             if runner == "native":
                 raise
             _warn(str(error))
+    elif runner == "auto":
+        _warn(why_not_native())
     from varmat.programs.run.numpy import NumpyRunner
 
     return NumpyRunner(program)
