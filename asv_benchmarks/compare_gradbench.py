@@ -104,7 +104,10 @@ class Tool:
             line = ""
         finally:
             timer.cancel()
-        return json.loads(line) if line else {"success": False, "error": "no answer"}
+        if line:
+            return json.loads(line)
+        process.wait()  # it has been killed, or has ended
+        return {"success": False, "error": "no answer"}
 
     def end(self) -> None:
         if self.process is not None:
