@@ -10,7 +10,7 @@ from comparing import close, refuses
 from recordings import X, Y, agree_in_threads, assert_same, on_numpy
 
 import varmat as vm
-from varmat.derivatives.structure import leaves_of, map_leaves
+from varmat.derivatives.structure import leaves_of, map_leaves, structure_of
 
 POINT = np.array([0.3, -0.8, 1.2])
 DIRECTION = np.array([0.5, 2.0, -1.0])
@@ -56,6 +56,40 @@ def test_jacobians_and_products(runner):
             forward((point,), (DIRECTION,)), vm.jvp(several, (point,), (DIRECTION,)), strict=True
         ):
             agree(made, true)
+
+
+def tangents_of_gradients_agree(f, points, tangents, argnums, runner):
+    """Compare the recorded product with the eager one, and return the recording."""
+    gradient = vm.grad(f, argnums)
+    made = vm.recorded(vm.jvp(gradient), runner=runner)
+    for found, true in zip(made(points, tangents), vm.jvp(gradient, points, tangents), strict=True):
+        assert structure_of(found) == structure_of(true)
+        for x, y in zip(leaves_of(found), leaves_of(true), strict=True):
+            agree(x, y)
+    return made
+
+
+def test_a_gradient_and_its_derivative_are_one_program(runner):
+    def mixed(x, y):
+        return np.sum(np.exp(x["a"]) * y) + x["b"] ** 3 * y[0] + np.min(np.outer(y, y))
+
+    points = {"a": POINT, "b": 0.7}, np.array([1.0, -2.0, 0.5])
+    tangents = {"a": DIRECTION, "b": -1.5}, np.array([0.3, 0.2, -0.1])
+    for argnums in (0, 1, -1, (1,), (1, 0)):
+        made = tangents_of_gradients_agree(mixed, points, tangents, argnums, runner)
+        assert all(step.kernel.is_native for step in made.program.steps)
+    for f in (log_density, factor, lambda q: 3.0 * q[0], lambda q: 1.0):
+        tangents_of_gradients_agree(f, (POINT,), (DIRECTION,), 0, runner)
+    tangents_of_gradients_agree(lambda x: x**3, (2.0,), (0.5,), 0, runner)
+
+
+def test_a_gradient_of_an_array_has_no_recorded_derivative():
+    for call in (vm.jvp, lambda f, *rest: vm.recorded(vm.jvp(f))(*rest)):
+        for f, argnums, error, message in (
+            (several, 0, vm.ShapeError, r"^grad: the result has shape \(4,\), but"),
+            (log_density, 1, TypeError, "^grad: argnums is 1, but the function was called with 1 "),
+        ):
+            refuses(error, message, call, vm.grad(f, argnums), (POINT,), (DIRECTION,))
 
 
 def test_gradients(runner):

@@ -66,6 +66,14 @@ def built(make: Callable[..., Value]) -> list[str]:
         (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(4.0)), ["multiply"]),
         (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(3.0)), ["divide"]),
         (lambda b, x, y, s, t: b.ufunc(np.divide, x, b.constant(0.0)), ["divide"]),
+        # A recording writes the disjunction of two conditions as the larger of two numbers.
+        (
+            lambda b, x, y, s, t: b.where(
+                b.ufunc(np.maximum, b.compare(np.less, x, s), b.compare(np.less, y, t)), x, y
+            ),
+            ["less", "less", "logical_or", "where"],
+        ),
+        (lambda b, x, y, s, t: b.ufunc(np.maximum, x, y), ["maximum"]),
     ],
 )
 def test_arithmetic_in_its_simplest_form(make: Any, steps: list[str]) -> None:

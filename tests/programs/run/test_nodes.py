@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import varmat as vm
 from varmat.programs.ir.program import Value
+from varmat.programs.run.constants import Constants
 from varmat.programs.run.nodes import (
+    FEW,
+    LONG,
     Nodes,
     by_places,
     chosen_nodes,
@@ -18,6 +22,10 @@ from varmat.programs.run.nodes import (
     offset_of,
     picked,
 )
+
+pytest.importorskip("llvmlite", reason="the native runner needs llvmlite")
+
+from varmat.programs.run.native import instructions
 
 
 @pytest.mark.parametrize(
@@ -40,6 +48,49 @@ from varmat.programs.run.nodes import (
 def test_axes_that_are_loops(shape: Any, given: Any, axes: Any) -> None:
     """Axes of more than 16 elements, and leading ones until at most 8 elements are left."""
     assert loop_axes(shape, given) == axes
+
+
+def test_axes_are_shorter_where_functions_take_long() -> None:
+    """Small matrices stay numbers, because they have algorithms of their own."""
+    for n in range(1, 20):
+        assert loop_axes((n,), long=FEW) == ((0,) if n > 7 else ())
+        assert loop_axes((n,)) == ((0,) if n > 16 else ())
+    assert loop_axes((4, 4), long=FEW) == ()
+    assert loop_axes((2, 8), long=FEW) == (1,)
+
+
+@pytest.mark.parametrize("n", [7, 8, 14, 16, 17])
+@pytest.mark.parametrize("function", [np.tanh, np.abs, lambda x: np.exp(-np.max(x)) * x])
+def test_short_arrays_in_loops(n: int, function: Any) -> None:
+    """Vectors of functions that take long agree with NumPy's, also where the array is carried."""
+
+    def f(x: Any) -> Any:
+        state = x
+        for _ in range(40):
+            state = function(0.7 * state + x) + 0.1 * state[0]
+        return np.sum(state * np.arange(1.0, n + 1.0))
+
+    x = np.linspace(-0.8, 0.9, n)
+    native, plain = vm.recorded(f, runner="native")(x), vm.recorded(f, runner="numpy")(x)
+    np.testing.assert_allclose(native[0], plain[0], rtol=1e-12)
+    np.testing.assert_allclose(native[1], plain[1], rtol=1e-10)
+
+
+def test_where_vectors_are_worth_it() -> None:
+    def longest(f: Any, n: int) -> int:
+        gradient = vm.recorded(f)
+        gradient(np.ones(n))
+        constants = Constants([])
+        instructions(gradient.program, constants)
+        return constants.long
+
+    assert longest(lambda x: np.sum(np.exp(x)), 7) == LONG
+    assert longest(lambda x: np.sum(np.exp(x)), 8) == FEW
+    assert longest(lambda x: np.sum(np.exp(x)), 16) == FEW
+    assert longest(lambda x: np.sum(np.exp(x)), 17) == LONG
+    assert longest(lambda x: np.sum(x**3) * np.exp(x[0]), 8) == LONG
+    carried = longest(lambda x: vm.scan(lambda y, _: (np.tanh(y), ()), x, np.zeros(40))[0][0], 8)
+    assert carried == FEW
 
 
 def named(shape: Any, axes: Any) -> Nodes:

@@ -231,8 +231,9 @@ def extreme_reverse(g: Adjoint, r: Plain, a: Plain, axis: Axis, keepdims: bool) 
 
 def extreme_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
     there, count = _attained(fixed(a), fixed(r), axis, keepdims)
+    count = np.reshape(count, np.shape(r)) if np.ndim(count) else count
     axes = axes_of(axis, np.ndim(a))
-    return lambda t: np.sum(np.where(there, t / count, 0.0), axis=axes, keepdims=keepdims)
+    return lambda t: np.sum(np.where(there, t, 0.0), axis=axes, keepdims=keepdims) / count
 
 
 for _op in (max, min):

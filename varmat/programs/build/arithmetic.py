@@ -36,10 +36,9 @@ def is_zero(x: Value, sign: float) -> bool:
 
 def is_indicator(x: Value) -> bool:
     """Return whether a value is 1 where a condition holds and 0 elsewhere, or the reverse."""
-    if x.kernel is not SELECT:
-        return False
-    _, here, elsewhere = x.operands
-    return any(is_number(here, n) and is_number(elsewhere, 1.0 - n) for n in (0.0, 1.0))
+    return x.kernel is SELECT and any(
+        is_number(x.operands[1], n) and is_number(x.operands[2], 1.0 - n) for n in (0.0, 1.0)
+    )
 
 
 def is_product(x: Value) -> bool:

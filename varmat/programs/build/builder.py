@@ -255,9 +255,10 @@ class Builder:
         if x.dtype == BOOL:
             return x
         if is_indicator(x):
-            condition, one, _ = x.operands
-            negates = is_number(one, 0.0)
-            return self.logical(np.logical_not, condition) if negates else condition
+            holds, one, _ = x.operands
+            return self.logical(np.logical_not, holds) if is_number(one, 0.0) else holds
+        if x.kernel is ufunc_kernel(np.maximum) and all(map(is_indicator, x.operands)):
+            return self.logical(np.logical_or, *x.operands)  # how a recording writes `|`
         return self.compare(np.not_equal, x, self.constant(0.0))
 
     def where(self, condition: Value, x: Value, y: Value) -> Value:

@@ -147,9 +147,7 @@ class Assignments:
         if kind is tuple or kind is list:
             made = kind(map(self.now, x))
             return made if any(a is not b for a, b in zip(made, x, strict=True)) else x
-        if kind is dict:
-            return dict(zip(x, map(self.now, x.values()), strict=True))
-        return x
+        return dict(zip(x, map(self.now, x.values()), strict=True)) if kind is dict else x
 
     def _array_now(self, x: Operand, array: _Array) -> Operand:
         places = array.places(x)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
     """Elements of an array that lies in one piece, by their places in it."""
-    axes, places = loop_axes(index.shape), plain(index)
+    axes, places = loop_axes(index.shape, long=graph.constants.long), plain(index)
     if not axes:
         places = graph.constants.seen(places)
         whole = graph.nodes(x)
@@ -63,7 +63,7 @@ def assemble(
 ) -> None:
     """An array made of parts, which are added to zeros or to a base, or written over it."""
     shape, size = result.shape, int(result.dtype.itemsize)
-    axes = loop_axes(shape)
+    axes = loop_axes(shape, long=graph.constants.long)
     if not axes:
         _assemble_short(graph, result, base, parts, is_written)
         return
@@ -130,7 +130,7 @@ def _scattered(
     listed = None if constants.seen(places, _are_sorted) else constants.memory(places, _order)
     zero = 0.0 if is_alone else -0.0
     graph.call("segments_to", [graph.spread(part, extent)], [made], starts, listed, size, zero)
-    return graph.loaded(made, loop_axes(shape))
+    return graph.loaded(made, loop_axes(shape, long=graph.constants.long))
 
 
 def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:

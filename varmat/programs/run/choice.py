@@ -39,7 +39,7 @@ class Choice:
         number, *given = operands
         self.number = graph.nodes(number, ()).array.item()
         # What the programs are given, by the number of the argument: nodes, or where they lie.
-        self.nodes = {i: graph.nodes(v, ()) for i, v in enumerate(given) if is_short(v)}
+        self.nodes = {i: graph.nodes(v, ()) for i, v in enumerate(given) if is_short(v, graph)}
         self.places = {
             i: graph.place(graph.spread(v, v.shape))
             for i, v in enumerate(given)
@@ -53,7 +53,7 @@ class Choice:
         self.made: dict[int, Nodes] = {}
         self.memory: dict[int, Memory] = {}
         for i, v in enumerate(results):
-            if is_short(v):
+            if is_short(v, graph):
                 self.made[i] = later(graph, v, stage)
                 graph.put(v, *self.made[i])
             else:

@@ -210,7 +210,11 @@ class Constants:
         Parts that are copied; the copies are further blocks.
     known : dict of bytes
         For parts and functions of them that the code depends on, the resulting elements.
+    long : int
+        Axes of more elements are loops.
     """
+
+    long: int
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.slots: list[tuple[Part, Function] | np.ndarray] = []
@@ -223,9 +227,8 @@ class Constants:
         at = bisect(self._spans, (low, np.inf)) - 1
         if not x.size or at < 0 or self._spans[at][1] < high:
             return None
-        return Part(
-            self._spans[at][2], x.ctypes.data - self._spans[at][0], x.shape, x.strides, x.dtype
-        )
+        start, _, block = self._spans[at]
+        return Part(block, x.ctypes.data - start, x.shape, x.strides, x.dtype)
 
     def copied(self, x: np.ndarray) -> np.ndarray:
         """Return a contiguous copy."""

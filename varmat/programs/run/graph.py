@@ -198,9 +198,7 @@ class Graph:
     def nodes(self, value: Value, axes: tuple[int, ...] | None = None) -> Nodes:
         """The nodes of a value; with axes those along them."""
         found = self._nodes(value)
-        if axes is None or found.axes == axes:
-            return found
-        return self.loaded(value, axes)
+        return found if axes is None or found.axes == axes else self.loaded(value, axes)
 
     def _nodes(self, value: Value) -> Nodes:
         found = self.arrays.get(id(value))
@@ -210,7 +208,7 @@ class Graph:
             chosen = chosen_nodes(value, self.arrays[id(value.base)])
             if chosen is not None:
                 return chosen
-        return self.loaded(value, loop_axes(value.shape))
+        return self.loaded(value, loop_axes(value.shape, long=self.constants.long))
 
     def aligned(self, value: Value, shape: Shape, axes: tuple[int, ...]) -> np.ndarray:
         """The nodes of a value that broadcasts to a shape whose loops are along axes."""
@@ -423,13 +421,13 @@ class Graph:
                 taken |= {i for i, n in enumerate(v.shape, missing) if n > 1}
         given = dict.fromkeys(i for each in sorted(found, key=len, reverse=True) for i in each)
         if not given:
-            return loop_axes(shape)
+            return loop_axes(shape, long=self.constants.long)
         free = tuple(1 if i in taken else n for i, n in enumerate(shape))
         axes = tuple(given)
         for i, n in enumerate(free):
             if n > 1 and math.prod(shortened(shape, axes)) > LONG:
                 axes = (*axes, i)
-        return loop_axes(shape, axes, MOST)
+        return loop_axes(shape, axes, MOST, self.constants.long)
 
     def reduced(self, op: str, x: Value, axes: Sequence[int], result: Value) -> None:
         """A reduction over axes."""

@@ -19,7 +19,7 @@ from llvmlite import ir
 
 from varmat.interrupts import from_signal, kept_from_callbacks, uninterrupted
 from varmat.locks import held
-from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
+from varmat.programs.ir.program import FLOAT, OBJECT, Program, Step, Value
 from varmat.programs.run.code import Code
 from varmat.programs.run.compiler import (
     BYTE,
@@ -34,7 +34,7 @@ from varmat.programs.run.compiler import (
 from varmat.programs.run.constants import Block, Constants, NotSharedError, Signature
 from varmat.programs.run.functions import LANES as WIDTH
 from varmat.programs.run.graph import Graph
-from varmat.programs.run.nodes import Memory, NotFusedError
+from varmat.programs.run.nodes import FEW, LONG, Memory, NotFusedError
 from varmat.programs.run.points import PointLanes
 from varmat.programs.run.threads import one_blas_thread, processors
 
@@ -125,10 +125,24 @@ def instructions(
     count = len(program.arguments)
     code = kind(Module(), "run", len(values), count)
     given: dict[int, GivenNodes] = dict(zip(map(id, program.arguments), places, strict=False))
+    constants.long = FEW if kind is Code and _takes_long(program.steps) else LONG
     graph = Graph(program, given, places[count:], constants)
     code.emit(graph)
     code.finish()
     return code, graph.calls_python
+
+
+# Functions of which vectors compute many in the time of one.
+_HEAVY = frozenset({"exp", "expm1", "log", "log1p", "sin", "cos", "sinh", "cosh", "tanh", "expit"})
+
+
+def _takes_long(steps: Sequence[Step]) -> bool:
+    """Whether there are such functions of short arrays, also in loops."""
+    return any(
+        (step.kernel.name in _HEAVY and any(FEW < v.size <= LONG for v in step.results))
+        or any(_takes_long(body.steps) for body in step.kernel.bodies)
+        for step in steps
+    )
 
 
 # The code of the most recent programs, by signature.

@@ -31,7 +31,8 @@ class NotFusedError(Exception):
 
 
 # In native code: axes of more elements are loops, and an array without loops has at most so many.
-LONG = 16
+# Where functions take long, vectors of fewer elements gain: axes of more than FEW are loops.
+LONG, FEW = 16, 7
 # Nodes of a value with loops, and the most that any value has.
 TURN, MOST = 8, 256
 
@@ -41,11 +42,11 @@ def shortened(shape: Shape, axes: Sequence[int]) -> Shape:
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
-def loop_axes(shape: Shape, given: Sequence[int] = (), most: int = 0) -> tuple[int, ...]:
+def loop_axes(shape: Shape, given: Shape = (), most: int = 0, long: int = LONG) -> Shape:
     """Which axes of an array become loops: those that are given or long, and then leading ones
     until at most so many elements are left.
     """
-    axes = (*given, *(i for i, n in enumerate(shape) if n > LONG and i not in given))
+    axes = (*given, *(i for i, n in enumerate(shape) if n > long and i not in given))
     most = most or (LONG if not axes and math.prod(shape) <= LONG else TURN)
     for i, n in enumerate(shape):
         if math.prod(shortened(shape, axes)) > most and n > 1 and i not in axes:

@@ -61,20 +61,16 @@ class Instance:
 
     def _array(self, value: Value) -> Array:
         base = value.base
-        if base.data is not None:
-            whole = base.data
-        else:
-            whole = self._arrays.get(id(base))
-            if whole is None:
-                whole = self._arrays[id(base)] = self._new(base)
+        whole = base.data if base.data is not None else self._arrays.get(id(base))
+        if whole is None:
+            whole = self._arrays[id(base)] = self._new(base)
         return value.array_in(whole)
 
     def _new(self, base: Value) -> Array:
         if base.dtype is OBJECT:
             return [None]
-        return np.ndarray(
-            base.shape, base.dtype, self._scratch, self._start + self._plan.scratch[id(base)]
-        )
+        at = self._start + self._plan.scratch[id(base)]
+        return np.ndarray(base.shape, base.dtype, self._scratch, at)
 
     def run(self, arguments: Arrays) -> list[Array]:
         """The outputs: the first as a float, others as new arrays and floats."""

@@ -22,8 +22,8 @@ IN_REGISTERS = 64
 GivenNodes = Memory | Callable[[Graph], Nodes]
 
 
-def is_short(v: Value) -> bool:
-    return v.size <= IN_REGISTERS and not loop_axes(v.shape)
+def is_short(v: Value, graph: Graph) -> bool:
+    return v.size <= IN_REGISTERS and not loop_axes(v.shape, long=graph.constants.long)
 
 
 class Repeat:
@@ -48,7 +48,7 @@ class Repeat:
         self.places: dict[int, tuple[Memory, int]] = {}
         self.strides = [v.strides for v in operands]
         for i, v in enumerate(operands):
-            if is_short(v) and not n <= i < m:
+            if is_short(v, graph) and not n <= i < m:
                 self.nodes[i] = graph.nodes(v, ())
                 continue
             if (
@@ -66,7 +66,7 @@ class Repeat:
         self.made: dict[int, Nodes] = {}
         self.memory: dict[int, Memory] = {}
         for i, v in enumerate(results):
-            if not n <= i < k and is_short(v):
+            if not n <= i < k and is_short(v, graph):
                 array = later(graph, v, stage)
                 self.made[i] = array
                 graph.put(v, *array)
