@@ -170,8 +170,7 @@ def recorded(
     Second derivatives are recorded with dual numbers over variables, and so are a `jvp` and a
     `jacobian` of more outputs than inputs; for this one `f` is called twice. The program of a
     Hessian is a loop over the elements of the point, that of a Jacobian over the inputs or outputs,
-    whichever are fewer. ``vm.recorded(vm.jvp(vm.grad(f)))`` computes a gradient and its derivative
-    in one pass. A tangent rule that looks at values is called from Python at every run.
+    whichever are fewer. A tangent rule that looks at values is called from Python at every run.
 
     Calls from several threads at once are safe.
 

@@ -239,7 +239,7 @@ class Recorded(BoundCalls, Generic[T]):
         self._recordings: list[Recording] = []
         # The shortcut for the most common calls, which take one array and perhaps truth values:
         # the runner by shape and truth values.
-        self._by_shape: dict[tuple[object, ...], Function] = {}
+        self._by_shape: dict[tuple[object, ...], Any] = {}
         self.branches = False  # on values
         self._lock = threading.RLock()
 
@@ -276,7 +276,7 @@ class Recorded(BoundCalls, Generic[T]):
             run = self._by_shape.get((x.shape, *others))
             if run is not None:
                 try:
-                    value, result = run((x,))
+                    value, result = run.at(x)
                     if math.isfinite(value) and (self._is_gradient or np.isfinite(result).all()):
                         return (value, result) if self._has_value else result  # type: ignore[return-value]
                 except ElsewhereError:

@@ -21,7 +21,6 @@ from varmat.derivatives.jacobians import has_no_tangent
 from varmat.derivatives.recorded_gradients import along_rows, depending_on
 from varmat.derivatives.recorded_rows import Mapped
 from varmat.derivatives.recorded_tapes import recording_to_write, watched
-from varmat.derivatives.reverse import DerivedFunction, gradients, positions_of
 from varmat.derivatives.structure import (
     Arguments,
     ArgumentTree,
@@ -166,17 +165,12 @@ def product_program(
 ) -> Written:
     """The program of the Hessian of a scalar function of one point times a vector."""
     with recording_to_write() as tape:
-        made = _with_tangents(name, f, points, args, named, tape)
-        _, _, variables, leaves = made
-        program = program_of(tape, leaves, [0.0], [_slope(name, *made[:2], tape)], variables)
-        return Written(optimised(program), template_of(points[0]))
-
-
-def _slope(name: str, y: Operand, parts: list[tuple[Operand, Operand]], tape: Tape) -> Operand:
-    """The tangent of the result of a scalar function."""
-    value, tangent = scalar_parts(name, y, parts)
-    scalar_result(name, value, tape)
-    return 0.0 if tangent is None else scalar_result(name, tangent, tape)
+        y, parts, variables, leaves = _with_tangents(name, f, points, args, named, tape)
+        value, tangent = scalar_parts(name, y, parts)
+        scalar_result(name, value, tape)
+        slope = 0.0 if tangent is None else scalar_result(name, tangent, tape)
+        program = optimised(program_of(tape, leaves, [0.0], [slope], variables))
+        return Written(program, template_of(points[0]))
 
 
 def tangent_program(
@@ -228,33 +222,10 @@ def weighted_program(
         return Written(program, template_of(rebuilt(y, values)), only_reverse)
 
 
-def pushforward_program(name: str, f: Function, points: Sequence[Any], *others: Any) -> Written:
+def pushforward_program(*call: Any) -> Written:
     """The program of `varmat.jvp`."""
-    if isinstance(f, DerivedFunction) and f.func is gradients:
-        return _gradient_pushforward_program(name, f, points)
-    made = tangent_program(name, f, points, *others)
+    made = tangent_program(*call)
     return Written(_results_from(made.program, 0), (made.template, made.template))
-
-
-def _gradient_pushforward_program(
-    name: str, f: DerivedFunction[Any], points: Sequence[Any]
-) -> Written:
-    """The program of `varmat.jvp` of a gradient. One reverse pass through the derivative along the
-    tangents is enough: its gradient with respect to the tangents is that of the function.
-    """
-    positions = positions_of("grad", f.argnums, len(points))
-    with recording_to_write() as tape:
-        made = _with_tangents(name, f.__wrapped__, points, (), None, tape)
-        _, _, variables, leaves = made
-        wanted = [
-            x
-            for each in (leaves[len(variables) :], variables)
-            for x in leaves_of([rebuilt(points, each)[i] for i in positions])
-        ]
-        program = program_of(tape, leaves, [0.0], [_slope("grad", *made[:2], tape)], wanted)
-        template = template_of(tuple(points[i] for i in positions))
-        results = template if isinstance(f.argnums, tuple) else template[0]
-        return Written(optimised(program), (results, results))
 
 
 def pullback_program(name: str, f: Function, points: Sequence[Any], *_: object) -> Written:

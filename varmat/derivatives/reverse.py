@@ -479,7 +479,7 @@ def grad(
             "variable!"
         )
     argnums = fixed_positions(argnums)
-    how = gradients_with_aux if has_aux else gradients
+    how = gradients_with_aux if has_aux else _gradients
     return named(DerivedFunction(how, f, argnums), f, "grad", argnums)
 
 
@@ -490,5 +490,5 @@ def gradients_with_aux(
     return gradients, aux
 
 
-def gradients(f: Function, argnums: Argnums, /, *args: object, **kwargs: object) -> Result:
+def _gradients(f: Function, argnums: Argnums, /, *args: object, **kwargs: object) -> Result:
     return _differentiated("grad", f, argnums, *args, **kwargs)[1]

@@ -11,8 +11,8 @@ import varmat as vm
 from varmat.programs.ir.program import Value
 from varmat.programs.run.constants import Constants
 from varmat.programs.run.nodes import (
-    FEW,
     LONG,
+    LONG_IF_HEAVY,
     Nodes,
     by_places,
     chosen_nodes,
@@ -53,10 +53,10 @@ def test_axes_that_are_loops(shape: Any, given: Any, axes: Any) -> None:
 def test_axes_are_shorter_where_functions_take_long() -> None:
     """Small matrices stay numbers, because they have algorithms of their own."""
     for n in range(1, 20):
-        assert loop_axes((n,), long=FEW) == ((0,) if n > 7 else ())
+        assert loop_axes((n,), long=LONG_IF_HEAVY) == ((0,) if n > 7 else ())
         assert loop_axes((n,)) == ((0,) if n > 16 else ())
-    assert loop_axes((4, 4), long=FEW) == ()
-    assert loop_axes((2, 8), long=FEW) == (1,)
+    assert loop_axes((4, 4), long=LONG_IF_HEAVY) == ()
+    assert loop_axes((2, 8), long=LONG_IF_HEAVY) == (1,)
 
 
 @pytest.mark.parametrize("n", [7, 8, 14, 16, 17])
@@ -85,12 +85,12 @@ def test_where_vectors_are_worth_it() -> None:
         return constants.long
 
     assert longest(lambda x: np.sum(np.exp(x)), 7) == LONG
-    assert longest(lambda x: np.sum(np.exp(x)), 8) == FEW
-    assert longest(lambda x: np.sum(np.exp(x)), 16) == FEW
+    assert longest(lambda x: np.sum(np.exp(x)), 8) == LONG_IF_HEAVY
+    assert longest(lambda x: np.sum(np.exp(x)), 16) == LONG_IF_HEAVY
     assert longest(lambda x: np.sum(np.exp(x)), 17) == LONG
     assert longest(lambda x: np.sum(x**3) * np.exp(x[0]), 8) == LONG
     carried = longest(lambda x: vm.scan(lambda y, _: (np.tanh(y), ()), x, np.zeros(40))[0][0], 8)
-    assert carried == FEW
+    assert carried == LONG_IF_HEAVY
 
 
 def named(shape: Any, axes: Any) -> Nodes:

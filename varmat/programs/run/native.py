@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -19,7 +19,7 @@ from llvmlite import ir
 
 from varmat.interrupts import from_signal, kept_from_callbacks, uninterrupted
 from varmat.locks import held
-from varmat.programs.ir.program import FLOAT, OBJECT, Program, Step, Value
+from varmat.programs.ir.program import FLOAT, OBJECT, Program, Value
 from varmat.programs.run.code import Code
 from varmat.programs.run.compiler import (
     BYTE,
@@ -34,7 +34,7 @@ from varmat.programs.run.compiler import (
 from varmat.programs.run.constants import Block, Constants, NotSharedError, Signature
 from varmat.programs.run.functions import LANES as WIDTH
 from varmat.programs.run.graph import Graph
-from varmat.programs.run.nodes import FEW, LONG, Memory, NotFusedError
+from varmat.programs.run.nodes import LONG, Memory, NotFusedError, longest_in_registers
 from varmat.programs.run.points import PointLanes
 from varmat.programs.run.threads import one_blas_thread, processors
 
@@ -125,24 +125,11 @@ def instructions(
     count = len(program.arguments)
     code = kind(Module(), "run", len(values), count)
     given: dict[int, GivenNodes] = dict(zip(map(id, program.arguments), places, strict=False))
-    constants.long = FEW if kind is Code and _takes_long(program.steps) else LONG
+    constants.long = longest_in_registers(program.steps) if kind is Code else LONG
     graph = Graph(program, given, places[count:], constants)
     code.emit(graph)
     code.finish()
     return code, graph.calls_python
-
-
-# Functions of which vectors compute many in the time of one.
-_HEAVY = frozenset({"exp", "expm1", "log", "log1p", "sin", "cos", "sinh", "cosh", "tanh", "expit"})
-
-
-def _takes_long(steps: Sequence[Step]) -> bool:
-    """Whether there are such functions of short arrays, also in loops."""
-    return any(
-        (step.kernel.name in _HEAVY and any(FEW < v.size <= LONG for v in step.results))
-        or any(_takes_long(body.steps) for body in step.kernel.bodies)
-        for step in steps
-    )
 
 
 # The code of the most recent programs, by signature.
@@ -333,22 +320,22 @@ class NativeRunner:
 
     def __call__(self, arguments: Arrays) -> list[Array]:
         if self.single is not None:
-            (x,) = arguments
-            gradient = np.empty(self._shape)
-            if not (x.dtype is FLOAT and x.flags.c_contiguous):
-                x = np.ascontiguousarray(x, FLOAT)
-            return [self.single(x, gradient), gradient]
-        program = self.program
-        given = [
-            np.ascontiguousarray(x, v.dtype)
-            for x, v in zip(arguments, program.arguments, strict=True)
-        ]
-        made = [np.empty(v.shape, v.dtype) for v in program.outputs]
+            return [*self.at(np.asarray(arguments[0], FLOAT))]
+        kinds = [v.dtype for v in self.program.arguments]
+        given = [*map(np.ascontiguousarray, arguments, kinds)]
+        made = [np.empty(v.shape, v.dtype) for v in self.program.outputs]
         addresses = _addresses((*given, *made), [self.table])
         raised = self._run(addresses, np.zeros_like(addresses), 1, self._many)
         if raised is not None:
             raise raised
         return [x if x.ndim else float(x) for x in made]
+
+    def at(self, x: Array) -> Sequence[Any]:
+        """The outputs at an array of floats, with less overhead."""
+        if self.single is None:
+            return self([x])
+        gradient = np.empty(self._shape)
+        return self.single(x if x.flags.c_contiguous else x.copy(), gradient), gradient
 
     def map(
         self, arguments: Sequence[Array], outputs: Sequence[Array], executor: Threads = None

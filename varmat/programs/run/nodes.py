@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from varmat.programs.ir.program import Shape, Value, element_places
+from varmat.programs.ir.program import Shape, Step, Value, element_places
 
 if TYPE_CHECKING:
     from varmat.programs.run.code import Code
@@ -30,9 +30,10 @@ class NotFusedError(Exception):
     """A step does not become part of a loop: it needs memory."""
 
 
-# In native code: axes of more elements are loops, and an array without loops has at most so many.
-# Where functions take long, vectors of fewer elements gain: axes of more than FEW are loops.
-LONG, FEW = 16, 7
+# In native code: axes of more elements are loops, and an array without loops has at most so many;
+# and the same for programs with functions of which vectors compute many in the time of one.
+LONG, LONG_IF_HEAVY = 16, 7
+_HEAVY = frozenset({"exp", "expm1", "log", "log1p", "sin", "cos", "sinh", "cosh", "tanh", "expit"})
 # Nodes of a value with loops, and the most that any value has.
 TURN, MOST = 8, 256
 
@@ -52,6 +53,14 @@ def loop_axes(shape: Shape, given: Shape = (), most: int = 0, long: int = LONG) 
         if math.prod(shortened(shape, axes)) > most and n > 1 and i not in axes:
             axes = (*axes, i)
     return axes if given else tuple(sorted(axes))
+
+
+def longest_in_registers(steps: Sequence[Step]) -> int:
+    """The length of axes of a program up to which they are no loops."""
+    sizes = (v.size for step in steps if step.kernel.name in _HEAVY for v in step.results)
+    bodies = (body.steps for step in steps for body in step.kernel.bodies)
+    is_heavy = any(LONG_IF_HEAVY < n <= LONG for n in sizes)
+    return LONG_IF_HEAVY if is_heavy else min(map(longest_in_registers, bodies), default=LONG)
 
 
 def as_objects(x: object) -> np.ndarray:

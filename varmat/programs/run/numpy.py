@@ -123,6 +123,9 @@ class NumpyRunner:
     def __call__(self, arguments: Arrays) -> list[Array]:
         return self.lent(lambda instance: instance.run(arguments))
 
+    def at(self, x: Array) -> list[Array]:
+        return self([x])
+
     def map(
         self, arguments: Sequence[Array], outputs: Sequence[Array], executor: Threads = None
     ) -> None:
