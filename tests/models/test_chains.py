@@ -298,7 +298,7 @@ def test_processes_that_cannot_start_or_load(monkeypatch):
         daemon = True
 
     with monkeypatch.context() as context:
-        context.setattr(module.multiprocessing, "current_process", Daemon)
+        context.setattr("multiprocessing.current_process", Daemon)
         said = "one after the other, for this process may not start others"
         with pytest.warns(UserWarning, match=said), pytest.raises(KeyboardInterrupt):
             make(recorded=False).sample(**SETTINGS, cores=2)

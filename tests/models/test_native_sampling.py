@@ -5,6 +5,7 @@ draws.
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import traceback
 import warnings
@@ -446,3 +447,22 @@ def test_quantities_of_draws_in_warmup_are_computed_with_the_others():
         draws = result[group]
         z = np.ravel(draws["z"]) - np.ravel(draws["x"]) ** 2
         assert len(np.unique(z.round(9))) == z.size
+
+
+def test_sampling_imports_nothing_that_is_slow_and_unused():
+    """The first sampling of a process waits for imports, which take longer than the draws."""
+    script = """
+import sys, varmat as vm, varmat.distributions as dist
+model = vm.Model(
+    x=vm.real(prior=dist.Normal(0, 1)), y=vm.observed([1.0, 2.0], lambda x: dist.Normal(x, 1))
+)
+model.sample(200, 2, seed=1, tune=200, progress_bar=False)
+print(*sys.modules)
+"""
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True, text=True, check=True, timeout=250,
+    )  # fmt: skip
+    slow = "arviz xarray pandas scipy.special scipy.optimize multiprocessing.context"
+    slow += " varmat.solvers.differential varmat.programs.record.kinds varmat.functions.rarer"
+    assert not {*slow.split()} & {*found.stdout.split()}

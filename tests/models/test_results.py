@@ -1,7 +1,10 @@
 """Draws as ArviZ data, of either kind of ArviZ, and the sentence for a package that is missing."""
 
+import pickle
+import sys
 import types
 
+import numpy as np
 import pytest
 from comparing import refuses
 from models.small_models import GAUSSIAN, gaussian
@@ -15,7 +18,7 @@ def test_arviz_of_either_kind(monkeypatch, version, nested):
     arviz = types.ModuleType("arviz")
     arviz.__version__ = version
     arviz.from_dict = lambda *args, **kwargs: (args, kwargs)
-    monkeypatch.setitem(__import__("sys").modules, "arviz", arviz)
+    monkeypatch.setitem(sys.modules, "arviz", arviz)
     model = vm.Model(
         gaussian, mu=vm.real(1), sigma=vm.positive(), coords={"one": ["a"]}, dims={"mu": ("one",)}
     )
@@ -37,7 +40,7 @@ def test_package_that_cannot_be_imported_says_why_itself(monkeypatch, tmp_path):
 
 def test_missing_package_is_said_with_the_command(monkeypatch):
     for module in ("arviz", "nutpie"):
-        monkeypatch.setitem(__import__("sys").modules, module, None)
+        monkeypatch.setitem(sys.modules, module, None)
     for call, error, message in [
         (lambda: results.to_arviz({}, {}, {}), ImportError,
          r'to_arviz needs arviz, which is not installed: in a clone .* -e "\.\[sample\]"'),
@@ -45,3 +48,54 @@ def test_missing_package_is_said_with_the_command(monkeypatch):
          r'Model.sample needs nutpie, which is not installed: in a clone .* -e "\.\[sample\]"'),
     ]:  # fmt: skip
         refuses(error, message, call)
+
+
+def test_another_interface_of_nutpie_is_said_with_its_version(monkeypatch):
+    pytest.importorskip("nutpie._lib")
+    module = types.ModuleType("nutpie._lib")
+    monkeypatch.setitem(sys.modules, "nutpie._lib", module)
+    text = r"the interface of nutpie 0\.\S+ is not the one that varmat calls \(LogpFunc"
+    refuses(ImportError, text + " is missing", GAUSSIAN.sample)
+    module.LogpFunc = types.SimpleNamespace(__text_signature__="(dim, ptr, user_data_ptr)")
+    refuses(ImportError, text + r"\(dim, ptr, user_data_ptr\)\): .* pip install", GAUSSIAN.sample)
+
+
+def test_draws_are_datasets_without_arviz(monkeypatch):
+    arviz, xarray = pytest.importorskip("arviz"), pytest.importorskip("xarray")
+    if not arviz.__version__.startswith("0."):
+        pytest.skip("this ArviZ has no InferenceData")
+    x = np.arange(12.0).reshape(2, 3, 2)
+    groups = {
+        "posterior": {"x": x, "y": x[..., 0]},
+        "sample_stats": {"gradient": x, "draw": x[..., 0], "lp": x[..., 1]},
+        "warmup_posterior": {"x": x[:, :2], "y": x[:, :2, 0]},
+    }
+    labels = {"k": ["a", "b"], "chain": [0, 3]}, {"x": ["k"]}
+    draws = results.Sampled(groups, *labels)
+    expected = results.to_arviz(groups, *labels)
+    with monkeypatch.context() as context:
+        context.setattr(results, "unimported_arviz", lambda: arviz.__version__)
+        context.setattr(results, "to_arviz", None)
+        for name in groups:
+            found = draws[name]
+            assert getattr(draws, name) is found
+            assert found.attrs.keys() == expected[name].attrs.keys()
+            assert found.attrs["arviz_version"] == arviz.__version__
+            xarray.testing.assert_equal(found, expected[name])
+        draws.posterior["z"] = 2.0 * draws.posterior.y
+        arrays, dims, _ = results.groups_of(draws)
+        np.testing.assert_array_equal(arrays["posterior"]["z"], 2.0 * x[..., 0])
+        assert dims["x"] == ["k"]
+    again = pickle.loads(pickle.dumps(draws))
+    xarray.testing.assert_identical(again.posterior, draws.posterior)
+    assert draws.whole().posterior is draws.posterior
+    assert isinstance(draws, arviz.InferenceData)
+
+
+def test_the_small_part_of_arviz_is_enough(monkeypatch):
+    base = types.ModuleType("arviz_base")
+    base.__version__, base.from_dict = "1.3.1", lambda groups, **_: groups
+    monkeypatch.setitem(sys.modules, "arviz_base", base)
+    monkeypatch.setattr(results, "unimported_arviz", lambda: "1.3.0")
+    draws = results.Sampled({"posterior": {"x": np.ones((1, 2))}}, {}, {})
+    assert draws["posterior"]["x"].shape == (1, 2)

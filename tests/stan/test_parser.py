@@ -1,5 +1,11 @@
 """Stan programs as trees: every construct, old spellings, includes, and errors of syntax."""
 
+import runpy
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
 import pytest
 
 from varmat.stan.errors import StanSyntaxError
@@ -178,10 +184,24 @@ def test_errors(text, line, column, reason):
     assert str(error).startswith(f"program, line {line}, column {column}: {reason}\n")
 
 
-def test_without_lark(monkeypatch):
-    from varmat.stan import parser
+def test_the_stored_tables_are_those_of_the_grammar():
+    stored = files("varmat.stan").joinpath("grammar.json").read_text(encoding="utf-8")
+    packed = runpy.run_path(str(Path(__file__).with_name("pack_grammar.py")))["text"]()
+    assert stored == packed, "the grammar was changed: pack_grammar.py packs its tables"
 
-    monkeypatch.setattr(parser, "_grammar", parser._grammar.__wrapped__)
-    monkeypatch.setitem(__import__("sys").modules, "lark", None)
-    with pytest.raises(ImportError, match=r'pip install -e "\.\[stan\]"'):
-        parse("model { }")
+
+def test_reading_a_program_imports_nothing_that_runs_it():
+    """Nor what builds the tables of a grammar."""
+    script = """
+import sys, varmat
+before = {*sys.modules}
+varmat.stan.Program("parameters { real<lower=0> x; } model { x ~ normal(sqrt(2), 1); }")
+new = {*sys.modules} - before
+print(*{name for name in new if name.split(".")[0] not in sys.stdlib_module_names})
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=250
+    )
+    modules = "checks errors expressions lalr overloads parser program signatures syntax types"
+    expected = {"varmat.stan", *(f"varmat.stan.{name}" for name in modules.split())}
+    assert {*found.stdout.split()} == expected

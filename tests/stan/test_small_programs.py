@@ -10,7 +10,6 @@ import pytest
 import varmat as vm
 from varmat.stan.errors import StanSemanticError
 
-pytest.importorskip("lark")
 Program = vm.stan.Program
 
 

@@ -13,7 +13,6 @@ number of the chain."""
 from __future__ import annotations
 
 import inspect
-import multiprocessing
 import pickle
 import signal
 import tempfile
@@ -340,6 +339,8 @@ def processes(job: Job, stack: ExitStack) -> tuple[Executor | str, str]:
     cores, chains = job.settings["cores"], job.settings["chains"]
     if cores == 1 or chains == 1:
         return "serial", ""
+    from multiprocessing import current_process  # slow to import, as loky
+
     try:
         loky, cloudpickle = (optional(each, "Model.sample") for each in ("loky", "cloudpickle"))
     except ImportError as error:
@@ -347,7 +348,7 @@ def processes(job: Job, stack: ExitStack) -> tuple[Executor | str, str]:
     workers = min(chains, cores or loky.cpu_count())
     if workers == 1:
         return "serial", ""
-    if multiprocessing.current_process().daemon:
+    if current_process().daemon:
         return "serial", "this process may not start others"
     with Attempt() as pickling:
         payload = cloudpickle.dumps(job)

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
@@ -65,8 +67,6 @@ def _split(x: np.ndarray) -> np.ndarray:
 
 def _normalised(x: np.ndarray) -> np.ndarray:
     """The normal scores of the ranks of all draws of an element; equal draws share a rank."""
-    from scipy.special import ndtri
-
     flat = x.reshape(len(x), -1)
     n = flat.shape[1]
     order = np.argsort(flat, axis=1)
@@ -76,11 +76,17 @@ def _normalised(x: np.ndarray) -> np.ndarray:
     np.not_equal(ordered[:, 1:], ordered[:, :-1], is_new[:, 1:-1])
     first = np.maximum.accumulate(np.where(is_new[:, :-1], places, 0), axis=1)
     last = np.minimum.accumulate(np.where(is_new[:, 1:], places, n)[:, ::-1], axis=1)[:, ::-1]
-    # The mean rank, counted from one, in halves.
-    table = ndtri((0.5 * np.arange(2, 2 * n + 1) - 0.375) / (n + 0.25))
     scores = np.empty(flat.shape)
-    np.put_along_axis(scores, order, table[first + last], 1)
+    np.put_along_axis(scores, order, _scores(n)[first + last], 1)
     return scores.reshape(x.shape)
+
+
+@lru_cache(maxsize=1)
+def _scores(n: int) -> np.ndarray:
+    """Return the normal scores of the ranks 1, 1.5, 2, ..., n of n draws."""
+    # scipy.special computes them faster, but its import takes longer than most sampling.
+    lower = [*map(NormalDist().inv_cdf, (0.5 * np.arange(2, n + 1) - 0.375) / (n + 0.25))]
+    return np.concatenate([lower, [0.0], np.negative(lower[::-1])])
 
 
 def _r_hat(x: np.ndarray) -> np.ndarray:

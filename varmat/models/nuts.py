@@ -11,6 +11,7 @@ import math
 import sys
 import threading
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.machinery import PathFinder
 from typing import Any
 
@@ -24,6 +25,21 @@ from varmat.typing import Settings, Shape
 
 _LIBRARY = "nutpie._lib"
 _LOCK = threading.Lock()
+# What is called there, with its first parameters. It is not public, and differs between versions.
+_INTERFACE = {
+    "LogpFunc": "ptr, user_data_ptr, keep_alive",
+    "ExpandFunc": "dim, expanded_dim, ptr, user_data_ptr, keep_alive",
+    "PyModel": "make_logp_func, make_expand_func, variables, ndim, dim_sizes, coords",
+    "PyMcModel": "density, expand, variables, dim, dim_sizes, coords, init_func, transform_adapter",
+    "PyVariable.new_variables": "$cls, names, item_types, shapes, dim_sizes, dims",
+    "PyNutsSettings.Diag": "seed", "PyNutsSettings.LowRank": "seed",
+    "PyStorage.arrow": "", "ProgressType.none": "",
+    "PySampler.from_pyfunc": "settings, cores, model, progress_type",
+    "PySampler.from_pymc": "settings, cores, model, progress_type",
+    "PySampler.wait": "$self, timeout_seconds", "PySampler.abort": "$self",
+    "PySampler.inspect": "$self", "PySampler.take_results": "$self",
+    "PyTrace.get_arrow_trace": "$self",
+}  # fmt: skip
 # Metrics by name: nutpie's kind of settings, and what is set in it.
 METRICS: dict[str, tuple[str, Settings]] = {
     "diag": ("Diag", {}),
@@ -83,7 +99,31 @@ _SETTINGS = {
 
 
 def library() -> Any:
-    """The compiled part of nutpie."""
+    """Return the compiled part of nutpie; an `ImportError` if it has another interface."""
+    loaded = _loaded()
+    _check_interface(loaded)
+    return loaded
+
+
+@cache
+def _check_interface(loaded: Any) -> None:
+    for name, parameters in _INTERFACE.items():
+        found = loaded
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        signature = getattr(found, "__text_signature__", None) or " is missing"
+        if not signature.startswith(f"({parameters}"):
+            from importlib.metadata import version
+
+            raise ImportError(
+                f"Model.sample: the interface of nutpie {version('nutpie')} is not the one that "
+                f"varmat calls ({name}{signature}): in a clone of varmat, "
+                'pip install -e ".[sample]"',
+                name="nutpie",
+            )
+
+
+def _loaded() -> Any:
     with _LOCK, uninterrupted():
         package = importlib.util.find_spec("nutpie")
         places = None if package is None else package.submodule_search_locations

@@ -18,6 +18,7 @@ from varmat import html
 from varmat.core.errors import DomainError, ShapeError
 from varmat.functions.missing import with_missing
 from varmat.interrupts import uninterrupted
+from varmat.models.datasets import DRAWS, GROUPS, dataset, unimported_arviz
 from varmat.models.diagnostics import DIAGNOSTICS, SamplingWarning, diagnostics, problems
 from varmat.models.progress import Display
 from varmat.typing import Function, Operand, Shape
@@ -48,9 +49,6 @@ Groups: TypeAlias = dict[str, dict[str, Any]]  # of ArviZ, as plain arrays by na
 # A group that says at how many draws functions of the model raised errors.
 LOST = "lost"
 
-# All draws have these dimensions.
-_OF_ALL = ("chain", "draw")
-
 
 def check_names(
     shapes: Mapping[str, Shape], coords: Labels, dims: Mapping[str, Sequence[str]]
@@ -63,12 +61,12 @@ def check_names(
         ("dims", [dim for names in dims.values() for dim in names]),
     ):
         for dim in given:
-            if dim in _OF_ALL:
+            if dim in DRAWS:
                 raise TypeError(
                     f"Model: {title} has {dim!r}, but must have names other than chain and draw, "
                     "which all draws have!"
                 )
-    owners = dict.fromkeys(_OF_ALL, "all draws")
+    owners = dict.fromkeys(DRAWS, "all draws")
     for name in {**shapes, **dims}:
         # ArviZ gives these names to dimensions that have none.
         names = (
@@ -230,7 +228,8 @@ class Sampled:
 
     They become an ``InferenceData``, or from ArviZ 1 on a ``DataTree``, as soon as something of it
     is used: `isinstance` and all attributes are then those of that object. Until then ArviZ, whose
-    import takes seconds, is not imported.
+    import takes seconds, is not imported. Draws and statistics do not need it: before ArviZ 1 these
+    groups are datasets of xarray, which go into the ``InferenceData`` when it is made.
 
     Parameters
     ----------
@@ -240,22 +239,36 @@ class Sampled:
         Labels of dimensions, and the dimensions of what has named ones.
     """
 
-    __slots__ = ("_arviz", "_as_arrays", "_labels", "_named")
+    __slots__ = ("_arviz", "_as_arrays", "_datasets", "_labels", "_named")
 
     def __init__(self, groups: Groups, coords: Labels, dims: Dims) -> None:
         self._as_arrays, self._labels, self._named = groups, coords, dims
         self._arviz: ArvizData = None
+        self._datasets: dict[str, Any] = {}
 
     def plain_groups(self) -> tuple[Groups, Dims, Labels] | None:
         """The same as `groups_of`."""
-        if self._arviz is None:
-            return self._as_arrays, self._named, self._labels
-        return groups_of(self._arviz)
+        if self._arviz is not None:
+            return groups_of(self._arviz)
+        if self._datasets:  # which may have been changed
+            return _groups_in(self["posterior"], self["sample_stats"])
+        return self._as_arrays, self._named, self._labels
 
     def whole(self) -> ArvizData:
         if self._arviz is None:
             self._arviz = to_arviz(self._as_arrays, self._labels, self._named)
+            for name, each in self._datasets.items():
+                setattr(self._arviz, name, each)
         return self._arviz
+
+    def _dataset(self, name: str) -> Any:
+        """Return a group without importing ArviZ, or None if that is not possible."""
+        if self._arviz is not None or name not in GROUPS or name not in self._as_arrays:
+            return None
+        if name not in self._datasets and (arviz := unimported_arviz()).startswith("0."):
+            group = self._as_arrays[name]
+            self._datasets[name] = dataset(group, self._labels, self._named, arviz)
+        return self._datasets.get(name)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -264,7 +277,12 @@ class Sampled:
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_repr_", "_ipython_")):  # asked by notebooks
             raise AttributeError(name)
-        return getattr(self.whole(), name)
+        found = self._dataset(name)
+        return getattr(self.whole(), name) if found is None else found
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._dataset(name)
+        return self.whole()[name] if found is None else found
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in Sampled.__slots__:
@@ -272,7 +290,6 @@ class Sampled:
         else:
             setattr(self.whole(), name, value)
 
-    __getitem__ = _of_whole(operator.getitem)
     __setitem__ = _of_whole(operator.setitem)
     __delitem__ = _of_whole(operator.delitem)
     __iter__, __len__, __dir__ = _of_whole(iter), _of_whole(len), _of_whole(dir)
@@ -282,9 +299,9 @@ class Sampled:
         return name in (self._as_arrays if self._arviz is None else self._arviz)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._arviz is None:
+        if self._arviz is None and not self._datasets:
             return Sampled, (self._as_arrays, self._labels, self._named)
-        return copy.copy, (self._arviz,)
+        return copy.copy, (self.whole(),)
 
     def __repr__(self) -> str:
         chains, draws = draws_in(self._as_arrays["sample_stats"])
@@ -307,7 +324,10 @@ def groups_of(result: Any) -> tuple[Groups, Dims, Labels] | None:
     posterior = getattr(result, "posterior", None)
     if posterior is None:
         return None
-    stats = getattr(result, "sample_stats", None)
+    return _groups_in(posterior, getattr(result, "sample_stats", None))
+
+
+def _groups_in(posterior: Any, stats: Any) -> tuple[Groups, Dims, Labels]:
     groups: Groups = {
         title: {str(name): np.asarray(group[name]) for name in getattr(group, "data_vars", group)}
         for title, group in (("posterior", posterior), ("sample_stats", stats))
@@ -325,7 +345,9 @@ def to_arviz(
     """Groups of named arrays of shape (chains, draws, ...) as an ``InferenceData`` (ArviZ before
     1), or a ``DataTree``.
     """
-    arviz = optional("arviz", "to_arviz")
+    # From ArviZ 1 on, a part of it that is imported faster has the same function.
+    is_split = unimported_arviz().partition(".")[0] not in ("", "0")
+    arviz = optional("arviz_base" if is_split else "arviz", "to_arviz")
     settings: dict[str, Any] = {
         "coords": dict(coords),
         "dims": {name: list(names) for name, names in dims.items()},

@@ -16,7 +16,6 @@ from varmat.core.variables import VARIABLES, data
 from varmat.derivatives.structure import leaves_of, shaped
 from varmat.functions.checks import misfit, outside
 from varmat.programs.build.symbol import UntraceableError, is_symbol, require
-from varmat.solvers.adams import Adams
 from varmat.solvers.backward_differentiation import BackwardDifferentiation
 from varmat.solvers.equation import Equation
 from varmat.solvers.inner import Inner, checked_vector
@@ -208,6 +207,8 @@ def _as_loops(
     if how.backward is not None:
         raise UntraceableError
     if how.method == "adams":
+        from varmat.solvers.adams import Adams  # NumPy's polynomials take long to import
+
         return Adams(equation)
     slopes = system.slope_program(k, in_state)
     if slopes is None:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 import varmat as vm
 from varmat.core.domains import positive_finite
@@ -474,6 +473,8 @@ def _laplace(name: str, kinds: Kinds) -> StanFunction:
 
 
 def _student_t_qf(p: StanValue, nu: StanValue, mu: StanValue, sigma: StanValue) -> StanValue:
+    from scipy.special import stdtrit  # SciPy takes half of the time of importing this module
+
     domains = (
         ("p", p, probability),
         ("nu", nu, positive_finite),
@@ -481,7 +482,7 @@ def _student_t_qf(p: StanValue, nu: StanValue, mu: StanValue, sigma: StanValue) 
     )
     for title, x, domain in domains:
         domain.check("student_t_qf", title, vm.value(x))
-    return mu + sigma * special.stdtrit(nu, p)
+    return mu + sigma * stdtrit(nu, p)
 
 
 def _trace_dot(a: StanValue, b: StanValue) -> StanValue:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from varmat.stan import syntax, types
+from varmat.stan import lalr, syntax, types
 from varmat.stan.errors import StanSyntaxError
 from varmat.stan.syntax import Position
 
@@ -46,8 +46,6 @@ def parse(source: str | Path, include_paths: Sequence[str | Path] = ()) -> synta
     ------
     StanSyntaxError
         If the text does not follow the grammar, or an included file is missing.
-    ImportError
-        If lark is not installed.
 
     Examples
     --------
@@ -138,37 +136,13 @@ class _Reader:
         raise StanSyntaxError(f"There is no file `{path}` in {where}.", at, self.sources)
 
 
-@cache
-def _grammar() -> Any:
-    # Lark's LALR, because the grammar is a file that reads like the manual, the time is linear in
-    # the length of the program, and an error knows the words that could follow. PEG parsers (textX,
-    # parsimonious) try alternatives in turn and know only the farthest place. With this grammar
-    # Earley's algorithm takes 85 times as long, 0.3 s for a short program. The tables take about
-    # 0.4 s, once in a process.
-    try:
-        import lark
-    except ImportError as error:
-        raise ImportError(
-            'Stan programs need lark: in a clone of varmat, pip install -e ".[stan]"'
-        ) from error
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return lark.Lark(
-        grammar, parser="lalr", lexer="basic", start="program", propagate_positions=True
-    )
-
-
 def _parse(text: str, reader: _Reader) -> syntax.ProgramTree:
-    grammar = _grammar()
-    from lark import UnexpectedCharacters, UnexpectedToken
-
+    builder = _Builder(text, reader)
     try:
-        tree = grammar.parse(text)
-    except (UnexpectedCharacters, UnexpectedToken) as error:
-        at = Position(*reader.places[error.line - 1], error.column)
-        if getattr(error, "token", "not the end") == "":
-            at = Position(*reader.places[-1], 1 + len(text) - (text.rfind("\n") + 1))
-        raise StanSyntaxError(_describe(grammar, error, text), at, reader.sources) from None
-    program: syntax.ProgramTree = _Builder(text, reader).build(tree)
+        program: syntax.ProgramTree = lalr.parse(text, builder.node)
+    except lalr.ParsingError as error:
+        at = builder.position(error.start)
+        raise StanSyntaxError(_describe(error), at, reader.sources) from None
     return program
 
 
@@ -194,18 +168,13 @@ _GROUPS = {
 }  # fmt: skip
 
 
-def _describe(grammar: Any, error: Any, text: str) -> str:
+def _describe(error: lalr.ParsingError) -> str:
     """Say what stands where something else was expected."""
-    if not hasattr(error, "token"):
-        return f"Unexpected character `{text[error.pos_in_stream]}`."
-    words = {
-        terminal.name: terminal.pattern.value
-        for terminal in grammar.terminals
-        if terminal.pattern.type == "str"
-    }
-    following = set(error.interactive_parser.accepts())
-    found = f"`{error.token}`" if error.token else "end of the program"
-    if "NAME" in following and "INTEGER" not in following and re.match("[A-Za-z]", error.token):
+    if not error.expected:
+        return f"Unexpected character `{error.text}`."
+    words, following = lalr.spellings(), error.expected
+    found = f"`{error.text}`" if error.text else "end of the program"
+    if "NAME" in following and "INTEGER" not in following and re.match("[A-Za-z]", error.text):
         return f"{found} is a word of the language, not a name."
     expected = []
     for group, (mark, others) in _GROUPS.items():
@@ -242,35 +211,24 @@ class _Builder:
 
     def __init__(self, text: str, reader: _Reader) -> None:
         self.text, self.reader = text, reader
+        self.lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self.at = Position(reader.places[0][0], 1, 1)
         self.start = self.end = 0
 
-    def build(self, tree: Any) -> Any:
-        # A long sum is nested in its first child: it is built from there, without recursion.
-        trees = [tree]
-        while not (trees[-1] is None or isinstance(trees[-1], str)) and trees[-1].children:
-            trees.append(trees[-1].children[0])
-        built: list[Any] = []
-        if trees[-1] is None or isinstance(trees[-1], str):
-            leaf = trees.pop()
-            built = [leaf and str(leaf)]
-        while trees:
-            each = trees.pop()
-            built = [self._node(each, [*built, *map(self.build, each.children[1:])])]
-        return built[0]
+    def position(self, start: int) -> Position:
+        line = bisect_right(self.lines, start) - 1
+        return Position(*self.reader.places[line], 1 + start - self.lines[line])
 
-    def _node(self, tree: Any, children: list[Any]) -> Any:
-        if not tree.meta.empty:
-            file, line = self.reader.places[tree.meta.line - 1]
-            self.at = Position(file, line, tree.meta.column)
-            self.start, self.end = tree.meta.start_pos, tree.meta.end_pos
-        if tree.data in BLOCKS:
-            return str(tree.data), self.at, _flat(children)
-        if tree.data in _LISTS:
-            return _flat(children)
-        if tree.data in _NODES:
-            return _NODES[tree.data](self.at, *children)
-        return getattr(self, tree.data)(self.at, *children)
+    def node(self, name: str, parts: list[Any], start: int, end: int) -> Any:
+        if end:
+            self.at, self.start, self.end = self.position(start), start, end
+        if name in BLOCKS:
+            return name, self.at, _flat(parts)
+        if name in _LISTS:
+            return _flat(parts)
+        if name in _NODES:
+            return _NODES[name](self.at, *parts)
+        return getattr(self, name)(self.at, *parts)
 
     def error(self, reason: str, at: Position) -> StanSyntaxError:
         return StanSyntaxError(reason, at, self.reader.sources)

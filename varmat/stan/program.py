@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from varmat.models.model import Model
-from varmat.stan import data as given_data
-from varmat.stan import representation as forms
-from varmat.stan import syntax as s
 from varmat.stan.checks import check
-from varmat.stan.evaluate import Translator
 from varmat.stan.parser import parse
-from varmat.stan.running import Evaluation
-from varmat.stan.stan_model import Blocks, StanModel
-from varmat.stan.to_python import to_python
-from varmat.stan.values import StanValue, from_python
+
+# The methods import what runs or translates a program, because these imports take ten times as long
+# as reading and checking it.
+if TYPE_CHECKING:
+    from varmat.models.model import Model
+    from varmat.stan.representation import Forced, Representation
+    from varmat.stan.user_functions import UserFunctions
 
 __all__ = ["Program"]
 
@@ -39,15 +36,13 @@ class Program:
         The syntax tree, with the types of all expressions.
     notes : list of Note
         What to write today where old syntax was read.
-    functions : Functions
+    functions : UserFunctions
         The functions of the program: ``program.functions.name(...)`` calls one from Python.
 
     Raises
     ------
     StanError
         If the text is no valid program; the message shows the line.
-    ImportError
-        If lark is not installed: it is in the extra ``[stan]``.
 
     Examples
     --------
@@ -69,7 +64,12 @@ class Program:
         self.tree = parse(source, include_paths)
         check(self.tree)
         self.notes = self.tree.notes
-        self.functions = UserFunctions(self.tree)
+
+    @cached_property
+    def functions(self) -> UserFunctions:
+        from varmat.stan.user_functions import UserFunctions
+
+        return UserFunctions(self.tree)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._source
@@ -79,7 +79,7 @@ class Program:
         return f"<varmat.stan.Program with the parameters {names or 'none'}>"
 
     def model(
-        self, data: Any = None, *, seed: int | None = 0, representation: forms.Forced = None
+        self, data: Any = None, *, seed: int | None = 0, representation: Forced = None
     ) -> Model:
         """The model of the program with data.
 
@@ -107,11 +107,14 @@ class Program:
         DomainError
             If data do not satisfy the declared constraints.
         """
+        from varmat.stan.data import read_data
+        from varmat.stan.stan_model import Blocks, StanModel
+
         matvars = self.representation(representation).matvars
-        blocks = Blocks(self.tree, given_data.read_data(data), seed, matvars)
+        blocks = Blocks(self.tree, read_data(data), seed, matvars)
         return StanModel(blocks, representation)
 
-    def representation(self, forced: forms.Forced = None) -> forms.Representation:
+    def representation(self, forced: Forced = None) -> Representation:
         """Which form each variable has, how loops are run, and why.
 
         A matvar has a variable for each element, so that loops read and assign elements fast; a
@@ -156,7 +159,9 @@ class Program:
           pass by pass: a pass reads `x`, to which others assign (line 7)
           recorded: one loop, whose body is written once
         """
-        return forms.representation(self.tree, forced)
+        from varmat.stan.representation import representation
+
+        return representation(self.tree, forced)
 
     def to_python(self) -> str:
         """The program as a Python module, with a function ``make_model(data)``.
@@ -183,58 +188,6 @@ class Program:
         >>> "vm.normal_lpdf(y[n], mu * y[n - 1], 1)" in program.to_python()
         True
         """
+        from varmat.stan.to_python import to_python
+
         return to_python(self.tree)
-
-
-class UserFunctions:
-    """The functions of a program, by name; arguments may be variables."""
-
-    def __init__(self, tree: s.ProgramTree) -> None:
-        self._translator = Translator({}, set())
-        self._definitions: dict[str, list[s.FunctionDefinition]] = {}
-        for each in tree.functions:
-            if each.body is not None:
-                self._definitions.setdefault(each.name, []).append(each)
-
-    def __dir__(self) -> list[str]:
-        return sorted(self._definitions)
-
-    def __getattr__(self, name: str) -> Callable[..., StanValue]:
-        definitions = self.__dict__.get("_definitions", {}).get(name)
-        if definitions is None:
-            raise AttributeError(
-                f"the program has no function {name!r}: it has {', '.join(dir(self)) or 'none'}"
-            )
-
-        def function(*arguments: StanValue, rng: np.random.Generator | None = None) -> StanValue:
-            definition, values = _chosen(name, definitions, arguments)
-            run = Evaluation(rng=np.random.default_rng(rng))
-            with np.errstate(all="ignore"):
-                found = self._translator.routine(definition)(run, values)
-            if definition.result is None:  # a function that adds to the target
-                return run.target()
-            return found
-
-        function.__name__ = function.__qualname__ = name
-        return function
-
-
-def _chosen(
-    name: str, definitions: Sequence[s.FunctionDefinition], arguments: Sequence[StanValue]
-) -> tuple[s.FunctionDefinition, list[StanValue]]:
-    """The overload that takes the arguments, and these as values of its types."""
-    reasons = []
-    for definition in definitions:
-        if len(definition.arguments) != len(arguments):
-            reasons.append(f"it takes {len(definition.arguments)} arguments")
-            continue
-        try:
-            values = [
-                from_python(x, each.type)
-                for x, each in zip(arguments, definition.arguments, strict=True)
-            ]
-        except (TypeError, ValueError) as error:
-            reasons.append(str(error))
-        else:
-            return definition, values
-    raise TypeError(f"{name}: no overload takes these arguments: {'; '.join(reasons)}")

@@ -27,7 +27,6 @@ from varmat.programs.ir.program import Step, Value
 from varmat.programs.kernels.loop import Loop
 from varmat.programs.record.assignments import rerooted, stand_in
 from varmat.programs.record.iterations import kinds_in, moved_ahead
-from varmat.programs.record.kinds import KindLoop
 from varmat.programs.record.loop_bodies import Rows, TripBody, write_total
 from varmat.programs.record.periods import LEAST, LONG, PLAIN, Periods, Stretch
 from varmat.programs.record.places import collected
@@ -68,6 +67,8 @@ def _write(
             return
         kinds = next(kinds_in(periods, low, high), None)
         if kinds is not None and (stretch is None or kinds.has(stretch)):
+            from varmat.programs.record.kinds import KindLoop  # slow to import, and rarely needed
+
             _write(program, periods, low, kinds.start)
             if not KindLoop(program, kinds).is_written():
                 _write(program, periods, kinds.start, kinds.end, has_kinds=False)
