@@ -119,6 +119,19 @@ def _ess(x: np.ndarray) -> np.ndarray:
     return np.asarray(count / np.maximum(time, 1.0 / np.log10(count)))
 
 
+def mean_errors(x: np.ndarray) -> np.ndarray:
+    """Return the Monte Carlo standard errors of the means of elements.
+
+    Parameters
+    ----------
+    x : ndarray, shape (chains, draws, elements)
+        At least four draws in a chain.
+    """
+    flat = np.ascontiguousarray(np.moveaxis(x, 2, 0))
+    with np.errstate(all="ignore"):
+        return np.asarray(np.std(flat, axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(flat))))
+
+
 def diagnostics(x: np.ndarray) -> dict[str, np.ndarray]:
     """Effective draws of the middle and of the tails, and R-hat.
 

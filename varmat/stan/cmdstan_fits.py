@@ -1,0 +1,345 @@
+"""Results with the interface of CmdStanPy: draws by name, in tables, and a mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from varmat.models.diagnostics import diagnostics, mean_errors
+from varmat.models.fitting import Optimum
+from varmat.models.results import ArvizData, optional, summarised
+from varmat.stan import orders
+from varmat.stan.errors import nearest
+from varmat.typing import Settings
+
+Arrays: TypeAlias = Mapping[str, np.ndarray]
+Table: TypeAlias = Any  # a ``pandas.DataFrame``
+Dataset: TypeAlias = Any  # an ``xarray.Dataset``
+
+# What `draws_pd` puts in front of the columns.
+_PLACES = ("chain__", "iter__", "draw__")
+_ABSENT = {
+    "save_csvfiles": "draws_pd().to_csv(path) saves the draws",
+    "runset": "results are in memory, without files",
+    "metric": "the adapted metric is not kept",
+    "inv_metric": "the adapted metric is not kept",
+}
+
+
+class CmdStanDraws:
+    """Draws of a Stan program by name; made by the methods of `CmdStanModel`.
+
+    Parameters
+    ----------
+    values, stats : mapping of str to ndarray, shape (chains, draws, ...)
+        Variables of the program, and those of the method, whose names end in ``__``.
+    parameters : sequence of str
+        The names among `values` that are parameters.
+    settings : mapping
+        Arguments of the method.
+    warmup : pair of mappings, optional
+        As `values` and `stats`.
+    """
+
+    def __init__(
+        self,
+        values: Arrays,
+        stats: Arrays,
+        parameters: Sequence[str],
+        settings: Settings,
+        warmup: tuple[Arrays, Arrays] | None = None,
+    ) -> None:
+        self._values, self._stats, self._parameters = dict(values), dict(stats), [*parameters]
+        self._warmup = warmup
+        self.metadata = SimpleNamespace(
+            cmdstan_config=dict(settings),
+            method_vars=[*stats],
+            stan_vars={name: x.shape[2:] for name, x in values.items()},
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} of {', '.join(self._values)}"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in self._values:
+            return self.stan_variable(name)
+        hint = f": {_ABSENT[name]}!" if name in _ABSENT else f"!{nearest(name, self._known())}"
+        raise AttributeError(f"{type(self).__name__} has no {name}{hint}")
+
+    def _known(self) -> list[str]:
+        return [*self._values, *(each for each in dir(type(self)) if each[0] != "_")]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of all columns of draws, as ``lp__`` and ``theta[1]``."""
+        return tuple(each for name in [*self._stats, *self._values] for each in self._columns(name))
+
+    def _columns(self, name: str) -> list[str]:
+        if name in self._stats:
+            return [name]
+        return [*map(orders.bracketed, orders.elements(name, self._values[name].shape[2:]))]
+
+    def _by_chain(self, inc_warmup: bool, names: Sequence[str] | None = None) -> np.ndarray:
+        """All columns, of shape (chains, draws, columns)."""
+        arrays = {**self._stats, **self._values}
+        parts = [orders.by_columns(arrays.values(), 2)]
+        if inc_warmup and self._warmup is not None:
+            before = {**self._warmup[1], **self._warmup[0]}
+            parts.insert(0, orders.by_columns([before[name] for name in arrays], 2))
+        return np.concatenate(parts, axis=1)
+
+    def draws(self) -> np.ndarray:
+        """Return all columns, of shape (draws, columns)."""
+        found: np.ndarray = self._by_chain(False)[0]
+        return found
+
+    def draws_pd(self, vars: str | Sequence[str] | None = None, inc_warmup: bool = False) -> Table:
+        """Tabulate draws, chain after chain, of all or of some variables."""
+        found = self._by_chain(inc_warmup)
+        chains, draws, _ = found.shape
+        places = np.indices((chains, draws)).reshape(2, -1) + 1
+        table = optional("pandas", "draws_pd").DataFrame(
+            found.reshape(chains * draws, -1), columns=self.column_names
+        )
+        for i, x in enumerate([*places, np.arange(chains * draws) + 1]):
+            table.insert(i, _PLACES[i], x)
+        if vars is None:
+            return table
+        names = [vars] if isinstance(vars, str) else [*dict.fromkeys(vars)]
+        return table[[each for name in names for each in self._named("draws_pd", name)]]
+
+    def _named(self, method: str, name: str) -> list[str]:
+        if name in _PLACES:
+            return [name]
+        if name not in self._values and name not in self._stats:
+            self._refuse(method, name)
+        return self._columns(name)
+
+    def _refuse(self, method: str, name: str) -> NoReturn:
+        known = [*self._values, *self._stats]
+        raise ValueError(
+            f"{type(self).__name__}.{method}: there is no variable {name}, but must be one of "
+            f"{', '.join(known)}!{nearest(name, known)}"
+        )
+
+    def stan_variable(self, var: str, inc_warmup: bool = False) -> Any:
+        """Return the draws of a variable, of shape (draws of all chains, ...)."""
+        if var not in self._values:
+            self._refuse("stan_variable", var)
+        parts = [self._values[var]]
+        if inc_warmup and self._warmup is not None:
+            parts.insert(0, self._warmup[0][var])
+        return np.concatenate(parts, axis=1).reshape(-1, *parts[0].shape[2:])
+
+    def stan_variables(self) -> dict[str, Any]:
+        """Return the draws of all variables by name, as `stan_variable`."""
+        return {name: self.stan_variable(name) for name in self._values}
+
+    def method_variables(self) -> dict[str, np.ndarray]:
+        """Return the variables of the method by name, of shape (draws,)."""
+        return {name: x[0] for name, x in self._stats.items()}
+
+    def parameters(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Return draws of parameters, of shape (chains, draws, ...)."""
+        for name in names:
+            if name not in self._values:
+                self._refuse("parameters", name)
+        return {name: self._values[name] for name in names}
+
+    def create_inits(self, seed: int | None = None, chains: int = 4) -> Any:
+        """Draw starts for chains: a dict of parameters for one, else a list of dicts."""
+        flat = {name: self._values[name] for name in self._parameters}
+        flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in flat.items()}
+        count = len(next(iter(flat.values())))
+        rows = np.random.default_rng(seed).choice(count, chains, replace=count < chains)
+        found = [{name: x[i] for name, x in flat.items()} for i in rows]
+        return found[0] if chains == 1 else found
+
+
+class CmdStanChains(CmdStanDraws):
+    """Draws of several chains."""
+
+    @property
+    def chains(self) -> int:
+        """The number of chains."""
+        return int(next(iter(self._values.values())).shape[0])
+
+    @property
+    def chain_ids(self) -> list[int]:
+        """The numbers of the chains, from 1."""
+        return [*range(1, self.chains + 1)]
+
+    def draws(self, *, inc_warmup: bool = False, concat_chains: bool = False) -> np.ndarray:
+        """Return all columns, of shape (draws, chains, columns) or (draws of all chains,
+        columns).
+        """
+        found = self._by_chain(inc_warmup)
+        return found.reshape(-1, found.shape[2]) if concat_chains else found.swapaxes(0, 1)
+
+    def draws_xr(
+        self, vars: str | Sequence[str] | None = None, inc_warmup: bool = False
+    ) -> Dataset:
+        """Return variables as a dataset of xarray, with the dimensions chain and draw."""
+        names = [vars] if isinstance(vars, str) else [*(self._values if vars is None else vars)]
+        arrays = {}
+        for name in names:
+            x = self.stan_variable(name, inc_warmup)
+            dims = [f"{name}_dim_{i}" for i in range(x.ndim - 1)]
+            arrays[name] = (["chain", "draw", *dims], x.reshape(self.chains, -1, *x.shape[1:]))
+        made = optional("xarray", "draws_xr").Dataset(arrays, {"chain": self.chain_ids})
+        return made.assign_coords(draw=np.arange(made.sizes["draw"]))
+
+    def method_variables(self) -> dict[str, np.ndarray]:
+        """Return the variables of the sampler by name, of shape (draws, chains)."""
+        return {name: x.T for name, x in self._stats.items()}
+
+
+class CmdStanMCMC(CmdStanChains):
+    """Draws of `CmdStanModel.sample`.
+
+    Attributes
+    ----------
+    result : arviz.InferenceData or xarray.DataTree
+        What `Model.sample` returned; before thinning.
+    """
+
+    result: ArvizData = None
+
+    @property
+    def num_draws_sampling(self) -> int:
+        """The number of draws of a chain."""
+        return int(next(iter(self._values.values())).shape[1])
+
+    @property
+    def num_draws_warmup(self) -> int:
+        """The number of draws of the warmup of a chain, after thinning."""
+        config = self.metadata.cmdstan_config
+        return int(-(-config["iter_warmup"] // config["thin"]))
+
+    @property
+    def thin(self) -> int:
+        """The period of the draws that are kept."""
+        return int(self.metadata.cmdstan_config["thin"])
+
+    @property
+    def divergences(self) -> np.ndarray:
+        """The number of divergences of each chain."""
+        return np.asarray(np.sum(self._stats["divergent__"], axis=1))
+
+    @property
+    def max_treedepths(self) -> np.ndarray:
+        """The number of draws of each chain whose tree has the largest depth."""
+        deepest = self.metadata.cmdstan_config["max_treedepth"]
+        return np.asarray(np.sum(self._stats["treedepth__"] >= deepest, axis=1))
+
+    @property
+    def step_size(self) -> np.ndarray:
+        """The step size of each chain at its end."""
+        steps: np.ndarray = self._stats["stepsize__"][:, -1]
+        return steps
+
+    def summary(
+        self, percentiles: Sequence[int] = (5, 50, 95), sig_figs: int | None = None
+    ) -> Table:
+        """Tabulate ``lp__`` and all elements, with all digits whatever `sig_figs`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns of CmdStanPy except ``ESS_bulk/s``, because chains are not timed.
+        """
+        bad = [each for each in percentiles if not 0 < each < 100]
+        if bad or [*percentiles] != sorted({*percentiles}) or not len(percentiles):
+            raise ValueError(
+                f"CmdStanMCMC.summary: percentiles is {percentiles!r}, but must be increasing "
+                "numbers between 1 and 99!"
+            )
+        arrays = {"lp__": self._stats["lp__"], **self._values}
+        x = orders.by_columns(arrays.values(), 2)
+        flat = x.reshape(-1, x.shape[2])
+        found = diagnostics(x)
+        with np.errstate(all="ignore"):
+            middle = np.median(flat, axis=0)
+            columns = {"Mean": flat.mean(0), "MCSE": mean_errors(x), "StdDev": flat.std(0, ddof=1)}
+            # The factor makes it the standard deviation of a normal distribution.
+            columns["MAD"] = 1.4826 * np.median(np.abs(flat - middle), axis=0)
+            for each in percentiles:
+                columns[f"{each}%"] = np.percentile(flat, each, axis=0)
+        columns |= {"ESS_bulk": found["ess_bulk"], "ESS_tail": found["ess_tail"]}
+        names = [label for name in arrays for label in self._columns(name)]
+        return optional("pandas", "summary").DataFrame(
+            {**columns, "R_hat": found["r_hat"]}, index=names
+        )
+
+    def diagnose(self) -> str:
+        """Describe reasons not to trust the draws, with the arguments of `CmdStanModel.sample`."""
+        said = summarised(self.result, self._parameters or None).warnings
+        text = "\n".join(said) if said else "No problems detected."
+        for ours, theirs in (("target_accept", "adapt_delta"), ("max_depth", "max_treedepth")):
+            text = text.replace(ours, theirs)
+        return text
+
+
+class CmdStanGQ(CmdStanChains):
+    """Generated quantities of `CmdStanModel.generate_quantities`.
+
+    Attributes
+    ----------
+    previous_fit : CmdStanDraws
+        The draws from which they were made.
+    """
+
+    previous_fit: CmdStanDraws
+
+    def stan_variable(self, var: str, inc_warmup: bool = False) -> Any:
+        """Return the draws of a quantity, or of a variable of the previous fit."""
+        if var not in self._values and var in self.previous_fit.metadata.stan_vars:
+            return self.previous_fit.stan_variable(var)
+        return super().stan_variable(var)
+
+
+class CmdStanMLE(CmdStanDraws):
+    """A mode, as found by `CmdStanModel.optimize`; `optimum` is what `Model.optimize` returned."""
+
+    optimum: Optimum
+
+    @property
+    def converged(self) -> bool:
+        """Whether the optimiser has found a mode."""
+        return self.optimum.success
+
+    @property
+    def optimized_params_np(self) -> np.ndarray:
+        """The values of all columns."""
+        found: np.ndarray = self.draws()[0]
+        return found
+
+    @property
+    def optimized_params_dict(self) -> dict[str, float]:
+        """The values of all columns by name, ``lp__`` first."""
+        return dict(zip(self.column_names, self.draws()[0].tolist(), strict=True))
+
+    @property
+    def optimized_params_pd(self) -> Table:
+        """The values of all columns as a table with one row."""
+        return optional("pandas", "optimized_params_pd").DataFrame([self.optimized_params_dict])
+
+    def stan_variable(self, var: str, inc_warmup: bool = False) -> Any:
+        """Return the value of a variable, a float or an array."""
+        found = super().stan_variable(var)[0]
+        return found if np.ndim(found) else float(found)
+
+
+class CmdStanLaplace(CmdStanDraws):
+    """Draws of `CmdStanModel.laplace_sample`; `mode` is the `CmdStanMLE` around which they are."""
+
+    mode: CmdStanMLE
+
+
+class CmdStanPathfinder(CmdStanDraws):
+    """Draws of `CmdStanModel.pathfinder`."""
