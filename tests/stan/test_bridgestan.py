@@ -174,6 +174,16 @@ def test_a_point_that_the_model_rejects() -> None:
         model.log_density_gradient([1.0])
 
 
+def test_a_program_without_parameters() -> None:
+    model = BridgeStanModel("parameters { vector[0] x; } generated quantities { real y = 2; }")
+    assert model.param_names(include_gq=True) == ["y"]
+    assert model.param_constrain([], include_gq=True, rng=model.new_rng(1)) == [2.0]
+    assert model.param_unconstrain([]).shape == (0,)
+    nothing = BridgeStanModel("model { target += 1; }")
+    assert nothing.param_constrain([]).shape == nothing.param_unconstrain([]).shape == (0,)
+    assert nothing.log_density([]) == 1.0
+
+
 def test_included_files(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "p.stan").write_text("parameters { real x; }\n", encoding="utf-8")

@@ -125,11 +125,20 @@ def mean_errors(x: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     x : ndarray, shape (chains, draws, elements)
-        At least four draws in a chain.
+
+    Returns
+    -------
+    ndarray, shape (elements,)
+        Nan for fewer than four draws in a chain.
     """
-    flat = np.ascontiguousarray(np.moveaxis(x, 2, 0))
-    with np.errstate(all="ignore"):
-        return np.asarray(np.std(flat, axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(flat))))
+    chains, draws, elements = x.shape
+    found = np.full(elements, np.nan)
+    step = max(1, _BLOCK // max(1, chains * draws))
+    for i in range(0, elements if draws >= 4 else 0, step):
+        part = np.ascontiguousarray(np.moveaxis(x[..., i : i + step], 2, 0))
+        with np.errstate(all="ignore"):
+            found[i : i + step] = np.std(part, axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(part)))
+    return found
 
 
 def diagnostics(x: np.ndarray) -> dict[str, np.ndarray]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import DomainError
 from varmat.functions.checks import check_integer, misfit
 from varmat.stan import orders
 from varmat.stan.program import Program
@@ -234,10 +233,10 @@ class BridgeStanModel:
 
 
 def _called(method: str, function: Function, *args: Operand) -> Any:
-    """Call a function, and raise the exception of BridgeStan for values that are refused."""
+    """Call a function, and raise the exception of BridgeStan where the program raises."""
     try:
         return function(*args)
-    except DomainError as error:
+    except (ValueError, IndexError) as error:
         text = str(error).removeprefix("param_unconstrain: ")
         raise RuntimeError(f"BridgeStanModel.{method}: {text}") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import ChainMap
 from collections.abc import Mapping
 from pathlib import Path
 from types import NoneType
@@ -11,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from varmat.functions.checks import check_integer, outside
+from varmat.functions.checks import check_choice, check_integer, outside
 from varmat.models.functions import generator
 from varmat.models.model import Model
 from varmat.models.results import groups_of, optional
@@ -33,7 +34,7 @@ from varmat.typing import Operand, Settings
 __all__ = ["CmdStanModel"]
 
 # Arguments of CmdStanPy that are not parameters here. Those that are not refused below have no
-# effect: they concern compilation, processes, text, or the way to a mode, which does not change.
+# effect, because they concern compilation, processes, text, or how a mode is searched for.
 _ALL = "sig_figs show_console refresh time_fmt output_dir save_profile timeout"
 _SEARCH = "init_alpha tol_obj tol_rel_obj tol_grad tol_rel_grad tol_param history_size"
 _OTHERS = {
@@ -71,8 +72,12 @@ _REFUSED: Mapping[str, tuple[Any, str]] = {
     "psis_resample": (True, "draws are always resampled by importance"),
     "calculate_lp": (True, "log densities are needed to resample draws"),
 }
-# CmdStan's methods by name: those of SciPy.
-_ALGORITHMS = {"lbfgs": "L-BFGS-B", "bfgs": "BFGS", "newton": "trust-exact"}
+# CmdStan's methods by name: those of SciPy, with limits so small that a mode is exact.
+_ALGORITHMS: Mapping[str, tuple[str, Settings]] = {
+    "lbfgs": ("L-BFGS-B", {}),
+    "bfgs": ("BFGS", {"gtol": 1e-9}),
+    "newton": ("trust-exact", {"gtol": 1e-9}),
+}
 # `Model.sample` adapts one diagonal metric from draws alone, as Stan does.
 _METRICS = {None: "diag", "diag": "diag_draws", "diag_e": "diag_draws"}
 # nutpie's statistics by Stan's names.
@@ -117,7 +122,8 @@ class CmdStanModel:
     Arguments of methods that have no effect: ``sig_figs``, ``show_console``, ``refresh``,
     ``time_fmt``; of `sample` ``threads_per_chain`` and ``force_one_process_per_chain``; of
     `generate_quantities` ``parallel_chains``; of `optimize` and `pathfinder` tolerances,
-    ``init_alpha``, ``history_size`` and ``num_threads``, because modes are found to rounding error.
+    ``init_alpha``, ``history_size`` and ``num_threads``, because searches go on until nothing can
+    be gained.
 
     Refused are those that ask for files, time limits, windows of the adaptation, or paths of other
     sizes; the message says what to write instead.
@@ -135,7 +141,8 @@ class CmdStanModel:
     ...         model { y ~ bernoulli(theta); }
     ...     ''')
     ...     model = CmdStanModel(stan_file=path)
-    >>> model.optimize(data={"N": 4, "y": [0, 1, 0, 0]}, seed=1).stan_variable("theta").__round__(6)
+    >>> mode = model.optimize(data={"N": 4, "y": [0, 1, 0, 0]}, seed=1)
+    >>> round(mode.optimized_params_dict["theta"], 6)
     0.25
     """
 
@@ -224,10 +231,10 @@ class CmdStanModel:
         )
         groups, _, _ = groups_of(found) or ({}, {}, {})
         config |= {"adapt_delta": adaptation["target_accept"], "method": "sample"}
-        kept = [
-            _kept(groups, prefix, config["thin"]) for prefix in ("", "warmup_")[: 1 + save_warmup]
-        ]
-        fit = CmdStanMCMC(*kept[0], [*model.layout.parameters], config, *kept[1:])
+        values, stats = _kept(groups, "", config["thin"])
+        before = _kept(groups, "warmup_", config["thin"]) if save_warmup else ()
+        parameters = [*model.layout.parameters]
+        fit = CmdStanMCMC(values, stats, parameters, config, dict(ChainMap(*before)))
         fit.result = found
         return fit
 
@@ -252,10 +259,9 @@ class CmdStanModel:
         """
         _check("optimize", others)
         config = _counts("optimize", seed=(seed, None, 0), iter=(iter, None, 1))
-        method = _ALGORITHMS.get(str(algorithm or "lbfgs").lower())
-        if method is None:
-            rule = "be 'lbfgs', 'bfgs' or 'newton'"
-            raise outside("CmdStanModel.optimize", "algorithm", algorithm, rule)
+        kind = "lbfgs" if algorithm is None else str(algorithm).lower()
+        check_choice("CmdStanModel.optimize", "algorithm", kind, *_ALGORITHMS)
+        method, options = _ALGORITHMS[kind]
         model = self._model(data, seed)
         start = _starts("optimize", model, inits, 1, seed)
         if (radius := start.get("init_radius")) is not None:
@@ -266,7 +272,7 @@ class CmdStanModel:
             jacobian=jacobian,
             method=method,
             seed=seed,
-            **({} if iter is None else {"maxiter": iter}),
+            **(options if iter is None else {**options, "maxiter": iter}),
         )
         if require_converged and not optimum.success:
             raise RuntimeError(
@@ -275,7 +281,7 @@ class CmdStanModel:
             )
         found = model.constrain(optimum.q, True, True, np.random.default_rng(seed))
         values = {name: np.asarray(x)[np.newaxis, np.newaxis] for name, x in found.items()}
-        config |= {"algorithm": algorithm, "jacobian": jacobian, "method": "optimize"}
+        config |= {"algorithm": kind, "jacobian": jacobian, "method": "optimize"}
         stats = {"lp__": np.full((1, 1), optimum.value)}
         fit = CmdStanMLE(values, stats, [*model.layout.parameters], config)
         fit.optimum = optimum

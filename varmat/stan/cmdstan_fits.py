@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NoReturn, TypeAlias
@@ -40,8 +41,8 @@ class CmdStanDraws:
         The names among `values` that are parameters.
     settings : mapping
         Arguments of the method.
-    warmup : pair of mappings, optional
-        As `values` and `stats`.
+    warmup : mapping of str to ndarray, optional
+        `values` and `stats` of the warmup.
     """
 
     def __init__(
@@ -50,10 +51,10 @@ class CmdStanDraws:
         stats: Arrays,
         parameters: Sequence[str],
         settings: Settings,
-        warmup: tuple[Arrays, Arrays] | None = None,
+        warmup: Arrays | None = None,
     ) -> None:
         self._values, self._stats, self._parameters = dict(values), dict(stats), [*parameters]
-        self._warmup = warmup
+        self._warmup = warmup or {}
         self.metadata = SimpleNamespace(
             cmdstan_config=dict(settings),
             method_vars=[*stats],
@@ -84,14 +85,20 @@ class CmdStanDraws:
             return [name]
         return [*map(orders.bracketed, orders.elements(name, self._values[name].shape[2:]))]
 
-    def _by_chain(self, inc_warmup: bool, names: Sequence[str] | None = None) -> np.ndarray:
+    def _by_chain(self, inc_warmup: bool) -> np.ndarray:
         """All columns, of shape (chains, draws, columns)."""
         arrays = {**self._stats, **self._values}
         parts = [orders.by_columns(arrays.values(), 2)]
-        if inc_warmup and self._warmup is not None:
-            before = {**self._warmup[1], **self._warmup[0]}
+        if before := self._before(inc_warmup):
             parts.insert(0, orders.by_columns([before[name] for name in arrays], 2))
         return np.concatenate(parts, axis=1)
+
+    def _before(self, inc_warmup: bool) -> Arrays:
+        """The draws of the warmup if they are wanted; warns if there are none."""
+        if inc_warmup and not self._warmup:
+            text = "there are no draws of the warmup: save_warmup=True of sample keeps them"
+            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=4)
+        return self._warmup if inc_warmup else {}
 
     def draws(self) -> np.ndarray:
         """Return all columns, of shape (draws, columns)."""
@@ -132,8 +139,8 @@ class CmdStanDraws:
         if var not in self._values:
             self._refuse("stan_variable", var)
         parts = [self._values[var]]
-        if inc_warmup and self._warmup is not None:
-            parts.insert(0, self._warmup[0][var])
+        if before := self._before(inc_warmup):
+            parts.insert(0, before[var])
         return np.concatenate(parts, axis=1).reshape(-1, *parts[0].shape[2:])
 
     def stan_variables(self) -> dict[str, Any]:
@@ -251,7 +258,8 @@ class CmdStanMCMC(CmdStanChains):
         Returns
         -------
         pandas.DataFrame
-            With the columns of CmdStanPy except ``ESS_bulk/s``, because chains are not timed.
+            With the columns of CmdStanPy except ``ESS_bulk/s``, because chains are not timed;
+            ``lp__`` only if there are parameters.
         """
         bad = [each for each in percentiles if not 0 < each < 100]
         if bad or [*percentiles] != sorted({*percentiles}) or not len(percentiles):
@@ -259,7 +267,9 @@ class CmdStanMCMC(CmdStanChains):
                 f"CmdStanMCMC.summary: percentiles is {percentiles!r}, but must be increasing "
                 "numbers between 1 and 99!"
             )
-        arrays = {"lp__": self._stats["lp__"], **self._values}
+        # As there, the log density is left out if it is of nothing.
+        first = {"lp__": self._stats["lp__"]} if self._parameters else {}
+        arrays = {**first, **self._values}
         x = orders.by_columns(arrays.values(), 2)
         flat = x.reshape(-1, x.shape[2])
         found = diagnostics(x)
@@ -296,11 +306,36 @@ class CmdStanGQ(CmdStanChains):
 
     previous_fit: CmdStanDraws
 
+    def with_sample(self) -> CmdStanChains:
+        """Return the draws of the previous fit with these quantities."""
+        before = self.previous_fit
+        values, stats = {**before._values, **self._values}, before._stats
+        return CmdStanChains(values, stats, before._parameters, self.metadata.cmdstan_config)
+
+    def draws(
+        self, *, inc_warmup: bool = False, concat_chains: bool = False, inc_sample: bool = False
+    ) -> np.ndarray:
+        """Return all columns, with those of the previous fit if `inc_sample`."""
+        if inc_sample:
+            return self.with_sample().draws(inc_warmup=inc_warmup, concat_chains=concat_chains)
+        return super().draws(inc_warmup=inc_warmup, concat_chains=concat_chains)
+
+    def draws_pd(
+        self,
+        vars: str | Sequence[str] | None = None,
+        inc_warmup: bool = False,
+        inc_sample: bool = False,
+    ) -> Table:
+        """Tabulate draws, with those of the previous fit if `inc_sample` or `vars` names them."""
+        if inc_sample or vars is not None:
+            return self.with_sample().draws_pd(vars, inc_warmup)
+        return super().draws_pd(inc_warmup=inc_warmup)
+
     def stan_variable(self, var: str, inc_warmup: bool = False) -> Any:
         """Return the draws of a quantity, or of a variable of the previous fit."""
-        if var not in self._values and var in self.previous_fit.metadata.stan_vars:
-            return self.previous_fit.stan_variable(var)
-        return super().stan_variable(var)
+        if var in self._values:
+            return super().stan_variable(var, inc_warmup)
+        return self.previous_fit.stan_variable(var, inc_warmup)
 
 
 class CmdStanMLE(CmdStanDraws):

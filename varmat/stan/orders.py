@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -53,12 +54,13 @@ def by_columns(values: Iterable[np.ndarray | float], axes: int = 0) -> np.ndarra
 
 def from_columns(flat: np.ndarray, shapes: Mapping[str, Shape]) -> dict[str, np.ndarray | float]:
     """Split joined elements of a vector into values by name."""
-    sizes = [int(np.prod(shape)) for shape in shapes.values()]
-    parts = np.split(flat, np.cumsum(sizes)[:-1])
-    return {
-        name: part.reshape(shape, order="F") if shape else float(part[0])
-        for (name, shape), part in zip(shapes.items(), parts, strict=True)
-    }
+    values: dict[str, np.ndarray | float] = {}
+    start = 0
+    for name, shape in shapes.items():
+        part = flat[start : start + prod(shape)]
+        values[name] = part.reshape(shape, order="F") if shape else float(part[0])
+        start += prod(shape)
+    return values
 
 
 def leaves(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
