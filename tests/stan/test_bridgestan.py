@@ -153,6 +153,8 @@ def test_results_go_where_the_caller_says() -> None:
          r"BridgeStanModel.log_density_hessian_vector_product: v has shape \(2,\), but must"),
         (lambda m: m.param_unconstrain([2.0]), RuntimeError,
          "BridgeStanModel.param_unconstrain: theta: .* is 2.0, but must be in the interval"),
+        (lambda m: m.param_unconstrain_json("{}"), TypeError,
+         "BridgeStanModel.param_unconstrain_json: the dict has no theta, but must have the param"),
         (lambda m: m.param_constrain([2.0], out=np.empty(3)), vm.ShapeError,
          r"BridgeStanModel.param_constrain: out has shape \(3,\), but must have shape \(1,\)!"),
         (lambda m: m.param_constrain([2.0], include_gq=True), ValueError,

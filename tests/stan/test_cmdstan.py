@@ -31,7 +31,7 @@ model { theta ~ beta(1, 1); y ~ bernoulli(theta); }
 generated quantities { array[N] int y_rep = bernoulli_rng(rep_vector(theta, N)); }
 """,
     "matrices": """
-parameters { matrix[2, 3] m; tuple(real, vector[2]) t; real<lower=0> s; }
+parameters { matrix[2, 3] m; tuple(real, vector[2]) t; vector[0] none; real<lower=0> s; }
 transformed parameters { matrix[3, 2] r = m'; }
 model { to_vector(m) ~ normal(to_vector([[11, 12, 13], [21, 22, 23]]), 0.1);
   t.1 ~ normal(0, 1); t.2 ~ normal(0, 1); s ~ exponential(1); }
@@ -151,9 +151,10 @@ def test_elements_stand_by_columns(models) -> None:
         assert abs(means[name] - (10 * i + j)) < 0.1
         assert means[name] == means[f"r[{j},{i}]"]
     assert found.m.shape == (1600, 2, 3)
+    assert found.none.shape == (1600, 0)
     assert_array_equal(found.m[:, 0, 2], found.draws_pd()["m[1,3]"])
     assert found.draws_xr("m").m.dims == ("chain", "draw", "m_dim_0", "m_dim_1")
-    given = {"m": np.zeros((2, 3)).tolist(), "t": {"1": 0.0, "2": [0.0, 0.0]}, "s": 1.0}
+    given = {"m": np.zeros((2, 3)).tolist(), "t": {"1": 0.0, "2": [0.0, 0.0]}, "none": [], "s": 1.0}
     table = models["matrices"].log_prob(given)
     assert [*table.columns[:4]] == ["lp__", "g_m.1.1", "g_m.2.1", "g_m.1.2"]
     assert_allclose(table["g_m.2.1"], 2100.0)
@@ -248,6 +249,18 @@ def test_generated_quantities(models, fit) -> None:
     assert np.corrcoef(rates, fit.theta)[0, 1] > 0.5
 
 
+def test_a_program_without_generated_quantities(models, fit) -> None:
+    message = "generate_quantities: the program has no generated quantities, but must have some!"
+    with pytest.raises(TypeError, match=message):
+        models["bernoulli"].generate_quantities(data=DATA, previous_fit=fit)
+
+
+def test_draws_without_a_parameter(models) -> None:
+    other = models["matrices"].optimize(seed=1, jacobian=True)
+    with pytest.raises(ValueError, match="previous_fit has no theta, but must have all parameters"):
+        models["replicates"].generate_quantities(data=DATA, previous_fit=other)
+
+
 def test_programs_without_parameters(models) -> None:
     found = models["fixed"].sample(fixed_param=True, iter_sampling=400, **QUIET)
     assert found.chains == 1
@@ -293,6 +306,9 @@ def test_the_log_density(models) -> None:
          "sample: inits has thta, but must have parameters: theta! Did you mean `theta`?"),
         ("sample", {"inits": [{"theta": 0.5}]}, vm.DomainError,
          "sample: inits is [{'theta': 0.5}], but must have 4 elements, one for each chain!"),
+        ("sample", {"inits": {"theta": 2.0}}, vm.DomainError,
+         ("sample: inits: theta: lub_free: Bounded variable is 2.0, but must be in the interval "
+         "[0.0, 1.0]!")),
         ("optimize", {"algorithm": "adam"}, vm.DomainError,
          "optimize: algorithm is 'adam', but must be 'lbfgs', 'bfgs' or 'newton'!"),
         ("optimize", {"inits": -1}, vm.DomainError,

@@ -153,8 +153,7 @@ class BridgeStanModel:
         """Return the unconstrained vector of constrained values in the order of `param_names`."""
         flat = self._vector("param_unconstrain", theta, "theta", (self.param_num(),))
         values = orders.from_columns(flat, self._model.shapes())
-        q = _called("param_unconstrain", self._model.param_unconstrain, values)
-        return _stored("param_unconstrain", "out", q, out)
+        return self._unconstrained("param_unconstrain", values, out)
 
     def param_unconstrain_json(
         self, theta_json: str, *, out: np.ndarray | None = None
@@ -162,8 +161,13 @@ class BridgeStanModel:
         """Return the unconstrained vector of constrained values in Stan's JSON."""
         given = json.loads(theta_json).items()
         values = {label: x for name, each in given for label, x in orders.leaves(name, each)}
-        q = _called("param_unconstrain_json", self._model.param_unconstrain, values)
-        return _stored("param_unconstrain_json", "out", q, out)
+        return self._unconstrained("param_unconstrain_json", values, out)
+
+    def _unconstrained(
+        self, method: str, values: Mapping[str, Operand], out: np.ndarray | None
+    ) -> np.ndarray:
+        q = _called(method, self._model.layout.pack, f"BridgeStanModel.{method}", values)
+        return _stored(method, "out", q, out)
 
     def log_density(
         self, theta_unc: Operand, *, propto: bool = True, jacobian: bool = True
@@ -237,8 +241,8 @@ def _called(method: str, function: Function, *args: Operand) -> Any:
     try:
         return function(*args)
     except (ValueError, IndexError) as error:
-        text = str(error).removeprefix("param_unconstrain: ")
-        raise RuntimeError(f"BridgeStanModel.{method}: {text}") from error
+        title = f"BridgeStanModel.{method}: "
+        raise RuntimeError(f"{title}{str(error).removeprefix(title)}") from error
 
 
 def _stored(method: str, title: str, x: np.ndarray, out: np.ndarray | None) -> np.ndarray:

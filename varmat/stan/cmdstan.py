@@ -80,15 +80,18 @@ _ALGORITHMS: Mapping[str, tuple[str, Settings]] = {
 }
 # `Model.sample` adapts one diagonal metric from draws alone, as Stan does.
 _METRICS = {None: "diag", "diag": "diag_draws", "diag_e": "diag_draws"}
-# nutpie's statistics by Stan's names.
+# Stan's names by those of nutpie and of `Model.pathfinder`.
 _STATS = {
-    "lp__": "logp",
-    "accept_stat__": "mean_tree_accept",
-    "stepsize__": "step_size",
-    "treedepth__": "depth",
-    "n_leapfrog__": "n_steps",
-    "divergent__": "diverging",
-    "energy__": "energy",
+    "log_approximation": "lp_approx__",
+    "lp": "lp__",
+    "path": "path__",
+    "logp": "lp__",
+    "mean_tree_accept": "accept_stat__",
+    "step_size": "stepsize__",
+    "depth": "treedepth__",
+    "n_steps": "n_leapfrog__",
+    "diverging": "divergent__",
+    "energy": "energy__",
 }
 
 
@@ -211,8 +214,8 @@ class CmdStanModel:
             thin=(thin, 1, 1),
             max_treedepth=(max_treedepth, 10, 1),
         )
+        model = self._program.model(data, seed=seed)
         adaptation = _adaptation(adapt_delta, metric, step_size)
-        model = self._model(data, seed)
         if fixed_param and model.param_unc_num():
             rule = "be False: generate_quantities takes draws of a program with parameters"
             raise outside("CmdStanModel.sample", "fixed_param", True, rule)
@@ -229,14 +232,11 @@ class CmdStanModel:
             **_starts("sample", model, inits, chains, seed),
             **adaptation,
         )
-        groups, _, _ = groups_of(found) or ({}, {}, {})
         config |= {"adapt_delta": adaptation["target_accept"], "method": "sample"}
-        values, stats = _kept(groups, "", config["thin"])
-        before = _kept(groups, "warmup_", config["thin"]) if save_warmup else ()
-        parameters = [*model.layout.parameters]
-        fit = CmdStanMCMC(values, stats, parameters, config, dict(ChainMap(*before)))
-        fit.result = found
-        return fit
+        values, stats = _kept(found, "", config["thin"])
+        before = _kept(found, "warmup_", config["thin"]) if save_warmup else ()
+        warmup = dict(ChainMap(*before))
+        return CmdStanMCMC(values, stats, model.layout.parameters, config, found, warmup)
 
     def optimize(
         self,
@@ -262,17 +262,10 @@ class CmdStanModel:
         kind = "lbfgs" if algorithm is None else str(algorithm).lower()
         check_choice("CmdStanModel.optimize", "algorithm", kind, *_ALGORITHMS)
         method, options = _ALGORITHMS[kind]
-        model = self._model(data, seed)
-        start = _starts("optimize", model, inits, 1, seed)
-        if (radius := start.get("init_radius")) is not None:
-            rng = np.random.default_rng(seed)
-            start = {"inits": [rng.uniform(-radius, radius, model.param_unc_num())]}
+        model = self._program.model(data, seed=seed)
+        options = options if iter is None else {**options, "maxiter": iter}
         optimum = model.optimize(
-            start["inits"][0] if start else None,
-            jacobian=jacobian,
-            method=method,
-            seed=seed,
-            **(options if iter is None else {**options, "maxiter": iter}),
+            _start(model, inits, seed), jacobian=jacobian, method=method, seed=seed, **options
         )
         if require_converged and not optimum.success:
             raise RuntimeError(
@@ -283,9 +276,7 @@ class CmdStanModel:
         values = {name: np.asarray(x)[np.newaxis, np.newaxis] for name, x in found.items()}
         config |= {"algorithm": kind, "jacobian": jacobian, "method": "optimize"}
         stats = {"lp__": np.full((1, 1), optimum.value)}
-        fit = CmdStanMLE(values, stats, [*model.layout.parameters], config)
-        fit.optimum = optimum
-        return fit
+        return CmdStanMLE(values, stats, model.layout.parameters, config, optimum)
 
     def laplace_sample(
         self,
@@ -305,16 +296,16 @@ class CmdStanModel:
         config = _counts("laplace_sample", draws=(draws, 1000, 1), seed=(seed, None, 0))
         if mode is None:
             mode = self.optimize(data, **{"seed": seed, "jacobian": jacobian, **(opt_args or {})})
-        if not isinstance(mode, CmdStanMLE) or mode.optimum.jacobian != jacobian:
+        if not isinstance(mode, CmdStanMLE) or mode.result.jacobian != jacobian:
             rule = f"be what optimize(jacobian={jacobian}) returned"
             raise outside("CmdStanModel.laplace_sample", "mode", mode, rule)
-        model = self._model(data, seed)
-        found = model.laplace(mode.optimum, draws=config["draws"], jacobian=jacobian, seed=seed)
+        model = self._program.model(data, seed=seed)
+        found = model.laplace(mode.result, draws=config["draws"], jacobian=jacobian, seed=seed)
         values = {name: x[np.newaxis] for name, x in found.draws.items()}
         densities = {"log_p__": found.log_density, "log_q__": found.log_approximation}
         stats = {name: x[np.newaxis] for name, x in densities.items()}
         config |= {"jacobian": jacobian, "method": "laplace"}
-        fit = CmdStanLaplace(values, stats, [*model.layout.parameters], config)
+        fit = CmdStanLaplace(values, stats, model.layout.parameters, config, found)
         fit.mode = mode
         return fit
 
@@ -338,7 +329,7 @@ class CmdStanModel:
             num_elbo_draws=(num_elbo_draws, 25, 1),
             seed=(seed, None, 0),
         )
-        model, paths = self._model(data, seed), config["num_paths"]
+        model, paths = self._program.model(data, seed=seed), config["num_paths"]
         found = model.pathfinder(
             config["draws"],
             paths=paths,
@@ -346,15 +337,13 @@ class CmdStanModel:
             seed=seed,
             **_starts("pathfinder", model, inits, paths, seed),
         )
-        groups, _, _ = groups_of(found) or ({}, {}, {})
-        given = groups["sample_stats"]
-        stats = {"lp_approx__": given["log_approximation"], "lp__": given["lp"]}
-        stats["path__"] = given["path"] + 1
-        parameters = [*model.layout.parameters]
-        return CmdStanPathfinder(groups["posterior"], stats, parameters, config)
+        values, stats = _kept(found, "")
+        stats["path__"] = stats["path__"] + 1  # paths count from 1
+        config |= {"method": "pathfinder"}
+        return CmdStanPathfinder(values, stats, model.layout.parameters, config, found)
 
     def variational(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: `pathfinder` approximates better and faster."""
+        """Refused: call `pathfinder`."""
         raise NotImplementedError(
             "CmdStanModel.variational: ADVI is not supported: call pathfinder, which approximates "
             "the posterior faster!"
@@ -373,12 +362,16 @@ class CmdStanModel:
         if not isinstance(previous_fit, CmdStanDraws):
             rule = "be a fit, such as sample returned"
             raise outside("CmdStanModel.generate_quantities", "previous_fit", previous_fit, rule)
-        model = self._model(data, seed)
-        found = model.to_arviz(previous_fit.parameters(model.layout.parameters), seed=seed)
-        groups, _, _ = groups_of(found) or ({}, {}, {})
-        before = model.shapes(include_tp=True)
-        values = {name: x for name, x in groups["posterior"].items() if name not in before}
-        fit = CmdStanGQ(values, {}, [], {**config, "method": "generate_quantities"})
+        model = self._program.model(data, seed=seed)
+        if model.generated is None:
+            raise TypeError(
+                "CmdStanModel.generate_quantities: the program has no generated quantities, but "
+                "must have some!"
+            )
+        draws, simulate = previous_fit.parameters(model.layout.parameters), model.generated.function
+        found = model.sample_posterior_predictive(draws, simulate, seed=seed)
+        config |= {"method": "generate_quantities"}
+        fit = CmdStanGQ(found["posterior_predictive"], {}, (), config, found)
         fit.previous_fit = previous_fit
         return fit
 
@@ -392,15 +385,14 @@ class CmdStanModel:
     ) -> Table:
         """Tabulate the log density and its gradient by the unconstrained parameters, in a row."""
         _check("log_prob", others)
-        model = self._model(data, None)
+        model = self._program.model(data)
         q = model.param_unconstrain(_values("log_prob", "params", params, model))
         value, gradient = model.log_density_gradient(q, jacobian=jacobian)
-        labels = orders.unconstrained_names(self._program.tree, model.layout)
-        names = ["lp__", *(f"g_{label}" for label in labels)]
-        return optional("pandas", "log_prob").DataFrame([[value, *gradient]], columns=names)
-
-    def _model(self, data: Any, seed: int | None) -> Model:
-        return self._program.model(data, seed=seed)
+        names = [
+            f"g_{each}" for each in orders.unconstrained_names(self._program.tree, model.layout)
+        ]
+        table = optional("pandas", "log_prob").DataFrame
+        return table([[value, *gradient]], columns=["lp__", *names])
 
 
 def _check(method: str, given: Settings) -> None:
@@ -443,10 +435,11 @@ def _adaptation(
     return found if step_size is None else {**found, "initial_step": step_size}
 
 
-def _kept(groups: Any, prefix: str, thin: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Every `thin`-th draw of the variables, and of the sampler's variables by Stan's names."""
+def _kept(result: Any, prefix: str, thin: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Every `thin`-th draw of the variables, and of the method's variables by Stan's names."""
+    groups, _, _ = groups_of(result) or ({}, {}, {})
     values, given = groups[f"{prefix}posterior"], groups[f"{prefix}sample_stats"]
-    stats = {name: given[other][:, ::thin] for name, other in _STATS.items() if other in given}
+    stats = {name: given[each][:, ::thin] for each, name in _STATS.items() if each in given}
     return {name: x[:, ::thin] for name, x in values.items()}, stats
 
 
@@ -474,6 +467,15 @@ def _starts(method: str, model: Model, inits: Any, chains: int, seed: int | None
     }
 
 
+def _start(model: Model, inits: Any, seed: int | None) -> Any:
+    """The start of an optimiser as CmdStanPy takes it."""
+    found = _starts("optimize", model, inits, 1, seed)
+    if "init_radius" not in found:
+        return found["inits"][0] if found else None
+    radius, rng = found["init_radius"], np.random.default_rng(seed)
+    return rng.uniform(-radius, radius, model.param_unc_num())
+
+
 def _values(
     method: str, title: str, given: Any, model: Model, seed: int | None = None
 ) -> dict[str, Any]:
@@ -489,4 +491,5 @@ def _values(
     found = {name: x for name, x in found.items() if name in known}
     if seed is not None and len(found) < len(known):
         found = {**model.constrain(model.initial_point(seed=seed)), **found}
+    model.layout.pack(f"CmdStanModel.{method}: {title}", found)  # raises for bad values
     return found

@@ -10,13 +10,11 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from varmat.models.diagnostics import diagnostics, mean_errors
-from varmat.models.fitting import Optimum
-from varmat.models.results import ArvizData, optional, summarised
+from varmat.models.results import optional, summarised
 from varmat.stan import orders
 from varmat.stan.errors import nearest
 from varmat.typing import Settings
 
-Arrays: TypeAlias = Mapping[str, np.ndarray]
 Table: TypeAlias = Any  # a ``pandas.DataFrame``
 Dataset: TypeAlias = Any  # an ``xarray.Dataset``
 
@@ -30,6 +28,11 @@ _ABSENT = {
 }
 
 
+def _joined(x: np.ndarray) -> np.ndarray:
+    """Put chain after chain."""
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
 class CmdStanDraws:
     """Draws of a Stan program by name; made by the methods of `CmdStanModel`.
 
@@ -41,20 +44,23 @@ class CmdStanDraws:
         The names among `values` that are parameters.
     settings : mapping
         Arguments of the method.
+    result : object
+        What the method of `Model` returned, before thinning.
     warmup : mapping of str to ndarray, optional
         `values` and `stats` of the warmup.
     """
 
     def __init__(
         self,
-        values: Arrays,
-        stats: Arrays,
-        parameters: Sequence[str],
+        values: Mapping[str, np.ndarray],
+        stats: Mapping[str, np.ndarray],
+        parameters: Iterable[str],
         settings: Settings,
-        warmup: Arrays | None = None,
+        result: Any,
+        warmup: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         self._values, self._stats, self._parameters = dict(values), dict(stats), [*parameters]
-        self._warmup = warmup or {}
+        self.result, self._warmup = result, warmup or {}
         self.metadata = SimpleNamespace(
             cmdstan_config=dict(settings),
             method_vars=[*stats],
@@ -93,7 +99,7 @@ class CmdStanDraws:
             parts.insert(0, orders.by_columns([before[name] for name in arrays], 2))
         return np.concatenate(parts, axis=1)
 
-    def _before(self, inc_warmup: bool) -> Arrays:
+    def _before(self, inc_warmup: bool) -> Mapping[str, np.ndarray]:
         """The draws of the warmup if they are wanted; warns if there are none."""
         if inc_warmup and not self._warmup:
             text = "there are no draws of the warmup: save_warmup=True of sample keeps them"
@@ -141,7 +147,7 @@ class CmdStanDraws:
         parts = [self._values[var]]
         if before := self._before(inc_warmup):
             parts.insert(0, before[var])
-        return np.concatenate(parts, axis=1).reshape(-1, *parts[0].shape[2:])
+        return _joined(np.concatenate(parts, axis=1))
 
     def stan_variables(self) -> dict[str, Any]:
         """Return the draws of all variables by name, as `stan_variable`."""
@@ -155,17 +161,24 @@ class CmdStanDraws:
         """Return draws of parameters, of shape (chains, draws, ...)."""
         for name in names:
             if name not in self._values:
-                self._refuse("parameters", name)
+                raise ValueError(
+                    f"CmdStanModel.generate_quantities: previous_fit has no {name}, but must have "
+                    f"all parameters: {', '.join(names)}!"
+                )
         return {name: self._values[name] for name in names}
 
     def create_inits(self, seed: int | None = None, chains: int = 4) -> Any:
         """Draw starts for chains: a dict of parameters for one, else a list of dicts."""
-        flat = {name: self._values[name] for name in self._parameters}
-        flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in flat.items()}
+        flat = {name: _joined(self._values[name]) for name in self._parameters}
         count = len(next(iter(flat.values())))
         rows = np.random.default_rng(seed).choice(count, chains, replace=count < chains)
         found = [{name: x[i] for name, x in flat.items()} for i in rows]
         return found[0] if chains == 1 else found
+
+    def with_values(self, values: Mapping[str, np.ndarray]) -> CmdStanChains:
+        """Return these draws with those of other variables."""
+        both, config = {**self._values, **values}, self.metadata.cmdstan_config
+        return CmdStanChains(both, self._stats, self._parameters, config, self.result)
 
 
 class CmdStanChains(CmdStanDraws):
@@ -197,7 +210,8 @@ class CmdStanChains(CmdStanDraws):
         for name in names:
             x = self.stan_variable(name, inc_warmup)
             dims = [f"{name}_dim_{i}" for i in range(x.ndim - 1)]
-            arrays[name] = (["chain", "draw", *dims], x.reshape(self.chains, -1, *x.shape[1:]))
+            shape = (self.chains, len(x) // self.chains, *x.shape[1:])
+            arrays[name] = (["chain", "draw", *dims], x.reshape(shape))
         made = optional("xarray", "draws_xr").Dataset(arrays, {"chain": self.chain_ids})
         return made.assign_coords(draw=np.arange(made.sizes["draw"]))
 
@@ -207,15 +221,7 @@ class CmdStanChains(CmdStanDraws):
 
 
 class CmdStanMCMC(CmdStanChains):
-    """Draws of `CmdStanModel.sample`.
-
-    Attributes
-    ----------
-    result : arviz.InferenceData or xarray.DataTree
-        What `Model.sample` returned; before thinning.
-    """
-
-    result: ArvizData = None
+    """Draws of `CmdStanModel.sample`."""
 
     @property
     def num_draws_sampling(self) -> int:
@@ -306,18 +312,14 @@ class CmdStanGQ(CmdStanChains):
 
     previous_fit: CmdStanDraws
 
-    def with_sample(self) -> CmdStanChains:
-        """Return the draws of the previous fit with these quantities."""
-        before = self.previous_fit
-        values, stats = {**before._values, **self._values}, before._stats
-        return CmdStanChains(values, stats, before._parameters, self.metadata.cmdstan_config)
-
     def draws(
         self, *, inc_warmup: bool = False, concat_chains: bool = False, inc_sample: bool = False
     ) -> np.ndarray:
         """Return all columns, with those of the previous fit if `inc_sample`."""
         if inc_sample:
-            return self.with_sample().draws(inc_warmup=inc_warmup, concat_chains=concat_chains)
+            return self.previous_fit.with_values(self._values).draws(
+                inc_warmup=inc_warmup, concat_chains=concat_chains
+            )
         return super().draws(inc_warmup=inc_warmup, concat_chains=concat_chains)
 
     def draws_pd(
@@ -328,7 +330,7 @@ class CmdStanGQ(CmdStanChains):
     ) -> Table:
         """Tabulate draws, with those of the previous fit if `inc_sample` or `vars` names them."""
         if inc_sample or vars is not None:
-            return self.with_sample().draws_pd(vars, inc_warmup)
+            return self.previous_fit.with_values(self._values).draws_pd(vars, inc_warmup)
         return super().draws_pd(inc_warmup=inc_warmup)
 
     def stan_variable(self, var: str, inc_warmup: bool = False) -> Any:
@@ -339,14 +341,12 @@ class CmdStanGQ(CmdStanChains):
 
 
 class CmdStanMLE(CmdStanDraws):
-    """A mode, as found by `CmdStanModel.optimize`; `optimum` is what `Model.optimize` returned."""
-
-    optimum: Optimum
+    """A mode, as found by `CmdStanModel.optimize`."""
 
     @property
     def converged(self) -> bool:
         """Whether the optimiser has found a mode."""
-        return self.optimum.success
+        return bool(self.result.success)
 
     @property
     def optimized_params_np(self) -> np.ndarray:

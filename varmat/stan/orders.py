@@ -48,7 +48,8 @@ def by_columns(values: Iterable[np.ndarray | float], axes: int = 0) -> np.ndarra
     for value in values:
         x = np.asarray(value, dtype=float)
         inner = range(x.ndim - 1, axes - 1, -1)
-        flat.append(x.transpose(*range(axes), *inner).reshape(*x.shape[:axes], -1))
+        x = x.transpose(*range(axes), *inner)
+        flat.append(x.reshape(*x.shape[:axes], prod(x.shape[axes:])))
     return np.concatenate(flat, axis=-1) if flat else np.empty(0)
 
 
