@@ -190,7 +190,7 @@ def test_the_mode(models) -> None:
     assert_array_equal(found.optimized_params_np, [*found.optimized_params_dict.values()])
     moved = model.optimize(data=str(path), seed=1, inits=0, jacobian=True, tol_obj=1e-12)
     assert_allclose(moved.theta, 0.25, rtol=1e-5)
-    with pytest.raises(RuntimeError, match=r"CmdStanModel.optimize: there is no mode, but must"):
+    with pytest.raises(RuntimeError, match=r"CmdStanModel.optimize: the last point is not a mode"):
         model.optimize(data=DATA, seed=1, iter=1)
     assert not model.optimize(data=DATA, seed=1, iter=1, require_converged=False).converged
 
@@ -281,7 +281,7 @@ def test_the_log_density(models) -> None:
     ("method", "given", "kind", "message"),
     [
         ("sample", {"iter_sample": 3}, TypeError,
-         "sample: there is no argument iter_sample! Did you mean `iter_sampling`?"),
+         "sample: iter_sample is not an argument! Did you mean `iter_sampling`?"),
         ("sample", {"output_dir": "a"}, TypeError,
          ("sample: output_dir is 'a', but must be None, because results are in memory: "
          "draws_pd().to_csv(path) saves them!")),
@@ -309,6 +309,8 @@ def test_the_log_density(models) -> None:
         ("sample", {"inits": {"theta": 2.0}}, vm.DomainError,
          ("sample: inits: theta: lub_free: Bounded variable is 2.0, but must be in the interval "
          "[0.0, 1.0]!")),
+        ("sample", {"inits": [0.1, 0.2, 0.3, 0.4]}, TypeError,
+         ("sample: inits is 0.1, but must be a dict of parameters or the path of a JSON file!")),
         ("optimize", {"algorithm": "adam"}, vm.DomainError,
          "optimize: algorithm is 'adam', but must be 'lbfgs', 'bfgs' or 'newton'!"),
         ("optimize", {"inits": -1}, vm.DomainError,
@@ -346,14 +348,14 @@ def test_arguments_with_defaults_or_without_effect(models) -> None:
          ("CmdStanModel: exe_file is 'a', but must be None, because nothing is compiled: give "
          "stan_file!")),
         (lambda _: CmdStanModel(stan_fil="a"), TypeError,
-         "CmdStanModel: there is no argument stan_fil! Did you mean `stan_file`?"),
+         "CmdStanModel: stan_fil is not an argument! Did you mean `stan_file`?"),
         (lambda _: CmdStanModel("name"), TypeError,
          "CmdStanModel: stan_file is missing, but must be a path!"),
         (lambda fit: fit.thta, AttributeError, "CmdStanMCMC has no thta! Did you mean `theta`?"),
         (lambda fit: fit.save_csvfiles("a"), AttributeError,
          "CmdStanMCMC has no save_csvfiles: draws_pd().to_csv(path) saves the draws!"),
         (lambda fit: fit.draws_pd("thta"), ValueError,
-         ("CmdStanMCMC.draws_pd: there is no variable thta, but must be one of theta, lp__, "
+         ("CmdStanMCMC.draws_pd: the variable is 'thta', but must be one of theta, lp__, "
          "accept_stat__, stepsize__, treedepth__, n_leapfrog__, divergent__, energy__! Did you "
          "mean `theta`?")),
     ],

@@ -22,8 +22,8 @@ _INCLUDES = "--include-paths="
 class BridgeStanModel:
     """A Stan program with data, as ``StanModel`` of BridgeStan, without a compiler.
 
-    Names, defaults and the order of elements are those of BridgeStan: the first index of an array
-    or matrix varies fastest in names and in constrained values. Points that the model refuses
+    Names, defaults and the order of elements are the same as in BridgeStan: the first index of an
+    array or matrix varies fastest in names and in constrained values. Points that the model refuses
     raise ``RuntimeError``, as there.
 
     Parameters
@@ -101,7 +101,7 @@ class BridgeStanModel:
     # --- names and numbers ---
 
     def name(self) -> str:
-        """Return the name of the file with ``_model``, or that alone for a text."""
+        """Return the name of the file with ``_model``; "model" for a text."""
         return f"{Path(self._path).stem}_model" if self._path.endswith(".stan") else "model"
 
     def param_num(self, *, include_tp: bool = False, include_gq: bool = False) -> int:

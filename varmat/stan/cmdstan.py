@@ -72,15 +72,15 @@ _REFUSED: Mapping[str, tuple[Any, str]] = {
     "psis_resample": (True, "draws are always resampled by importance"),
     "calculate_lp": (True, "log densities are needed to resample draws"),
 }
-# CmdStan's methods by name: those of SciPy, with limits so small that a mode is exact.
+# SciPy's methods by CmdStan's names, with limits so small that a mode is exact.
 _ALGORITHMS: Mapping[str, tuple[str, Settings]] = {
     "lbfgs": ("L-BFGS-B", {}),
     "bfgs": ("BFGS", {"gtol": 1e-9}),
     "newton": ("trust-exact", {"gtol": 1e-9}),
 }
-# `Model.sample` adapts one diagonal metric from draws alone, as Stan does.
+# With "diag_draws" the metric is adapted from draws only, as in Stan.
 _METRICS = {None: "diag", "diag": "diag_draws", "diag_e": "diag_draws"}
-# Stan's names by those of nutpie and of `Model.pathfinder`.
+# Stan's names of the statistics of nutpie and of `Model.pathfinder`.
 _STATS = {
     "log_approximation": "lp_approx__",
     "lp": "lp__",
@@ -98,8 +98,8 @@ _STATS = {
 class CmdStanModel:
     """A Stan program, with the methods of ``CmdStanModel`` of CmdStanPy, without a compiler.
 
-    Names, defaults and results are those of CmdStanPy. `Model.sample` and similar methods do the
-    work, so draws for a seed are not those of CmdStan.
+    Names, defaults and results are the same as in CmdStanPy. `Model.sample` and similar methods do
+    the work, so a seed gives other draws than in CmdStan.
 
     Parameters
     ----------
@@ -197,11 +197,11 @@ class CmdStanModel:
         show_progress: bool = True,
         **others: Any,
     ) -> CmdStanMCMC:
-        """Sample chains by NUTS; see `Model.sample` for what it does, raises and warns of.
+        """Sample chains by NUTS; see `Model.sample` for settings, errors and warnings.
 
         ``inits`` are a dict, a path, a number, a list of these for the chains, or a fit. A
         parameter that a dict leaves out starts at random. ``metric`` is "diag_e"; by default
-        gradients adapt the diagonal too. ``fixed_param=True`` is for programs without parameters.
+        gradients adapt the diagonal too. Use ``fixed_param=True`` for programs without parameters.
         """
         _check("sample", others)
         config = _counts(
@@ -269,8 +269,8 @@ class CmdStanModel:
         )
         if require_converged and not optimum.success:
             raise RuntimeError(
-                f"CmdStanModel.optimize: there is no mode, but must be one: {optimum.message}; "
-                "require_converged=False returns the last point!"
+                "CmdStanModel.optimize: the last point is not a mode, but must be one unless "
+                f"require_converged=False: {optimum.message}!"
             )
         found = model.constrain(optimum.q, True, True, np.random.default_rng(seed))
         values = {name: np.asarray(x)[np.newaxis, np.newaxis] for name, x in found.items()}
@@ -403,7 +403,7 @@ def _check(method: str, given: Settings) -> None:
         if name not in known:
             function = CmdStanModel if method == "CmdStanModel" else getattr(CmdStanModel, method)
             names = {*known, *inspect.signature(function).parameters} - {"self", "others"}
-            raise TypeError(f"{title}: there is no argument {name}!{nearest(name, names)}")
+            raise TypeError(f"{title}: {name} is not an argument!{nearest(name, names)}")
         default, remedy = _REFUSED.get(name, (value, ""))
         if value is not None and value != default:
             raise TypeError(
@@ -436,7 +436,7 @@ def _adaptation(
 
 
 def _kept(result: Any, prefix: str, thin: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Every `thin`-th draw of the variables, and of the method's variables by Stan's names."""
+    """Return every `thin`-th draw: variables, and statistics by Stan's names."""
     groups, _, _ = groups_of(result) or ({}, {}, {})
     values, given = groups[f"{prefix}posterior"], groups[f"{prefix}sample_stats"]
     stats = {name: given[each][:, ::thin] for each, name in _STATS.items() if each in given}
@@ -444,7 +444,7 @@ def _kept(result: Any, prefix: str, thin: int = 1) -> tuple[dict[str, Any], dict
 
 
 def _starts(method: str, model: Model, inits: Any, chains: int, seed: int | None) -> dict[str, Any]:
-    """The settings of `Model.sample` for starts as CmdStanPy takes them."""
+    """Return the settings of `Model.sample` for starts as CmdStanPy takes them."""
     title = f"CmdStanModel.{method}"
     if inits is None:
         return {}
@@ -468,7 +468,7 @@ def _starts(method: str, model: Model, inits: Any, chains: int, seed: int | None
 
 
 def _start(model: Model, inits: Any, seed: int | None) -> Any:
-    """The start of an optimiser as CmdStanPy takes it."""
+    """Return the start of an optimiser as `Model.optimize` takes it."""
     found = _starts("optimize", model, inits, 1, seed)
     if "init_radius" not in found:
         return found["inits"][0] if found else None
@@ -479,8 +479,13 @@ def _start(model: Model, inits: Any, seed: int | None) -> Any:
 def _values(
     method: str, title: str, given: Any, model: Model, seed: int | None = None
 ) -> dict[str, Any]:
-    """Parameters by name, given so or in a file; with a seed, missing ones are drawn."""
+    """Read parameters by name or from a file; with a seed, missing ones are drawn."""
     known = model.layout.parameters
+    if not isinstance(given, (Mapping, str, Path)):
+        raise TypeError(
+            f"CmdStanModel.{method}: {title} is {given!r}, but must be a dict of parameters or the "
+            "path of a JSON file!"
+        )
     found = dict(pair for name, x in read_data(given).items() for pair in orders.leaves(name, x))
     surplus = [name for name in found if name not in known]
     if surplus and not {*surplus} <= model.shapes(True, True).keys():

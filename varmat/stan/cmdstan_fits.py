@@ -18,7 +18,7 @@ from varmat.typing import Settings
 Table: TypeAlias = Any  # a ``pandas.DataFrame``
 Dataset: TypeAlias = Any  # an ``xarray.Dataset``
 
-# What `draws_pd` puts in front of the columns.
+# The columns that `draws_pd` adds in front.
 _PLACES = ("chain__", "iter__", "draw__")
 _ABSENT = {
     "save_csvfiles": "draws_pd().to_csv(path) saves the draws",
@@ -39,7 +39,7 @@ class CmdStanDraws:
     Parameters
     ----------
     values, stats : mapping of str to ndarray, shape (chains, draws, ...)
-        Variables of the program, and those of the method, whose names end in ``__``.
+        Variables of the program, and statistics of the method, whose names end in ``__``.
     parameters : sequence of str
         The names among `values` that are parameters.
     settings : mapping
@@ -83,7 +83,7 @@ class CmdStanDraws:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The names of all columns of draws, as ``lp__`` and ``theta[1]``."""
+        """Return the names of all columns of draws, as ``lp__`` and ``theta[1]``."""
         return tuple(each for name in [*self._stats, *self._values] for each in self._columns(name))
 
     def _columns(self, name: str) -> list[str]:
@@ -92,7 +92,7 @@ class CmdStanDraws:
         return [*map(orders.bracketed, orders.elements(name, self._values[name].shape[2:]))]
 
     def _by_chain(self, inc_warmup: bool) -> np.ndarray:
-        """All columns, of shape (chains, draws, columns)."""
+        """Return all columns, of shape (chains, draws, columns)."""
         arrays = {**self._stats, **self._values}
         parts = [orders.by_columns(arrays.values(), 2)]
         if before := self._before(inc_warmup):
@@ -100,7 +100,7 @@ class CmdStanDraws:
         return np.concatenate(parts, axis=1)
 
     def _before(self, inc_warmup: bool) -> Mapping[str, np.ndarray]:
-        """The draws of the warmup if they are wanted; warns if there are none."""
+        """Return the draws of the warmup if they are wanted, and warn if there are none."""
         if inc_warmup and not self._warmup:
             text = "there are no draws of the warmup: save_warmup=True of sample keeps them"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=4)
@@ -136,7 +136,7 @@ class CmdStanDraws:
     def _refuse(self, method: str, name: str) -> NoReturn:
         known = [*self._values, *self._stats]
         raise ValueError(
-            f"{type(self).__name__}.{method}: there is no variable {name}, but must be one of "
+            f"{type(self).__name__}.{method}: the variable is {name!r}, but must be one of "
             f"{', '.join(known)}!{nearest(name, known)}"
         )
 
@@ -176,7 +176,7 @@ class CmdStanDraws:
         return found[0] if chains == 1 else found
 
     def with_values(self, values: Mapping[str, np.ndarray]) -> CmdStanChains:
-        """Return these draws with those of other variables."""
+        """Add draws of other variables."""
         both, config = {**self._values, **values}, self.metadata.cmdstan_config
         return CmdStanChains(both, self._stats, self._parameters, config, self.result)
 
@@ -186,12 +186,12 @@ class CmdStanChains(CmdStanDraws):
 
     @property
     def chains(self) -> int:
-        """The number of chains."""
+        """Return the number of chains."""
         return int(next(iter(self._values.values())).shape[0])
 
     @property
     def chain_ids(self) -> list[int]:
-        """The numbers of the chains, from 1."""
+        """Return the numbers of the chains, from 1."""
         return [*range(1, self.chains + 1)]
 
     def draws(self, *, inc_warmup: bool = False, concat_chains: bool = False) -> np.ndarray:
@@ -225,34 +225,34 @@ class CmdStanMCMC(CmdStanChains):
 
     @property
     def num_draws_sampling(self) -> int:
-        """The number of draws of a chain."""
+        """Return the number of draws of a chain."""
         return int(next(iter(self._values.values())).shape[1])
 
     @property
     def num_draws_warmup(self) -> int:
-        """The number of draws of the warmup of a chain, after thinning."""
+        """Return the number of draws of the warmup of a chain, after thinning."""
         config = self.metadata.cmdstan_config
         return int(-(-config["iter_warmup"] // config["thin"]))
 
     @property
     def thin(self) -> int:
-        """The period of the draws that are kept."""
+        """Return the period of the draws that are kept."""
         return int(self.metadata.cmdstan_config["thin"])
 
     @property
     def divergences(self) -> np.ndarray:
-        """The number of divergences of each chain."""
+        """Return the number of divergences of each chain."""
         return np.asarray(np.sum(self._stats["divergent__"], axis=1))
 
     @property
     def max_treedepths(self) -> np.ndarray:
-        """The number of draws of each chain whose tree has the largest depth."""
+        """Return the number of draws of each chain whose tree has the largest depth."""
         deepest = self.metadata.cmdstan_config["max_treedepth"]
         return np.asarray(np.sum(self._stats["treedepth__"] >= deepest, axis=1))
 
     @property
     def step_size(self) -> np.ndarray:
-        """The step size of each chain at its end."""
+        """Return the step size of each chain at its end."""
         steps: np.ndarray = self._stats["stepsize__"][:, -1]
         return steps
 
@@ -315,7 +315,7 @@ class CmdStanGQ(CmdStanChains):
     def draws(
         self, *, inc_warmup: bool = False, concat_chains: bool = False, inc_sample: bool = False
     ) -> np.ndarray:
-        """Return all columns, with those of the previous fit if `inc_sample`."""
+        """Return all columns, also of the previous fit if `inc_sample`."""
         if inc_sample:
             return self.previous_fit.with_values(self._values).draws(
                 inc_warmup=inc_warmup, concat_chains=concat_chains
@@ -328,7 +328,7 @@ class CmdStanGQ(CmdStanChains):
         inc_warmup: bool = False,
         inc_sample: bool = False,
     ) -> Table:
-        """Tabulate draws, with those of the previous fit if `inc_sample` or `vars` names them."""
+        """Tabulate draws, also of the previous fit if `inc_sample` or if `vars` names them."""
         if inc_sample or vars is not None:
             return self.previous_fit.with_values(self._values).draws_pd(vars, inc_warmup)
         return super().draws_pd(inc_warmup=inc_warmup)
@@ -345,23 +345,23 @@ class CmdStanMLE(CmdStanDraws):
 
     @property
     def converged(self) -> bool:
-        """Whether the optimiser has found a mode."""
+        """Tell whether the optimiser has found a mode."""
         return bool(self.result.success)
 
     @property
     def optimized_params_np(self) -> np.ndarray:
-        """The values of all columns."""
+        """Return the values of all columns."""
         found: np.ndarray = self.draws()[0]
         return found
 
     @property
     def optimized_params_dict(self) -> dict[str, float]:
-        """The values of all columns by name, ``lp__`` first."""
+        """Return the values of all columns by name, ``lp__`` first."""
         return dict(zip(self.column_names, self.draws()[0].tolist(), strict=True))
 
     @property
     def optimized_params_pd(self) -> Table:
-        """The values of all columns as a table with one row."""
+        """Return the values of all columns as a table with one row."""
         return optional("pandas", "optimized_params_pd").DataFrame([self.optimized_params_dict])
 
     def stan_variable(self, var: str, inc_warmup: bool = False) -> Any:

@@ -84,7 +84,7 @@ def _has_tuples(value: Any) -> bool:
 
 
 def unconstrained_names(tree: s.ProgramTree, layout: Layout) -> list[str]:
-    """Name the unconstrained elements in their order, those of matrices by row and column."""
+    """Name the unconstrained elements in their order, in matrices by row and column."""
     matrices = {name for each in tree.parameters for name in _matrices(each.name, each.declared)}
     names = []
     for name, transform in layout.parameters.items():
