@@ -119,6 +119,28 @@ def _ess(x: np.ndarray) -> np.ndarray:
     return np.asarray(count / np.maximum(time, 1.0 / np.log10(count)))
 
 
+def mean_errors(x: np.ndarray) -> np.ndarray:
+    """Return the Monte Carlo standard errors of the means of elements.
+
+    Parameters
+    ----------
+    x : ndarray, shape (chains, draws, elements)
+
+    Returns
+    -------
+    ndarray, shape (elements,)
+        Nan for fewer than four draws in a chain.
+    """
+    chains, draws, elements = x.shape
+    found = np.full(elements, np.nan)
+    step = max(1, _BLOCK // max(1, chains * draws))
+    for i in range(0, elements if draws >= 4 else 0, step):
+        part = np.ascontiguousarray(np.moveaxis(x[..., i : i + step], 2, 0))
+        with np.errstate(all="ignore"):
+            found[i : i + step] = np.std(part, axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(part)))
+    return found
+
+
 def diagnostics(x: np.ndarray) -> dict[str, np.ndarray]:
     """Effective draws of the middle and of the tails, and R-hat.
 
