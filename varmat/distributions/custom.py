@@ -113,8 +113,8 @@ class Custom(Distribution):
         if shape != wanted and not (broadcasts and (fits or not wanted)):
             raise ShapeError(
                 f"dist.Custom: {self.row.name} returns shape {shape} for y of shape {np.shape(y)}, "
-                f"but must return one number for each observation, so shape {wanted}! If one "
-                "observation is a vector, give event=1."
+                f"but must return one number for each observation, so shape {wanted}: give event=1 "
+                "if one observation is a vector!"
             )
         return terms
 
@@ -201,8 +201,10 @@ def _drawn_by(method: Function, *, rng: Operand, size: Shape | None) -> Plain:
 
 def as_distribution(found: Any) -> Any:
     """Make a distribution of an object with a log density as a method; others are returned."""
+    if isinstance(found, (Distribution, type)):
+        return found
     name = next((name for name in ("lpdf", "lpmf") if callable(getattr(found, name, None))), "")
-    if isinstance(found, (Distribution, type)) or not name:
+    if not name:
         return found
     others = {each: getattr(found, each, None) for each in ("cdf", "lcdf", "lccdf")}
     draw = getattr(found, "rng", None)

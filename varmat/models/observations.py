@@ -150,7 +150,8 @@ def observed(
         Labels and names of dimensions are taken from pandas and xarray.
     distribution : varmat.distributions.Distribution or callable
         The distribution, or a function that returns it and is called with the parameters, named
-        values and data that its own parameters name.
+        values and data that its own parameters name. A density of your own is a distribution by
+        `varmat.distributions.Custom`, or as the method `lpdf` of an object.
     dims : str or sequence of str
         The names of the dimensions.
     missing : callable, optional

@@ -85,6 +85,7 @@ def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Stated]) ->
         The distribution, or a function that returns it and is called with the parameters, named
         values and data that its own parameters name. The log density of a bounded parameter is not
         divided by the probability of its set, as in Stan.
+        `varmat.distributions.Custom` makes a distribution of a density of your own.
     dims : str or sequence of str, keyword only
         The names of the dimensions. Sizes may be left out if `Model` knows the labels of them, from
         ``coords`` or from data of pandas or xarray.
