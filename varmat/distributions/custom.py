@@ -109,8 +109,7 @@ class Custom(Distribution):
         y = np.asarray(y) if isinstance(y, (list, tuple)) else y
         terms = self.row.pointwise(y, *self.parameters)
         shape, wanted = np.shape(terms), np.shape(y)[: np.ndim(y) - self.event]
-        fits = len(shape) == len(wanted) and all(map(_fits, shape, wanted))
-        if shape != wanted and not (broadcasts and (fits or not wanted)):
+        if shape != wanted and not (broadcasts and _broadcasts(shape, wanted)):
             raise ShapeError(
                 f"dist.Custom: {self.row.name} returns shape {shape} for y of shape {np.shape(y)}, "
                 f"but must return one number for each observation, so shape {wanted}: give event=1 "
@@ -191,8 +190,10 @@ def _each(function: Function, *args: Operand) -> Result:
     return getattr(function, "pointwise", function)(*args)
 
 
-def _fits(length: int, of_observations: int) -> bool:
-    return of_observations in (1, length)
+def _broadcasts(shape: Shape, wanted: Shape) -> bool:
+    """Whether one observation is wanted, or lengths differ only where `wanted` has 1."""
+    alike = all(n in (1, m) for m, n in zip(shape, wanted, strict=False))
+    return not wanted or (len(shape) == len(wanted) and alike)
 
 
 def _drawn_by(method: Function, *, rng: Operand, size: Shape | None) -> Plain:

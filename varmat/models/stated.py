@@ -137,10 +137,11 @@ class Stated:
         if self.function is None:
             fixed: Distribution = self.fixed
             return fixed
-        made: Distribution = as_distribution(self.function(values))
+        made: Distribution = self.function(values)
         # A check takes as long as a small density, so that it is not made again for equal shapes.
         seen = self._seen(made) if isinstance(made, OfRow) else None
         if seen is None or seen not in self._checked:
+            made = as_distribution(made)
             self._check(made)
             self._checked.add(seen)
         return made
