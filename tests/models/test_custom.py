@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from comparing import close, equal, refuses
+from test_docs import run_doctest
 
 import varmat as vm
 import varmat.distributions as dist
@@ -220,3 +221,7 @@ REFUSALS = [
 @pytest.mark.parametrize(("make", "error", "message"), REFUSALS)
 def test_refusals(make, error, message):
     refuses(error, message, make)
+
+
+def test_example_runs():
+    run_doctest(dist.Custom.__doc__, "Custom")

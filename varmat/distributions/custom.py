@@ -13,7 +13,18 @@ from varmat.core.errors import ShapeError
 from varmat.distributions.distribution import DensityTerms, Distribution, of_log, total
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from varmat.typing import Function, Operand, Plain, Result, Shape
+
+    class WithLpdf(Protocol):
+        def lpdf(self, y: Any, /) -> Any: ...
+
+    class WithLpmf(Protocol):
+        def lpmf(self, y: Any, /) -> Any: ...
+
+    # What a parameter or observations state.
+    Statement = Distribution | WithLpdf | WithLpmf | Function
 
 __all__ = ["Custom", "as_distribution"]
 
@@ -66,7 +77,7 @@ class Custom(Distribution):
     ...     return scale * rng.pareto(alpha, size)
     >>> Lomax = functools.partial(dist.Custom, lomax_lpdf, rng=lomax_rng)
     >>> round(Lomax(2.0, 3.0).lpdf([0.5, 4.0]), 12)
-    -3.815213813943
+    -3.81527583686
     >>> Lomax(2.0, 3.0).rng(1, size=3).shape
     (3,)
     """

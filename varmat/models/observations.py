@@ -12,7 +12,7 @@ from varmat.models.results import Labels
 from varmat.typing import Function, Operand
 
 if TYPE_CHECKING:
-    from varmat.distributions import Distribution
+    from varmat.distributions.custom import Statement
     from varmat.transforms import Transform
 
 __all__ = ["observed"]
@@ -106,7 +106,7 @@ class Observed:
     def __init__(
         self,
         y: Operand,
-        distribution: Distribution | Function,
+        distribution: Statement,
         dims: Sequence[str | None],
         missing: Function | None,
     ) -> None:
@@ -137,7 +137,7 @@ class Observed:
 
 def observed(
     y: Operand,
-    distribution: Distribution | Function,
+    distribution: Statement,
     *,
     dims: str | Sequence[str] = (),
     missing: Callable[[int], Transform] | None = None,

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypedDict, Unpack
 
-    from varmat.distributions import Distribution
-    from varmat.typing import Function, Operand, Shape
+    from varmat.distributions.custom import Statement
+    from varmat.typing import Operand, Shape
 
     class Stated(TypedDict, total=False):
         """What each parameter may state."""
 
-        prior: Distribution | Function
+        prior: Statement
         dims: str | Sequence[str]
 
 

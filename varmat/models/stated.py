@@ -42,9 +42,8 @@ from varmat.transforms import (
 )
 
 if TYPE_CHECKING:
+    from varmat.distributions.custom import Statement
     from varmat.typing import Function, Operand, Plain, Result, Shape
-
-    Prior = Distribution | Function
 
 
 class Declared(NamedTuple):
@@ -58,7 +57,7 @@ class Declared(NamedTuple):
         The parameter of a shape, if the names of dimensions say what that is.
     """
 
-    prior: Prior | None
+    prior: Statement | None
     dims: tuple[str, ...]
     make: Callable[[Shape], Transform]
 
@@ -109,7 +108,7 @@ class Stated:
     def __init__(
         self,
         title: str,
-        distribution: Prior,
+        distribution: Statement,
         given: Mapping[str, Operand],
         of: Transform | np.ndarray,
     ) -> None:
