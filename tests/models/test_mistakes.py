@@ -65,8 +65,8 @@ NO_START = (
 )
 NO_PARAMETERS = "the model has no parameters, but must have some, such as mu=varmat.real()!"
 A_DISTRIBUTION = (
-    "but must be a distribution such as varmat.distributions.Normal(0, 1), or a function that "
-    "returns one!"
+    "but must be a distribution such as varmat.distributions.Normal(0, 1), dist.Custom with a "
+    "density of your own, or a function that returns one!"
 )
 WHATEVER = "where the density is 0 whatever the parameters are"
 INDEX = "because it is an index of an array of shape (3,)!"

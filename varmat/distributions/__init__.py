@@ -24,6 +24,7 @@ from functools import cache
 from varmat.densities.density import Density
 from varmat.distributions.composed import HiddenMarkov as HiddenMarkov
 from varmat.distributions.composed import Mixture as Mixture
+from varmat.distributions.custom import Custom as Custom
 from varmat.distributions.distribution import Censored as Censored
 from varmat.distributions.distribution import Distribution as Distribution
 from varmat.distributions.distribution import OfRow
@@ -58,7 +59,7 @@ def __getattr__(name: str) -> type[Distribution]:
     return made
 
 
-_OWN = ("Censored", "Distribution", "HiddenMarkov", "Mixture", "Truncated")
+_OWN = ("Censored", "Custom", "Distribution", "HiddenMarkov", "Mixture", "Truncated")
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,7 @@ from varmat.densities.domains import simplex
 from varmat.densities.hmm import hmm_marginal
 from varmat.densities.mixture import log_mix, log_mix_of_many
 from varmat.densities.random_numbers.row import wanted_shape
+from varmat.distributions.custom import as_distribution
 from varmat.distributions.distribution import DensityTerms, Distribution, of_log
 from varmat.functions.missing import refuse_missing
 from varmat.typing import Operand, Plain, Result, Shape
@@ -41,7 +42,7 @@ class Mixture(Distribution):
 
     def __init__(self, weights: Operand, components: Sequence[Distribution]) -> None:
         refuse_missing(weights, "Mixture: weights")
-        self.components = tuple(components)
+        self.components: tuple[Distribution, ...] = tuple(map(as_distribution, components))
         self.weights = np.asarray(weights) if isinstance(weights, (list, tuple)) else weights
         count = len(self.components)
         if not all(isinstance(each, Distribution) for each in self.components) or count < 2:
@@ -134,6 +135,7 @@ class HiddenMarkov(Distribution):
     """
 
     def __init__(self, initial: Operand, transition: Operand, emission: Distribution) -> None:
+        emission = as_distribution(emission)
         if not isinstance(emission, Distribution):
             raise TypeError(
                 f"HiddenMarkov: emission is a {type(emission).__name__}, but must be a "

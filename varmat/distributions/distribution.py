@@ -364,17 +364,17 @@ class _Bounded(Distribution):
     """A distribution and an interval."""
 
     def __init__(self, base: Distribution, lower: Operand, upper: Operand) -> None:
-        if not isinstance(base, OfRow):
+        if (row := getattr(base, "row", None)) is None:
             raise TypeError(
                 f"{type(self).__name__}: base is a {type(base).__name__}, but must be a "
                 "distribution with a density of its own!"
             )
-        for title, x in {"lower": lower, "upper": upper, **base.parameters}.items():
+        for title, x in {"lower": lower, "upper": upper, **base.parts()}.items():
             refuse_missing(x, f"{type(self).__name__}: {title}")
         # It refuses what has no cumulative functions, and intervals that are empty.
-        self._function = truncated(base.row, lower=lower, upper=upper)
+        self._function = truncated(row, lower=lower, upper=upper)
         self.base, self.lower, self.upper = base, lower, upper
-        self._values = tuple(base.parameters.values())
+        self._values = tuple(base.parts().values())
 
     @property
     def is_discrete(self) -> bool:
@@ -440,17 +440,16 @@ class Truncated(_Bounded):
         """The log probability of a part of the interval, given all of it."""
         above = 1 if self.is_discrete else 0  # the lower end belongs to the interval
         start, end = (y + above, self.upper) if name == "lccdf" else (self.lower, y)
-        row: Any = self.base.row
-        part = type(self._function)(row, start, end)
+        part = type(self._function)(self._function.density, start, end)
         return part.log_probability(*self._values) - self._function.log_probability(*self._values)
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
         """Draw until all are inside; after some tries, invert the distribution function."""
         shape = wanted_shape("Truncated", size, self.outer())
-        if isinstance(rng, Source):  # one call, because the tries depend on the draws
-            made = _TruncatedNumbers(
-                type(self.base), [x is not None for x in (self.lower, self.upper)]
-            )
+        # One call, because the tries depend on the draws.
+        if isinstance(rng, Source) and isinstance(self.base, OfRow):
+            has = [x is not None for x in (self.lower, self.upper)]
+            made = _TruncatedNumbers(type(self.base), has)
             return rng.draw(made, (*self._ends, *self._values), size=shape)
         draws = np.asarray(self.base.rng(rng, shape))
         for _ in range(_TRIES):
@@ -567,7 +566,8 @@ class Censored(_Bounded):
     def _sum(self, y: Operand, propto: bool = False) -> Result:
         y = y if is_differentiable(y) else np.asarray(y)
         shape = np.shape(y)
-        if not shape or np.broadcast_shapes(shape, self.outer()) != shape:
+        same = shape and np.broadcast_shapes(shape, self.outer()) == shape
+        if not same or not isinstance(self.base, OfRow):
             return total(self._each(y))
         result: Result = 0.0
         for where, name, x in self._masks(y):

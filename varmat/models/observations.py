@@ -12,7 +12,7 @@ from varmat.models.results import Labels
 from varmat.typing import Function, Operand
 
 if TYPE_CHECKING:
-    from varmat.distributions import Distribution
+    from varmat.distributions.custom import Statement
     from varmat.transforms import Transform
 
 __all__ = ["observed"]
@@ -106,7 +106,7 @@ class Observed:
     def __init__(
         self,
         y: Operand,
-        distribution: Distribution | Function,
+        distribution: Statement,
         dims: Sequence[str | None],
         missing: Function | None,
     ) -> None:
@@ -137,7 +137,7 @@ class Observed:
 
 def observed(
     y: Operand,
-    distribution: Distribution | Function,
+    distribution: Statement,
     *,
     dims: str | Sequence[str] = (),
     missing: Callable[[int], Transform] | None = None,
@@ -150,7 +150,8 @@ def observed(
         Labels and names of dimensions are taken from pandas and xarray.
     distribution : varmat.distributions.Distribution or callable
         The distribution, or a function that returns it and is called with the parameters, named
-        values and data that its own parameters name.
+        values and data that its own parameters name. A density of your own is a distribution by
+        `varmat.distributions.Custom`, or as the method `lpdf` of an object.
     dims : str or sequence of str
         The names of the dimensions.
     missing : callable, optional

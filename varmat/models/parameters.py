@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypedDict, Unpack
 
-    from varmat.distributions import Distribution
-    from varmat.typing import Function, Operand, Shape
+    from varmat.distributions.custom import Statement
+    from varmat.typing import Operand, Shape
 
     class Stated(TypedDict, total=False):
         """What each parameter may state."""
 
-        prior: Distribution | Function
+        prior: Statement
         dims: str | Sequence[str]
 
 
@@ -85,6 +85,7 @@ def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Stated]) ->
         The distribution, or a function that returns it and is called with the parameters, named
         values and data that its own parameters name. The log density of a bounded parameter is not
         divided by the probability of its set, as in Stan.
+        `varmat.distributions.Custom` makes a distribution of a density of your own.
     dims : str or sequence of str, keyword only
         The names of the dimensions. Sizes may be left out if `Model` knows the labels of them, from
         ``coords`` or from data of pandas or xarray.

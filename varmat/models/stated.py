@@ -16,6 +16,7 @@ import numpy as np
 from varmat.core.errors import DataError, DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import positional
+from varmat.distributions.custom import as_distribution
 from varmat.distributions.distribution import Distribution, OfRow
 from varmat.functions.linalg.triangular_solves import mdivide_left_tri_low
 from varmat.interrupts import Attempt
@@ -41,9 +42,8 @@ from varmat.transforms import (
 )
 
 if TYPE_CHECKING:
+    from varmat.distributions.custom import Statement
     from varmat.typing import Function, Operand, Plain, Result, Shape
-
-    Prior = Distribution | Function
 
 
 class Declared(NamedTuple):
@@ -57,7 +57,7 @@ class Declared(NamedTuple):
         The parameter of a shape, if the names of dimensions say what that is.
     """
 
-    prior: Prior | None
+    prior: Statement | None
     dims: tuple[str, ...]
     make: Callable[[Shape], Transform]
 
@@ -73,6 +73,7 @@ class Located(Transform):
     def __init__(self, prior: Distribution, shape: Shape) -> None:
         super().__init__(shape, shape)
         title = "the prior of a parameter with centred=False"
+        prior = as_distribution(prior)
         check_distribution(title, prior)
         self._standard = prior.standard()
         check_statement(title, prior, shape)
@@ -107,19 +108,19 @@ class Stated:
     def __init__(
         self,
         title: str,
-        distribution: Prior,
+        distribution: Statement,
         given: Mapping[str, Operand],
         of: Transform | np.ndarray,
     ) -> None:
         self.title: str = title
-        self.fixed: Any = distribution
+        self.fixed: Any = as_distribution(distribution)
         self.function: Named | None = None
         self._shape, self._transform = of.shape, of if isinstance(of, Transform) else None
         self._checked: set[tuple[Any, ...] | None] = set()
-        if callable(distribution) and not isinstance(distribution, type):
-            self.function = Named(title, distribution, given, by_dict=False)
+        if callable(self.fixed) and not isinstance(self.fixed, type):
+            self.function = Named(title, self.fixed, given, by_dict=False)
         else:
-            self._check(distribution)
+            self._check(self.fixed)
 
     def _check(self, found: Any) -> None:
         check_distribution(self.title, found)
@@ -139,6 +140,7 @@ class Stated:
         # A check takes as long as a small density, so that it is not made again for equal shapes.
         seen = self._seen(made) if isinstance(made, OfRow) else None
         if seen is None or seen not in self._checked:
+            made = as_distribution(made)
             self._check(made)
             self._checked.add(seen)
         return made

@@ -41,7 +41,8 @@ def check_distribution(title: str, found: object) -> None:
     kind = f"the class {found.__name__}" if is_class else f"a {type(found).__name__}"  # type: ignore[attr-defined]
     raise TypeError(
         f"Model: {title} is {kind}, but must be a distribution such as "
-        "varmat.distributions.Normal(0, 1), or a function that returns one!"
+        "varmat.distributions.Normal(0, 1), dist.Custom with a density of your own, or a function "
+        "that returns one!"
     )
 
 
