@@ -2,6 +2,8 @@
 model if it can be seen there.
 """
 
+import copy
+
 import numpy as np
 import pytest
 from comparing import equal
@@ -232,6 +234,37 @@ def test_settings_of_other_packages(name):
     with pytest.raises(TypeError) as caught:
         check_settings(["draws", "tune", "cores"], {name: 1})
     assert str(caught.value) == f"Model.sample: there is no setting {name}: {SETTINGS[name]}"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    {
+        "fit": "sample or optimize",
+        "logp": "log_density",
+        "predict": "sample_posterior_predictive",
+    }.items(),
+)
+def test_methods_of_other_packages(theirs, ours):
+    model = normal()
+    with pytest.raises(AttributeError) as caught:
+        getattr(model, theirs)
+    assert str(caught.value) == f"Model: there is no {theirs}: did you mean {ours}?"
+    assert all(hasattr(model, each) for each in ours.split(" or "))
+
+
+def test_attributes_that_are_missing():
+    """Copies and pickles ask for some; errors of properties are not hidden."""
+
+    class Broken(vm.Model):
+        @property
+        def broken(self):
+            return self.nothing
+
+    with pytest.raises(AttributeError, match="no attribute 'sampler'"):
+        _ = normal().sampler
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = Broken(mu=vm.real(prior=STANDARD)).broken
+    assert copy.copy(normal()).param_names() == ["mu"]
 
 
 def test_the_non_centred_form_is_named_only_where_there_is_one():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,23 @@ if TYPE_CHECKING:
     from varmat.models.results import ArvizData, Labels
 
 __all__ = ["Model"]
+
+# Methods, and the names that they or their like have in other libraries.
+_THEIRS = {
+    "sample or optimize": "fit run mcmc train",
+    "sample": "nuts hmc sampling",
+    "optimize": "find_map find_MAP map mle optimizing maximum_a_posteriori",
+    "pathfinder": "variational vb advi",
+    "log_density": "logp log_prob logprob lp logpdf target",
+    "log_density_gradient": "dlogp log_prob_grad grad_log_prob log_density_and_gradient",
+    "sample_prior_predictive": "prior_predictive simulate prior",
+    "sample_posterior_predictive": "predict predictive posterior_predictive",
+    "graph": "to_graphviz model_to_graphviz plot render_model",
+    "param_names": "parameters params named_vars free_RVs variables",
+    "log_density_hessian": "hessian d2logp",
+    "check_gradient": "diagnose gradient_check check_grad",
+}
+_OURS = {theirs: ours for ours, names in _THEIRS.items() for theirs in names.split()}
 
 
 class Model(DensityModel):
@@ -136,6 +153,11 @@ class Model(DensityModel):
     >>> vm.Model(log_density, mu=vm.real(), sigma=vm.positive()).log_density_gradient([2.0, 0.0])[1]
     array([-0.08, -1.  ])
     """
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OURS:
+            raise AttributeError(f"Model: there is no {name}: did you mean {_OURS[name]}?")
+        return object.__getattribute__(self, name)  # which raises again, in a property too
 
     def initial_point(
         self, init: Operand = None, seed: int | None = None, jacobian: bool = True
