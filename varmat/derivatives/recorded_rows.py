@@ -24,6 +24,9 @@ from varmat.typing import Function, Operand, Shape, Threads
 
 # Bytes up to which a copy of them is compared faster than the array.
 _FEW_BYTES = 1 << 12
+# Rows up to which it costs less to run all again, if a value is not finite, than to look at the
+# arguments first.
+_FEW_ROWS = 16
 _SAME_IF_EQUAL = (int, float, str, bool, type(None))
 
 
@@ -241,11 +244,13 @@ def run_rows(
 def at_points(
     runner_of: Callable[[Shape], Any], args: Arguments, executor: Threads
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The values and gradients at the rows of a single array; None unless they were recorded, and
-    all values are finite.
+    """The values and gradients at the rows, a few, of a single array; None unless they were
+    recorded, and all values are finite.
     """
     (x,) = args if len(args) == 1 else (None,)
     if not (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim and x.flags.c_contiguous):
+        return None
+    if len(x) > _FEW_ROWS:
         return None
     run = runner_of(x.shape[1:])
     if run is None:
