@@ -15,7 +15,7 @@ arXiv:1604.00695.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -131,14 +131,20 @@ def mean_errors(x: np.ndarray) -> np.ndarray:
     ndarray, shape (elements,)
         Nan for fewer than four draws in a chain.
     """
-    chains, draws, elements = x.shape
+    elements = x.shape[2]
     found = np.full(elements, np.nan)
-    step = max(1, _BLOCK // max(1, chains * draws))
-    for i in range(0, elements if draws >= 4 else 0, step):
-        part = np.ascontiguousarray(np.moveaxis(x[..., i : i + step], 2, 0))
+    for here, part in _blocks(np.moveaxis(x, 2, 0), np.arange(elements if x.shape[1] >= 4 else 0)):
         with np.errstate(all="ignore"):
-            found[i : i + step] = np.std(part, axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(part)))
+            found[here] = np.std(part, axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(part)))
     return found
+
+
+def _blocks(flat: np.ndarray, places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield places of elements, which have the first axis, and their draws, some at a time."""
+    step = max(1, _BLOCK // max(1, math.prod(flat.shape[1:])))
+    for i in range(0, len(places), step):
+        here = places[i : i + step]
+        yield here, np.ascontiguousarray(flat[here])
 
 
 def diagnostics(x: np.ndarray) -> dict[str, np.ndarray]:
@@ -161,10 +167,7 @@ def diagnostics(x: np.ndarray) -> dict[str, np.ndarray]:
     if chains * draws:
         fit &= flat.max(axis=(1, 2)) > flat.min(axis=(1, 2))
     places = np.flatnonzero(fit)
-    step = max(1, _BLOCK // max(1, chains * draws))
-    for i in range(0, len(places), step):
-        here = places[i : i + step]
-        part = np.ascontiguousarray(flat[here])
+    for here, part in _blocks(flat, places):
         halves = _split(part)
         scores = _normalised(halves)
         with np.errstate(all="ignore"):
