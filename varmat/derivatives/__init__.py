@@ -21,7 +21,7 @@ from varmat.derivatives.hessians import (
     hessp,
 )
 from varmat.derivatives.jacobians import jacobian, vjp
-from varmat.derivatives.recorded import recorded
+from varmat.derivatives.recorded import recorded, sparse_jacobian
 from varmat.derivatives.reverse import grad, gradient, value_and_grad
 from varmat.derivatives.structure import ravel_pytree, stop_gradient
 
@@ -48,6 +48,7 @@ __all__ = [
     "partial_derivative",
     "ravel_pytree",
     "recorded",
+    "sparse_jacobian",
     "stop_gradient",
     "value_and_grad",
     "vjp",

@@ -109,31 +109,36 @@ def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: objec
 
 
 def _jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Result:
-    points = plain_tree("jacobian", "x", x, outer_too=True)
+    return jacobian_at("jacobian", f, x, args, kwargs)
+
+
+def jacobian_at(name: str, f: Function, x: Operand, args: Arguments, kwargs: Settings) -> Result:
+    """The Jacobian; `name` is that of the functional in messages."""
+    points = plain_tree(name, "x", x, outer_too=True)
     with recording() as tape:
-        finish = _by_sweeps(f, points, args, kwargs, tape)
-    return _by_directions(f, points, args, kwargs) if finish is None else finish()
+        finish = _by_sweeps(name, f, points, args, kwargs, tape)
+    return _by_directions(name, f, points, args, kwargs) if finish is None else finish()
 
 
 def _by_sweeps(
-    f: Function, points: object, args: Arguments, kwargs: Settings, tape: Tape
+    name: str, f: Function, points: object, args: Arguments, kwargs: Settings, tape: Tape
 ) -> Finish | None:
     """A function that makes the Jacobian, after the scope, of a reverse pass for each output; None
     if forward mode will be faster.
     """
-    given = leaf_tree("jacobian", "x", points, tape)
+    given = leaf_tree(name, "x", points, tape)
     variables = list(map(bottom, leaves_of(given)))
     y = f(given, *args, **kwargs)
     inputs, results = sum(x.size for x in variables), leaves_of(y)
     is_outer = any(is_outer_result(item, tape) for item in results)
     if is_outer:
-        results = [x if isinstance(x, Dual) else output("jacobian", x) for x in results]
+        results = [x if isinstance(x, Dual) else output(name, x) for x in results]
         by_hand = any(isinstance(x, Dual) and x.level.function is None for x in results)
         size = sum(map(np.size, results))
         is_loop = bool(size) and tape.watch is not None  # of the program
         is_forward = 0 < inputs <= size - is_loop and not by_hand
     else:
-        results = outputs("jacobian", results, tape)
+        results = outputs(name, results, tape)
         is_forward = bool(inputs) and _forward_is_faster(tape, inputs, sum(map(size_of, results)))
     if is_forward and not any(map(has_no_tangent, tape)):
         return None
@@ -141,11 +146,11 @@ def _by_sweeps(
         weights = [make_leaf(plain_copy(np.ones(np.shape(x))), tape) for x in results]
         whole = sum(np.sum(x * w) for x, w in zip(results, weights, strict=True))
         along = [*zip(weights, unit_rows(results), strict=True)]
-        finish = gradients_of("jacobian", whole, variables, tape, along)
+        finish = gradients_of(name, whole, variables, tape, along)
         return lambda: derivative_tree(y, results, zip(*finish()[1:], strict=True), points)
     if is_outer:
         finishes = [
-            gradients_of("jacobian", item, variables, tape)
+            gradients_of(name, item, variables, tape)
             for result in results
             for item in (np.ravel(result) if np.shape(result) else [result])
         ]
@@ -207,14 +212,16 @@ def has_no_tangent(entry: Entry) -> bool:
     return rule in CALLBACKS or (not _is_join(rule) and getattr(rule.op, "_tangent", rule) is None)
 
 
-def _by_directions(f: Function, points: object, args: Arguments, kwargs: Settings) -> Result:
+def _by_directions(
+    name: str, f: Function, points: object, args: Arguments, kwargs: Settings
+) -> Result:
     """The Jacobian by one evaluation with all unit directions."""
     leaves = leaves_of(points)
     bounds = np.cumsum([0, *map(size_of, leaves)])
     columns = [slice(*pair) for pair in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
     with forward_scope() as tape:
-        y, found = call_with_tangents("jacobian", f, (points,), [*unit_rows(leaves)], args, kwargs)
-        parts = plain_parts("jacobian", found, tape, int(bounds[-1]))
+        y, found = call_with_tangents(name, f, (points,), [*unit_rows(leaves)], args, kwargs)
+        parts = plain_parts(name, found, tape, int(bounds[-1]))
     blocks = []
     for value, tangent in parts:
         rows = np.moveaxis(tangent, 0, -1)

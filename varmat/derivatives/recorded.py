@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from varmat.core.errors import DomainError
+from varmat.derivatives.jacobians import jacobian_at
 from varmat.derivatives.recorded_functional import Recorded as Recorded
 from varmat.derivatives.recorded_functional import Recording
 from varmat.derivatives.recorded_rows import is_same, kept
-from varmat.derivatives.reverse import DerivedFunction, gradients_with_aux, with_aux
+from varmat.derivatives.reverse import DerivedFunction, gradients_with_aux, named, with_aux
 from varmat.derivatives.structure import Argnums
 from varmat.interrupts import from_signal
 from varmat.locks import held
-from varmat.typing import Function, Result, ValueAndGrad
+from varmat.typing import Function, Operand, Result, ValueAndGrad
 
-__all__ = ["recorded"]
+__all__ = ["recorded", "sparse_jacobian"]
 
 T = TypeVar("T")
 
@@ -213,3 +214,69 @@ def recorded(
                 "the numbers of the value and the derivatives only!"
             )
     return Recorded(f, argnums, runner)
+
+
+class SparseJacobian(Recorded[Any]):
+    """The Jacobian of a function as a sparse array; made by `sparse_jacobian`."""
+
+    def map(self, *args: object, **settings: object) -> Result:
+        raise TypeError("sparse_jacobian: map is not supported; call it at one point at a time")
+
+
+def sparse_jacobian(f: Function) -> SparseJacobian:
+    """The Jacobian of a function of which most derivatives are zero, as a sparse array.
+
+    Parameters
+    ----------
+    f : callable
+        Takes an array `x`, and perhaps further arguments, and returns an array.
+
+    Returns
+    -------
+    SparseJacobian
+        A function of `x` and the further arguments of `f`. It returns a ``scipy.sparse.csr_array``
+        with a row for each element of the result and a column for each element of `x`, in C order.
+        Its attribute `program` is that of the elements.
+
+    Raises
+    ------
+    TypeError
+        If `f` is not a function; when called, as `jacobian`, and if `x` or the result is not one
+        number or array.
+    TapeError
+        When called, as `recorded`.
+
+    Notes
+    -----
+    At its first call `f` is recorded, as by `recorded`. Which elements can differ from zero follows
+    from the steps of the program, for all points at which it holds; some of them may be zero. Rows,
+    or columns, without a common element share a direction, so a banded Jacobian takes as many
+    products as it has bands, whatever its size. Operations on whole matrices and functions of
+    Python count as dense. A second derivative: ``vm.sparse_jacobian(vm.grad(f))``.
+
+    References
+    ----------
+    A. R. Curtis, M. J. D. Powell and J. K. Reid (1974), On the estimation of sparse Jacobian
+    matrices, IMA Journal of Applied Mathematics 13. A. Griewank and A. Walther (2008), Evaluating
+    Derivatives, second edition, SIAM, chapters 7 and 8.
+
+    Examples
+    --------
+    >>> import numpy as np, varmat as vm
+    >>> jacobian = vm.sparse_jacobian(lambda x: np.diff(x**2))
+    >>> j = jacobian(np.arange(4.0))
+    >>> j.nnz
+    6
+    >>> j.toarray()
+    array([[-0.,  2.,  0.,  0.],
+           [ 0., -2.,  4.,  0.],
+           [ 0.,  0., -4.,  6.]])
+    """
+    return SparseJacobian(named(DerivedFunction(_sparse_jacobian, f), f, "sparse_jacobian"))
+
+
+def _sparse_jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Result:
+    from scipy.sparse import csr_array
+
+    found = jacobian_at("sparse_jacobian", f, x, args, kwargs)
+    return csr_array(np.reshape(found, (-1, np.size(x))))

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -18,12 +16,15 @@ from varmat.derivatives.bound_calls import BoundCalls
 from varmat.derivatives.inputs_and_outputs import holds_outer, plain_copy
 from varmat.derivatives.recorded_programs import (
     Written,
+    assembler,
+    first_leaf,
     hessian_program,
     jacobian_program,
     product_program,
     pullback_program,
     pushforward_program,
     record,
+    sparse_jacobian_program,
 )
 from varmat.derivatives.recorded_rows import (
     ArgumentRows,
@@ -38,7 +39,6 @@ from varmat.derivatives.reverse import DerivedFunction, is_plain, positions_of, 
 from varmat.derivatives.structure import (
     Argnums,
     ArgumentTree,
-    is_container,
     leaves_of,
     matching_leaves,
     plain_tree,
@@ -93,6 +93,7 @@ _FUNCTIONALS = {
     "hessian_times_vector": Functional(product_program, "x", "v"),
     "hessp": Functional(product_program, "x", "v"),
     "jacobian": Functional(jacobian_program, "x"),
+    "sparse_jacobian": Functional(sparse_jacobian_program, "x"),
     "jvp": Functional(pushforward_program, "primals[{0}]", "tangents", is_of_primals=True),
     "vjp": Functional(pullback_program, "primals[{0}]", is_of_primals=True),
 }
@@ -167,7 +168,7 @@ class Recording:
     def __post_init__(self) -> None:
         written = self.written
         self.run: Any = runner_for(written.program, self.runner)
-        self.results = _assembler(written.template)
+        self.results = assembler(written.template)
         self.data = sorted(key for key, x in self.others.items() if type(x) is Mapped)
         self.values = written.values and Recording(
             self.structures, {}, written.values, self.runner, []
@@ -190,18 +191,6 @@ class Recording:
         if self.structures != structures or len(self.others) != len(others):
             return False
         return all(key in others and is_same(x, others[key]) for key, x in self.others.items())
-
-
-first_leaf = itemgetter(0)
-
-
-def _assembler(template: ArgumentTree) -> Callable[[list[Operand]], Result]:
-    """The function that makes a structure of its leaves; quick for the most common ones."""
-    if not is_container(template):
-        return first_leaf
-    if type(template) is tuple and not any(x is None or is_container(x) for x in template):
-        return tuple
-    return partial(rebuilt, template)
 
 
 class Recorded(BoundCalls, Generic[T]):

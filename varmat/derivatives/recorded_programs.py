@@ -7,6 +7,7 @@ after a run that ended early."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -21,9 +22,11 @@ from varmat.derivatives.jacobians import has_no_tangent
 from varmat.derivatives.recorded_gradients import along_rows, depending_on
 from varmat.derivatives.recorded_rows import Mapped
 from varmat.derivatives.recorded_tapes import recording_to_write, watched
+from varmat.derivatives.sparsity import colours_of, sparsity_pattern
 from varmat.derivatives.structure import (
     Arguments,
     ArgumentTree,
+    is_container,
     leaves_of,
     map_leaves,
     rebuilt,
@@ -47,7 +50,8 @@ class Written(NamedTuple):
     ----------
     program : Program
     template : object
-        The structure of the results, with zeros in place of the numbers.
+        The structure of the results, with zeros in place of the numbers; or a function that makes
+        them of the outputs but the first.
     only_reverse : bool
         Whether there is an operation without a forward rule.
     values : Written, optional
@@ -58,6 +62,20 @@ class Written(NamedTuple):
     template: Any
     only_reverse: bool = False
     values: Written | None = None
+
+
+first_leaf = itemgetter(0)
+
+
+def assembler(template: ArgumentTree) -> Callable[[list[Operand]], Result]:
+    """The function that makes a structure of its leaves; quick for the most common ones."""
+    if callable(template):
+        return template
+    if not is_container(template):
+        return first_leaf
+    if type(template) is tuple and not any(x is None or is_container(x) for x in template):
+        return tuple
+    return partial(rebuilt, template)
 
 
 def record(
@@ -258,6 +276,42 @@ def jacobian_program(name: str, f: Function, points: Sequence[Any], *others: Any
         made, by_columns = tangent_program(name, f, points, *others), True
     program = _results_from(made.program, len(leaves_of(template)))
     return _along_units(program, template, template_of(x), by_columns)
+
+
+def sparse_jacobian_program(name: str, f: Function, points: Sequence[Any], *others: Any) -> Written:
+    """The program of the elements of the Jacobian that its pattern has: a loop over directions, of
+    which each is the sum of unit vectors whose rows, or columns, have no element in common.
+    """
+    tangent, (x,) = tangent_program(name, f, points, *others), points
+    y = tangent.template
+    if is_container(x) or is_container(y):
+        what = "x" if is_container(x) else "the result"
+        raise TypeError(f"{name}: {what} is a structure, but must be an array!")
+    pattern = sparsity_pattern(tangent.program, tangent.program.outputs[1])
+    rows, columns = pattern.tocoo().coords
+    by_rows, by_columns = colours_of(pattern.T), colours_of(pattern)
+    is_forward = not tangent.only_reverse and by_columns.max(initial=-1) <= by_rows.max(initial=-1)
+    made = tangent if is_forward else weighted_program(name, f, points, *others)
+    colours, given, along, across = (
+        (by_columns, x, columns, rows) if is_forward else (by_rows, y, rows, columns)
+    )
+    program, count = _results_from(made.program, 1), int(colours.max(initial=-1)) + 1
+    seeds = np.equal.outer(np.arange(count), colours).astype(float)
+    builder = Builder()
+    builder.arguments = program.arguments[:-1]
+    seed = builder.constant(seeds.reshape(count, *np.shape(given)))
+    zero, products = builder.inlined(along_rows(program, 1, count), *builder.arguments, seed)
+    width = pattern.shape[0 if is_forward else 1]
+    elements = builder.gather(products, colours[along] * width + across)
+    found = without_dead_steps(builder.program([zero, elements]))
+
+    def sparse(leaves: Sequence[np.ndarray]) -> Result:
+        """The sparse array of the elements."""
+        result = pattern.astype(float)
+        result.data = np.array(leaves[0])
+        return result
+
+    return Written(found, sparse)
 
 
 def _along_units(
