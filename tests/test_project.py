@@ -114,7 +114,9 @@ def is_text_without_encoding(node):
     return not any(isinstance(x, str) and re.fullmatch("[rwax+]*b[+]?", x) for x in modes)
 
 
-@pytest.mark.parametrize("folder", [".ci", "asv_benchmarks", "docs", "examples", "tests", "varmat"])
+@pytest.mark.parametrize(
+    "folder", [".ci", "asv_benchmarks", "docs", "examples", "paper", "tests", "varmat"]
+)
 def test_files_of_text_name_their_encoding(folder):
     """That of the system is another one on Windows."""
     for path in (ROOT / folder).rglob("*.py"):
@@ -122,3 +124,28 @@ def test_files_of_text_name_their_encoding(folder):
         nodes = ast.walk(ast.parse(text)) if re.search("open|(read|write)_text", text) else ()
         wrong = [node.lineno for node in nodes if is_text_without_encoding(node)]
         assert not wrong, (path, wrong)
+
+
+def test_the_paper_has_what_it_refers_to(tmp_path):
+    """Its figures are drawn from the tables of the pages."""
+    text = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
+    known = re.findall(
+        r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert {*re.findall(r"@(\w+)", text)} == {*known}
+    assert len(known) == len({*known})
+    pytest.importorskip("matplotlib")
+    path = ROOT / "paper" / "figures.py"
+    figures = {"__name__": "figures", "__file__": str(path)}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), figures)
+    for name in re.findall(r"\]\((\w+)\.png\)", text):
+        figures[name](tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
+def test_the_recipe_of_conda_is_that_of_the_project():
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    assert f'version: "{PROJECT["version"]}"' in recipe
+    assert f"python {PROJECT['requires-python']}" in recipe
+    for each in map(Requirement, PROJECT["dependencies"]):
+        assert f"- {each.name} {each.specifier}" in recipe
