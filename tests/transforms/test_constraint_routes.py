@@ -470,3 +470,49 @@ def test_the_way_back_is_recorded_with_its_checks(name):
                 recorded(refused)
             assert str(eager.value) == str(later.value)
             assert str(eager.value).startswith(name)
+
+
+PARTS = {
+    "cholesky_corr_constrain": (np.arange(3.0) / 10.0, 3),
+    "cholesky_factor_constrain": (np.arange(6.0) / 10.0, 3),
+    "corr_matrix_constrain": (np.arange(3.0) / 10.0, 3),
+    "cov_matrix_constrain": (np.arange(6.0) / 10.0, 3),
+    "lb_constrain": (np.arange(3.0) / 10.0, 0.5),
+    "lub_constrain": (np.arange(3.0) / 10.0, 0.5, 2.0),
+    "ordered_constrain": (np.arange(3.0) / 10.0,),
+    "positive_ordered_constrain": (np.arange(3.0) / 10.0,),
+    "simplex_constrain": (np.arange(3.0) / 10.0,),
+    "stochastic_column_constrain": (np.arange(6.0).reshape(2, 3) / 10.0,),
+    "unit_vector_constrain": (np.arange(1.0, 4.0) / 10.0,),
+}
+
+
+@pytest.mark.parametrize("part", [0, 1], ids=["value", "jacobian"])
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_of_the_result_alone_is_recorded_without_calls_of_python(name, part):
+    """A parameter that only its declaration mentions, as in programs with optional parts."""
+    x, *others = PARTS[name]
+
+    def f(x):
+        return np.sum(getattr(vm, name)(x, *others, jacobian=True)[part])
+
+    recorded = vm.recorded(f, runner="numpy")
+    value, gradient = vm.value_and_grad(f)(x)
+    np.testing.assert_allclose(recorded(x)[0], value, 1e-13)
+    np.testing.assert_allclose(recorded(x)[1], gradient, 1e-12, 1e-14)
+    assert all(step.kernel.is_native for step in recorded.program.steps)
+
+
+@pytest.mark.parametrize(("shape", "rows"), [((0, 3), 3), ((2, 0), 1), ((0,), 1), ((0,), 0)])
+def test_no_correlation_matrices_are_recorded_without_calls_of_python(shape, rows):
+    def f(x):
+        factors, jacobian = vm.cholesky_corr_constrain(
+            np.reshape(x[1:], shape), rows, jacobian=True
+        )
+        return np.sum(factors) + jacobian + x[0]
+
+    recorded = vm.recorded(f, runner="numpy")
+    value, gradient = recorded(np.array([0.5]))
+    assert value == 0.5 + np.prod(shape[:-1]) * (rows == 1)
+    np.testing.assert_array_equal(gradient, [1.0])
+    assert all(step.kernel.is_native for step in recorded.program.steps)

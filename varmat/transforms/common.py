@@ -13,6 +13,7 @@ from varmat.core.array_methods import FLOAT64, ArrayMethods
 from varmat.core.domains import Domain
 from varmat.core.operation import as_operand
 from varmat.functions.checks import TOLERANCE, check_values, misfit
+from varmat.programs.build.symbol import Symbol
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Shape
 
 zero = Domain(f"0 to within {TOLERANCE}", lambda x: abs(x) <= TOLERANCE)
@@ -41,11 +42,11 @@ def split(g: Adjoint, r: Operand, jacobian: bool) -> tuple[Result, Result, Resul
     if not jacobian:
         return g, 0.0, r
     value, log_jacobian = g
-    return (
-        np.zeros(np.shape(r[0])) if value is None else value,
-        0.0 if log_jacobian is None else log_jacobian,
-        r[0],
-    )
+    if value is None:
+        value = np.zeros(np.shape(r[0]))
+        if type(r[0]) is Symbol:
+            value = r[0].of(r[0].builder.constant(value))
+    return value, 0.0 if log_jacobian is None else log_jacobian, r[0]
 
 
 def times_slope(g: Adjoint, slope: Operand) -> Result:

@@ -22,7 +22,7 @@ from varmat.functions.linalg.gram_matrices import tcrossprod
 from varmat.functions.linalg.lapack import cholesky_factor
 from varmat.functions.linalg.symmetric_arguments import check_symmetric
 from varmat.functions.linalg.triangles import triangle_mask
-from varmat.programs.build.symbol import Symbol, refuse
+from varmat.programs.build.symbol import Symbol
 from varmat.transforms.bounded import log_cosh
 from varmat.transforms.common import (
     check_inside,
@@ -149,10 +149,11 @@ def correlation_factor(x: Operand, *, places: Places, jacobian: bool = False) ->
     z, e = np.tanh(x), np.exp(-np.abs(x))
     c = 2.0 * e / (1.0 + e * e)
     factors = places.filled(c, 1.0)
-    if type(x) is Symbol:
-        s = before(np.multiply.accumulate(factors, axis=-1)) if x.size else refuse()
+    if type(x) is Symbol and x.size:
+        s = before(np.multiply.accumulate(factors, axis=-1))
     else:
         s = np.ones((*x.shape[:-1], *places.shape))
+    if type(x) is not Symbol:
         np.multiply.accumulate(factors[..., :-1], axis=-1, out=s[..., 1:])
     y = s * places.filled(z, places.eye)
     slope = s[..., places.rows, places.cols] * (c * c)
