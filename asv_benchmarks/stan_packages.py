@@ -28,7 +28,7 @@ import stan_collection as collection
 import varmat as vm
 from varmat.stan import syntax as s
 
-ATTEMPTS = 24
+ATTEMPTS = 36
 
 
 # --- programs ---
@@ -98,8 +98,7 @@ class Data:
 
     def __init__(self, tree: s.ProgramTree, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
-        # Names that are sizes of others are small; the larger, the later the attempt.
-        self.largest = 3 + seed % 6
+        self.largest, self.is_plain = 3 + seed // 2 % 6, seed % 2 == 0
         self.values: dict[str, Any] = {}
         used = [size for d in tree.data for size in (*d.declared.sizes, *d.declared.dimensions)]
         self.sizes = {each.name for e in used for each in _names(e)}
@@ -172,12 +171,21 @@ class Data:
         return lower + (upper - lower) * rng.uniform(0.1, 0.9, shape)
 
     def _integer(self, lower: Any, upper: Any, name: str) -> int:
+        """In every second attempt all sizes are alike, and other integers 1 or 2 if they may be,
+        because many are an index.
+        """
         low = int(np.max(lower)) if lower is not None and np.isfinite(np.max(lower)) else 0
         high = int(np.min(upper)) if upper is not None and np.isfinite(np.min(upper)) else None
+        is_size = name in self.sizes
+        if self.is_plain:
+            wanted = self.largest if is_size else int(self.rng.integers(1, 3))
+            if not is_size and (low, high) == (0, 1):
+                wanted = int(self.rng.integers(2))
+            return max(low, wanted if high is None else min(high, wanted))
         if high is None:
-            high = max(low, 1) + (self.largest if name in self.sizes else self.largest % 4)
-            low = max(low, 1) if name in self.sizes and self.rng.random() < 0.9 else low
-        elif name in self.sizes:
+            high = max(low, 1) + (self.largest if is_size else self.largest % 4)
+            low = max(low, 1) if is_size and self.rng.random() < 0.9 else low
+        elif is_size:
             high = min(high, low + self.largest)
         return int(self.rng.integers(low, high + 1))
 

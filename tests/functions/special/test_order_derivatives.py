@@ -83,3 +83,16 @@ def test_the_logarithm_of_the_rising_factorial_at_the_ends():
     equal(f([5.2, 5.2], [inf, 0.0]), [inf, 0.0])
     assert vm.value_and_grad(lambda y: f(5.2, y))(inf) == (inf, inf)
     assert vm.log_falling_factorial(inf, 2.0) == inf
+
+
+@pytest.mark.parametrize("order", [0.0, 0.3, 1.0, 5.0, 100.0])
+def test_the_logarithm_is_recorded_without_calls_of_python(order):
+    """Where `ive` underflows the function itself is evaluated."""
+    recorded = vm.recorded(lambda x: vm.log_modified_bessel_first_kind(order, x), runner="numpy")
+    with mpmath.workdps(50):
+        for x in (1e-8, 0.3, 1.0, 1.01, 2.0, 100.0, 1e4, 1e6):
+            value, slope = recorded(x)
+            below, at, above = (mpmath.besseli(order + k, x) for k in (-1, 0, 1))
+            close(value, float(mpmath.log(at)), 1e-13)
+            close(slope, float((below + above) / at / 2), 1e-12)
+    assert all(step.kernel.is_native for step in recorded.program.steps)

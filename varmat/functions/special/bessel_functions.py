@@ -131,12 +131,15 @@ log_modified_bessel_first_kind = row("log_modified_bessel_first_kind",
     "Logarithm of `iv`, without overflow or underflow",
     None, "log(besseli(x, y))", ((2.0, 0.9), (0.5, 3.0), (1.5, 1000.0), (300.5, 0.7)), -1.74328,
     source="DLMF 10.25.2, 10.29(i), 10.38; Stan Combinatorial functions",
-    domain="x >= 0, 0 < y < 1e9", note=_ANY_ORDER, ufunc=formula(order_derivatives.log_iv))
+    domain="x >= 0, 0 < y < 1e9", note=_ANY_ORDER,
+    ufunc=formula(order_derivatives.log_iv, order_derivatives.log_iv_straight))
 _LOG_BESSEL_POINTS = ((10, 2.1, 0.9), (1, 0.3, 1.5))
 # fmt: on
 
 
-def _log_bessel_row(letter: str, kind: str, ufunc: Function, slope: float) -> Elementwise:
+def _log_bessel_row(
+    letter: str, kind: str, ufunc: Function, slope: float, straight: Function | None = None
+) -> Elementwise:
     """The row of the derivatives of the logarithm of `iv` or `kv`."""
     name = f"log_{letter}v_derivative"
     about = (
@@ -155,11 +158,17 @@ def _log_bessel_row(letter: str, kind: str, ufunc: Function, slope: float) -> El
         domain="x is one of 0, 1, 2, ..., 10, 11, ..., z > 0",
         note=_ANY_ORDER,
         constant=_ORDER,
-        ufunc=formula(ufunc),
+        ufunc=formula(ufunc, straight),
     )
 
 
-log_iv_derivative = _log_bessel_row("i", "first", order_derivatives.log_iv_derivative, -0.367031)
+log_iv_derivative = _log_bessel_row(
+    "i",
+    "first",
+    order_derivatives.log_iv_derivative,
+    -0.367031,
+    order_derivatives.log_iv_derivative_straight,
+)
 log_kv_derivative = _log_bessel_row("k", "second", order_derivatives.log_kv_derivative, 0.479655)
 
 # Further ufuncs of SciPy that are the same functions of real numbers.

@@ -115,6 +115,34 @@ def log_iv(v: Plain, x: Plain) -> Plain:
     return np.where((v == np.inf) & (x >= 0) & np.isfinite(x), -np.inf, result)
 
 
+def log_iv_straight(v: Plain, x: Plain) -> Plain:
+    """`log_iv` for programs: nan, where the function is called, if `ive` underflows."""
+    scaled = special.ive(v, x)
+    small = v * np.log(0.5 * x) - special.gammaln(v + 1.0) + np.log1p(_iv_excess(v, x))
+    large = np.where((scaled >= 1e-290) & (v + x < _WIDE), scaled, np.nan)
+    return np.where(x <= 1.0, small, np.log(large) + x)
+
+
+def log_iv_derivative_straight(order: Plain, v: Plain, x: Plain) -> Plain:
+    """`log_iv_derivative` for programs, once in x: a quotient of neighbours, in which nothing
+    cancels.
+    """
+    if not isinstance(order, float) or order != 1.0:
+        raise TypeError("only the first derivative in x is one formula")
+    small = 0.5 * x / (v + 1.0) * ((1.0 + _iv_excess(v + 1.0, x)) / (1.0 + _iv_excess(v, x)))
+    scaled = special.ive(v, x)
+    large = special.ive(v + 1.0, x) / np.where(scaled >= 1e-290, scaled, np.nan)
+    return np.where(x <= 1.0, small, large) + v / x
+
+
+def _iv_excess(v: Plain, x: Plain) -> Plain:
+    """The series of I(v, x) over its first term, less 1, where x is at most 1."""
+    total, square = 0.0, 0.25 * x * x
+    for k in range(10, 0, -1):
+        total = square / (k * (v + k)) * (1.0 + total)
+    return total
+
+
 def _log_iv_at(region: int, v: Plain, x: Plain) -> Plain:
     if region == 1:  # the logarithms of the leading term, and of the sum of all terms over it
         terms = _iv_terms(v[:, None], x[:, None])[:, 1:]
