@@ -45,7 +45,7 @@ BELOW = {
     "derivatives": {"core", "programs", "interrupts", "locks"},
     "testing": {"core", "programs", "derivatives"},
     "densities": {"plain_arrays", "core", "programs", "functions", "locks"},
-    "distributions": {"core", "functions", "densities"},
+    "distributions": {"core", "functions", "densities", "solvers"},
     "transforms": {"core", "programs", "functions"},
     "solvers": {"core", "programs", "functions", "derivatives", "interrupts"},
     "parallel": {"core", "programs", "derivatives", "solvers"},

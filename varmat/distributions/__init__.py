@@ -29,6 +29,7 @@ from varmat.distributions.distribution import Censored as Censored
 from varmat.distributions.distribution import Distribution as Distribution
 from varmat.distributions.distribution import OfRow
 from varmat.distributions.distribution import Truncated as Truncated
+from varmat.distributions.state_space import LinearStateSpace as LinearStateSpace
 
 _INITIALS = ("dlm", "glm", "gp", "lkj")
 
@@ -59,7 +60,8 @@ def __getattr__(name: str) -> type[Distribution]:
     return made
 
 
-_OWN = ("Censored", "Custom", "Distribution", "HiddenMarkov", "Mixture", "Truncated")
+_OWN = ("Censored", "Custom", "Distribution", "HiddenMarkov", "LinearStateSpace", "Mixture",
+    "Truncated")  # fmt: skip
 
 
 def __dir__() -> list[str]:
