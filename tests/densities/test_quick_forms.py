@@ -140,3 +140,33 @@ def test_counts_in_programs(runner):
         close(others, gradients, 1e-11)
         longest = max(value.size for step in recorded.program.steps for value in step.results)
         assert longest <= 4 * n.size  # a sum over single logarithms would take twelve times as many
+
+
+@pytest.mark.parametrize(
+    ("name", "y", "near", "far"),
+    [
+        ("bernoulli_logit_lpmf", [0, 1], (0.3,), [(-800.0,), (800.0,), (1e10,)]),
+        ("bernoulli_lpmf", [0, 1], (0.3,), [(1e-300,), (1.0 - 2.0**-53,)]),
+        ("beta_lpdf", [0.3, 0.9], (1.5, 2.0), [(1e4, 1e-3), (1e-200, 1.0)]),
+        ("gamma_lpdf", [0.3, 0.9], (1.5, 2.0), [(1e4, 1e-3), (1e-200, 1.0)]),
+        ("pareto_lpdf", [2.0, 3.0], (1.0, 2.0), [(1e-300, 1.0), (1.0, 1e200)]),
+        ("weibull_lpdf", [2.0, 3.0], (1.0, 2.0), [(1e-3, 1e-200), (0.5, 1e200)]),
+    ],
+)
+def test_a_recording_holds_far_from_where_it_was_made(name, y, near, far):
+    """Without a call of the function, which decides wherever the program is not finite."""
+    calls = []
+
+    def f(q):
+        calls.append(q)
+        return getattr(vm, name)(y, *(q[i] for i in range(len(near))))
+
+    recorded = vm.recorded(f)
+    recorded(np.array(near))
+    made = len(calls)
+    for point in map(np.array, far):
+        value, gradient = recorded(point)
+        assert len(calls) == made
+        expected = vm.value_and_grad(getattr(vm, name), (*range(1, len(near) + 1),))(y, *point)
+        np.testing.assert_allclose(value, expected[0], 1e-13)
+        np.testing.assert_allclose(gradient, expected[1], 1e-12)

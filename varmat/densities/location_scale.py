@@ -27,7 +27,7 @@ SCALE = ("Scale parameter", positive_finite)
     mu=LOCATION,
     sigma=SCALE,
     lazy=("y", "mu"),
-    fast=Fast(),
+    fast=Fast(in_programs=True),
     points=[
         (0.3, 2.5, 0.1, 1.5),
         (-4.0, 1.0, 0.7, 0.3),
@@ -94,7 +94,7 @@ def student_t_lpdf(y: Operand, nu: Operand, mu: Operand, sigma: Operand, fast: b
     mu=LOCATION,
     sigma=SCALE,
     lazy=("y", "mu"),
-    fast=Fast(),
+    fast=Fast(in_programs=True),
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-3)],
     tails=[(-1e8, 0.0, 1.0), (1.0, 2.0, 1e8)],
 )

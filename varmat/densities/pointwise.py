@@ -107,7 +107,8 @@ class Pointwise(Density):
         `moderate` says that all counts are, though they are no constants."""
         row, builder = self.summed, builder_of(*values)
         arguments = {name: lift(builder, x) for name, x in zip(self.arguments, values, strict=True)}
-        fast = row.always_fast and (moderate or row.fast.fits_in(arguments))
+        fast = row.always_fast and row.fast.is_recorded
+        fast = fast and (moderate or row.fast.fits_in(arguments))
         graph, terms = row.kept(fast, keep)
         program = RowProgram(graph, terms, builder, arguments)
         for i, _, domain in row.early:

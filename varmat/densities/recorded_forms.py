@@ -79,7 +79,7 @@ class RecordedSum(RowProgram):
         self._sums: dict[Value, Value] = {}
         builder = program.builder
         data = {name: program.data.get(id(v), v) for name, v in values.items()}
-        fast = None if stable else row.fast
+        fast = None if stable or row.fast is None or not row.fast.is_recorded else row.fast
         if fast is not None:
             is_number = fast.number is None or not values[fast.number].shape
             fast = fast if is_number and fast.fits_in(data) else None
@@ -227,7 +227,8 @@ def _density(
     if shape is not None and 0 in shape:
         _nothing(program, density, result, nodes)
         return
-    stable = density.fast is not None and _fast_path_fails(density, plain)
+    is_fast = density.fast is not None and density.fast.is_recorded
+    stable = is_fast and _fast_path_fails(density, plain)
     row = RecordedSum(program, density, values, nodes, shape or (), keep, stable)
     row.record(result, nodes)
 

@@ -105,10 +105,17 @@ class Fast(NamedTuple):
     with which arrays take fewer steps, and numbers too, if there are counts.
 
     They are for where the value is finite, for where one argument, if named, is a number, and for
-    where those called counts are at most `MODERATE`."""
+    where those called counts are at most `MODERATE`. Programs take it if there are counts or a
+    number, or with `in_programs`: machine code of other rows is no slower on the stable path."""
 
     number: str | None = None
     counts: tuple[str, ...] = ()
+    in_programs: bool = False
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether programs take it."""
+        return self.in_programs or bool(self.number or self.counts)
 
     @property
     def between(self) -> tuple[float, float]:
