@@ -516,3 +516,15 @@ def test_no_correlation_matrices_are_recorded_without_calls_of_python(shape, row
     assert value == 0.5 + np.prod(shape[:-1]) * (rows == 1)
     np.testing.assert_array_equal(gradient, [1.0])
     assert all(step.kernel.is_native for step in recorded.program.steps)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
+def test_nothing_with_sum_zero_is_recorded_without_calls_of_python(shape):
+    def f(x):
+        return np.sum(vm.sum_to_zero_constrain(np.reshape(x[1:], shape))) + x[0]
+
+    recorded = vm.recorded(f, runner="numpy")
+    value, gradient = recorded(np.array([0.5]))
+    assert value == 0.5
+    np.testing.assert_array_equal(gradient, [1.0])
+    assert all(step.kernel.is_native for step in recorded.program.steps)

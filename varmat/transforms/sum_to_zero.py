@@ -8,7 +8,7 @@ import numpy as np
 
 from varmat.core.operation import operation
 from varmat.functions.checks import check_matrix, misfit
-from varmat.programs.build.symbol import Symbol, refuse
+from varmat.programs.build.symbol import Symbol
 from varmat.transforms.common import check_inside, check_vector, later_sums, operand, zero
 from varmat.typing import Adjoint, Operand, Result
 
@@ -32,10 +32,12 @@ def _helmert(n: int) -> tuple[Result, Result]:
 @operation(stacked=True, linear=True)
 def sum_to_zero_isometry(x: Operand) -> Result:
     """A vector with sum zero, one element longer than `x`."""
+    if not x.size:
+        return np.zeros((*x.shape[:-1], x.shape[-1] + 1))
     j, root = _helmert(x.shape[-1])
     w = x / root
     if type(x) is Symbol:
-        none = np.zeros((*x.shape[:-1], 1)) if x.size else refuse()
+        none = np.zeros((*x.shape[:-1], 1))
         return np.concatenate([later_sums(w), none], axis=-1) - np.concatenate(
             [none, j * w], axis=-1
         )
@@ -54,7 +56,7 @@ def sum_to_zero_coordinates(y: Operand) -> Result:
 
 @sum_to_zero_isometry.reverse
 def isometry_reverse(g: Adjoint, r: Operand, x: Operand) -> Result:
-    return sum_to_zero_coordinates.function(g)
+    return sum_to_zero_coordinates.function(g) if x.size else np.zeros(x.shape)
 
 
 @sum_to_zero_coordinates.reverse
