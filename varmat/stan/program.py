@@ -169,8 +169,10 @@ class Program:
         Returns
         -------
         str
-            Readable NumPy: places count from 0, and each block is a function. Parameters have the
-            transforms of `Model`, so a simplex or a matrix has other unconstrained coordinates.
+            Readable NumPy: indices count from 0, and each block is a function. The unconstrained
+            coordinates are those of `Model`, not Stan's: elements of a matrix are ordered by rows,
+            where Stan has columns, and simplexes have another transform. So an unconstrained point
+            stands for other parameters; compare models at the same constrained values.
 
         Raises
         ------
