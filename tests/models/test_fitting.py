@@ -1,5 +1,7 @@
 """optimize and laplace, against modes and curvatures known in closed form."""
 
+import pickle
+
 import numpy as np
 import pytest
 from comparing import close, equal, refuses
@@ -8,6 +10,7 @@ from models.small_models import GAUSSIAN, Y
 from scipy import optimize
 
 import varmat as vm
+import varmat.distributions as dist
 from varmat.models import fitting
 
 METHODS = ["L-BFGS-B", "BFGS", "CG", "Newton-CG", "trust-ncg", "trust-krylov", "trust-exact"]
@@ -335,3 +338,25 @@ def test_a_slow_log_density_is_recorded_for_the_call(monkeypatch, branches):
     calls.clear()
     model.log_density_gradient([0.5, 0.5, 0.1])
     assert len(calls) == 1
+
+
+def test_standard_errors_are_those_of_the_delta_method():
+    """Of a normal sample they are known: that of a standard deviation is sigma / sqrt(2 n)."""
+    y = np.array([1.0, 2.5, 0.5, 3.0, 2.0, 1.5])
+    model = vm.Model(
+        lambda mu, sigma: vm.normal_lpdf(y, mu, sigma),
+        mu=vm.real(),
+        sigma=vm.positive(),
+        both=vm.real(2, prior=dist.Normal(0.0, [1.0, 2.0])),
+        ratio=lambda mu, sigma: mu / sigma,
+    )
+    found = model.laplace(jacobian=False, seed=1, draws=3)
+    mu, sigma, n = float(np.mean(y)), float(np.std(y)), len(y)
+    errors = found.standard_errors
+    close(errors["mu"], sigma / np.sqrt(n), 1e-6)
+    close(errors["sigma"], sigma / np.sqrt(2 * n), 1e-6)
+    close(errors["ratio"], np.sqrt((1.0 + mu**2 / (2.0 * sigma**2)) / n), 1e-6)
+    close(errors["both"], [1.0, 2.0], 1e-6)
+    assert type(errors["mu"]) is float
+    again = pickle.loads(pickle.dumps(found))
+    close(again.standard_errors["ratio"], errors["ratio"], 1e-15)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
 from varmat import html
 from varmat.core.errors import DomainError
+from varmat.derivatives.jacobians import jacobian
 from varmat.interrupts import Attempt
 from varmat.models.functions import of_values, recoverable
 from varmat.models.gradients import DensityModel
@@ -25,7 +27,7 @@ from varmat.models.results import (
     stacked,
     to_arviz,
 )
-from varmat.typing import Linear, Operand, Settings
+from varmat.typing import Function, Linear, Operand, Settings
 
 SomeModel = TypeVar("SomeModel", bound="DensityModel")
 
@@ -268,6 +270,10 @@ class LaplaceApproximation:
     log_density, log_approximation : ndarray, shape (draws,)
         Of the model and of the normal distribution at the draws; their difference is the logarithm
         of the importance ratios. The first is -inf where the model refuses the draw.
+    standard_errors : dict of str to float or ndarray
+        Of parameters and transformed parameters at the mode, by the delta method: the derivatives
+        of a value times `covariance`. For a mode of the likelihood (``jacobian=False``, no priors)
+        they are those of maximum likelihood.
     """
 
     mode: Optimum
@@ -280,6 +286,23 @@ class LaplaceApproximation:
     dims: Dims = field(default_factory=dict)
     # Log-likelihood and data, if the model has them.
     beside: Groups = field(default_factory=dict)
+    # From the unconstrained vector to the named values.
+    named_values: Function | None = None
+
+    def __getstate__(self) -> Settings:
+        # A model may have functions that cannot be pickled.
+        return {**vars(self), "standard_errors": self.standard_errors, "named_values": None}
+
+    @cached_property
+    def standard_errors(self) -> dict[str, Operand]:
+        if self.named_values is None:
+            return {}
+        slopes = jacobian(self.named_values, self.mode.q)
+        found = {
+            name: np.sqrt(np.einsum("...i,ij,...j", slope, self.covariance, slope))
+            for name, slope in slopes.items()
+        }
+        return {name: x if np.ndim(x) else float(x) for name, x in found.items()}
 
     def __repr__(self) -> str:
         lines = [f"{len(self.q)} draws around the {self.mode!r}"]
@@ -405,4 +428,8 @@ def approximate(
     log_density = np.array([density_at(model, x, mode.jacobian)[0] for x in q])
     log_normal, covariance = constant - 0.5 * np.sum(z * z, axis=1), back.T @ back
     of_draws, labels = (q, named, log_density, log_normal), (model.coords, model.dims)
-    return LaplaceApproximation(mode, covariance, *of_draws, *labels)
+
+    def named_values(q: Operand) -> dict[str, Operand]:
+        return model.completed(model.layout.unpack(q, False)[0])
+
+    return LaplaceApproximation(mode, covariance, *of_draws, *labels, named_values=named_values)
