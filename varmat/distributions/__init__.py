@@ -27,8 +27,9 @@ from varmat.distributions.composed import Mixture as Mixture
 from varmat.distributions.custom import Custom as Custom
 from varmat.distributions.distribution import Censored as Censored
 from varmat.distributions.distribution import Distribution as Distribution
-from varmat.distributions.distribution import OfRow
+from varmat.distributions.distribution import IntervalCensored as IntervalCensored
 from varmat.distributions.distribution import Truncated as Truncated
+from varmat.distributions.rows import OfRow
 
 _INITIALS = ("dlm", "glm", "gp", "lkj")
 
@@ -59,7 +60,8 @@ def __getattr__(name: str) -> type[Distribution]:
     return made
 
 
-_OWN = ("Censored", "Custom", "Distribution", "HiddenMarkov", "Mixture", "Truncated")
+_OWN = ("Censored", "Custom", "Distribution", "HiddenMarkov", "IntervalCensored", "Mixture",
+        "Truncated")  # fmt: skip
 
 
 def __dir__() -> list[str]:
