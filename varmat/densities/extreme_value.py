@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from varmat.core.domains import finite, positive, positive_finite
 from varmat.densities.density import LARGEST, not_nan
+from varmat.densities.moments import gamma_moments, if_above
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.typing import Operand
 
@@ -23,6 +26,8 @@ __all__ = ["frechet_lpdf", "gumbel_lpdf"]
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 2.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-1)],
     tails=[(1e8, 1.0, 1e-3), (-600.0, 1.0, 1.0), (6.0, 6.0 + 1e-9, 0.5)],
     outside=[(float("-inf"), 0.1, 1.5)],
+    mean=lambda mu, beta: mu + np.euler_gamma * beta,
+    variance=lambda mu, beta: math.pi**2 / 6.0 * beta**2,
 )
 def gumbel_lpdf(y: Operand, mu: Operand, beta: Operand) -> LogDensity:
     """With :math:`z = (y - \\mu) / \\beta` the log density is :math:`-\\log \\beta - z -
@@ -62,6 +67,9 @@ def gumbel_lpdf(y: Operand, mu: Operand, beta: Operand) -> LogDensity:
     ],
     tails=[(1e8, 2.0, 1.0), (0.01, 3.0, 2.0), (1e300, 0.01, 1.0)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
+    mean=lambda alpha, sigma: if_above(1.0, alpha, lambda a: gamma_moments(sigma, -1.0 / a)[0]),
+    variance=lambda alpha, sigma: if_above(2.0, alpha, lambda a: gamma_moments(sigma, -1.0 / a)[1]),
+    ends=(0.0, math.inf),
 )
 def frechet_lpdf(y: Operand, alpha: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\log \\alpha + \\alpha \\log \\sigma - (\\alpha + 1) \\log

@@ -4,10 +4,13 @@ Weibull, Rayleigh.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from varmat.core.domains import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, LARGEST, LN2, not_nan
+from varmat.densities.moments import gamma_moments, if_above
 from varmat.densities.normal import standardised
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.gamma_functions import gammaln
@@ -40,6 +43,9 @@ SCALE = ("Scale parameter", positive_finite)
     points=[(0.3, 0.1, 1.5), (4.0, 0.7, 0.3), (1e-9, -20.0, 1e3), (700.0, 6.5, 1e-2)],
     tails=[(1e-300, 3.0, 0.5), (1e300, -3.0, 2.0)],
     outside=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
+    mean=lambda mu, sigma: np.exp(mu + 0.5 * sigma**2),
+    variance=lambda mu, sigma: np.exp(2.0 * mu + sigma**2) * np.expm1(sigma**2),
+    ends=(0.0, math.inf),
 )
 def lognormal_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """With :math:`z = (\\log y - \\mu) / \\sigma` the log density is :math:`-\\log y - \\log
@@ -76,6 +82,9 @@ def lognormal_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDe
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 65.0, 1.1), (1.5, 1.0, 2.0)],
     tails=[(41.0, 45.0, 1.1), (1e-300, 1e-3, 1.0), (1000.0, 2.0, 1.0), (1.0, 1e6, 1.1e6)],
     outside=[(-1.0, 2.0, 1.5)],
+    mean=lambda alpha, beta: alpha / beta,
+    variance=lambda alpha, beta: alpha / beta**2,
+    ends=(0.0, math.inf),
 )
 def gamma_lpdf(y: Operand, alpha: Operand, beta: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) + (\\alpha - 1)
@@ -120,6 +129,11 @@ def gamma_lpdf(y: Operand, alpha: Operand, beta: Operand, fast: bool) -> LogDens
     ],
     tails=[(0.03, 45.0, 1.1), (1e300, 1e-3, 1.0), (1e-3, 2.0, 1.0)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
+    mean=lambda alpha, beta: if_above(1.0, alpha, lambda a: beta / (a - 1.0)),
+    variance=lambda alpha, beta: if_above(
+        2.0, alpha, lambda a: (beta / (a - 1.0)) ** 2 / (a - 2.0)
+    ),
+    ends=(0.0, math.inf),
 )
 def inv_gamma_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) - (\\alpha + 1)
@@ -150,6 +164,9 @@ def inv_gamma_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     points=[(0.3, 1.5), (4.0, 0.3), (1e-9, 1e3), (70.0, 1e-3)],
     tails=[(1e10, 2e-10), (1e-200, 2e200)],
     outside=[(-1.0, 1.5)],
+    mean=lambda beta: 1.0 / beta,
+    variance=lambda beta: 1.0 / beta**2,
+    ends=(0.0, math.inf),
 )
 def exponential_lpdf(y: Operand, beta: Operand) -> LogDensity:
     """The log density is :math:`\\log \\beta - \\beta y`, with the rate :math:`\\beta`. In
@@ -170,6 +187,9 @@ def exponential_lpdf(y: Operand, beta: Operand) -> LogDensity:
     points=[(0.3, 2.5), (4.0, 0.7), (1e-9, 0.1), (70.0, 65.0), (1.5, 2.0)],
     tails=[(50.0, 55.0), (1e-300, 1e-3), (1000.0, 2.0)],
     outside=[(-1.0, 2.0)],
+    mean=lambda nu: nu,
+    variance=lambda nu: 2.0 * nu,
+    ends=(0.0, math.inf),
 )
 def chi_square_lpdf(y: Operand, nu: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) +
@@ -206,6 +226,9 @@ def chi_square_lpdf(y: Operand, nu: Operand, fast: bool) -> LogDensity:
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 6.5, 65.0), (1.5, 1.0, 2.0)],
     tails=[(1e-8, 2.0, 1.0), (1e3, 3.0, 2.0), (1e-300, 0.01, 1.0)],
     outside=[(-1.0, 2.0, 1.5)],
+    mean=lambda alpha, sigma: gamma_moments(sigma, 1.0 / alpha)[0],
+    variance=lambda alpha, sigma: gamma_moments(sigma, 1.0 / alpha)[1],
+    ends=(0.0, math.inf),
 )
 def weibull_lpdf(y: Operand, alpha: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\log \\alpha + (\\alpha - 1) \\log y - \\alpha \\log
@@ -246,6 +269,9 @@ def weibull_lpdf(y: Operand, alpha: Operand, sigma: Operand, fast: bool) -> LogD
     points=[(1.3, 2.0), (0.4, 0.9), (3.9, 1.5), (1e-9, 1e-6)],
     tails=[(1e3, 2.0), (1e-300, 1e5), (1.0 + 1e-6, 1.0)],
     outside=[(-1.0, 1.5), (0.0, 1.5), (float("inf"), 1.5)],
+    mean=lambda sigma: math.sqrt(0.5 * math.pi) * sigma,
+    variance=lambda sigma: (2.0 - 0.5 * math.pi) * sigma**2,
+    ends=(0.0, math.inf),
 )
 def rayleigh_lpdf(y: Operand, sigma: Operand) -> LogDensity:
     """The log density is :math:`\\log y - 2 \\log \\sigma - y^2 / 2 \\sigma^2`. In SciPy

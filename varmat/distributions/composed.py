@@ -118,6 +118,27 @@ class Mixture(Distribution):
         tails = [each.cumulative("lcdf" if name == "cdf" else name) for each in self.components]
         return of_log(name, lambda y: self._mixed([tail.pointwise(y) for tail in tails]))
 
+    def support(self) -> tuple[Operand, Operand]:
+        lower, upper = zip(*(each.support() for each in self.components), strict=True)
+        return reduce(np.minimum, lower), reduce(np.maximum, upper)
+
+    def mean(self) -> Result:
+        return self._average([each.mean() for each in self.components])
+
+    def variance(self) -> Result:
+        """The mean variance of the components, and the variance of their means."""
+        mean = self.mean()
+        return self._average(
+            [each.variance() + (each.mean() - mean) ** 2 for each in self.components]
+        )
+
+    def _average(self, values: Sequence[Operand]) -> Result:
+        weights = self.weights
+        if not np.ndim(weights):
+            return weights * values[0] + (1.0 - weights) * values[1]
+        terms = [weights[..., k] * x for k, x in enumerate(values)]
+        return reduce(np.add, terms)
+
     @property
     def event(self) -> int:
         return self.components[0].event

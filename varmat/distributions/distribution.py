@@ -149,6 +149,28 @@ class Distribution(ABC):
         """The logarithm of the probability above an observation."""
         return self.cumulative("lccdf")
 
+    def mean(self) -> Result:
+        """The mean: infinite or nan as SciPy's. It may be a variable if it has a closed form."""
+        raise TypeError(f"{type(self).__name__} has no mean!")
+
+    def variance(self) -> Result:
+        """The variance, as `mean`."""
+        raise TypeError(f"{type(self).__name__} has no variance!")
+
+    def ppf(self, p: Operand) -> Plain:
+        """The quantile function: the smallest value up to which the probability is at least `p`.
+
+        It is the inverse of `cdf`, to the last digits of that; nan if `p` is not a probability.
+        Parameters must not be variables.
+        """
+        from varmat.distributions.integrals import quantiles
+
+        return quantiles(self, p)
+
+    def support(self) -> tuple[Operand, Operand]:
+        """The least and the largest possible observation."""
+        return -np.inf, np.inf
+
     def rng(self, rng: Seed = None, size: int | Shape | None = None, **more: Plain) -> Plain:
         """Draw from the distribution.
 
@@ -256,6 +278,31 @@ class _Bounded(Distribution):
     def has_atoms(self) -> bool:
         return self.base.has_atoms
 
+    def support(self) -> tuple[Operand, Operand]:
+        lower, upper = self.base.support()
+        if self.lower is not None:
+            lower = np.maximum(lower, self.lower)
+        return lower, upper if self.upper is None else np.minimum(upper, self.upper)
+
+    def mean(self) -> Result:
+        return self._moment("mean", 0)
+
+    def variance(self) -> Result:
+        return self._moment("variance", 1)
+
+    def _moment(self, name: str, k: int) -> Result:
+        """A moment from probabilities, if it is finite."""
+        from varmat.distributions.integrals import moments
+
+        if not np.all(np.isfinite(self.support())) and not np.all(
+            np.isfinite(getattr(self.base, name)())
+        ):
+            raise TypeError(
+                f"{type(self).__name__} has no {name}, because an end is infinite, and the {name} "
+                "of its base is not finite!"
+            )
+        return moments(self, name)[k]
+
     def outer(self) -> Shape:
         # The parameters of a distribution of one variable are found faster than its extent.
         own = () if self._values else self.base.extent()[0]
@@ -346,37 +393,10 @@ class Truncated(_Bounded):
             if not np.any(outside):
                 return draws if draws.ndim else draws.item()
             draws = np.where(outside, self.base.rng(rng, shape), draws)
-        draws = np.where(self._function.outside(draws), self._inverted(rng, shape), draws)
+        inverted = self.ppf(1.0 - rng.random(shape))
+        inverted = np.asarray(inverted, draws.dtype)
+        draws = np.where(self._function.outside(draws), inverted, draws)
         return draws if draws.ndim else draws.item()
-
-    def _inverted(self, rng: np.random.Generator, shape: Shape) -> Plain:
-        """Draws by bisection, also far out in a tail."""
-        wanted = np.log1p(-rng.random(shape))
-        each = self.cumulative("lcdf").pointwise
-
-        def reaches(x: Plain) -> Plain:
-            return each(x) >= wanted
-
-        lower = -np.inf if self.lower is None else self.lower
-        upper = np.inf if self.upper is None else self.upper
-        low, high = (np.broadcast_to(x, wanted.shape) for x in (lower, upper))
-        # Elements without an end get one that is far enough away.
-        no_low, no_high, step = np.isinf(low), np.isinf(high), 1.0
-        low = np.where(no_low, np.where(no_high, 0.0, high), low)
-        high = np.where(no_high, low, high)
-        with np.errstate(all="ignore"):
-            while np.any(no_high & ~reaches(high)):
-                high, step = np.where(no_high, low + step, high), 2.0 * step
-            while np.any(no_low & reaches(low)):
-                low, step = np.where(no_low, high - step, low), 2.0 * step
-            low = np.where(no_low, low, low - 1.0) if self.is_discrete else low
-            while True:
-                middle = np.floor(0.5 * (low + high)) if self.is_discrete else 0.5 * (low + high)
-                if np.all((middle <= low) | (middle >= high)):
-                    break
-                right = reaches(middle)
-                low, high = np.where(right, low, middle), np.where(right, middle, high)
-        return high.astype(np.int64) if self.is_discrete else high
 
 
 class Censored(_Bounded):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from varmat.core.operation import is_differentiable
 from varmat.densities.bernoulli import (
     bernoulli_logit_lpmf,
     bernoulli_lpmf,
@@ -28,6 +30,7 @@ from varmat.densities.normal import std_normal_lpdf
 from varmat.densities.univariate import Univariate
 from varmat.distributions.distribution import Distribution
 from varmat.distributions.terms import DensityTerms, Standard
+from varmat.functions.checks import check_values
 from varmat.functions.special.logistic_functions import expit
 
 if TYPE_CHECKING:
@@ -162,8 +165,37 @@ class OfRow(Distribution):
             return self.row, tuple(self.parameters.values())
         return super().as_density() if self.row in _CUMULATIVE else (self.row, ())
 
-    def of_each(self) -> Distribution:
+    def of_each(self) -> OfRow:
         return self._of_predictor() if self._is_glm else self
+
+    def mean(self) -> Result:
+        return self.of_each()._moment("mean")
+
+    def variance(self) -> Result:
+        return self.of_each()._moment("variance")
+
+    def _moment(self, name: str) -> Result:
+        row, values = self.row, self._arrays()
+        moment = getattr(row, name, None)
+        if moment is None:
+            raise TypeError(f"{type(self).__name__} has no {name}!")
+        _, *domains = row.arguments.values()
+        for (title, domain), x in zip(domains, values, strict=True):
+            check_values(partial(domain.check, f"{type(self).__name__}.{name}", title), x)
+        with np.errstate(all="ignore"):
+            result, shape = moment(*values), np.broadcast_shapes(*map(np.shape, values))
+        if np.shape(result) != shape:
+            result = np.broadcast_to(result, shape)
+        return result if shape or is_differentiable(result) else float(result)
+
+    def _arrays(self) -> list[Operand]:
+        return [np.asarray(x) if type(x) in (list, tuple) else x for x in self.parameters.values()]
+
+    def support(self) -> tuple[Operand, Operand]:
+        if not isinstance(self.row, Univariate):
+            return super().support()
+        lower, upper = self.row.ends(*self._arrays())
+        return lower, upper
 
     def elements(self) -> list[Operand] | None:
         return [*self.parameters.values()] if isinstance(self.row, Univariate) else None
