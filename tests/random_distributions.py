@@ -18,6 +18,7 @@ import varmat.distributions as dist
 # A kind of parameter -> its values, of normal numbers.
 KINDS: dict[str, Callable[[Any], Any]] = {
     "real": lambda z: z, "positive": lambda z: np.exp(0.5 * z), "shape": lambda z: 2.0 + np.exp(z),
+    "small": lambda z: 0.2 * np.tanh(z),
     "share": lambda z: 1.0 / (1.0 + np.exp(-z)), "upper": lambda z: 4.0 + np.abs(z),
     "trials": lambda z: 1 + np.floor(3.0 * np.abs(z)).astype(int),
     "low": lambda z: np.floor(np.abs(z)).astype(int),
@@ -36,10 +37,13 @@ CONTINUOUS: dict[str, tuple[str, Callable[..., Any]]] = {
     "Lognormal": ("real positive", lambda m, s: stats.lognorm(s, scale=np.exp(m))),
     "Weibull": ("positive positive", lambda a, s: stats.weibull_min(a, scale=s)),
     "Beta": ("positive positive", stats.beta),
+    "GeneralizedExtremeValue": ("real positive small", lambda m, s, x: stats.genextreme(-x, m, s)),
+    "GeneralizedPareto": ("real positive small", lambda m, s, x: stats.genpareto(x, m, s)),
 }  # fmt: skip
 DISCRETE: dict[str, tuple[str, Callable[..., Any]]] = {
     "Poisson": ("positive", stats.poisson), "Binomial": ("trials share", stats.binom),
     "NegBinomial2": ("positive positive", lambda m, p: stats.nbinom(p, p / (p + m))),
+    "Geometric": ("share", lambda p: stats.geom(p, loc=-1)),
     "DiscreteRange": ("low high", lambda a, b: stats.randint(a, b + 1)),
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """Means, variances and quantiles agree with SciPy's."""
 
+import mpmath
 import numpy as np
 import pytest
 from comparing import close, equal, refuses
@@ -29,6 +30,13 @@ FAMILIES = [
     (dist.Frechet(2.7, 1.5), stats.invweibull(2.7, scale=1.5)),
     (dist.Frechet(1.5, 1.5), stats.invweibull(1.5, scale=1.5)),
     (dist.Gamma(2.5, 0.5), stats.gamma(2.5, scale=2.0)),
+    (dist.GeneralizedExtremeValue(1.0, 2.0, 0.2), stats.genextreme(-0.2, 1.0, 2.0)),
+    (dist.GeneralizedExtremeValue(1.0, 2.0, -0.7), stats.genextreme(0.7, 1.0, 2.0)),
+    (dist.GeneralizedExtremeValue(1.0, 2.0, 0.0), stats.genextreme(0.0, 1.0, 2.0)),
+    (dist.GeneralizedPareto(1.0, 2.0, 0.2), stats.genpareto(0.2, 1.0, 2.0)),
+    (dist.GeneralizedPareto(1.0, 2.0, -0.4), stats.genpareto(-0.4, 1.0, 2.0)),
+    (dist.GeneralizedPareto(1.0, 2.0, 0.0), stats.genpareto(0.0, 1.0, 2.0)),
+    (dist.Geometric(0.3), stats.geom(0.3, loc=-1)),
     (dist.Gumbel(1.0, 2.0), stats.gumbel_r(1.0, 2.0)),
     (dist.InvChiSquare(5.5), stats.invgamma(2.75, scale=0.5)),
     (dist.InvChiSquare(3.0), stats.invgamma(1.5, scale=0.5)),
@@ -127,6 +135,15 @@ def test_shapes_and_variables():
             dist.Normal(0.0, -1.0).mean)  # fmt: skip
     with pytest.raises(TypeError, match=r"^Normal.ppf: a parameter is a variable, but must be"):
         vm.gradient(lambda mu: dist.Normal(mu, 1.0).ppf(0.3), 0.0)
+
+
+def test_moments_of_extreme_values_near_the_shape_of_gumbel():
+    for xi in (1e-12, -1e-7, 1e-4, 0.02, 0.149, 0.151, 0.31, -0.2, -2.0):
+        made = dist.GeneralizedExtremeValue(0.5, 2.0, xi)
+        with mpmath.workdps(50):
+            g = [mpmath.gamma(1 - k * mpmath.mpf(xi)) for k in (1, 2)]
+            mean, variance = 0.5 + 2 * (g[0] - 1) / xi, 4 * (g[1] - g[0] ** 2) / mpmath.mpf(xi) ** 2
+        close([made.mean(), made.variance()], [float(mean), float(variance)], 1e-13)
 
 
 BASES = [

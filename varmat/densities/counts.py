@@ -1,4 +1,6 @@
-"""Distributions of counts: Poisson and negative binomial, of the mean and of its logarithm."""
+"""Distributions of counts: Poisson and negative binomial, of the mean and of its logarithm;
+geometric.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import math
 
 import numpy as np
 
-from varmat.core.domains import finite, nonnegative, positive_finite
+from varmat.core.domains import Domain, finite, nonnegative, positive_finite
 from varmat.densities.density import LARGEST, is_count, not_nan
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.deviances import (
@@ -28,6 +30,7 @@ from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.typing import Operand
 
 __all__ = [
+    "geometric_lpmf",
     "neg_binomial_2_log_lpmf",
     "neg_binomial_2_lpmf",
     "neg_binomial_lpmf",
@@ -270,4 +273,38 @@ def neg_binomial_lpmf(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
         alpha=zeta_difference(1.0, alpha, n) - logarithm,
         beta=(alpha / beta - n) / (1.0 + beta),
         support=is_count(n),
+    )
+
+
+@univariate(
+    "geometric distribution",
+    "n",
+    n=("Failures variable", not_nan),
+    theta=(
+        "Probability parameter",
+        Domain("positive and at most 1", lambda x: (x > 0.0) & (x <= 1.0)),
+    ),
+    points=[(3, 0.3), (0, 0.9), (40, 0.02), (1, 0.5)],
+    tails=[(0, 1.0), (2, 1e-300), (10**10, 1e-9), (3, 1.0 - 1e-12)],
+    outside=[(-1, 0.3), (0.5, 0.3), (1, 1.0), (float("inf"), 0.3)],
+    mean=lambda theta: (1.0 - theta) / theta,
+    variance=lambda theta: (1.0 - theta) / theta**2,
+    ends=(0, math.inf),
+)
+def geometric_lpmf(n: Operand, theta: Operand) -> LogDensity:
+    """The log mass is :math:`\\log \\theta + n \\log(1 - \\theta)`: that of the failures before the
+    first success, so n may be 0, as in R. In SciPy, which counts the success too,
+    ``scipy.stats.geom(theta, loc=-1)``.
+
+    >>> import varmat as vm
+    >>> round(vm.geometric_lpmf([0, 2], 0.5), 12)
+    -2.772588722240
+    """
+    failed = n > 0.0
+    rest = np.where(failed & (theta < 1.0), 1.0 - theta, 1.0)
+    return LogDensity(
+        np.log(theta),
+        np.where(failed, n * np.log1p(-np.where(failed & (theta < 1.0), theta, 0.0)), 0.0),
+        theta=1.0 / theta - n / rest,
+        support=is_count(n) & ((theta < 1.0) | (n == 0.0)),
     )

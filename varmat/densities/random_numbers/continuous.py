@@ -7,7 +7,12 @@ import numpy as np
 from varmat.core.domains import Domain
 from varmat.densities.bounded import beta_lpdf, beta_proportion_lpdf, uniform_lpdf
 from varmat.densities.circular import von_mises_lpdf
-from varmat.densities.extreme_value import frechet_lpdf, gumbel_lpdf
+from varmat.densities.extreme_value import (
+    frechet_lpdf,
+    generalized_extreme_value_lpdf,
+    generalized_pareto_lpdf,
+    gumbel_lpdf,
+)
 from varmat.densities.heavy_tails import loglogistic_lpdf, pareto_lpdf, pareto_type_2_lpdf
 from varmat.densities.inverse_chi_square import inv_chi_square_lpdf, scaled_inv_chi_square_lpdf
 from varmat.densities.location_scale import (
@@ -44,6 +49,8 @@ __all__ = [
     "exponential_rng",
     "frechet_rng",
     "gamma_rng",
+    "generalized_extreme_value_rng",
+    "generalized_pareto_rng",
     "gumbel_rng",
     "inv_chi_square_rng",
     "inv_gamma_rng",
@@ -179,6 +186,32 @@ def frechet_rng(rng: Generator, shape: Shape, alpha: Operand, sigma: Operand) ->
     :math:`\\sigma E^{-1 / \\alpha}`.
     """
     return sigma * rng.standard_exponential(shape) ** (-1.0 / alpha)
+
+
+def _power_of_log(log: Operand, xi: Operand) -> Result:
+    """The inverse of `power_logarithm`."""
+    with np.errstate(over="ignore"):
+        return np.where(xi == 0.0, log, np.expm1(xi * log) / np.where(xi == 0.0, 1.0, xi))
+
+
+@random_numbers(generalized_extreme_value_lpdf)
+def generalized_extreme_value_rng(
+    rng: Generator, shape: Shape, mu: Operand, sigma: Operand, xi: Operand
+) -> Result:
+    """With E the numbers of ``numpy.random.Generator.standard_exponential()`` these are :math:`\\mu
+    + \\sigma (E^{-\\xi} - 1) / \\xi`.
+    """
+    return mu + sigma * _power_of_log(-np.log(rng.standard_exponential(shape)), xi)
+
+
+@random_numbers(generalized_pareto_lpdf)
+def generalized_pareto_rng(
+    rng: Generator, shape: Shape, mu: Operand, sigma: Operand, xi: Operand
+) -> Result:
+    """With E the numbers of ``numpy.random.Generator.standard_exponential()`` these are :math:`\\mu
+    + \\sigma (e^{\\xi E} - 1) / \\xi`.
+    """
+    return mu + sigma * _power_of_log(rng.standard_exponential(shape), xi)
 
 
 @random_numbers(gumbel_lpdf)
