@@ -37,6 +37,7 @@ CONTINUOUS: dict[str, tuple[str, Callable[..., Any]]] = {
     "Lognormal": ("real positive", lambda m, s: stats.lognorm(s, scale=np.exp(m))),
     "Weibull": ("positive positive", lambda a, s: stats.weibull_min(a, scale=s)),
     "Beta": ("positive positive", stats.beta),
+    "InvGaussian": ("positive positive", lambda m, s: stats.invgauss(m / s, scale=s)),
     "GeneralizedExtremeValue": ("real positive small", lambda m, s, x: stats.genextreme(-x, m, s)),
     "GeneralizedPareto": ("real positive small", lambda m, s, x: stats.genpareto(x, m, s)),
 }  # fmt: skip

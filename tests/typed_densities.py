@@ -52,6 +52,8 @@ def densities(x: vm.Var) -> list[vm.Var]:
         vm.inv_chi_square_lccdf(1, x), vm.inv_chi_square_lcdf(1, x), vm.inv_chi_square_lpdf(1, x),
         vm.inv_chi_square_lupdf(1, x), vm.inv_gamma_cdf(1, x), vm.inv_gamma_lccdf(1, x),
         vm.inv_gamma_lcdf(1, x), vm.inv_gamma_lpdf(1, x), vm.inv_gamma_lupdf(1, x),
+        vm.inv_gaussian_cdf(1, x), vm.inv_gaussian_lccdf(1, x), vm.inv_gaussian_lcdf(1, x),
+        vm.inv_gaussian_lpdf(1, x), vm.inv_gaussian_lupdf(1, x),
         vm.inv_wishart_cholesky_lpdf(1, x), vm.inv_wishart_cholesky_lupdf(1, x),
         vm.inv_wishart_lpdf(1, x), vm.inv_wishart_lupdf(1, x), vm.lkj_corr_cholesky_lpdf(1, x),
         vm.lkj_corr_cholesky_lupdf(1, x), vm.lkj_corr_lpdf(1, x), vm.lkj_corr_lupdf(1, x),

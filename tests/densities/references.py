@@ -63,6 +63,15 @@ def _logs(lower, upper):
     )
 
 
+def log_inv_gaussian(y, mu, lam):
+    """Return the logarithms of both probabilities."""
+    a, b = (mpmath.sqrt(lam / (2 * y)) * (y / mu + sign) for sign in (-1, 1))
+    rest = mpmath.exp(2 * lam / mu) * mpmath.erfc(b)
+    if a < 0:
+        return _logs((mpmath.erfc(-a) + rest) / 2, None)
+    return _logs(None, (mpmath.erfc(a) - rest) / 2)
+
+
 @remembered
 def _log_gamma(a, x):
     if x < a:
@@ -277,6 +286,8 @@ REFERENCES = {
     "gumbel_lpdf": lambda y, mu, beta: -log(beta) - (y - mu) / beta - exp(-(y - mu) / beta),
     "frechet_lpdf": lambda y, alpha, sigma: (
         log(alpha) + alpha * log(sigma) - (alpha + 1) * log(y) - (sigma / y) ** alpha),
+    "inv_gaussian_lpdf": lambda y, mu, lam: (
+        log(lam / (2 * pi * y**3)) / 2 - lam * (y - mu) ** 2 / (2 * mu**2 * y)),
     "generalized_extreme_value_lpdf": lambda y, mu, sigma, xi: (
         -log(sigma)
         - (1 + xi) * power_logarithm((y - mu) / sigma, xi)
@@ -326,6 +337,8 @@ REFERENCES = {
     "yule_simon_lccdf": lambda n, alpha: log(n) + log(mpmath.beta(n, alpha + 1)),
     "gumbel_lcdf": lambda y, mu, beta: -exp(-(y - mu) / beta),
     "gumbel_lccdf": lambda y, mu, beta: log1m_exp(-exp(-(y - mu) / beta)),
+    "inv_gaussian_lcdf": lambda y, mu, lam: log_inv_gaussian(y, mu, lam)[0],
+    "inv_gaussian_lccdf": lambda y, mu, lam: log_inv_gaussian(y, mu, lam)[1],
     "generalized_extreme_value_lcdf": lambda y, mu, sigma, xi: (
         -exp(-power_logarithm((y - mu) / sigma, xi))),
     "generalized_extreme_value_lccdf": lambda y, mu, sigma, xi: (

@@ -42,6 +42,7 @@ FAMILIES = [
     (dist.InvChiSquare(3.0), stats.invgamma(1.5, scale=0.5)),
     (dist.InvGamma(2.5, 0.5), stats.invgamma(2.5, scale=0.5)),
     (dist.InvGamma(0.5, 0.5), stats.invgamma(0.5, scale=0.5)),
+    (dist.InvGaussian(1.5, 2.5), stats.invgauss(0.6, scale=2.5)),
     (dist.Logistic(1.0, 2.0), stats.logistic(1.0, 2.0)),
     (dist.Loglogistic(1.5, 2.5), stats.fisk(2.5, scale=1.5)),
     (dist.Loglogistic(1.5, 1.5), stats.fisk(1.5, scale=1.5)),

@@ -1,5 +1,5 @@
 """Distributions of positive numbers: lognormal, gamma, inverse gamma, exponential, chi-square,
-Weibull, Rayleigh.
+Weibull, Rayleigh, inverse Gaussian.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ __all__ = [
     "exponential_lpdf",
     "gamma_lpdf",
     "inv_gamma_lpdf",
+    "inv_gaussian_lpdf",
     "lognormal_lpdf",
     "rayleigh_lpdf",
     "weibull_lpdf",
@@ -291,4 +292,40 @@ def rayleigh_lpdf(y: Operand, sigma: Operand) -> LogDensity:
         y=(1.0 - z) * (1.0 + z) / y,
         sigma=(z * z - 2.0) * inv,
         support=(y > 0.0) & (y <= LARGEST),
+    )
+
+
+@univariate(
+    "inverse Gaussian (Wald) distribution",
+    y=VARIABLE,
+    mu=("Location parameter", positive_finite),
+    lam=SHAPE,
+    points=[(1.3, 2.0, 1.5), (0.4, 0.9, 3.0), (3.9, 1.5, 0.7), (2.0, 1.9, 8.0), (0.05, 1.0, 0.3)],
+    tails=[(1e-3, 1.0, 1.0), (1e3, 1.0, 1.0), (1.0, 1e6, 2.0), (1.0 + 1e-9, 1.0, 1e6)],
+    outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5), (float("inf"), 2.0, 1.5)],
+    mean=lambda mu, lam: mu,
+    variance=lambda mu, lam: mu**3 / lam,
+    ends=(0.0, math.inf),
+)
+def inv_gaussian_lpdf(y: Operand, mu: Operand, lam: Operand) -> LogDensity:
+    """With the shape :math:`\\lambda` the log density is :math:`\\frac12 \\log
+    \\frac{\\lambda}{2 \\pi y^3} - \\frac{\\lambda (y - \\mu)^2}{2 \\mu^2 y}`: that of the time in
+    which Brownian motion with a drift first reaches a level. In SciPy
+    ``scipy.stats.invgauss(mu / lam, scale=lam)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda mu: vm.inv_gaussian_lpdf([1.0, 3.0], mu, 1.5), 2.0)
+    0.0
+    """
+    q = (y - mu) / mu
+    square = q * q / y
+    return LogDensity(
+        0.5 * np.log(lam),
+        -1.5 * np.log(y),
+        -0.5 * lam * square,
+        -HALF_LOG_TWO_PI,
+        y=-(1.5 + 0.5 * lam * (q / mu) * (y + mu) / y) / y,
+        mu=lam * (q / mu) / mu,
+        lam=0.5 / lam - 0.5 * square,
+        support=(y > 0.0) & (y < math.inf),
     )

@@ -120,6 +120,7 @@ SOURCES: dict[str, tuple[str | None, str | None]] = {
     "gumbel": ("Gumbel distribution", CONTINUOUS_2(22)),
     "inv_chi_square": ("Inverse chi-square distribution", GELMAN),
     "inv_gamma": ("Inverse gamma Distribution", GELMAN),
+    "inv_gaussian": (None, CONTINUOUS_1(15)),
     "logistic": ("Logistic distribution", CONTINUOUS_2(23)),
     "loglogistic": ("Log-logistic distribution", CONTINUOUS_2(23)),
     "lognormal": ("Lognormal distribution", CONTINUOUS_1(14)),

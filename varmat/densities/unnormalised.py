@@ -41,7 +41,8 @@ __all__ = [
     "double_exponential_lupdf", "exp_mod_normal_lupdf", "exponential_lupdf", "frechet_lupdf",
     "gamma_lupdf", "gaussian_dlm_obs_lupdf", "generalized_extreme_value_lupdf",
     "generalized_pareto_lupdf", "geometric_lupmf", "gumbel_lupdf", "hypergeometric_lupmf",
-    "inv_chi_square_lupdf", "inv_gamma_lupdf", "inv_wishart_cholesky_lupdf", "inv_wishart_lupdf",
+    "inv_chi_square_lupdf", "inv_gamma_lupdf", "inv_gaussian_lupdf",
+    "inv_wishart_cholesky_lupdf", "inv_wishart_lupdf",
     "lkj_corr_cholesky_lupdf", "lkj_corr_lupdf", "lkj_cov_lupdf", "logistic_lupdf",
     "loglogistic_lupdf", "lognormal_lupdf", "matrix_normal_prec_lupdf", "multi_gp_cholesky_lupdf",
     "multi_gp_lupdf", "multi_normal_cholesky_lupdf", "multi_normal_lupdf",
@@ -120,6 +121,7 @@ ordered_probit_lupmf = ordered.ordered_probit_lpmf.proportional
 chi_square_lupdf = positive.chi_square_lpdf.proportional
 exponential_lupdf = positive.exponential_lpdf.proportional
 gamma_lupdf = positive.gamma_lpdf.proportional
+inv_gaussian_lupdf = positive.inv_gaussian_lpdf.proportional
 inv_gamma_lupdf = positive.inv_gamma_lpdf.proportional
 lognormal_lupdf = positive.lognormal_lpdf.proportional
 rayleigh_lupdf = positive.rayleigh_lpdf.proportional

@@ -27,6 +27,7 @@ from varmat.densities.positive import (
     exponential_lpdf,
     gamma_lpdf,
     inv_gamma_lpdf,
+    inv_gaussian_lpdf,
     lognormal_lpdf,
     rayleigh_lpdf,
     weibull_lpdf,
@@ -54,6 +55,7 @@ __all__ = [
     "gumbel_rng",
     "inv_chi_square_rng",
     "inv_gamma_rng",
+    "inv_gaussian_rng",
     "logistic_rng",
     "loglogistic_rng",
     "lognormal_rng",
@@ -137,6 +139,12 @@ def gamma_rng(rng: Generator, shape: Shape, alpha: Operand, beta: Operand) -> Re
     by the rate.
     """
     return rng.standard_gamma(alpha, shape) / beta
+
+
+@random_numbers(inv_gaussian_lpdf)
+def inv_gaussian_rng(rng: Generator, shape: Shape, mu: Operand, lam: Operand) -> Result:
+    """The numbers are those of ``numpy.random.Generator.wald(mu, lam)``."""
+    return rng.wald(mu, lam, shape)
 
 
 @random_numbers(inv_gamma_lpdf)
