@@ -6,17 +6,19 @@ Run as a script, it compares many of them: ``python tests/random_distributions.p
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
+import varmat as vm
 import varmat.distributions as dist
 
 # A kind of parameter -> its values, of normal numbers.
 KINDS: dict[str, Callable[[Any], Any]] = {
     "real": lambda z: z, "positive": lambda z: np.exp(0.5 * z), "shape": lambda z: 2.0 + np.exp(z),
+    "small": lambda z: 0.2 * np.tanh(z),
     "share": lambda z: 1.0 / (1.0 + np.exp(-z)), "upper": lambda z: 4.0 + np.abs(z),
     "trials": lambda z: 1 + np.floor(3.0 * np.abs(z)).astype(int),
     "low": lambda z: np.floor(np.abs(z)).astype(int),
@@ -35,19 +37,82 @@ CONTINUOUS: dict[str, tuple[str, Callable[..., Any]]] = {
     "Lognormal": ("real positive", lambda m, s: stats.lognorm(s, scale=np.exp(m))),
     "Weibull": ("positive positive", lambda a, s: stats.weibull_min(a, scale=s)),
     "Beta": ("positive positive", stats.beta),
+    "InvGaussian": ("positive positive", lambda m, s: stats.invgauss(m / s, scale=s)),
+    "GeneralizedExtremeValue": ("real positive small", lambda m, s, x: stats.genextreme(-x, m, s)),
+    "GeneralizedPareto": ("real positive small", lambda m, s, x: stats.genpareto(x, m, s)),
 }  # fmt: skip
 DISCRETE: dict[str, tuple[str, Callable[..., Any]]] = {
     "Poisson": ("positive", stats.poisson), "Binomial": ("trials share", stats.binom),
     "NegBinomial2": ("positive positive", lambda m, p: stats.nbinom(p, p / (p + m))),
+    "Geometric": ("share", lambda p: stats.geom(p, loc=-1)),
     "DiscreteRange": ("low high", lambda a, b: stats.randint(a, b + 1)),
 }  # fmt: skip
 
 
-class Reference(NamedTuple):
-    """Log density and distribution function of each element."""
+# The kinds of parameters without derivatives.
+WHOLE = {"trials", "low", "high"}
 
-    log_density: Callable[[Any], Any]
+
+class Reference(NamedTuple):
+    """The density of each element, a probability at values that have one, and the probabilities up
+    to an observation and below it.
+    """
+
+    density: Callable[[Any], Any]
     cdf: Callable[[Any], Any]
+    below: Callable[[Any], Any]
+
+
+# Makes a distribution, given all parameters.
+Build = Callable[[Sequence[Any]], Any]
+
+
+def truncated(of: Reference, lower: Any, upper: Any) -> Reference:
+    before = of.below(lower)
+    mass = of.cdf(upper) - before
+
+    def share(probability: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda y: np.clip((probability(y) - before) / mass, 0.0, 1.0)
+
+    def density(y: Any) -> Any:
+        return np.where((y < lower) | (y > upper), 0.0, of.density(y) / mass)
+
+    return Reference(density, share(of.cdf), share(of.below))
+
+
+def censored(of: Reference, lower: Any, upper: Any) -> Reference:
+    def density(y: Any) -> Any:
+        above = np.where(y == upper, 1.0 - of.below(upper), of.density(y))
+        inside = np.where(y == lower, of.cdf(lower), above)
+        return np.where((y < lower) | (y > upper), 0.0, inside)
+
+    return Reference(
+        density,
+        lambda y: np.where(y < lower, 0.0, np.where(y >= upper, 1.0, of.cdf(y))),
+        lambda y: np.where(y <= lower, 0.0, np.where(y > upper, 1.0, of.below(y))),
+    )
+
+
+def mixed(weights: Any, parts: Sequence[Reference]) -> Reference:
+    def sum_of(each: Sequence[Any]) -> Any:
+        return sum(weights[..., k] * x for k, x in enumerate(each))
+
+    def density(y: Any) -> Any:
+        """Where one of them has a probability, the densities of the others do not count."""
+        jumps = np.broadcast_arrays(*(part.cdf(y) - part.below(y) for part in parts))
+        atom = np.any([jump > 0.0 for jump in jumps], axis=0)
+        return sum_of(
+            [
+                np.where(atom & (jump <= 0.0), 0.0, part.density(y))
+                for jump, part in zip(jumps, parts, strict=True)
+            ]
+        )
+
+    return Reference(
+        density,
+        lambda y: sum_of([part.cdf(y) for part in parts]),
+        lambda y: sum_of([part.below(y) for part in parts]),
+    )
 
 
 class Maker:
@@ -55,7 +120,12 @@ class Maker:
 
     Attributes
     ----------
-    made : Distribution
+    build : callable
+        Makes it, given the parameters.
+    values : list
+        The parameters.
+    smooth : list of int
+        The places of those that are not whole numbers.
     reference : Reference
     shape : tuple of int
         That of its elements.
@@ -66,114 +136,99 @@ class Maker:
         self.rng = rng = np.random.default_rng(seed)
         self.shape = ((), (3,), (2, 3), (2, 1, 2))[rng.integers(4)]
         self.is_discrete = bool(rng.uniform() < 0.4)
-        self.text = ""
-        kinds = (self.alone, self.truncated, self.truncated, self.censored, self.mixed, self.mixed)
-        self.made, self.reference = kinds[rng.integers(len(kinds))]()
+        self.text, self.seed = "", seed
+        self.values: list[Any] = []
+        self.smooth: list[int] = []
+        self.build, self.reference = self.made(depth=int(rng.integers(4)))
+
+    def made(self, depth: int) -> tuple[Build, Reference]:
+        if not depth:
+            return self.alone()
+        kind = (self.bounded, self.bounded, self.mixed)[self.rng.integers(3)]
+        return kind(depth - 1)
 
     def part(self) -> tuple[int, ...]:
         """A shape that broadcasts to that of the elements."""
         rng, start = self.rng, self.rng.integers(len(self.shape) + 1)
         return tuple(1 if rng.uniform() < 0.2 else n for n in self.shape[start:])
 
-    def base(self) -> tuple[Any, Any]:
+    def parameter(self, kind: str) -> int:
+        x = KINDS[kind](self.rng.normal(size=self.part()))
+        self.values.append(x if np.ndim(x) else x.item())
+        if kind not in WHOLE:
+            self.smooth.append(len(self.values) - 1)
+        return len(self.values) - 1
+
+    def alone(self) -> tuple[Build, Reference]:
         table = DISCRETE if self.is_discrete else CONTINUOUS
         name = list(table)[self.rng.integers(len(table))]
         kinds, of_scipy = table[name]
-        values = [KINDS[kind](self.rng.normal(size=self.part())) for kind in kinds.split()]
-        values = [x if np.ndim(x) else x.item() for x in values]
-        self.text += f"{name}{values} "
-        return getattr(dist, name)(*values), of_scipy(*values)
+        places = [self.parameter(kind) for kind in kinds.split()]
+        if kinds.startswith("real upper"):
+            del self.smooth[-2:]  # the ends of a support have no derivatives
+        self.text += f"{name}{[self.values[i] for i in places]} "
+        theirs, is_discrete = of_scipy(*(self.values[i] for i in places)), self.is_discrete
+        log_density = theirs.logpmf if is_discrete else theirs.logpdf
+        return lambda values: getattr(dist, name)(*(values[i] for i in places)), Reference(
+            lambda y: np.exp(log_density(y)),
+            theirs.cdf,
+            lambda y: theirs.cdf(np.subtract(y, 1) if is_discrete else y),
+        )
 
-    def log_density(self, theirs: Any) -> Callable[[Any], Any]:
-        return theirs.logpmf if self.is_discrete else theirs.logpdf  # type: ignore[no-any-return]
-
-    def alone(self) -> tuple[Any, Reference]:
-        ours, theirs = self.base()
-        return ours, Reference(self.log_density(theirs), theirs.cdf)
-
-    def interval(self, theirs: Any) -> list[Any]:
-        """Both ends or one, for each element or for all."""
+    def bounded(self, depth: int) -> tuple[Build, Reference]:
+        """One in an interval with both ends or one, for each element or for all."""
+        build, of = self.made(depth)
+        drawn = build(self.values).rng(self.seed, size=(400, *self.shape))
         lower, upper = (
-            np.broadcast_to(theirs.ppf(share), self.shape)
-            for share in (self.rng.uniform(0.05, 0.3), self.rng.uniform(0.6, 0.95))
+            np.quantile(drawn, self.rng.uniform(*range_of), axis=0, method="lower")
+            for range_of in ((0.05, 0.3), (0.6, 0.95))
         )
         if self.is_discrete:
-            lower = lower.astype(int)
-            upper = np.maximum(upper.astype(int), np.max(lower) + 1)
+            upper = np.maximum(upper, np.max(lower) + 1)
         ends = [lower if self.rng.uniform() < 0.5 else np.min(lower), np.max(upper)]
         ends = [x.copy() if np.ndim(x) else x.item() for x in ends]
         missing = self.rng.integers(4)
         if missing < 2:
             ends[missing] = None
-        self.text += f"in {ends} "
-        return ends
-
-    def truncated(self) -> tuple[Any, Reference]:
-        ours, theirs = self.base()
-        lower, upper = self.interval(theirs)
-        made = ours.truncated(lower, upper)
-        lower, upper = -np.inf if lower is None else lower, np.inf if upper is None else upper
-        below = theirs.cdf(np.subtract(lower, 1) if self.is_discrete else lower)
-        mass = theirs.cdf(upper) - below
-        log_density = self.log_density(theirs)
-        return made, Reference(
-            lambda y: np.where((y < lower) | (y > upper), -np.inf, log_density(y) - np.log(mass)),
-            lambda y: np.where(
-                y < lower, 0.0, np.where(y >= upper, 1.0, (theirs.cdf(y) - below) / mass)
-            ),
+        is_truncated = self.rng.uniform() < 0.5
+        self.text += f"{'truncated' if is_truncated else 'censored'} {ends} "
+        lower, upper = (
+            infinite if x is None else x
+            for x, infinite in zip(ends, (-np.inf, np.inf), strict=True)
         )
+        if is_truncated:
+            return lambda values: build(values).truncated(*ends), truncated(of, lower, upper)
+        return lambda values: build(values).censored(*ends), censored(of, lower, upper)
 
-    def censored(self) -> tuple[Any, Reference]:
-        ours, theirs = self.base()
-        lower, upper = self.interval(theirs)
-        made = ours.censored(lower, upper)
-        lower, upper = -np.inf if lower is None else lower, np.inf if upper is None else upper
-        above = 1.0 - theirs.cdf(np.subtract(upper, 1) if self.is_discrete else upper)
-        log_density = self.log_density(theirs)
-        return made, Reference(
-            lambda y: np.where(
-                y <= lower,
-                np.log(theirs.cdf(lower)),
-                np.where(y >= upper, np.log(above), log_density(y)),
-            ),
-            lambda y: np.where(y < lower, 0.0, np.where(y >= upper, 1.0, theirs.cdf(y))),
-        )
-
-    def mixed(self) -> tuple[Any, Reference]:
-        parts = [self.base() for _ in range(self.rng.integers(2, 4))]
+    def mixed(self, depth: int) -> tuple[Build, Reference]:
+        parts = [self.made(depth) for _ in range(self.rng.integers(2, 4))]
         weights = self.rng.dirichlet(np.ones(len(parts)), self.part())
         given: Any = weights
         if len(parts) == 2 and self.rng.uniform() < 0.5:
             weights = weights.reshape(-1, 2)[0]
             given = float(weights[0])
-        self.text += f"mixed by {given}"
-
-        def sum_of(each: list[Any]) -> Any:
-            return sum(weights[..., k] * x for k, x in enumerate(each))
-
-        logs = [self.log_density(theirs) for _, theirs in parts]
-        return dist.Mixture(given, [ours for ours, _ in parts]), Reference(
-            lambda y: np.log(sum_of([np.exp(f(y)) for f in logs])),
-            lambda y: sum_of([theirs.cdf(y) for _, theirs in parts]),
+        self.text += f"mixed by {given} "
+        return (
+            lambda values: dist.Mixture(given, [build(values) for build, _ in parts]),
+            mixed(weights, [of for _, of in parts]),
         )
 
 
 def _check(maker: Maker, seed: int) -> None:
-    made, reference, rng = maker.made, maker.reference, maker.rng
+    made, reference, rng = maker.build(maker.values), maker.reference, maker.rng
     y = made.rng(seed, size=(200, *maker.shape))
     # Equal draws are spread over the step of the distribution function at them.
-    step = 1 if maker.is_discrete else 1e-9 * (1.0 + np.abs(y))
-    low, high = reference.cdf(y - step), reference.cdf(y)
+    low, high = reference.below(y), reference.cdf(y)
     shares = low + (high - low) * rng.uniform(size=np.shape(high))
     assert stats.kstest(np.ravel(shares), "uniform").pvalue > 1e-6, "draws"
     one = made.rng(seed)
     assert np.shape(one) == np.shape(reference.cdf(1.0)), "shape"
-    if not maker.is_discrete and not isinstance(made, dist.Censored):
+    if not made.has_atoms:
         assert len(np.unique(one)) == np.size(one), "the draw of one element is that of another"
     seen = y[:9]
-    expected = reference.log_density(seen)
-    np.testing.assert_allclose(made.lpdf.pointwise(seen), expected, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(made.lpdf(seen), np.sum(expected), rtol=1e-8, atol=1e-8)
+    expected = np.log(reference.density(seen))
+    np.testing.assert_allclose(made.lpdf.pointwise(seen), expected, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(made.lpdf(seen), np.sum(expected), rtol=1e-7, atol=1e-7)
     around = np.concatenate([seen, seen[:3] + 1, seen[:3] - 1, seen[:3] + 9, seen[:3] - 9])
     share = np.clip(reference.cdf(around), 0.0, 1.0)
     for name, x in {"cdf": share, "lcdf": np.log(share), "lccdf": np.log1p(-share)}.items():
@@ -182,6 +237,47 @@ def _check(maker: Maker, seed: int) -> None:
         np.testing.assert_allclose(
             np.where(is_far, 0.0, found), np.where(is_far, 0.0, x), rtol=1e-6, atol=1e-7
         )
+    _check_intervals(made, reference, np.sort(y[:18].reshape(2, 9, *maker.shape), axis=0))
+    _check_gradient(maker, seen)
+
+
+def _check_intervals(made: Any, reference: Reference, ends: Any) -> None:
+    """Demand the probabilities of pairs: exact, open to either side, closed."""
+    left, right = ends.astype(float)
+    right[:2], left[2:4], right[4:6] = left[:2], -np.inf, np.inf
+    pairs, below = np.stack([left, right], axis=-1), np.zeros(np.shape(left))
+    below[np.isfinite(left)] = reference.below(left)[np.isfinite(left)]
+    expected = np.where(
+        left == right,
+        reference.density(np.where(np.isfinite(left), left, right)),
+        np.where(np.isinf(right), 1.0, reference.cdf(np.minimum(right, 1e300))) - below,
+    )
+    found = made.interval_censored()
+    np.testing.assert_allclose(found.lpdf.pointwise(pairs), np.log(expected), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found.lpdf(pairs), np.log(expected).sum(), rtol=1e-6, atol=1e-7)
+
+
+def _check_gradient(maker: Maker, y: Any) -> None:
+    """Demand that the derivative in a direction of all parameters is that of differences."""
+    direction = {i: maker.rng.normal(size=np.shape(maker.values[i])) for i in maker.smooth}
+
+    def f(t: Any, of: str) -> Any:
+        values = [x + t * direction[i] if i in direction else x
+                  for i, x in enumerate(maker.values)]  # fmt: skip
+        made = maker.build(values)
+        if of == "interval":
+            pairs = np.stack([y - 1.0, y + 1.0], axis=-1)
+            return made.interval_censored().lpdf(pairs)
+        return made.lpdf(y) if of == "sum" else np.sum(made.lpdf.pointwise(y))
+
+    for of in ("sum", "each", "interval"):
+        found = vm.gradient(lambda t, of=of: f(t, of), 0.0)
+        steps = [(f(h, of) - f(-h, of)) / (2.0 * h) for h in (1e-4, 5e-5)]
+        expected, size = (4.0 * steps[1] - steps[0]) / 3.0, 1.0 + abs(steps[0])
+        if np.isfinite(expected) and abs(steps[1] - steps[0]) < 1e-4 * size:  # no kink nearby
+            assert abs(found - expected) < 1e-5 * size, (
+                f"the gradient of the {of} is {found}, but {expected} by differences"
+            )
 
 
 def check(seed: int) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import varmat as vm
+from varmat import distributions
 from varmat.densities.density import Proportional
 
 ROOT = Path(__file__).parents[1]
@@ -293,6 +294,15 @@ def test_docstring_has_an_example_that_runs(name):
     if not (isinstance(thing, type) and issubclass(thing, Exception)):
         assert ">>>" in text, f"the docstring of {name} has no example"
     run_doctest(text, name)
+
+
+@pytest.mark.parametrize("name", ["", *distributions.__all__])
+def test_examples_of_distributions_run(name):
+    thing = getattr(distributions, name) if name else distributions
+    assert thing.__doc__
+    if not hasattr(thing, "row"):  # the density has the example
+        assert ">>>" in thing.__doc__
+    run_doctest(thing.__doc__, name or "varmat.distributions")
 
 
 METHODS = (FunctionType, property, classmethod, staticmethod)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 import varmat as vm
+import varmat.distributions as dist
 from varmat.typing import Array, Scalar
 
 Floats = npt.NDArray[np.float64]
@@ -31,6 +32,13 @@ def log_density(theta: vm.VarMat) -> Scalar:
     residual = theta[1:] * 2.0 - Y[:1]
     terms = vm.normal_lpdf.pointwise(residual, theta[:1], 1.0)
     return terms.sum() + of_either(theta, 1.5) + vm.std_normal_lpdf(vm.inv_logit(theta))
+
+
+def model() -> vm.Model:
+    return vm.Model(
+        mu=vm.real(prior=dist.Normal(0, 5)),
+        y=vm.observed(Y, lambda mu: dist.StudentT(4.0, mu, 1.0)),
+    )
 
 
 def log_density_at(theta: Floats) -> float:

@@ -10,6 +10,7 @@ import inspect
 import pkgutil
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -88,12 +89,18 @@ def table(
     return [*lines, "```", "````", ""]
 
 
-def entries(module: str, names: list[str]) -> list[str]:
-    """A table of objects of a module, then their docstrings."""
+def entries(module: str, names: list[str], members: Sequence[str] = ()) -> list[str]:
+    """A table of objects of a module, then their docstrings. Of classes those of the `members` that
+    are their own are told, or all.
+    """
     lines = [*table(names, module), "```{eval-rst}"]
     for name in names:
         thing = getattr(sys.modules[module], name)
-        if isinstance(thing, type):
+        if isinstance(thing, type) and members:
+            own = [each for each in members if getattr(vars(thing).get(each), "__doc__", None)]
+            told = [f"   :members: {', '.join(own)}"] if own else []
+            lines += [f".. autoclass:: {module}.{name}", *told, ""]
+        elif isinstance(thing, type):
             lines += [
                 f".. autoclass:: {module}.{name}",
                 "   :members:",
@@ -161,17 +168,20 @@ class AllNames(SphinxDirective):
 
 
 class ModuleReference(SphinxDirective):
-    """The public objects of a module that is imported by itself."""
+    """The public objects of a module that is imported by itself: its name, then the members of
+    classes that are told, if not all are.
+    """
 
     required_arguments = 1
+    optional_arguments = 20
 
     def run(self) -> list[nodes.Node]:
-        name = self.arguments[0]
+        name, *members = self.arguments
         module = importlib.import_module(name)
         names = [
             each for each in module.__all__ if not isinstance(getattr(module, each), ModuleType)
         ]
-        return self.parse_text_to_nodes("\n".join(entries(name, names)))
+        return self.parse_text_to_nodes("\n".join(entries(name, names, members)))
 
 
 def home_of(name: str) -> str:

@@ -49,6 +49,11 @@ def log1m_exp(t):
     return mpmath.log(-mpmath.expm1(t)) if t > -1 else mpmath.log1p(-mpmath.exp(t))
 
 
+def power_logarithm(z, xi):
+    """Return ``log(1 + xi * z) / xi``."""
+    return mpmath.log1p(xi * z) / xi if xi else z
+
+
 def _logs(lower, upper):
     """Return the logarithms of a probability and of its complement, given one of the two."""
     return (
@@ -56,6 +61,15 @@ def _logs(lower, upper):
         if upper is None
         else (mpmath.log1p(-upper), mpmath.log(upper))
     )
+
+
+def log_inv_gaussian(y, mu, lam):
+    """Return the logarithms of both probabilities."""
+    a, b = (mpmath.sqrt(lam / (2 * y)) * (y / mu + sign) for sign in (-1, 1))
+    rest = mpmath.exp(2 * lam / mu) * mpmath.erfc(b)
+    if a < 0:
+        return _logs((mpmath.erfc(-a) + rest) / 2, None)
+    return _logs(None, (mpmath.erfc(a) - rest) / 2)
 
 
 @remembered
@@ -272,6 +286,16 @@ REFERENCES = {
     "gumbel_lpdf": lambda y, mu, beta: -log(beta) - (y - mu) / beta - exp(-(y - mu) / beta),
     "frechet_lpdf": lambda y, alpha, sigma: (
         log(alpha) + alpha * log(sigma) - (alpha + 1) * log(y) - (sigma / y) ** alpha),
+    "inv_gaussian_lpdf": lambda y, mu, lam: (
+        log(lam / (2 * pi * y**3)) / 2 - lam * (y - mu) ** 2 / (2 * mu**2 * y)),
+    "generalized_extreme_value_lpdf": lambda y, mu, sigma, xi: (
+        -log(sigma)
+        - (1 + xi) * power_logarithm((y - mu) / sigma, xi)
+        - exp(-power_logarithm((y - mu) / sigma, xi))
+    ),
+    "generalized_pareto_lpdf": lambda y, mu, sigma, xi: (
+        -log(sigma) - (1 + xi) * power_logarithm((y - mu) / sigma, xi)),
+    "geometric_lpmf": lambda n, theta: log(theta) + (n * log1p(-theta) if n else 0),
     "discrete_range_lpmf": lambda y, lower, upper: -log(upper - lower + 1),
     "hypergeometric_lpmf": lambda n, N, a, b: log(
         binomial(a, n) * binomial(b, N - n) / binomial(a + b, N)),
@@ -313,6 +337,17 @@ REFERENCES = {
     "yule_simon_lccdf": lambda n, alpha: log(n) + log(mpmath.beta(n, alpha + 1)),
     "gumbel_lcdf": lambda y, mu, beta: -exp(-(y - mu) / beta),
     "gumbel_lccdf": lambda y, mu, beta: log1m_exp(-exp(-(y - mu) / beta)),
+    "inv_gaussian_lcdf": lambda y, mu, lam: log_inv_gaussian(y, mu, lam)[0],
+    "inv_gaussian_lccdf": lambda y, mu, lam: log_inv_gaussian(y, mu, lam)[1],
+    "generalized_extreme_value_lcdf": lambda y, mu, sigma, xi: (
+        -exp(-power_logarithm((y - mu) / sigma, xi))),
+    "generalized_extreme_value_lccdf": lambda y, mu, sigma, xi: (
+        log1m_exp(-exp(-power_logarithm((y - mu) / sigma, xi)))),
+    "generalized_pareto_lcdf": lambda y, mu, sigma, xi: (
+        log1m_exp(-power_logarithm((y - mu) / sigma, xi))),
+    "generalized_pareto_lccdf": lambda y, mu, sigma, xi: -power_logarithm((y - mu) / sigma, xi),
+    "geometric_lcdf": lambda n, theta: log1m_exp((floor(n) + 1) * log1p(-theta)),
+    "geometric_lccdf": lambda n, theta: (floor(n) + 1) * log1p(-theta),
     "frechet_lcdf": lambda y, alpha, sigma: -((y / sigma) ** (-alpha)),
     "frechet_lccdf": lambda y, alpha, sigma: log1m_exp(-((y / sigma) ** (-alpha))),
     "pareto_lcdf": lambda y, y_min, alpha: log1m_exp(-alpha * log(y / y_min)),

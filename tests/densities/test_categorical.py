@@ -7,7 +7,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from comparing import close
+from comparing import close, equal, refuses
 from densities.multivariate import CUTS, CUTS_2, ETA, MU, P, Y, expect_refusal
 from functions.matrices import worst_error
 
@@ -236,3 +236,27 @@ def test_cutpoints_that_are_far_apart():
 def test_one_category_is_certain():
     assert ordered_logistic_lpmf([1, 1], 0.3, np.zeros(0)) == 0.0
     assert ordered_logistic_lpmf([1, 2], 0.3, np.zeros(0)) == -math.inf
+
+
+def test_impossible_categories_have_log_odds_of_minus_infinity():
+    n = [1, 3, 3]
+
+    def f(beta):
+        return vm.categorical_logit_lpmf(n, beta)
+
+    beta, others = np.array([0.3, -np.inf, 1.0]), np.array([0.3, 1.0])
+    value, gradient = vm.value_and_grad(f)(beta)
+    expected = vm.value_and_grad(lambda b: vm.categorical_logit_lpmf([1, 2, 2], b))(others)
+    close(value, expected[0], 1e-15)
+    equal(gradient[1], 0.0)
+    close(gradient[[0, 2]], expected[1], 1e-14)
+    for runner in ("native", "numpy"):
+        recorded = vm.recorded(vm.value_and_grad(f), runner=runner)
+        recorded(np.zeros(3))
+        close(np.hstack(recorded(beta)), np.hstack([value, gradient]), 1e-14)
+    assert np.all(vm.hessian(f)(beta)[1] == 0.0)
+    assert vm.categorical_logit_lpmf(2, beta) == -np.inf
+    close(vm.distributions.CategoricalLogit(beta).lpmf.pointwise(n).sum(), value, 1e-14)
+    refuses(
+        vm.DomainError, r"log odds parameter\[1\] is inf, but must be finite!", f, [0.0, np.inf]
+    )

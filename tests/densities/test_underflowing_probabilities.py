@@ -27,13 +27,13 @@ DENSITIES = [
 NEVER = {
     f"{family}_cdf"
     for family in (
-        "bernoulli", "cauchy", "exponential", "inv_chi_square", "std_normal", "uniform",
-        "von_mises", "yule_simon"
+        "bernoulli", "cauchy", "exponential", "geometric", "inv_chi_square", "std_normal",
+        "uniform", "von_mises", "yule_simon"
     )
 }  # fmt: skip
 FAR = [row for row in DENSITIES if row.cdf.name not in NEVER]
 SCALES = {"sigma", "omega", "scale", "s", "y_min"}
-OTHER_SCALES = {"gumbel": "beta", "loglogistic": "alpha"}
+OTHER_SCALES = {"gumbel": "beta", "inv": "lam", "loglogistic": "alpha"}
 
 
 def drawn(row, rng):

@@ -56,6 +56,18 @@ OTHERS = {
     "GaussianDLMObs": ((np.eye(2), np.eye(2), np.eye(2), SPD, np.zeros(2), np.eye(2)), X.T),
     "Wiener": ((1.5, 0.1, 0.5, 0.3), 0.7),
 }  # fmt: skip
+# Families with the cumulative functions of others.
+OTHER_PARAMETERS = {
+    "BernoulliLogit": lambda alpha: dist.Bernoulli(vm.inv_logit(alpha)),
+    "BernoulliLogitGLM": lambda X, alpha, beta: dist.BernoulliLogit(alpha + X @ beta),
+    "BinomialLogit": lambda N, alpha: dist.Binomial(N, vm.inv_logit(alpha)),
+    "BinomialLogitGLM": lambda N, X, alpha, beta: dist.BinomialLogit(N, alpha + X @ beta),
+    "NegBinomial2Log": lambda eta, phi: dist.NegBinomial2(np.exp(eta), phi),
+    "NegBinomial2LogGLM": lambda X, alpha, beta, phi: dist.NegBinomial2Log(alpha + X @ beta, phi),
+    "NormalIdGLM": lambda X, alpha, beta, sigma: dist.Normal(alpha + X @ beta, sigma),
+    "PoissonLog": lambda alpha: dist.Poisson(np.exp(alpha)),
+    "PoissonLogGLM": lambda X, alpha, beta: dist.PoissonLog(alpha + X @ beta),
+}  # fmt: skip
 WITHOUT_DRAWS = {"LKJCov", "NormalSufficient", "Wiener"}
 
 
@@ -84,7 +96,10 @@ def test_the_functions_are_those_of_the_row(name):
         close(np.sum(made.lpmf.pointwise(y)), made.row(y, *values), 1e-12)
     for each in ("cdf", "lcdf", "lccdf"):
         function = getattr(made.row, each, None)
-        if function is None:
+        if name in OTHER_PARAMETERS:
+            other = OTHER_PARAMETERS[name](*values)
+            close(getattr(made, each)(y), getattr(other, each)(y), 1e-14)
+        elif function is None:
             refuses(TypeError, f"^{name} has no {each}!$", getattr, made, each)
         else:
             assert getattr(made, each)(y) == function(y, *values)
@@ -132,8 +147,9 @@ def test_formulas_of_each_observation_are_the_density_of_one(name):
         close(formula, loop, 1e-9, 1e-12)
 
 
-@pytest.mark.parametrize("name", ["Cauchy", "DoubleExponential", "Gumbel", "Logistic", "Normal",
-                                  "SkewDoubleExponential", "SkewNormal", "StudentT"])  # fmt: skip
+@pytest.mark.parametrize("name", ["Cauchy", "DoubleExponential", "GeneralizedExtremeValue",
+                                  "Gumbel", "Logistic", "Normal", "SkewDoubleExponential",
+                                  "SkewNormal", "StudentT"])  # fmt: skip
 def test_location_scale_families_have_a_standard_form(name):
     _, *parameters = OF_ROWS[name].row.points[-1]
     made = OF_ROWS[name](*parameters)
@@ -151,8 +167,8 @@ def test_no_other_family_has_one():
             found.append(name)
         except TypeError:
             pass
-    assert found == ["Cauchy", "DoubleExponential", "Gumbel", "Logistic", "Normal",
-                     "SkewDoubleExponential", "SkewNormal", "StudentT"]  # fmt: skip
+    assert found == ["Cauchy", "DoubleExponential", "GeneralizedExtremeValue", "Gumbel", "Logistic",
+                     "Normal", "SkewDoubleExponential", "SkewNormal", "StudentT"]  # fmt: skip
 
 
 # --- made of others ---
@@ -283,6 +299,102 @@ def test_mixtures_in_the_states_of_a_chain():
     close(made.lpdf(y), expected, 1e-6)
 
 
+@pytest.mark.parametrize("name", OTHER_PARAMETERS)
+def test_families_without_cumulative_functions_of_their_own_are_truncated(name):
+    made, y = at_its_point(name)
+    other = OTHER_PARAMETERS[name](*made.parameters.values())
+    for change in (lambda d: d.truncated(lower=1), lambda d: d.censored(upper=1)):
+        close(change(made).lpdf(y), change(other).lpdf(y), 1e-13, 1e-14)
+        close(change(made).lpdf.pointwise(y), change(other).lpdf.pointwise(y), 1e-13, 1e-14)
+    drawn = made.truncated(lower=1).like(y, 1)
+    assert np.shape(drawn) == np.shape(y)
+    assert np.min(drawn) >= 1
+
+
+PAIRS = np.array([[0.5, 0.5], [1.0, 2.5], [-np.inf, 0.7], [0.0, 0.7], [3.0, np.inf]])
+
+
+def test_pairs_are_values_intervals_and_tails():
+    def f(shape, scale):
+        return dist.Weibull(shape, scale).interval_censored().lpdf(PAIRS)
+
+    def expected(shape, scale):
+        below = vm.weibull_lcdf([2.5, 0.7, 0.7], shape, scale)
+        between = vm.log1m_exp(
+            vm.weibull_lcdf(1.0, shape, scale) - vm.weibull_lcdf(2.5, shape, scale)
+        )
+        tail = vm.weibull_lccdf(3.0, shape, scale)
+        return vm.weibull_lpdf(0.5, shape, scale) + below + between + tail
+
+    found = vm.value_and_grad(f, (0, 1))(1.5, 2.0)
+    close(found, vm.value_and_grad(expected, (0, 1))(1.5, 2.0), 1e-12)
+    recorded = vm.recorded(vm.grad(f, (0, 1)), runner="numpy")
+    recorded(1.1, 1.9)
+    close(recorded(1.5, 2.0), found[1], 1e-12)
+    each = dist.Weibull(np.full(5, 1.5), 2.0).interval_censored()
+    close(np.sum(each.lpdf.pointwise(PAIRS)), found[0], 1e-12)
+    close(each.lpdf(PAIRS), found[0], 1e-12)
+    counts = dist.Poisson(2.0).interval_censored()  # both ends belong to the interval
+    between = np.log(stats.poisson.cdf(4, 2.0) - stats.poisson.cdf(1, 2.0))
+    masses = [vm.poisson_lpmf(3, 2.0), between, vm.poisson_lccdf(2, 2.0)]
+    close(counts.lpmf.pointwise([[3, 3], [2, 4], [3, np.inf]]), masses, 1e-12)
+    drawn = each.like(PAIRS, 1)
+    assert drawn.shape == PAIRS.shape
+    equal(drawn[:, 0], drawn[:, 1])
+
+
+def test_patients_who_join_late_as_one_statement():
+    entry, end = np.array([0.0, 1.0, 0.5]), np.array([np.inf, 2.0, np.inf])
+    weeks = np.array([1.2, 2.0, 3.0])
+    late = dist.Weibull(1.5, 2.0).truncated(lower=entry).censored(upper=end)
+    whole = vm.weibull_lpdf(weeks[[0, 2]], 1.5, 2.0) + vm.weibull_lccdf(2.0, 1.5, 2.0)
+    close(late.lpdf(weeks), whole - vm.weibull_lccdf(entry, 1.5, 2.0), 1e-12)
+    close(np.sum(late.lpdf.pointwise(weeks)), late.lpdf(weeks), 1e-12)
+    pairs = np.stack([weeks, np.where(np.isfinite(end), np.inf, weeks)], axis=-1)
+    visits = dist.Weibull(1.5, 2.0).truncated(entry).interval_censored()
+    close(visits.lpdf(pairs), late.lpdf(weeks), 1e-12)
+
+
+def test_mixtures_of_probabilities_and_densities():
+    """Where one component has a probability, the densities of the others do not count."""
+    hurdle = dist.Mixture(0.2, [dist.DiscreteRange(0, 0), dist.Exponential(1.5)])
+    close(hurdle.lpdf.pointwise([0.0, 2.0]), np.log([0.2, 0.8 * 1.5 * np.exp(-3.0)]), 1e-12)
+    close(hurdle.cdf.pointwise([0.0, 2.0]), [0.2, 0.2 - 0.8 * np.expm1(-3.0)], 1e-12)
+    ends = dist.Mixture(0.3, [dist.Normal(0, 1), dist.Normal(1, 1).censored(upper=2.0)])
+    close(ends.lpdf(2.0), np.log(0.7 * stats.norm.sf(1.0)), 1e-12)
+    close(ends.lpdf(2.5), np.log(0.3 * stats.norm.pdf(2.5)), 1e-12)
+    assert np.mean(hurdle.rng(1, size=2000) == 0.0) == pytest.approx(0.2, abs=0.03)
+    close(hurdle.truncated(lower=0.0).lpdf(0.0), np.log(0.2), 1e-12)
+    # The end of an interval that is narrow has a probability that an integral does not see.
+    narrow = ends.truncated(2.0, 2.0 + 1e-9)
+    close(narrow.lpdf(2.0), 0.0, 0.0, 1e-8)
+
+
+def test_a_narrow_interval_of_a_mixture_keeps_its_digits():
+    made = dist.Mixture(0.3, [dist.Normal(0, 1), dist.Normal(np.array([1.0, 2.0]), 1.0)])
+    close(made.truncated(0.5, 0.5 + 2.0**-30).lpdf.pointwise(0.5), [30.0 * np.log(2.0)] * 2, 1e-9)
+
+
+def test_custom_distributions_compose():
+    custom = dist.Custom(
+        lambda y, rate: np.log(rate) - rate * y, 0.5,
+        cdf=lambda y, rate: -np.expm1(-rate * y), lccdf=lambda y, rate: -rate * y,
+        rng=lambda rate, rng, size: rng.exponential(1.0 / rate, size),
+    )  # fmt: skip
+    for change in (
+        lambda d: d.truncated(0.5, 4.0).censored(upper=3.0),
+        lambda d: d.censored(upper=3.0).truncated(lower=0.5),
+        lambda d: dist.Mixture(0.3, [d.truncated(lower=0.5), dist.Exponential(2.0)]).truncated(0.2),
+        lambda d: dist.Mixture(0.3, [d, d.truncated(0.5)]).truncated(0.2, 6.0).censored(0.7),
+    ):
+        ours, expected = change(custom), change(dist.Exponential(0.5))
+        y = expected.rng(1, size=50)
+        close(ours.lpdf.pointwise(y), expected.lpdf.pointwise(y), 1e-12)
+        close(ours.lcdf.pointwise(y), expected.lcdf.pointwise(y), 1e-12)
+        drawn = ours.rng(1, size=2000)
+        assert stats.ks_2samp(drawn, expected.rng(2, size=2000)).pvalue > 1e-3
+
+
 # --- mistakes ---
 
 
@@ -291,12 +403,25 @@ def test_mixtures_in_the_states_of_a_chain():
     (lambda: dist.Mixture([0.5, 0.5], [dist.Normal(0, 1)]), "two or more distributions"),
     (lambda: dist.Mixture([0.2] * 3, [dist.Normal(0, 1)] * 2), r"weights has shape \(3,\)"),
     (lambda: dist.Dirichlet([1.0, 1.0]).truncated(0.1), "must be a density of one variable"),
-    (lambda: dist.Mixture(0.5, [dist.Normal(0, 1)] * 2).truncated(0.1), "a density of its own"),
+    (lambda: dist.HiddenMarkov([1.0], [[1.0]], dist.Normal(0, 1)).truncated(0.1), "has no lcdf"),
+    (lambda: dist.Truncated(3.0, 0.0, 1.0), "base is a float, but must be a distribution"),
+    (lambda: dist.Normal(0, 1).interval_censored().cdf, "^IntervalCensored has no cdf!$"),
+    (lambda: dist.Hypergeometric(3, 4, 5).interval_censored(), "must be a density of one variable"),
     (lambda: dist.Gamma(1.0, 1.0).standard(), "Gamma has no location and scale"),
     (lambda: dist.HiddenMarkov([1.0], [[1.0]], 3.0).rng(), "emission is a float"),
 ])  # fmt: skip
 def test_mistakes(make, message):
     refuses(TypeError, message, make)
+
+
+@pytest.mark.parametrize(("y", "error", "message"), [
+    ([[1.0, 2.0], [3.0, 2.0]], vm.DomainError,
+     r"^IntervalCensored: y\[1\] is \[3.0, 2.0\], but left must not be above right!$"),
+    ([np.nan, 2.0], vm.DomainError, r"^IntervalCensored: y is \[nan, 2.0\], but left must"),
+    (np.zeros((4, 3)), vm.ShapeError, r"^IntervalCensored: y has shape \(4, 3\), but must have pa"),
+])  # fmt: skip
+def test_pairs_are_in_order(y, error, message):
+    refuses(error, message, dist.Normal(0, 1).interval_censored().lpdf, y)
 
 
 @pytest.mark.parametrize(("weights", "message"), [

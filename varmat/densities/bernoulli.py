@@ -9,6 +9,7 @@ from varmat.densities.density import not_nan, probability, zero_or_one
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.deviances import binomial_deviance, binomial_logit_deviance
 from varmat.functions.special.gamma_functions import lchoose
+from varmat.functions.special.logistic_functions import expit
 from varmat.functions.special.stirling import log_factorial_excess
 from varmat.typing import Operand
 
@@ -45,6 +46,9 @@ def _is_possible(n: Operand, trials: Operand) -> Operand:
     points=[(1, 0.3), (0, 0.3), (1, 0.999), (0, 1e-9)],
     tails=[(1, 1e-300), (0, 1.0 - 2.0**-53)],
     outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
+    mean=lambda theta: theta,
+    variance=lambda theta: theta * (1.0 - theta),
+    ends=(0, 1),
 )
 def bernoulli_lpmf(n: Operand, theta: Operand, fast: bool) -> LogDensity:
     """The log mass is :math:`\\log \\theta` for n = 1 and :math:`\\log(1 - \\theta)` for n =
@@ -78,6 +82,9 @@ def bernoulli_lpmf(n: Operand, theta: Operand, fast: bool) -> LogDensity:
     points=[(1, 0.3), (0, 0.3), (1, -4.0), (0, 4.0), (1, 30.0), (0, 0.0), (1, 0.0)],
     tails=[(1, 700.0), (0, 700.0), (1, -1e5)],
     outside=[(2, 0.5), (0.5, 0.5), (-1, 0.5)],
+    mean=lambda alpha: expit(alpha),
+    variance=lambda alpha: expit(alpha) * expit(-alpha),
+    ends=(0, 1),
 )
 def bernoulli_logit_lpmf(n: Operand, alpha: Operand, fast: bool) -> LogDensity:
     """With the log odds :math:`\\alpha` the log mass is :math:`-\\log(1 + e^{-\\alpha})` for
@@ -120,6 +127,9 @@ bernoulli_lpmf.data_domain = bernoulli_logit_lpmf.data_domain = lambda *_: zero_
         (10**10, 3 * 10**10, 0.33334),
     ],
     outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
+    mean=lambda N, theta: N * theta,
+    variance=lambda N, theta: N * theta * (1.0 - theta),
+    ends=lambda N, theta: (0, N),
 )
 def binomial_lpmf(n: Operand, N: Operand, theta: Operand, fast: bool) -> LogDensity:
     """The log mass is :math:`\\log \\binom{N}{n} + n \\log \\theta + (N - n) \\log(1 -
@@ -175,6 +185,9 @@ def binomial_lpmf(n: Operand, N: Operand, theta: Operand, fast: bool) -> LogDens
         (10**10, 3 * 10**10, -0.6931),
     ],
     outside=[(11, 10, 0.5), (-1, 10, 0.5), (2.5, 10, 0.5)],
+    mean=lambda N, alpha: N * expit(alpha),
+    variance=lambda N, alpha: N * expit(alpha) * expit(-alpha),
+    ends=lambda N, alpha: (0, N),
 )
 def binomial_logit_lpmf(n: Operand, N: Operand, alpha: Operand, fast: bool) -> LogDensity:
     """With the log odds :math:`\\alpha` the log mass is :math:`\\log \\binom{N}{n} - n

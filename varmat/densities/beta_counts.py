@@ -3,10 +3,13 @@ binomial, Yule-Simon."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from varmat.core.domains import nonnegative, positive_finite
 from varmat.densities.density import is_count, not_nan
+from varmat.densities.moments import if_above
 from varmat.densities.univariate import LogDensity, univariate
 from varmat.functions.special.gamma_functions import gammaln, lbeta, lchoose, log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
@@ -34,6 +37,14 @@ __all__ = ["beta_binomial_lpmf", "beta_neg_binomial_lpmf", "yule_simon_lpmf"]
     ],
     tails=[(2, 10, 1e-5, 1e-5), (3, 10, 1e8, 3e8), (5000, 10000, 2.0, 3.0)],
     outside=[(11, 10, 2.0, 3.0), (-1, 10, 2.0, 3.0), (2.5, 10, 2.0, 3.0)],
+    mean=lambda N, alpha, beta: N * alpha / (alpha + beta),
+    variance=lambda N, alpha, beta: (
+        N
+        * (alpha / (alpha + beta))
+        * (beta / (alpha + beta))
+        * ((alpha + beta + N) / (alpha + beta + 1.0))
+    ),
+    ends=lambda N, alpha, beta: (0, N),
 )
 def beta_binomial_lpmf(n: Operand, N: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """The log mass is :math:`\\log \\binom{N}{n} + \\log B(n + \\alpha, N - n + \\beta) -
@@ -68,6 +79,13 @@ def beta_binomial_lpmf(n: Operand, N: Operand, alpha: Operand, beta: Operand) ->
     points=[(3, 2.0, 1.5, 2.5), (0, 1.5, 0.5, 1.2), (12, 4.0, 3.0, 0.3), (40, 3.5, 12.0, 60.0)],
     tails=[(2, 1e-3, 1e3, 1e-2), (1000, 20.0, 3.0, 35.0), (3, 2.0, 1e6, 1e7)],
     outside=[(-1, 2.0, 1.5, 2.5), (0.5, 2.0, 1.5, 2.5), (float("inf"), 2.0, 1.5, 2.5)],
+    mean=lambda r, alpha, beta: if_above(1.0, alpha, lambda a: r * beta / (a - 1.0)),
+    variance=lambda r, alpha, beta: if_above(
+        2.0,
+        alpha,
+        lambda a: r * (a + r - 1.0) * beta * (a + beta - 1.0) / ((a - 2.0) * (a - 1.0) ** 2),
+    ),
+    ends=(0, math.inf),
 )
 def beta_neg_binomial_lpmf(n: Operand, r: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """The log mass is :math:`\\log \\frac{\\Gamma(n + r)}{n!\\, \\Gamma(r)} + \\log
@@ -103,6 +121,9 @@ def beta_neg_binomial_lpmf(n: Operand, r: Operand, alpha: Operand, beta: Operand
     points=[(1, 0.7), (3, 2.5), (12, 1.0), (40, 6.0)],
     tails=[(2, 1e-5), (10**6, 1.5), (3, 1e8)],
     outside=[(0, 2.0), (-1, 2.0), (1.5, 2.0), (float("inf"), 2.0)],
+    mean=lambda alpha: if_above(1.0, alpha, lambda a: a / (a - 1.0)),
+    variance=lambda alpha: if_above(2.0, alpha, lambda a: (a / (a - 1.0)) ** 2 / (a - 2.0)),
+    ends=(1, math.inf),
 )
 def yule_simon_lpmf(n: Operand, alpha: Operand) -> LogDensity:
     """The log mass is :math:`\\log \\alpha + \\log B(n, \\alpha + 1)`: that of the trials up to a

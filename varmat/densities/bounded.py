@@ -26,6 +26,9 @@ proper_fraction = Domain(
     demand=Demand("beta", lambda y, alpha, beta: beta > alpha, "greater than the lower bound"),
     points=[(0.3, 0.1, 1.5), (0.2, -4.0, 0.35), (0.25, -1e-9, 1e3), (0.31, 0.2, 0.7)],
     outside=[(-1.0, 0.1, 1.5), (1.6, 0.1, 1.5)],
+    mean=lambda alpha, beta: 0.5 * alpha + 0.5 * beta,
+    variance=lambda alpha, beta: (beta - alpha) ** 2 / 12.0,
+    ends=lambda alpha, beta: (alpha, beta),
 )
 def uniform_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """The log density is :math:`-\\log(\\beta - \\alpha)` between the bounds. In SciPy
@@ -71,6 +74,11 @@ def _powers(theta: Operand, a: Operand, b: Operand, fast: bool) -> tuple[Operand
     ],
     tails=[(1e-6, 2.0, 3.0), (0.999999, 2.0, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 1e6, 1e6)],
     outside=[(-1.0, 2.0, 1.5), (1.5, 2.0, 1.5)],
+    mean=lambda alpha, beta: alpha / (alpha + beta),
+    variance=lambda alpha, beta: (
+        alpha / (alpha + beta) * (beta / (alpha + beta)) / (alpha + beta + 1.0)
+    ),
+    ends=(0.0, 1.0),
 )
 def beta_lpdf(theta: Operand, alpha: Operand, beta: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`-\\log B(\\alpha, \\beta) + (\\alpha - 1) \\log \\theta +
@@ -109,6 +117,9 @@ def beta_lpdf(theta: Operand, alpha: Operand, beta: Operand, fast: bool) -> LogD
     ],
     tails=[(1e-6, 0.4, 3.0), (0.999999, 0.6, 3.0), (1e-300, 1e-3, 5.0), (0.5001, 0.5, 2e6)],
     outside=[(-1.0, 0.4, 1.5), (1.5, 0.4, 1.5)],
+    mean=lambda mu, kappa: mu,
+    variance=lambda mu, kappa: mu * (1.0 - mu) / (1.0 + kappa),
+    ends=(0.0, 1.0),
 )
 def beta_proportion_lpdf(theta: Operand, mu: Operand, kappa: Operand, fast: bool) -> LogDensity:
     """`beta_lpdf` with the shapes :math:`\\alpha = \\mu\\kappa` and :math:`\\beta = (1 -

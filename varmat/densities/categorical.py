@@ -9,9 +9,10 @@ import math
 
 import numpy as np
 
+from varmat.core.domains import Domain
 from varmat.core.operation import Saved
 from varmat.densities.density import KeptTerms, density, integer_to, not_nan
-from varmat.densities.domains import broadcast, finite_vector, simplex
+from varmat.densities.domains import broadcast, simplex, vectors_of
 from varmat.densities.simplex import log_products, ratios
 from varmat.functions.arrays.exponentials import log_softmax, softmax
 from varmat.functions.arrays.reductions import add_reduce
@@ -128,10 +129,14 @@ def categorical_gradient(r: Operand, n: Operand, theta: Operand, counts: Operand
     return None, lambda: ratios(counts, theta)
 
 
+# Impossible categories may have odds of zero.
+_log_odds = Domain("finite", lambda x: x < math.inf)
+
+
 @density(
     "n",
     n=("categorical outcome out of support", not_nan),
-    beta=("log odds parameter", finite_vector),
+    beta=("log odds parameter", vectors_of(_log_odds)),
 )
 def categorical_logit_lpmf(n: Operand, beta: Operand, keep: KeptTerms) -> Result:
     """Log mass of the categorical distribution with given log odds, summed over the observations.
@@ -141,8 +146,8 @@ def categorical_logit_lpmf(n: Operand, beta: Operand, keep: KeptTerms) -> Result
     n : int or array_like of int
         The categories, from 1 to K as in Stan; not nan.
     beta : array_like, shape (..., K)
-        Log odds parameter: finite, up to a common constant; the axes before the last broadcast with
-        `n`.
+        Log odds parameter: finite, up to a common constant, or -inf for categories that are
+        impossible, whose derivative is zero; the axes before the last broadcast with `n`.
     propto : bool, keyword only
         Drop the terms that depend on data only, as ``categorical_logit_lupmf`` does.
 
@@ -155,7 +160,7 @@ def categorical_logit_lpmf(n: Operand, beta: Operand, keep: KeptTerms) -> Result
     Raises
     ------
     DomainError
-        If an element of `beta` is not finite, or `n` is nan.
+        If an element of `beta` is inf or nan, or `n` is nan.
     ShapeError
         If the shapes do not fit.
     TypeError
@@ -182,7 +187,10 @@ def categorical_logit_lpmf(n: Operand, beta: Operand, keep: KeptTerms) -> Result
     if counts is None:
         return Saved(-math.inf, counts=None, logs=None)
     logs = log_softmax(beta, axis=-1)
-    return Saved(number(np.vdot(counts, logs)), counts=counts, logs=logs)
+    value = number(np.vdot(counts, logs))
+    if is_symbol(value) or value != value:  # a category that is not observed may be impossible
+        value = number(np.vdot(counts, np.where(counts > 0.0, logs, 0.0)))
+    return Saved(value, counts=counts, logs=logs)
 
 
 categorical_logit_lpmf.data_domain = lambda n, beta: integer_to(beta.shape[-1])

@@ -37,6 +37,7 @@ nonnegative_finite = Domain(
         (0.3, 0.31, 200.0),
     ],
     tails=[(3.0, 0.0, 700.0), (0.3, 0.301, 1e5), (0.2, 0.2, 1e9)],
+    ends=(-math.pi, math.pi),
 )
 def von_mises_lpdf(y: Operand, mu: Operand, kappa: Operand) -> LogDensity:
     """The log density is :math:`\\kappa \\cos(y - \\mu) - \\log 2\\pi I_0(\\kappa)`, with the

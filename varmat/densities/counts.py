@@ -1,10 +1,14 @@
-"""Distributions of counts: Poisson and negative binomial, of the mean and of its logarithm."""
+"""Distributions of counts: Poisson and negative binomial, of the mean and of its logarithm;
+geometric.
+"""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from varmat.core.domains import finite, nonnegative, positive_finite
+from varmat.core.domains import Domain, finite, nonnegative, positive_finite
 from varmat.densities.density import LARGEST, is_count, not_nan
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.deviances import (
@@ -26,6 +30,7 @@ from varmat.functions.special.zeta_functions import zeta_difference
 from varmat.typing import Operand
 
 __all__ = [
+    "geometric_lpmf",
     "neg_binomial_2_log_lpmf",
     "neg_binomial_2_lpmf",
     "neg_binomial_lpmf",
@@ -51,6 +56,9 @@ OUTSIDE = [(-1, 2.0, 1.5), (0.5, 2.0, 1.5), (float("inf"), 2.0, 1.5)]
     points=[(3, 2.5), (0, 1e-3), (40, 37.0), (1, 1e-9), (0, 50.0)],
     tails=[(1000000, 1000500.0), (5, 1e-300), (0, 700.0), (10**10, 1.00001e10), (3, 1e5)],
     outside=[point[:2] for point in OUTSIDE],
+    mean=lambda rate: rate,
+    variance=lambda rate: rate,
+    ends=(0, math.inf),
 )
 def poisson_lpmf(n: Operand, rate: Operand, fast: bool) -> LogDensity:
     """With the rate :math:`\\lambda` the log mass is :math:`n \\log \\lambda - \\lambda -
@@ -87,6 +95,9 @@ def poisson_lpmf(n: Operand, rate: Operand, fast: bool) -> LogDensity:
     points=[(3, 0.9), (0, -7.0), (40, 3.6), (1, -20.0), (0, 4.0)],
     tails=[(1000000, 13.8), (5, -700.0), (0, 700.0), (10**10, 23.02586)],
     outside=[point[:2] for point in OUTSIDE],
+    mean=lambda alpha: np.exp(alpha),
+    variance=lambda alpha: np.exp(alpha),
+    ends=(0, math.inf),
 )
 def poisson_log_lpmf(n: Operand, alpha: Operand, fast: bool) -> LogDensity:
     """The log mass is :math:`n \\alpha - e^\\alpha - \\log n!`, with the derivative
@@ -133,6 +144,9 @@ def _log_choices(n: Operand, phi: Operand, fast: bool) -> Operand:
     points=[(3, 2.5, 1.3), (0, 1e-3, 0.5), (40, 37.0, 12.0), (1, 0.1, 4.0), (7, 50.0, 0.3)],
     tails=[(3, 2.5, 1e6), (1000, 1020.0, 35.0), (2, 1e5, 1e-3), (10**10, 1.2e10, 13.0)],
     outside=OUTSIDE,
+    mean=lambda mu, phi: mu,
+    variance=lambda mu, phi: mu + mu**2 / phi,
+    ends=(0, math.inf),
 )
 def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, fast: bool) -> LogDensity:
     """The mean is :math:`\\mu` and the variance :math:`\\mu + \\mu^2 / \\phi`. The log mass
@@ -185,6 +199,9 @@ def neg_binomial_2_lpmf(n: Operand, mu: Operand, phi: Operand, fast: bool) -> Lo
         (10**6, 900.0, 1e-303),
     ],
     outside=OUTSIDE,
+    mean=lambda eta, phi: np.exp(eta),
+    variance=lambda eta, phi: np.exp(eta) + np.exp(2.0 * eta) / phi,
+    ends=(0, math.inf),
 )
 def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, fast: bool) -> LogDensity:
     """The mean is :math:`e^\\eta` and the variance :math:`e^\\eta + e^{2 \\eta} / \\phi`:
@@ -234,6 +251,9 @@ def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, fast: bool) 
     points=[(3, 2.0, 0.5), (0, 1.5, 1.2), (12, 4.0, 0.3), (40, 370.0, 12.0), (1, 0.1, 40.0)],
     tails=[(13, 1e11, 1e10), (11, 1e5, 1e4), (1000, 35.0, 0.036), (2, 1e-3, 1e5)],
     outside=OUTSIDE,
+    mean=lambda alpha, beta: alpha / beta,
+    variance=lambda alpha, beta: alpha * (1.0 + beta) / beta**2,
+    ends=(0, math.inf),
 )
 def neg_binomial_lpmf(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """The mean is :math:`\\alpha / \\beta` and the variance :math:`\\alpha (1 + \\beta) /
@@ -253,4 +273,38 @@ def neg_binomial_lpmf(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
         alpha=zeta_difference(1.0, alpha, n) - logarithm,
         beta=(alpha / beta - n) / (1.0 + beta),
         support=is_count(n),
+    )
+
+
+@univariate(
+    "geometric distribution",
+    "n",
+    n=("Failures variable", not_nan),
+    theta=(
+        "Probability parameter",
+        Domain("positive and at most 1", lambda x: (x > 0.0) & (x <= 1.0)),
+    ),
+    points=[(3, 0.3), (0, 0.9), (40, 0.02), (1, 0.5)],
+    tails=[(0, 1.0), (2, 1e-300), (10**10, 1e-9), (3, 1.0 - 1e-12)],
+    outside=[(-1, 0.3), (0.5, 0.3), (1, 1.0), (float("inf"), 0.3)],
+    mean=lambda theta: (1.0 - theta) / theta,
+    variance=lambda theta: (1.0 - theta) / theta**2,
+    ends=(0, math.inf),
+)
+def geometric_lpmf(n: Operand, theta: Operand) -> LogDensity:
+    """The log mass is :math:`\\log \\theta + n \\log(1 - \\theta)`: that of the failures before the
+    first success, so n may be 0, as in R. In SciPy, which counts the success too,
+    ``scipy.stats.geom(theta, loc=-1)``.
+
+    >>> import varmat as vm
+    >>> round(vm.geometric_lpmf([0, 2], 0.5), 12)
+    -2.772588722240
+    """
+    failed = n > 0.0
+    rest = np.where(failed & (theta < 1.0), 1.0 - theta, 1.0)
+    return LogDensity(
+        np.log(theta),
+        np.where(failed, n * np.log1p(-np.where(failed & (theta < 1.0), theta, 0.0)), 0.0),
+        theta=1.0 / theta - n / rest,
+        support=is_count(n) & ((theta < 1.0) | (n == 0.0)),
     )

@@ -27,6 +27,9 @@ __all__ = ["discrete_range_lpmf", "hypergeometric_lpmf"]
     ),
     points=[(3, 1, 5), (0, -2, 4), (2, 2, 2), (-1, -3, 40)],
     outside=[(0, 1, 5), (6, 1, 5), (2.5, 1, 5)],
+    mean=lambda lower, upper: 0.5 * (lower + upper),
+    variance=lambda lower, upper: (upper - lower) * (upper - lower + 2.0) / 12.0,
+    ends=lambda lower, upper: (lower, upper),
 )
 def discrete_range_lpmf(y: Operand, lower: Operand, upper: Operand) -> LogDensity:
     """The log mass is minus the logarithm of the number of integers from the lower bound to
@@ -56,6 +59,11 @@ def discrete_range_lpmf(y: Operand, lower: Operand, upper: Operand) -> LogDensit
     points=[(5, 5, 10, 10), (3, 5, 7, 6), (1, 4, 3, 5), (0, 1, 3, 2), (4, 13, 9, 20)],
     tails=[(40, 100, 300, 450), (2, 3, 10**6, 10**7), (300, 1000, 3000, 7000)],
     outside=[(-1, 5, 7, 6), (6, 5, 7, 6), (0.5, 5, 7, 6), (0, 7, 7, 6)],
+    mean=lambda N, a, b: N * a / (a + b),
+    variance=lambda N, a, b: (
+        N * a / (a + b) * (b / (a + b)) * (a + b - N) / np.maximum(a + b - 1.0, 1.0)
+    ),
+    ends=lambda N, a, b: (np.maximum(0, N - b), np.minimum(N, a)),
 )
 def hypergeometric_lpmf(n: Operand, N: Operand, a: Operand, b: Operand) -> LogDensity:
     """The log mass is :math:`\\log \\binom an \\binom b{N - n} / \\binom{a + b}N`: of n

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from varmat.core.domains import finite, positive_finite
 from varmat.densities.density import LARGEST, not_nan
+from varmat.densities.moments import if_above
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.logistic_functions import expit
 from varmat.typing import Operand
@@ -27,6 +30,11 @@ SCALE = ("Scale parameter", positive_finite)
     points=[(1.3, 0.2, 1.1), (3.9, 1.2, 0.7), (4.0, 0.999, 20.0), (8e9, 1e-3, 0.2)],
     tails=[(1e200, 1e-100, 2.0), (4.0, 3.999999, 1e6), (1.0, 1.0, 1e10)],
     outside=[(0.1, 0.2, 1.5), (-1.0, 0.2, 1.5)],
+    mean=lambda y_min, alpha: if_above(1.0, alpha, lambda a: a * y_min / (a - 1.0)),
+    variance=lambda y_min, alpha: if_above(
+        2.0, alpha, lambda a: a * (y_min / (a - 1.0)) ** 2 / (a - 2.0)
+    ),
+    ends=lambda y_min, alpha: (y_min, math.inf),
 )
 def pareto_lpdf(y: Operand, y_min: Operand, alpha: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\log \\alpha + \\alpha \\log y_{min} - (\\alpha + 1) \\log
@@ -64,6 +72,11 @@ def pareto_lpdf(y: Operand, y_min: Operand, alpha: Operand, fast: bool) -> LogDe
     ],
     tails=[(1e20, 1.0, 1e-10, 2.0), (3.9, 3.5, 1e6, 1e6), (1.0, 1.0, 2.0, 1e10)],
     outside=[(0.1, 0.2, 1.5, 2.0), (-1.0, 0.2, 1.5, 2.0)],
+    mean=lambda mu, scale, alpha: if_above(1.0, alpha, lambda a: mu + scale / (a - 1.0)),
+    variance=lambda mu, scale, alpha: if_above(
+        2.0, alpha, lambda a: a * (scale / (a - 1.0)) ** 2 / (a - 2.0)
+    ),
+    ends=lambda mu, scale, alpha: (mu, math.inf),
 )
 def pareto_type_2_lpdf(y: Operand, mu: Operand, scale: Operand, alpha: Operand) -> LogDensity:
     """The log density is :math:`\\log \\alpha - \\log \\lambda - (\\alpha + 1) \\log(1 + (y -
@@ -101,6 +114,11 @@ def pareto_type_2_lpdf(y: Operand, mu: Operand, scale: Operand, alpha: Operand) 
     points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 3.5, 20.0), (1e-9, 1.0, 1.0), (1e9, 1e-3, 0.3)],
     tails=[(1e300, 1e-5, 2.0), (1e-300, 1e5, 3.0), (1.5, 1.0, 1e4)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5), (float("inf"), 2.0, 1.5)],
+    mean=lambda alpha, beta: if_above(1.0, beta, lambda b: alpha / np.sinc(1.0 / b)),
+    variance=lambda alpha, beta: if_above(
+        2.0, beta, lambda b: alpha**2 * (1.0 / np.sinc(2.0 / b) - 1.0 / np.sinc(1.0 / b) ** 2)
+    ),
+    ends=(0.0, math.inf),
 )
 def loglogistic_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """With :math:`u = y / \\alpha` the log density is :math:`\\log\\frac\\beta\\alpha +

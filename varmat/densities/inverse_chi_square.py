@@ -8,10 +8,13 @@ and log(u), which loses no more than the rounding of u does."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from varmat.core.domains import positive_finite
 from varmat.densities.density import LN2, not_nan
+from varmat.densities.moments import if_above
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.entropies_and_losses import kl_div
 from varmat.functions.special.gamma_functions import gammaln
@@ -33,6 +36,9 @@ FREEDOM = ("Degrees of freedom parameter", positive_finite)
     points=[(1.3, 2.0), (0.4, 0.9), (0.2, 5.0), (0.01, 102.5), (1e9, 1e-3)],
     tails=[(0.001, 0.1), (1e-6, 1.001e6), (1e300, 2.0)],
     outside=[(-1.0, 2.0), (0.0, 2.0)],
+    mean=lambda nu: if_above(2.0, nu, lambda n: 1.0 / (n - 2.0)),
+    variance=lambda nu: if_above(4.0, nu, lambda n: 2.0 / ((n - 2.0) ** 2 * (n - 4.0))),
+    ends=(0.0, math.inf),
 )
 def inv_chi_square_lpdf(y: Operand, nu: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) -
@@ -74,6 +80,11 @@ def inv_chi_square_lpdf(y: Operand, nu: Operand, fast: bool) -> LogDensity:
     points=[(1.3, 2.0, 1.1), (0.4, 0.9, 0.7), (3.9, 100.5, 2.0), (1e9, 1e-3, 1e3)],
     tails=[(0.01, 2.0, 1.0), (1.001, 1e6, 1.0), (1e300, 2.0, 1.1)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
+    mean=lambda nu, s: if_above(2.0, nu, lambda n: n * s**2 / (n - 2.0)),
+    variance=lambda nu, s: if_above(
+        4.0, nu, lambda n: 2.0 * (n * s**2 / (n - 2.0)) ** 2 / (n - 4.0)
+    ),
+    ends=(0.0, math.inf),
 )
 def scaled_inv_chi_square_lpdf(y: Operand, nu: Operand, s: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\frac\\nu2 \\log \\frac\\nu2 - \\log\\Gamma(\\frac\\nu2) +

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from varmat.core.domains import finite, positive_finite
 from varmat.densities.density import LN2, not_nan
+from varmat.densities.moments import if_above
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.gamma_functions import log_rising_factorial
 from varmat.functions.special.zeta_functions import zeta_difference
@@ -41,6 +44,10 @@ SCALE = ("Scale parameter", positive_finite)
         (0.3, 1e-6, 0.1, 1.5),
         (40.0, 1e-11, 0.1, 1.5),
     ],
+    mean=lambda nu, mu, sigma: if_above(1.0, nu, lambda n: mu + 0.0 * n, math.nan),
+    variance=lambda nu, mu, sigma: if_above(
+        1.0, nu, lambda n: sigma**2 * if_above(2.0, n, lambda n: n / (n - 2.0)), math.nan
+    ),
 )
 def student_t_lpdf(y: Operand, nu: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """With :math:`z = (y - \\mu) / \\sigma` the log density is
@@ -97,6 +104,8 @@ def student_t_lpdf(y: Operand, nu: Operand, mu: Operand, sigma: Operand, fast: b
     fast=Fast(in_programs=True),
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-3)],
     tails=[(-1e8, 0.0, 1.0), (1.0, 2.0, 1e8)],
+    mean=lambda mu, sigma: math.nan * (mu + sigma),
+    variance=lambda mu, sigma: math.nan * (mu + sigma),
 )
 def cauchy_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-\\log \\pi\\sigma -
@@ -132,6 +141,8 @@ def cauchy_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensi
     lazy=("y", "mu"),
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-3, -0.1, 1e3), (7.0, 6.5, 1e-3)],
     tails=[(1e8, 1.0, 1e-3), (-1e-20, 1.0, 1e5)],
+    mean=lambda mu, sigma: mu,
+    variance=lambda mu, sigma: 2.0 * sigma**2,
 )
 def double_exponential_lpdf(y: Operand, mu: Operand, sigma: Operand) -> LogDensity:
     """The log density is :math:`-\\log 2\\sigma - |y - \\mu| / \\sigma`; at the kink
@@ -157,6 +168,8 @@ def double_exponential_lpdf(y: Operand, mu: Operand, sigma: Operand) -> LogDensi
     lazy=("y", "mu"),
     points=[(0.3, 0.1, 1.5), (-4.0, 0.7, 0.3), (1e-9, -1e-9, 1e3), (6.51, 6.5, 1e-3)],
     tails=[(1000.0, 0.0, 1.0), (-1000.0, 0.0, 1.0)],
+    mean=lambda mu, sigma: mu,
+    variance=lambda mu, sigma: math.pi**2 / 3.0 * sigma**2,
 )
 def logistic_lpdf(y: Operand, mu: Operand, sigma: Operand) -> LogDensity:
     """With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-\\log\\sigma - z - 2

@@ -37,6 +37,8 @@ def standardised(y: Operand, mu: Operand, inv: Operand, fast: bool) -> tuple[Ope
     fast=Fast(number="sigma"),
     points=[(0.3, 0.1, 1.5), (1e-9, -1e-9, 1e3), (7.0, 6.5, 1e-6)],
     tails=[(-40.0, 3.0, 0.01), (1e8, 1e-8, 1e5), (3e-170, 1e-170, 1e-170)],
+    mean=lambda mu, sigma: mu,
+    variance=lambda mu, sigma: sigma**2,
 )
 def normal_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """With :math:`z = (y - \\mu) / \\sigma` the log density is :math:`-z^2 / 2 - \\log
@@ -61,6 +63,8 @@ def normal_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensi
     lazy=("y",),
     points=[(0.5,), (-3.0,), (1e-12,)],
     tails=[(40.0,), (1e10,)],
+    mean=lambda: 0.0,
+    variance=lambda: 1.0,
 )
 def std_normal_lpdf(y: Operand) -> LogDensity:
     """The log density is :math:`-y^2 / 2 - \\log(2 \\pi) / 2`, with the derivative

@@ -1,13 +1,16 @@
 """Distributions of positive numbers: lognormal, gamma, inverse gamma, exponential, chi-square,
-Weibull, Rayleigh.
+Weibull, Rayleigh, inverse Gaussian.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from varmat.core.domains import finite, positive, positive_finite
 from varmat.densities.density import HALF_LOG_TWO_PI, LARGEST, LN2, not_nan
+from varmat.densities.moments import gamma_moments, if_above
 from varmat.densities.normal import standardised
 from varmat.densities.univariate import Fast, LogDensity, univariate
 from varmat.functions.special.gamma_functions import gammaln
@@ -19,6 +22,7 @@ __all__ = [
     "exponential_lpdf",
     "gamma_lpdf",
     "inv_gamma_lpdf",
+    "inv_gaussian_lpdf",
     "lognormal_lpdf",
     "rayleigh_lpdf",
     "weibull_lpdf",
@@ -40,6 +44,9 @@ SCALE = ("Scale parameter", positive_finite)
     points=[(0.3, 0.1, 1.5), (4.0, 0.7, 0.3), (1e-9, -20.0, 1e3), (700.0, 6.5, 1e-2)],
     tails=[(1e-300, 3.0, 0.5), (1e300, -3.0, 2.0)],
     outside=[(-1.0, 0.1, 1.5), (0.0, 0.1, 1.5)],
+    mean=lambda mu, sigma: np.exp(mu + 0.5 * sigma**2),
+    variance=lambda mu, sigma: np.exp(2.0 * mu + sigma**2) * np.expm1(sigma**2),
+    ends=(0.0, math.inf),
 )
 def lognormal_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """With :math:`z = (\\log y - \\mu) / \\sigma` the log density is :math:`-\\log y - \\log
@@ -76,6 +83,9 @@ def lognormal_lpdf(y: Operand, mu: Operand, sigma: Operand, fast: bool) -> LogDe
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 65.0, 1.1), (1.5, 1.0, 2.0)],
     tails=[(41.0, 45.0, 1.1), (1e-300, 1e-3, 1.0), (1000.0, 2.0, 1.0), (1.0, 1e6, 1.1e6)],
     outside=[(-1.0, 2.0, 1.5)],
+    mean=lambda alpha, beta: alpha / beta,
+    variance=lambda alpha, beta: alpha / beta**2,
+    ends=(0.0, math.inf),
 )
 def gamma_lpdf(y: Operand, alpha: Operand, beta: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) + (\\alpha - 1)
@@ -120,6 +130,11 @@ def gamma_lpdf(y: Operand, alpha: Operand, beta: Operand, fast: bool) -> LogDens
     ],
     tails=[(0.03, 45.0, 1.1), (1e300, 1e-3, 1.0), (1e-3, 2.0, 1.0)],
     outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5)],
+    mean=lambda alpha, beta: if_above(1.0, alpha, lambda a: beta / (a - 1.0)),
+    variance=lambda alpha, beta: if_above(
+        2.0, alpha, lambda a: (beta / (a - 1.0)) ** 2 / (a - 2.0)
+    ),
+    ends=(0.0, math.inf),
 )
 def inv_gamma_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """The log density is :math:`\\alpha \\log \\beta - \\log\\Gamma(\\alpha) - (\\alpha + 1)
@@ -150,6 +165,9 @@ def inv_gamma_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     points=[(0.3, 1.5), (4.0, 0.3), (1e-9, 1e3), (70.0, 1e-3)],
     tails=[(1e10, 2e-10), (1e-200, 2e200)],
     outside=[(-1.0, 1.5)],
+    mean=lambda beta: 1.0 / beta,
+    variance=lambda beta: 1.0 / beta**2,
+    ends=(0.0, math.inf),
 )
 def exponential_lpdf(y: Operand, beta: Operand) -> LogDensity:
     """The log density is :math:`\\log \\beta - \\beta y`, with the rate :math:`\\beta`. In
@@ -170,6 +188,9 @@ def exponential_lpdf(y: Operand, beta: Operand) -> LogDensity:
     points=[(0.3, 2.5), (4.0, 0.7), (1e-9, 0.1), (70.0, 65.0), (1.5, 2.0)],
     tails=[(50.0, 55.0), (1e-300, 1e-3), (1000.0, 2.0)],
     outside=[(-1.0, 2.0)],
+    mean=lambda nu: nu,
+    variance=lambda nu: 2.0 * nu,
+    ends=(0.0, math.inf),
 )
 def chi_square_lpdf(y: Operand, nu: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`-\\frac\\nu2 \\log 2 - \\log\\Gamma(\\frac\\nu2) +
@@ -206,6 +227,9 @@ def chi_square_lpdf(y: Operand, nu: Operand, fast: bool) -> LogDensity:
     points=[(0.3, 2.0, 1.5), (4.0, 0.7, 0.3), (1e-9, 0.1, 1e3), (70.0, 6.5, 65.0), (1.5, 1.0, 2.0)],
     tails=[(1e-8, 2.0, 1.0), (1e3, 3.0, 2.0), (1e-300, 0.01, 1.0)],
     outside=[(-1.0, 2.0, 1.5)],
+    mean=lambda alpha, sigma: gamma_moments(sigma, 1.0 / alpha)[0],
+    variance=lambda alpha, sigma: gamma_moments(sigma, 1.0 / alpha)[1],
+    ends=(0.0, math.inf),
 )
 def weibull_lpdf(y: Operand, alpha: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\log \\alpha + (\\alpha - 1) \\log y - \\alpha \\log
@@ -246,6 +270,9 @@ def weibull_lpdf(y: Operand, alpha: Operand, sigma: Operand, fast: bool) -> LogD
     points=[(1.3, 2.0), (0.4, 0.9), (3.9, 1.5), (1e-9, 1e-6)],
     tails=[(1e3, 2.0), (1e-300, 1e5), (1.0 + 1e-6, 1.0)],
     outside=[(-1.0, 1.5), (0.0, 1.5), (float("inf"), 1.5)],
+    mean=lambda sigma: math.sqrt(0.5 * math.pi) * sigma,
+    variance=lambda sigma: (2.0 - 0.5 * math.pi) * sigma**2,
+    ends=(0.0, math.inf),
 )
 def rayleigh_lpdf(y: Operand, sigma: Operand) -> LogDensity:
     """The log density is :math:`\\log y - 2 \\log \\sigma - y^2 / 2 \\sigma^2`. In SciPy
@@ -265,4 +292,40 @@ def rayleigh_lpdf(y: Operand, sigma: Operand) -> LogDensity:
         y=(1.0 - z) * (1.0 + z) / y,
         sigma=(z * z - 2.0) * inv,
         support=(y > 0.0) & (y <= LARGEST),
+    )
+
+
+@univariate(
+    "inverse Gaussian (Wald) distribution",
+    y=VARIABLE,
+    mu=("Location parameter", positive_finite),
+    lam=SHAPE,
+    points=[(1.3, 2.0, 1.5), (0.4, 0.9, 3.0), (3.9, 1.5, 0.7), (2.0, 1.9, 8.0), (0.05, 1.0, 0.3)],
+    tails=[(1e-3, 1.0, 1.0), (1e3, 1.0, 1.0), (1.0, 1e6, 2.0), (1.0 + 1e-9, 1.0, 1e6)],
+    outside=[(-1.0, 2.0, 1.5), (0.0, 2.0, 1.5), (float("inf"), 2.0, 1.5)],
+    mean=lambda mu, lam: mu,
+    variance=lambda mu, lam: mu**3 / lam,
+    ends=(0.0, math.inf),
+)
+def inv_gaussian_lpdf(y: Operand, mu: Operand, lam: Operand) -> LogDensity:
+    """With the shape :math:`\\lambda` the log density is :math:`\\frac12 \\log
+    \\frac{\\lambda}{2 \\pi y^3} - \\frac{\\lambda (y - \\mu)^2}{2 \\mu^2 y}`: that of the time in
+    which Brownian motion with a drift first reaches a level. In SciPy
+    ``scipy.stats.invgauss(mu / lam, scale=lam)``.
+
+    >>> import varmat as vm
+    >>> vm.gradient(lambda mu: vm.inv_gaussian_lpdf([1.0, 3.0], mu, 1.5), 2.0)
+    0.0
+    """
+    q = (y - mu) / mu
+    square = q * q / y
+    return LogDensity(
+        0.5 * np.log(lam),
+        -1.5 * np.log(y),
+        -0.5 * lam * square,
+        -HALF_LOG_TWO_PI,
+        y=-(1.5 + 0.5 * lam * (q / mu) * (y + mu) / y) / y,
+        mu=lam * (q / mu) / mu,
+        lam=0.5 / lam - 0.5 * square,
+        support=(y > 0.0) & (y < math.inf),
     )

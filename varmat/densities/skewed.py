@@ -57,6 +57,10 @@ def mean_beyond(x: Operand, h: Operand) -> Operand:
         (1e8, 0.0, 1.0, -3.0),
     ],
     outside=[(float("-inf"), 0.1, 1.5, 0.8), (float("inf"), 0.1, 1.5, 0.0)],
+    mean=lambda xi, omega, alpha: xi + omega * alpha * np.sqrt(2.0 / (math.pi * (1.0 + alpha**2))),
+    variance=lambda xi, omega, alpha: (
+        omega**2 * (1.0 - 2.0 / math.pi * alpha**2 / (1.0 + alpha**2))
+    ),
 )
 def skew_normal_lpdf(y: Operand, xi: Operand, omega: Operand, alpha: Operand) -> LogDensity:
     """With :math:`z = (y - \\xi) / \\omega` the log density is :math:`-\\log\\omega - z^2 /
@@ -99,6 +103,8 @@ def skew_normal_lpdf(y: Operand, xi: Operand, omega: Operand, alpha: Operand) ->
         (-1e-3, 0.1, 1e3, 1e-9),
     ],
     tails=[(1e8, 1.0, 1e-3, 0.5), (-1e-20, 1.0, 1e5, 1.0 - 1e-9)],
+    mean=lambda mu, sigma, tau: mu + 0.5 * sigma * (1.0 / tau - 1.0 / (1.0 - tau)),
+    variance=lambda mu, sigma, tau: 0.25 * sigma**2 * (1.0 / tau**2 + 1.0 / (1.0 - tau) ** 2),
 )
 def skew_double_exponential_lpdf(
     y: Operand, mu: Operand, sigma: Operand, tau: Operand
@@ -168,6 +174,8 @@ def exponential_part(z: Operand, a: Operand) -> tuple[Operand, ...]:
         (-60.0, 0.0, 1.0, 1e-3),
         (0.5, 0.0, 1.0, 3e3),
     ],
+    mean=lambda mu, sigma, rate: mu + 1.0 / rate,
+    variance=lambda mu, sigma, rate: sigma**2 + 1.0 / rate**2,
 )
 def exp_mod_normal_lpdf(y: Operand, mu: Operand, sigma: Operand, rate: Operand) -> LogDensity:
     """The density of the sum of a normal and an exponential variable. With :math:`z = (y -

@@ -96,7 +96,8 @@ class TruncatedDensity:
         more, less = np.where(left, pairs[0], pairs[2]), np.where(left, pairs[1], pairs[3])
         with np.errstate(invalid="ignore"):
             near = check_values(_are_near, more, less)
-        if not np.any(near) or (is_discrete and counts > _MANY):
+        is_integrable = getattr(self.density, "is_integrable", True)
+        if not np.any(near) or (counts > _MANY if is_discrete else not is_integrable):
             return log_diff_exp(more, less)
         if is_discrete:
             return self._summed(first, upper, parameters)

@@ -147,6 +147,10 @@ class Univariate(SummedDensity):
     cdf: Setting
     lcdf: Setting
     lccdf: Setting
+    # Functions of the parameters, where they have a closed form.
+    mean: Callable[..., Operand] | None
+    variance: Callable[..., Operand] | None
+    ends: Callable[..., tuple[Operand, Operand]]
 
     def __init__(
         self,
@@ -453,6 +457,9 @@ def univariate(
     lazy: Sequence[str] = (),
     demand: Demand | None = None,
     fast: Fast | None = None,
+    mean: Callable[..., Operand] | None = None,
+    variance: Callable[..., Operand] | None = None,
+    ends: Callable[..., tuple[Operand, Operand]] | tuple[float, float] = (-math.inf, math.inf),
     **arguments: tuple[str, Domain],
 ) -> Callable[[Callable[..., LogDensity]], Univariate]:
     """Make a density of one variable: one row of the table.
@@ -474,6 +481,10 @@ def univariate(
         not hold.
     fast : Fast, optional
         If there is a fast form: what it gives is taken where the value is finite.
+    mean, variance : callable, optional
+        Functions of the parameters.
+    ends : tuple of float or callable
+        The least and the largest observation, or a function of the parameters that returns them.
     **arguments : tuple of str and Domain
         For each argument, in order, its title in messages and its domain.
 
@@ -491,7 +502,8 @@ def univariate(
         # where it is found when it is unpickled
         row.__module__ = form.__module__
         row.points, row.tails, row.outside = tuple(points), tuple(tails), tuple(outside)
-        row.title = title
+        row.title, row.mean, row.variance = title, mean, variance
+        row.ends = ends if callable(ends) else lambda *_: ends
         OPERATIONS[row.name] = row
         row.__doc__ = _DOC.format(
             kind="mass" if row.name.endswith("pmf") else "density",

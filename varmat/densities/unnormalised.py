@@ -39,8 +39,10 @@ __all__ = [
     "categorical_logit_lupmf", "categorical_lupmf", "cauchy_lupdf", "chi_square_lupdf",
     "dirichlet_lupdf", "dirichlet_multinomial_lupmf", "discrete_range_lupmf",
     "double_exponential_lupdf", "exp_mod_normal_lupdf", "exponential_lupdf", "frechet_lupdf",
-    "gamma_lupdf", "gaussian_dlm_obs_lupdf", "gumbel_lupdf", "hypergeometric_lupmf",
-    "inv_chi_square_lupdf", "inv_gamma_lupdf", "inv_wishart_cholesky_lupdf", "inv_wishart_lupdf",
+    "gamma_lupdf", "gaussian_dlm_obs_lupdf", "generalized_extreme_value_lupdf",
+    "generalized_pareto_lupdf", "geometric_lupmf", "gumbel_lupdf", "hypergeometric_lupmf",
+    "inv_chi_square_lupdf", "inv_gamma_lupdf", "inv_gaussian_lupdf",
+    "inv_wishart_cholesky_lupdf", "inv_wishart_lupdf",
     "lkj_corr_cholesky_lupdf", "lkj_corr_lupdf", "lkj_cov_lupdf", "logistic_lupdf",
     "loglogistic_lupdf", "lognormal_lupdf", "matrix_normal_prec_lupdf", "multi_gp_cholesky_lupdf",
     "multi_gp_lupdf", "multi_normal_cholesky_lupdf", "multi_normal_lupdf",
@@ -74,6 +76,9 @@ neg_binomial_lupmf = counts.neg_binomial_lpmf.proportional
 poisson_log_lupmf = counts.poisson_log_lpmf.proportional
 poisson_lupmf = counts.poisson_lpmf.proportional
 frechet_lupdf = extreme_value.frechet_lpdf.proportional
+generalized_extreme_value_lupdf = extreme_value.generalized_extreme_value_lpdf.proportional
+generalized_pareto_lupdf = extreme_value.generalized_pareto_lpdf.proportional
+geometric_lupmf = counts.geometric_lpmf.proportional
 gumbel_lupdf = extreme_value.gumbel_lpdf.proportional
 discrete_range_lupmf = finite_populations.discrete_range_lpmf.proportional
 hypergeometric_lupmf = finite_populations.hypergeometric_lpmf.proportional
@@ -116,6 +121,7 @@ ordered_probit_lupmf = ordered.ordered_probit_lpmf.proportional
 chi_square_lupdf = positive.chi_square_lpdf.proportional
 exponential_lupdf = positive.exponential_lpdf.proportional
 gamma_lupdf = positive.gamma_lpdf.proportional
+inv_gaussian_lupdf = positive.inv_gaussian_lpdf.proportional
 inv_gamma_lupdf = positive.inv_gamma_lpdf.proportional
 lognormal_lupdf = positive.lognormal_lpdf.proportional
 rayleigh_lupdf = positive.rayleigh_lpdf.proportional

@@ -27,8 +27,9 @@ from varmat.distributions.composed import Mixture as Mixture
 from varmat.distributions.custom import Custom as Custom
 from varmat.distributions.distribution import Censored as Censored
 from varmat.distributions.distribution import Distribution as Distribution
-from varmat.distributions.distribution import OfRow
+from varmat.distributions.distribution import IntervalCensored as IntervalCensored
 from varmat.distributions.distribution import Truncated as Truncated
+from varmat.distributions.rows import OfRow
 from varmat.distributions.state_space import LinearStateSpace as LinearStateSpace
 
 _INITIALS = ("dlm", "glm", "gp", "lkj")
@@ -48,7 +49,7 @@ def _rows() -> dict[str, Density]:
     return {class_name(row.name.split("_")[:-1]): row for row in rows}
 
 
-def __getattr__(name: str) -> type[Distribution]:
+def __getattr__(name: str) -> type[OfRow]:
     if name == "__all__":
         return [*_OWN, *_rows()]  # type: ignore[return-value]
     if name.startswith("_") or name not in _rows():
@@ -56,19 +57,19 @@ def __getattr__(name: str) -> type[Distribution]:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     # The first class stays, because objects that other threads made are of it.
-    made: type[Distribution] = globals().setdefault(name, of_row(name, _rows()[name]))
+    made: type[OfRow] = globals().setdefault(name, of_row(name, _rows()[name]))
     return made
 
 
-_OWN = ("Censored", "Custom", "Distribution", "HiddenMarkov", "LinearStateSpace", "Mixture",
-    "Truncated")  # fmt: skip
+_OWN = ("Censored", "Custom", "Distribution", "HiddenMarkov", "IntervalCensored",
+        "LinearStateSpace", "Mixture", "Truncated")  # fmt: skip
 
 
 def __dir__() -> list[str]:
     return sorted([*_OWN, *_rows()])
 
 
-def of_row(name: str, row: Density) -> type[Distribution]:
+def of_row(name: str, row: Density) -> type[OfRow]:
     """The class of the distribution of a row."""
     _, *parameters = inspect.signature(row).parameters.values()
     shown = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from varmat.densities.hmm import hmm_marginal
 from varmat.densities.mixture import log_mix, log_mix_of_many
 from varmat.densities.random_numbers.row import wanted_shape
 from varmat.distributions.custom import as_distribution
-from varmat.distributions.distribution import DensityTerms, Distribution, of_log
+from varmat.distributions.distribution import Distribution
+from varmat.distributions.terms import DensityTerms, of_log
 from varmat.functions.missing import refuse_missing
 from varmat.typing import Operand, Plain, Result, Shape
 
@@ -60,6 +62,31 @@ class Mixture(Distribution):
     def is_discrete(self) -> bool:
         return all(each.is_discrete for each in self.components)
 
+    @property
+    def has_atoms(self) -> bool:
+        return any(each.has_atoms for each in self.components)
+
+    def is_atom(self, y: Operand) -> Operand:
+        return reduce(np.logical_or, [each.is_atom(y) for each in self.components])
+
+    def elements(self) -> list[Operand] | None:
+        weights, each = self.weights, [part.elements() for part in self.components]
+        found = [x for part in each if part is not None for x in part]
+        columns = [weights[..., k] for k in range(len(each))] if np.ndim(weights) else [weights]
+        return None if None in each else [*columns, *found]
+
+    def with_elements(self, elements: Sequence[Operand]) -> Mixture:
+        others = iter(elements)
+        columns = [next(others) for _ in (self.components if np.ndim(self.weights) else (0,))]
+        parts = [
+            part.with_elements([next(others) for _ in part.elements() or ()])
+            for part in self.components
+        ]
+        first = columns[0]
+        if not np.ndim(self.weights) and np.ndim(first):
+            columns = [first, 1.0 - first]
+        return Mixture(np.stack(columns, axis=-1) if len(columns) > 1 else first, parts)
+
     def _mixed(self, logs: Sequence[Operand]) -> Result:
         """The logarithm of the weighted sum of exponentials."""
         if not np.ndim(self.weights):
@@ -74,11 +101,43 @@ class Mixture(Distribution):
         return np.reshape(log_mix_of_many(weights, rows), shape)
 
     def _each(self, y: Operand) -> Result:
-        return self._mixed([each.lpdf.pointwise(y) for each in self.components])
+        logs = [each.of_draws(y) for each in self.components]
+        if self.has_atoms and not self.is_discrete:
+            # Where one component has a probability, the densities of the others do not count.
+            atoms = [
+                np.logical_and(each.is_atom(y), np.greater(log, -np.inf))
+                for each, log in zip(self.components, logs, strict=True)
+            ]
+            seen = reduce(np.logical_or, atoms)
+            logs = [
+                np.where(seen & ~atom, -np.inf, log) for atom, log in zip(atoms, logs, strict=True)
+            ]
+        return self._mixed(logs)
 
     def cumulative(self, name: str) -> DensityTerms:
         tails = [each.cumulative("lcdf" if name == "cdf" else name) for each in self.components]
         return of_log(name, lambda y: self._mixed([tail.pointwise(y) for tail in tails]))
+
+    def support(self) -> tuple[Operand, Operand]:
+        lower, upper = zip(*(each.support() for each in self.components), strict=True)
+        return reduce(np.minimum, lower), reduce(np.maximum, upper)
+
+    def mean(self) -> Result:
+        return self._average([each.mean() for each in self.components])
+
+    def variance(self) -> Result:
+        """The mean variance of the components, and the variance of their means."""
+        mean = self.mean()
+        return self._average(
+            [each.variance() + (each.mean() - mean) ** 2 for each in self.components]
+        )
+
+    def _average(self, values: Sequence[Operand]) -> Result:
+        weights = self.weights
+        if not np.ndim(weights):
+            return weights * values[0] + (1.0 - weights) * values[1]
+        terms = [weights[..., k] * x for k, x in enumerate(values)]
+        return reduce(np.add, terms)
 
     @property
     def event(self) -> int:

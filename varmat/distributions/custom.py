@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varmat.core.errors import ShapeError
-from varmat.distributions.distribution import DensityTerms, Distribution, of_log, total
+from varmat.distributions.distribution import Distribution
+from varmat.distributions.terms import DensityTerms, of_log, total
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -151,6 +152,9 @@ class Custom(Distribution):
                 "for each!"
             )
         return x
+
+    def as_density(self) -> tuple[_Row, tuple[Operand, ...]]:
+        return self.row, self.parameters
 
     def parts(self) -> dict[str, Operand]:
         return {f"parameter {k}": x for k, x in enumerate(self.parameters, 1)}

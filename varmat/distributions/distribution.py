@@ -1,67 +1,32 @@
-"""Distributions as objects: a row of the table of densities, with values for its parameters, and
-the same in an interval.
-"""
+"""Distributions as objects: what all have, and those in an interval."""
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varmat.core.errors import DomainError, ShapeError
 from varmat.core.operation import is_differentiable
-from varmat.densities.density import Density, StructuredDensity
-from varmat.densities.lkj import lkj_cov_lpdf
-from varmat.densities.multi_normal import multi_normal_cholesky_lpdf
-from varmat.densities.normal import std_normal_lpdf
-from varmat.densities.random_numbers.row import Source, aligned, wanted_shape
-from varmat.densities.truncated import truncated
-from varmat.densities.univariate import Univariate
+from varmat.densities.random_numbers.row import Source, wanted_shape
+from varmat.densities.truncated import TruncatedDensity, truncated
+from varmat.distributions.terms import (
+    DensityTerms,
+    ElementDensity,
+    Standard,
+    TruncatedNumbers,
+    of_log,
+    total,
+)
 from varmat.functions.missing import refuse_missing
 
 if TYPE_CHECKING:
-    from varmat.densities.random_numbers.row import RandomNumbers
-    from varmat.typing import Function, Operand, Plain, Result, Shape
+    from varmat.typing import Operand, Plain, Result, Shape
 
     Seed = np.random.Generator | int | None
-
-# Arguments that a generator takes and a density does not, because it sees them in an observation.
-_SEEN: dict[str, Callable[[Plain], Plain]] = {
-    "K": lambda y: np.shape(y)[-1],
-    "N": lambda y: np.sum(y, axis=-1),
-    "T": lambda y: np.shape(y)[-1],
-}
-
-
-class DensityTerms(NamedTuple):
-    """A function of observations, and the same for each observation, as `pointwise`."""
-
-    summed: Function
-    pointwise: Function
-
-    def __call__(self, y: Operand, **settings: bool) -> Result:
-        return self.summed(y, **settings)
-
-
-class Standard(NamedTuple):
-    """A location-scale family at given parameters: ``location + scale * z``.
-
-    Attributes
-    ----------
-    location, scale : array_like or variable
-    is_matrix : bool
-        Whether `scale` is a Cholesky factor, by which vectors are multiplied.
-    log_density : callable
-        Of z.
-    """
-
-    location: Operand
-    scale: Operand
-    is_matrix: bool
-    log_density: Function
 
 
 class Distribution(ABC):
@@ -117,6 +82,52 @@ class Distribution(ABC):
         """Whether the observations are integers."""
 
     @property
+    def has_atoms(self) -> bool:
+        """Whether single values have probabilities."""
+        return self.is_discrete
+
+    def is_atom(self, y: Operand) -> Operand:
+        """Where the density of an observation is a probability."""
+        return self.is_discrete
+
+    def predecessor(self, x: Operand) -> Operand:
+        """The largest value below `x`; `x` itself if single values have no probabilities."""
+        if self.is_discrete:
+            return np.ceil(x) - 1.0
+        return np.nextafter(x, -np.inf) if self.has_atoms and not is_differentiable(x) else x
+
+    def as_density(self) -> tuple[Any, tuple[Operand, ...]]:
+        """A density with the cumulative functions, as `varmat.truncated` takes it, and its
+        parameters.
+        """
+        return ElementDensity(self), tuple(self.elements() or ())
+
+    def of_each(self) -> Distribution:
+        """The distribution of each observation."""
+        return self
+
+    def of_draws(self, y: Operand) -> Result:
+        """The log density of each observation, also where `lpdf` takes it for another one."""
+        return self._each(y)
+
+    def elements(self) -> list[Operand] | None:
+        """Parameters that all broadcast with observations; None if there are others."""
+        return None
+
+    def with_elements(self, elements: Sequence[Operand]) -> Distribution:
+        """The distribution with other parameters in the place of `elements`; itself without any."""
+        return self
+
+    def selected(self, where: Plain) -> Distribution:
+        """The distribution of the observations for which a mask holds."""
+        return self.with_elements(
+            [
+                np.broadcast_to(x, where.shape)[where] if np.ndim(x) else x
+                for x in self.elements() or ()
+            ]
+        )
+
+    @property
     def lpdf(self) -> DensityTerms:
         """The log density of observations, summed; ``lpdf.pointwise`` that of each."""
         return DensityTerms(self._sum, self._each)
@@ -137,6 +148,28 @@ class Distribution(ABC):
     def lccdf(self) -> DensityTerms:
         """The logarithm of the probability above an observation."""
         return self.cumulative("lccdf")
+
+    def mean(self) -> Result:
+        """The mean: infinite or nan as SciPy's. It may be a variable if it has a closed form."""
+        raise TypeError(f"{type(self).__name__} has no mean!")
+
+    def variance(self) -> Result:
+        """The variance, as `mean`."""
+        raise TypeError(f"{type(self).__name__} has no variance!")
+
+    def ppf(self, p: Operand) -> Plain:
+        """The quantile function: the smallest value up to which the probability is at least `p`.
+
+        It is the inverse of `cdf`, to the last digits of that; nan if `p` is not a probability.
+        Parameters must not be variables.
+        """
+        from varmat.distributions.integrals import quantiles
+
+        return quantiles(self, p)
+
+    def support(self) -> tuple[Operand, Operand]:
+        """The least and the largest possible observation."""
+        return -np.inf, np.inf
 
     def rng(self, rng: Seed = None, size: int | Shape | None = None, **more: Plain) -> Plain:
         """Draw from the distribution.
@@ -176,6 +209,12 @@ class Distribution(ABC):
         """
         return Censored(self, lower, upper)
 
+    def interval_censored(self) -> IntervalCensored:
+        """The distribution of observations that are pairs ``(left, right)``: the value is known
+        only to lie between these.
+        """
+        return IntervalCensored(self)
+
     def standard(self) -> Standard:
         """The distribution as a location-scale family; raises if it is none."""
         raise TypeError(
@@ -194,187 +233,35 @@ class Distribution(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def total(terms: Operand) -> Result:
-    """The sum of all terms, a float if they are plain."""
-    result = np.sum(terms)
-    return float(result) if isinstance(result, np.generic) else result
-
-
-class OfRow(Distribution):
-    """A distribution of the table; its subclasses are made by `of_row`."""
-
-    row: ClassVar[Density]
-    __signature__: ClassVar[inspect.Signature]
-
-    def __init__(self, *args: Operand, **named: Operand) -> None:
-        try:
-            bound = self.__signature__.bind(*args, **named)
-        except TypeError as error:
-            name = type(self).__name__
-            raise TypeError(
-                f"{name}: {error}; the signature is {name}{self.__signature__}"
-            ) from None
-        bound.apply_defaults()
-        self.parameters = bound.arguments
-
-    def parts(self) -> dict[str, Operand]:
-        return self.parameters
-
-    @property
-    def is_discrete(self) -> bool:
-        return self.row.name.endswith("_lpmf")
-
-    def _sum(self, y: Operand, propto: bool = False) -> Result:
-        return self.row(y, *self.parameters.values(), propto=propto)
-
-    def _each(self, y: Operand) -> Result:
-        if isinstance(self.row, Univariate):
-            return self.row.pointwise(y, *self.parameters.values())
-        if self.row.name.rpartition("_")[0].endswith("_glm"):
-            return self._of_predictor().lpdf.pointwise(y)
-        return self._of_arrays(y)
-
-    def _of_arrays(self, y: Operand) -> Result:
-        """The log density of each vector, matrix or category: by its formula, if it has one."""
-        from varmat.distributions.observations import FORMULAS
-
-        formula, most = FORMULAS.get(self.row.name, (None, 0))
-        y, *values = (
-            np.asarray(x) if isinstance(x, list) else x for x in (y, *self.parameters.values())
-        )
-        if formula is None or np.ndim(values[-1]) > most:
-            return self._one_by_one(y)
-        self._sum(y)  # refuses arguments
-        with np.errstate(divide="ignore"):
-            return formula(y, *values)
-
-    def _one_by_one(self, y: Operand) -> Result:
-        """The log density of each vector or matrix."""
-        values = [
-            np.asarray(x) if isinstance(x, list) else x for x in (y, *self.parameters.values())
-        ]
-        outer = [np.shape(y)[: np.ndim(y) - self.event], *self._outers()]
-        shape = np.broadcast_shapes(*outer)
-        if not shape:
-            return self._sum(y)
-
-        def at(x: Operand, lengths: Shape, index: Shape) -> Result:
-            there = zip(index[len(index) - len(lengths) :], lengths, strict=True)
-            return x[tuple(0 if n == 1 else i for i, n in there)] if lengths else x
-
-        each = [
-            self.row(*(at(x, lengths, index) for x, lengths in zip(values, outer, strict=True)))
-            for index in np.ndindex(shape)
-        ]
-        return np.reshape(np.stack(each), shape) if each else np.zeros(shape)
-
-    def _of_predictor(self) -> Distribution:
-        """A generalised linear model as the distribution of each observation, given its linear
-        predictor.
-        """
-        from varmat import distributions
-
-        names = self.row.name.rpartition("_glm_")[0].removesuffix("_id").split("_")
-        made = getattr(distributions, distributions.class_name(names))
-        others = dict(self.parameters)
-        predictor = others.pop("X") @ others.pop("beta") + others.pop("alpha", 0.0)
-        found: Distribution = made(
-            *(others.get(name, predictor) for name in made.__signature__.parameters)
-        )
-        return found
-
-    def cumulative(self, name: str) -> DensityTerms:
-        function = getattr(self.row, name, None)
-        if function is None:
-            raise TypeError(f"{type(self).__name__} has no {name}!")
-        values = self.parameters.values()
-        return DensityTerms(
-            lambda y: function(y, *values), lambda y: function.pointwise(y, *values)
-        )
-
-    @property
-    def _generator(self) -> RandomNumbers:
-        import_module("varmat.densities.random_numbers")  # gives rows their generators
-        if self.row.rng is None:
-            raise TypeError(
-                f"{type(self).__name__} has no random numbers, and no log density of each "
-                "observation!"
-            )
-        generator: Any = self.row.rng
-        return generator  # type: ignore[no-any-return]
-
-    def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
-        return self._generator(**self.parameters, **more, rng=rng, size=size)
-
-    @property
-    def event(self) -> int:
-        return len(self._generator.event)
-
-    def _outers(self) -> list[Shape]:
-        """The shape of each parameter without the axes of one draw."""
-        generator = self._generator
-        axes = [
-            len(generator.core_of(name, x)) if name in generator.arguments else 0
-            for name, x in self.parameters.items()
-        ]
-        parameters = self.parameters.values()
-        return [np.shape(x)[: np.ndim(x) - n] for x, n in zip(parameters, axes, strict=True)]
-
-    def outer(self) -> Shape:
-        return np.broadcast_shapes(*self._outers())
-
-    def extent(self) -> tuple[Shape, int]:
-        if "_glm_" in self.row.name:
-            return np.shape(self.parameters["X"])[:1], 0
-        if not isinstance(self.row, StructuredDensity):
-            return np.broadcast_shapes(*map(np.shape, self.parameters.values())), 0
-        return super().extent() if self.row is not lkj_cov_lpdf else ((), 2)
-
-    def seen(self, y: Plain) -> dict[str, Plain]:
-        arguments = self._generator.arguments
-        return {name: _SEEN[name](y) for name in arguments if name not in self.parameters}
-
-    def standard(self) -> Standard:
-        from varmat.distributions.observations import is_location_scale
-
-        row, others = self.row, dict(self.parameters)
-        if row is multi_normal_cholesky_lpdf:
-            return Standard(others["mu"], others["L"], True, std_normal_lpdf)
-        titles = {title: name for name, (title, _) in row.arguments.items()}
-        names = [titles.get(f"{each} parameter", "") for each in ("Location", "Scale")]
-        if not isinstance(row, Univariate) or "" in names or not is_location_scale(row, *names):
-            return super().standard()
-        location, scale = (others[name] for name in names)
-        others.update(zip(names, (0.0, 1.0), strict=True))
-        return Standard(location, scale, False, lambda z: row(z, *others.values()))
-
-
 # How often what lies outside an interval is drawn again.
 _TRIES = 20
 
 
-def of_log(name: str, each: Function) -> DensityTerms:
-    """The terms of a cumulative function, from the logarithm of each."""
-    if name == "cdf":
-        return DensityTerms(lambda y: np.exp(total(each(y))), lambda y: np.exp(each(y)))
-    return DensityTerms(lambda y: total(each(y)), each)
+def _interval(
+    base: Distribution, lower: Operand, upper: Operand
+) -> tuple[TruncatedDensity, tuple[Operand, ...]]:
+    """A distribution in an interval whose ends belong to it, and the parameters."""
+    density, values = base.as_density()
+    if lower is not None and base.has_atoms and not base.is_discrete:
+        lower = base.predecessor(lower)
+    return truncated(density, lower=lower, upper=upper), values
 
 
 class _Bounded(Distribution):
     """A distribution and an interval."""
 
     def __init__(self, base: Distribution, lower: Operand, upper: Operand) -> None:
-        if (row := getattr(base, "row", None)) is None:
+        if not isinstance(base, Distribution):
             raise TypeError(
                 f"{type(self).__name__}: base is a {type(base).__name__}, but must be a "
-                "distribution with a density of its own!"
+                "distribution!"
             )
         for title, x in {"lower": lower, "upper": upper, **base.parts()}.items():
             refuse_missing(x, f"{type(self).__name__}: {title}")
+        base = base.of_each()
         # It refuses what has no cumulative functions, and intervals that are empty.
-        self._function = truncated(row, lower=lower, upper=upper)
+        self._function, self._values = _interval(base, lower, upper)
         self.base, self.lower, self.upper = base, lower, upper
-        self._values = tuple(base.parts().values())
 
     @property
     def is_discrete(self) -> bool:
@@ -387,8 +274,48 @@ class _Bounded(Distribution):
     def _ends(self) -> list[Operand]:
         return [x for x in (self.lower, self.upper) if x is not None]
 
+    @property
+    def has_atoms(self) -> bool:
+        return self.base.has_atoms
+
+    def support(self) -> tuple[Operand, Operand]:
+        lower, upper = self.base.support()
+        if self.lower is not None:
+            lower = np.maximum(lower, self.lower)
+        return lower, upper if self.upper is None else np.minimum(upper, self.upper)
+
+    def mean(self) -> Result:
+        return self._moment("mean", 0)
+
+    def variance(self) -> Result:
+        return self._moment("variance", 1)
+
+    def _moment(self, name: str, k: int) -> Result:
+        """A moment from probabilities, if it is finite."""
+        from varmat.distributions.integrals import moments
+
+        if not np.all(np.isfinite(self.support())) and not np.all(
+            np.isfinite(getattr(self.base, name)())
+        ):
+            raise TypeError(
+                f"{type(self).__name__} has no {name}, because an end is infinite, and the {name} "
+                "of its base is not finite!"
+            )
+        return moments(self, name)[k]
+
     def outer(self) -> Shape:
-        return np.broadcast_shapes(*map(np.shape, (*self._ends, *self._values)))
+        # The parameters of a distribution of one variable are found faster than its extent.
+        own = () if self._values else self.base.extent()[0]
+        return np.broadcast_shapes(own, *map(np.shape, (*self._ends, *self._values)))
+
+    def elements(self) -> list[Operand] | None:
+        base = self.base.elements()
+        return None if base is None else [*self._ends, *base]
+
+    def with_elements(self, elements: Sequence[Operand]) -> Distribution:
+        others = iter(elements)
+        ends = [None if x is None else next(others) for x in (self.lower, self.upper)]
+        return type(self)(self.base.with_elements([*others]), *ends)
 
     @abstractmethod
     def _log_tail(self, name: str, y: Operand) -> Result:
@@ -401,9 +328,16 @@ class _Bounded(Distribution):
         def each(y: Operand) -> Result:
             y = np.asarray(y) if isinstance(y, list) else y
             lower, upper = self.lower, self.upper
-            below = False if lower is None else np.less(y, lower)
+            reaches: np.ufunc = np.less if self.has_atoms else np.less_equal
+            below = False if lower is None else reaches(y, lower)
             above = False if upper is None else np.greater_equal(y, upper)
-            log = self._log_tail("lccdf" if name == "lccdf" else "lcdf", np.clip(y, lower, upper))
+            # A point whose tail is not empty, so that it has derivatives.
+            if name == "lccdf":
+                inside = upper - 1.0 if lower is None else self.base.predecessor(lower)
+            else:
+                inside = lower + 1.0 if upper is None else upper
+            y = np.where(np.logical_or(below, above), inside, y)
+            log = self._log_tail("lccdf" if name == "lccdf" else "lcdf", y)
             return np.where(below, none, np.where(above, all_of_it, log))
 
         return of_log(name, each)
@@ -429,17 +363,21 @@ class Truncated(_Bounded):
     True
     """
 
+    def is_atom(self, y: Operand) -> Operand:
+        return self.base.is_atom(y)
+
     def _sum(self, y: Operand, propto: bool = False) -> Result:
-        return self._function(y, *self._values)
+        return self._function(y, *self._values) if self._values else total(self._each(y))
 
     def _each(self, y: Operand) -> Result:
         outside = np.where(self._function.outside(y), -np.inf, 0.0)
-        return self.base.lpdf.pointwise(y) - self._function.log_probability(*self._values) + outside
+        return self.base.of_draws(y) - self._function.log_probability(*self._values) + outside
 
     def _log_tail(self, name: str, y: Operand) -> Result:
         """The log probability of a part of the interval, given all of it."""
-        above = 1 if self.is_discrete else 0  # the lower end belongs to the interval
-        start, end = (y + above, self.upper) if name == "lccdf" else (self.lower, y)
+        start, end = self._function.lower, y
+        if name == "lccdf":  # the lower end of counts belongs to the interval
+            start, end = (y + 1 if self.is_discrete else y), self.upper
         part = type(self._function)(self._function.density, start, end)
         return part.log_probability(*self._values) - self._function.log_probability(*self._values)
 
@@ -447,77 +385,18 @@ class Truncated(_Bounded):
         """Draw until all are inside; after some tries, invert the distribution function."""
         shape = wanted_shape("Truncated", size, self.outer())
         # One call, because the tries depend on the draws.
-        if isinstance(rng, Source) and isinstance(self.base, OfRow):
-            has = [x is not None for x in (self.lower, self.upper)]
-            made = _TruncatedNumbers(type(self.base), has)
-            return rng.draw(made, (*self._ends, *self._values), size=shape)
+        if isinstance(rng, Source) and (elements := self.elements()) is not None:
+            return rng.draw(TruncatedNumbers(self), (*elements,), size=shape)
         draws = np.asarray(self.base.rng(rng, shape))
         for _ in range(_TRIES):
             outside = self._function.outside(draws)
             if not np.any(outside):
                 return draws if draws.ndim else draws.item()
             draws = np.where(outside, self.base.rng(rng, shape), draws)
-        draws = np.where(self._function.outside(draws), self._inverted(rng, shape), draws)
+        inverted = self.ppf(1.0 - rng.random(shape))
+        inverted = np.asarray(inverted, draws.dtype)
+        draws = np.where(self._function.outside(draws), inverted, draws)
         return draws if draws.ndim else draws.item()
-
-    def _inverted(self, rng: np.random.Generator, shape: Shape) -> Plain:
-        """Draws by bisection, also far out in a tail."""
-        wanted = np.log1p(-rng.random(shape))
-        each = self.cumulative("lcdf").pointwise
-
-        def reaches(x: Plain) -> Plain:
-            return each(x) >= wanted
-
-        lower = -np.inf if self.lower is None else self.lower
-        upper = np.inf if self.upper is None else self.upper
-        low, high = (np.broadcast_to(x, wanted.shape) for x in (lower, upper))
-        # Elements without an end get one that is far enough away.
-        no_low, no_high, step = np.isinf(low), np.isinf(high), 1.0
-        low = np.where(no_low, np.where(no_high, 0.0, high), low)
-        high = np.where(no_high, low, high)
-        with np.errstate(all="ignore"):
-            while np.any(no_high & ~reaches(high)):
-                high, step = np.where(no_high, low + step, high), 2.0 * step
-            while np.any(no_low & reaches(low)):
-                low, step = np.where(no_low, high - step, low), 2.0 * step
-            low = np.where(no_low, low, low - 1.0) if self.is_discrete else low
-            while True:
-                middle = np.floor(0.5 * (low + high)) if self.is_discrete else 0.5 * (low + high)
-                if np.all((middle <= low) | (middle >= high)):
-                    break
-                right = reaches(middle)
-                low, high = np.where(right, low, middle), np.where(right, middle, high)
-        return high.astype(np.int64) if self.is_discrete else high
-
-
-class _TruncatedNumbers:
-    """Draws from a truncated distribution, as a function of its ends and parameters.
-
-    Parameters
-    ----------
-    base : type
-    has : sequence of bool
-        Whether there is a lower end, and an upper end.
-    """
-
-    def __init__(self, base: type[Distribution], has: Sequence[bool]) -> None:
-        self._base, self._has = base, has
-
-    def __call__(self, *args: Operand, rng: Operand, size: Operand) -> Result:
-        rest = [*args]
-        lower, upper = (rest.pop(0) if each else None for each in self._has)
-        return Truncated(self._base(*rest), lower, upper).rng(rng, size)
-
-    def stacks(self, varying: Sequence[int]) -> bool:
-        return True
-
-    def rows(
-        self, count: int, args: Sequence[Operand], varying: Sequence[int],
-        rng: np.random.Generator, size: int | Shape | None = None,
-    ) -> np.ndarray:  # fmt: skip
-        shape = (size,) if isinstance(size, int) else size or ()
-        stacked = aligned(args, varying, [1 + len(shape) - np.ndim(x) for x in args])
-        return np.asarray(self(*stacked, rng=rng, size=(count, *shape)))
 
 
 class Censored(_Bounded):
@@ -543,6 +422,17 @@ class Censored(_Bounded):
     -7.018875824868
     """
 
+    @property
+    def has_atoms(self) -> bool:
+        return True
+
+    def is_atom(self, y: Operand) -> Operand:
+        return reduce(np.logical_or, [y == end for end in self._ends], self.base.is_atom(y))
+
+    def of_draws(self, y: Operand) -> Result:
+        # Beyond the ends are observations, but no draws.
+        return np.where(np.equal(y, np.clip(y, self.lower, self.upper)), self._each(y), -np.inf)
+
     def _masks(self, y: Operand) -> list[tuple[Plain, str, Operand]]:
         """Which observations are seen, and which are at each end: with the name of their function,
         and its first argument.
@@ -556,10 +446,8 @@ class Censored(_Bounded):
                 continue
             there = np.broadcast_to(reaches(y, end), shape)
             bound = np.broadcast_to(end, shape)
-            # A count at the upper end may be that number itself.
-            found.append(
-                (there, name, bound - 1 if self.is_discrete and name == "lccdf" else bound)
-            )
+            # The value at the upper end may be that number itself.
+            found.append((there, name, self.base.predecessor(bound) if name == "lccdf" else bound))
             seen = seen & ~there
         return [(seen, "pointwise", y), *found]
 
@@ -567,15 +455,12 @@ class Censored(_Bounded):
         y = y if is_differentiable(y) else np.asarray(y)
         shape = np.shape(y)
         same = shape and np.broadcast_shapes(shape, self.outer()) == shape
-        if not same or not isinstance(self.base, OfRow):
+        if not same or self.base.elements() is None:
             return total(self._each(y))
         result: Result = 0.0
         for where, name, x in self._masks(y):
             if np.any(where):
-                values = (
-                    np.broadcast_to(v, shape)[where] if np.ndim(v) else v for v in self._values
-                )
-                part = type(self.base)(*values)
+                part = self.base.selected(where)
                 result = result + (part.lpdf if name == "pointwise" else part.cumulative(name))(
                     x[where]
                 )
@@ -584,7 +469,7 @@ class Censored(_Bounded):
     def _each(self, y: Operand) -> Result:
         y = y if is_differentiable(y) else np.asarray(y)
         (_, _, _), *ends = self._masks(y)
-        result = self.base.lpdf.pointwise(y)
+        result = self.base.of_draws(y)
         for where, name, x in ends:
             result = np.where(
                 where, self.base.cumulative(name).pointwise(np.where(where, x, y)), result
@@ -597,3 +482,113 @@ class Censored(_Bounded):
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
         shape = wanted_shape("Censored", size, self.outer())
         return np.clip(self.base.rng(rng, shape, **more), self.lower, self.upper)
+
+
+class IntervalCensored(Distribution):
+    """A distribution whose values are known only to lie between two numbers; made by
+    `Distribution.interval_censored`.
+
+    An observation is a pair ``(left, right)`` along the last axis. It is the value itself if both
+    are equal. If `right` is infinite, the value is above `left`; if `left` is 0 or -inf, the value
+    of a positive distribution is up to `right`. Other pairs have the probability of the values from
+    `left` to `right`. Draws are values that are seen: both numbers are equal.
+
+    Parameters
+    ----------
+    base : Distribution
+        Of one variable, with cumulative functions.
+
+    Raises
+    ------
+    DomainError
+        If `left` is above `right`, or one of them is nan.
+
+    Examples
+    --------
+    One event came between the visits in years 2 and 5, one was seen in year 3, one had not come in
+    year 10:
+
+    >>> import numpy as np, varmat as vm, varmat.distributions as dist
+    >>> times = dist.Exponential(0.2).interval_censored()
+    >>> round(times.lpdf([[2.0, 5.0], [3.0, 3.0], [10.0, np.inf]]), 12)
+    -5.40530828078
+    >>> between = np.log(vm.exponential_cdf(5.0, 0.2) - vm.exponential_cdf(2.0, 0.2))
+    >>> seen = vm.exponential_lpdf(3.0, 0.2) + vm.exponential_lccdf(10.0, 0.2)
+    >>> round(float(between + seen), 12)
+    -5.40530828078
+    """
+
+    def __init__(self, base: Distribution) -> None:
+        self.base = Censored(base, None, np.inf).base  # refuses what has no cumulative functions
+
+    @property
+    def is_discrete(self) -> bool:
+        return False  # an end may be infinite
+
+    @property
+    def event(self) -> int:
+        return 1
+
+    def outer(self) -> Shape:
+        return self.base.extent()[0]
+
+    def _groups(self, y: Operand) -> list[tuple[Plain, str, list[Plain]]]:
+        """Each kind of observations: where they are, the name of their function, and its ends."""
+        y = np.asarray(y, float)
+        if y.shape[-1:] != (2,):
+            raise ShapeError(
+                f"IntervalCensored: y has shape {y.shape}, but must have pairs (left, right) along "
+                "its last axis!"
+            )
+        left, right = y[..., 0], y[..., 1]
+        if not np.all(left <= right):
+            index = tuple(np.argwhere(~(left <= right))[0].tolist())
+            raise DomainError(
+                f"IntervalCensored: y{[*index] if index else ''} is {y[index].tolist()}, but left "
+                "must not be above right!"
+            )
+        exact = left == right
+        below = ~exact & (left == -np.inf)
+        above = ~exact & ~below & (right == np.inf)
+        return [
+            (exact, "lpdf", [left]),
+            (below, "lcdf", [right]),
+            (above, "lccdf", [self.base.predecessor(left)]),
+            (~(exact | below | above), "", [left, right]),
+        ]
+
+    @staticmethod
+    def _terms(base: Distribution, name: str, ends: Sequence[Plain]) -> Result:
+        """The log probabilities of a kind of observations."""
+        if name:
+            return getattr(base, name).pointwise(*ends)
+        function, values = _interval(base, *ends)
+        return function.log_probability(*values)
+
+    def _sum(self, y: Operand, propto: bool = False) -> Result:
+        shape, base, result = np.shape(y)[:-1], self.base, 0.0
+        same = shape and np.broadcast_shapes(shape, self.outer()) == shape
+        if not same or base.elements() is None:
+            return total(self._each(y))
+        for where, name, ends in self._groups(y):
+            if np.any(where):
+                part = base.selected(where)
+                result = result + total(self._terms(part, name, [x[where] for x in ends]))
+        return result
+
+    def _each(self, y: Operand) -> Result:
+        result: Result = 0.0
+        for where, name, ends in self._groups(y):
+            if np.any(where):
+                # The others are selected away; they get ends that are possible here.
+                safe = [np.where(where, x, x[where][0]) for x in ends]
+                result = np.where(where, self._terms(self.base, name, safe), result)
+        return result
+
+    def cumulative(self, name: str) -> DensityTerms:
+        raise TypeError(f"IntervalCensored has no {name}!")
+
+    def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
+        shape = wanted_shape("IntervalCensored", size, self.outer())
+        x = self.base.rng(rng, shape, **more)
+        return np.stack([x, x], axis=-1)

@@ -17,7 +17,8 @@ from varmat.core.errors import DataError, DomainError, ShapeError
 from varmat.core.operation import is_differentiable
 from varmat.densities.density import positional
 from varmat.distributions.custom import as_distribution
-from varmat.distributions.distribution import Distribution, OfRow
+from varmat.distributions.distribution import Distribution
+from varmat.distributions.rows import OfRow
 from varmat.functions.linalg.triangular_solves import mdivide_left_tri_low
 from varmat.interrupts import Attempt
 from varmat.models.bounds import Dependent

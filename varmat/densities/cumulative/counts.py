@@ -1,5 +1,5 @@
 """Cumulative functions of counts that are elementary or gamma functions: Bernoulli, discrete range,
-Yule-Simon.
+geometric, Yule-Simon.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import numpy as np
 
 from varmat.densities.bernoulli import bernoulli_lpmf
 from varmat.densities.beta_counts import yule_simon_lpmf
+from varmat.densities.counts import geometric_lpmf
 from varmat.densities.cumulative.row import COUNTS, Tail, Tails, cumulative
 from varmat.densities.finite_populations import discrete_range_lpmf
 from varmat.functions.special.gamma_functions import lbeta
@@ -17,7 +18,9 @@ from varmat.typing import Operand, Result
 
 __all__ = [
     "bernoulli_cdf", "bernoulli_lccdf", "bernoulli_lcdf", "discrete_range_cdf",
-     "discrete_range_lccdf", "discrete_range_lcdf", "yule_simon_cdf", "yule_simon_lccdf",
+     "discrete_range_lccdf", "discrete_range_lcdf", "geometric_cdf", "geometric_lccdf",
+     "geometric_lcdf",
+     "yule_simon_cdf", "yule_simon_lccdf",
      "yule_simon_lcdf",
 ]  # fmt: skip
 
@@ -108,4 +111,30 @@ yule_simon_cdf, yule_simon_lcdf, yule_simon_lccdf = cumulative(
     start=lambda n, *_: n >= 1.0,
     before=(0, -1),
     inside=1.0,
+)
+
+
+def _geometric(x: Operand, theta: Operand) -> Tails:
+    """The probability above n is :math:`(1 - \\theta)^{n + 1}`. In SciPy
+    ``scipy.stats.geom(theta, loc=-1)``.
+
+    >>> import varmat as vm
+    >>> vm.geometric_cdf(1, 0.5)
+    0.75
+    """
+    trials = np.floor(x) + 1.0
+    above = trials * np.log1p(-theta)
+    slope = trials / (1.0 - theta)
+    return Tails(
+        below=Tail(log1m_exp(above), theta=-slope * np.exp(above) / np.expm1(above)),
+        above=Tail(above, theta=-slope),
+    )
+
+
+geometric_cdf, geometric_lcdf, geometric_lccdf = cumulative(
+    geometric_lpmf,
+    _geometric,
+    points=[(3, 0.3), (0, 0.9), (40, 0.02), (1, 0.5)],
+    tails=[(2, 1e-300), (10**10, 1e-9), (3, 1.0 - 1e-12)],
+    **COUNTS,
 )

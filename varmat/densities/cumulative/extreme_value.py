@@ -1,4 +1,4 @@
-"""Cumulative functions of distributions of extreme values: Gumbel, Fréchet."""
+"""Cumulative functions of distributions of extreme values: Gumbel, Fréchet, generalised ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,25 @@ from varmat.densities.cumulative.row import (
     within,
 )
 from varmat.densities.density import LARGEST_EXPONENT
-from varmat.densities.extreme_value import frechet_lpdf, gumbel_lpdf
+from varmat.densities.extreme_value import (
+    frechet_lpdf,
+    generalized_extreme_value_lpdf,
+    generalized_pareto_lpdf,
+    gumbel_lpdf,
+    power_logarithm,
+)
 from varmat.typing import Operand
 
 __all__ = [
     "frechet_cdf",
     "frechet_lccdf",
     "frechet_lcdf",
+    "generalized_extreme_value_cdf",
+    "generalized_extreme_value_lccdf",
+    "generalized_extreme_value_lcdf",
+    "generalized_pareto_cdf",
+    "generalized_pareto_lccdf",
+    "generalized_pareto_lcdf",
     "gumbel_cdf",
     "gumbel_lccdf",
     "gumbel_lcdf",
@@ -91,4 +103,81 @@ frechet_cdf, frechet_lcdf, frechet_lccdf = cumulative(
     fast=True,
     tails=[(1e9, 3.0, 1.0), (1e100, 2.0, 1.0), (0.05, 2.0, 1.0)],
     **POSITIVE,
+)
+
+
+def _generalized_extreme_value(x: Operand, mu: Operand, sigma: Operand, xi: Operand) -> Tails:
+    """With :math:`z = (y - \\mu) / \\sigma` the probability up to y is :math:`\\exp(-(1 + \\xi
+    z)^{-1 / \\xi})`. In SciPy ``scipy.stats.genextreme(-xi, mu, sigma)``.
+
+    >>> import varmat as vm
+    >>> vm.generalized_extreme_value_lcdf(2.0, 2.0, 1.0, 0.3)
+    -1.0
+    """
+    inv = 1.0 / sigma
+    z = (x - mu) * inv
+    logarithm, in_xi = power_logarithm(z, xi)
+    rate = inv / (1.0 + xi * z)
+    # An infinite one is without derivatives.
+    t = np.where(
+        -logarithm < LARGEST_EXPONENT, np.exp(np.minimum(-logarithm, LARGEST_EXPONENT)), math.inf
+    )
+    rest, odds = less(t, False)
+    rest = np.where(logarithm > 50.0, -logarithm, rest)
+    return Tails(
+        below=Tail(-t, y=t * rate, mu=-t * rate, sigma=-t * rate * z, xi=t * in_xi),
+        above=Tail(rest, y=-odds * rate, mu=odds * rate, sigma=odds * rate * z, xi=-odds * in_xi),
+    )
+
+
+def _is_inside(y: Operand, mu: Operand, sigma: Operand, xi: Operand) -> Operand:
+    return 1.0 + xi * ((y - mu) / sigma) > 0.0
+
+
+generalized_extreme_value_cdf, generalized_extreme_value_lcdf, generalized_extreme_value_lccdf = (
+    cumulative(
+        generalized_extreme_value_lpdf,
+        _generalized_extreme_value,
+        tails=[(1e8, 1.0, 1.0, 0.5), (-1.8, 0.0, 1.0, 0.5), (3.9, 0.0, 1.0, -0.25)],
+        start=lambda y, mu, sigma, xi: (
+            (y > -math.inf) & ((xi <= 0.0) | _is_inside(y, mu, sigma, xi))
+        ),
+        end=lambda y, mu, sigma, xi: (y < math.inf) & ((xi >= 0.0) | _is_inside(y, mu, sigma, xi)),
+        before=((-2.5, 0.0, 1.0, 0.5), (-math.inf, 0.0, 1.0, 0.0)),
+        after=((5.0, 0.0, 1.0, -0.25), (math.inf, 0.0, 1.0, 0.2)),
+        inside=lambda mu, *_: mu,
+    )
+)
+
+
+def _generalized_pareto(x: Operand, mu: Operand, sigma: Operand, xi: Operand) -> Tails:
+    """With :math:`z = (y - \\mu) / \\sigma` the probability above y is :math:`(1 + \\xi z)^{-1 /
+    \\xi}`. In SciPy ``scipy.stats.genpareto(xi, mu, sigma)``.
+
+    >>> import varmat as vm
+    >>> vm.generalized_pareto_cdf(1.0, 0.0, 1.0, 1.0)
+    0.5
+    """
+    inv = 1.0 / sigma
+    z = (x - mu) * inv
+    t, in_xi = power_logarithm(z, xi)
+    rate = inv / (1.0 + xi * z)
+    rest, odds = less(t, False)
+    slope = odds / t
+    return Tails(
+        below=Tail(rest, y=slope * rate, mu=-slope * rate, sigma=-slope * rate * z,
+                   xi=slope * in_xi),
+        above=Tail(-t, y=-rate, mu=rate, sigma=rate * z, xi=-in_xi),
+    )  # fmt: skip
+
+
+generalized_pareto_cdf, generalized_pareto_lcdf, generalized_pareto_lccdf = cumulative(
+    generalized_pareto_lpdf,
+    _generalized_pareto,
+    tails=[(1e8, 1.0, 1.0, 0.5), (1e-12, 0.0, 1.0, 0.5), (3.9, 0.0, 1.0, -0.25)],
+    start=lambda y, mu, *_: y > mu,
+    end=lambda y, mu, sigma, xi: (y < math.inf) & ((xi >= 0.0) | _is_inside(y, mu, sigma, xi)),
+    before=((-2.5, 0.0, 1.0, 0.5),),
+    after=((5.0, 0.0, 1.0, -0.25), (math.inf, 0.0, 1.0, 0.2)),
+    inside=lambda mu, sigma, xi: mu + 0.5 * sigma / (1.0 + np.abs(xi)),
 )

@@ -7,7 +7,12 @@ import numpy as np
 from varmat.core.domains import Domain
 from varmat.densities.bounded import beta_lpdf, beta_proportion_lpdf, uniform_lpdf
 from varmat.densities.circular import von_mises_lpdf
-from varmat.densities.extreme_value import frechet_lpdf, gumbel_lpdf
+from varmat.densities.extreme_value import (
+    frechet_lpdf,
+    generalized_extreme_value_lpdf,
+    generalized_pareto_lpdf,
+    gumbel_lpdf,
+)
 from varmat.densities.heavy_tails import loglogistic_lpdf, pareto_lpdf, pareto_type_2_lpdf
 from varmat.densities.inverse_chi_square import inv_chi_square_lpdf, scaled_inv_chi_square_lpdf
 from varmat.densities.location_scale import (
@@ -22,6 +27,7 @@ from varmat.densities.positive import (
     exponential_lpdf,
     gamma_lpdf,
     inv_gamma_lpdf,
+    inv_gaussian_lpdf,
     lognormal_lpdf,
     rayleigh_lpdf,
     weibull_lpdf,
@@ -44,9 +50,12 @@ __all__ = [
     "exponential_rng",
     "frechet_rng",
     "gamma_rng",
+    "generalized_extreme_value_rng",
+    "generalized_pareto_rng",
     "gumbel_rng",
     "inv_chi_square_rng",
     "inv_gamma_rng",
+    "inv_gaussian_rng",
     "logistic_rng",
     "loglogistic_rng",
     "lognormal_rng",
@@ -132,6 +141,12 @@ def gamma_rng(rng: Generator, shape: Shape, alpha: Operand, beta: Operand) -> Re
     return rng.standard_gamma(alpha, shape) / beta
 
 
+@random_numbers(inv_gaussian_lpdf)
+def inv_gaussian_rng(rng: Generator, shape: Shape, mu: Operand, lam: Operand) -> Result:
+    """The numbers are those of ``numpy.random.Generator.wald(mu, lam)``."""
+    return rng.wald(mu, lam, shape)
+
+
 @random_numbers(inv_gamma_lpdf)
 def inv_gamma_rng(rng: Generator, shape: Shape, alpha: Operand, beta: Operand) -> Result:
     """The scale is divided by the numbers of ``numpy.random.Generator.standard_gamma(alpha)``."""
@@ -179,6 +194,32 @@ def frechet_rng(rng: Generator, shape: Shape, alpha: Operand, sigma: Operand) ->
     :math:`\\sigma E^{-1 / \\alpha}`.
     """
     return sigma * rng.standard_exponential(shape) ** (-1.0 / alpha)
+
+
+def _power_of_log(log: Operand, xi: Operand) -> Result:
+    """The inverse of `power_logarithm`."""
+    with np.errstate(over="ignore"):
+        return np.where(xi == 0.0, log, np.expm1(xi * log) / np.where(xi == 0.0, 1.0, xi))
+
+
+@random_numbers(generalized_extreme_value_lpdf)
+def generalized_extreme_value_rng(
+    rng: Generator, shape: Shape, mu: Operand, sigma: Operand, xi: Operand
+) -> Result:
+    """With E the numbers of ``numpy.random.Generator.standard_exponential()`` these are :math:`\\mu
+    + \\sigma (E^{-\\xi} - 1) / \\xi`.
+    """
+    return mu + sigma * _power_of_log(-np.log(rng.standard_exponential(shape)), xi)
+
+
+@random_numbers(generalized_pareto_lpdf)
+def generalized_pareto_rng(
+    rng: Generator, shape: Shape, mu: Operand, sigma: Operand, xi: Operand
+) -> Result:
+    """With E the numbers of ``numpy.random.Generator.standard_exponential()`` these are :math:`\\mu
+    + \\sigma (e^{\\xi E} - 1) / \\xi`.
+    """
+    return mu + sigma * _power_of_log(rng.standard_exponential(shape), xi)
 
 
 @random_numbers(gumbel_lpdf)

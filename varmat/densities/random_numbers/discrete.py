@@ -13,6 +13,7 @@ from varmat.densities.bernoulli import (
 )
 from varmat.densities.beta_counts import beta_binomial_lpmf, beta_neg_binomial_lpmf, yule_simon_lpmf
 from varmat.densities.counts import (
+    geometric_lpmf,
     neg_binomial_2_log_lpmf,
     neg_binomial_2_lpmf,
     neg_binomial_lpmf,
@@ -32,6 +33,7 @@ __all__ = [
     "binomial_logit_rng",
     "binomial_rng",
     "discrete_range_rng",
+    "geometric_rng",
     "hypergeometric_rng",
     "neg_binomial_2_log_rng",
     "neg_binomial_2_rng",
@@ -85,6 +87,12 @@ def beta_binomial_rng(
 def discrete_range_rng(rng: Generator, shape: Shape, lower: Operand, upper: Operand) -> Result:
     """The numbers are those of ``numpy.random.Generator.integers(lower, upper, endpoint=True)``."""
     return rng.integers(lower, upper, shape, endpoint=True)
+
+
+@random_numbers(geometric_lpmf)
+def geometric_rng(rng: Generator, shape: Shape, theta: Operand) -> Result:
+    """The numbers are those of ``numpy.random.Generator.geometric(theta)`` less 1."""
+    return rng.geometric(theta, shape) - 1
 
 
 @random_numbers(hypergeometric_lpmf, a=("", small), b=("", small))
