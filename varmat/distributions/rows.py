@@ -144,7 +144,7 @@ class OfRow(Distribution):
         return found
 
     def cumulative(self, name: str) -> DensityTerms:
-        row, values = self._cumulative_row()
+        row, values = self.cumulative_row()
         function = getattr(row, name, None)
         if function is None:
             raise TypeError(f"{type(self).__name__} has no {name}!")
@@ -152,11 +152,11 @@ class OfRow(Distribution):
             lambda y: function(y, *values), lambda y: function.pointwise(y, *values)
         )
 
-    def _cumulative_row(self) -> tuple[Density, tuple[Operand, ...]]:
+    def cumulative_row(self) -> tuple[Density, tuple[Operand, ...]]:
         """The row whose cumulative functions the distribution has, and their parameters."""
         values = tuple(self.parameters.values())
         if self._is_glm:
-            return self._of_predictor()._cumulative_row()
+            return self._of_predictor().cumulative_row()
         row, parameters_of = _CUMULATIVE.get(self.row, (self.row, lambda *values: values))
         return row, parameters_of(*values)
 
@@ -169,12 +169,12 @@ class OfRow(Distribution):
         return self._of_predictor() if self._is_glm else self
 
     def mean(self) -> Result:
-        return self.of_each()._moment("mean")
+        return self.of_each().moment("mean")
 
     def variance(self) -> Result:
-        return self.of_each()._moment("variance")
+        return self.of_each().moment("variance")
 
-    def _moment(self, name: str) -> Result:
+    def moment(self, name: str) -> Result:
         row, values = self.row, self._arrays()
         moment = getattr(row, name, None)
         if moment is None:
