@@ -314,3 +314,84 @@ def test_what_groups_refuse(given, error, message):
     args = [settings.pop(name) for name in ("y0", "t0", "ts", "k")]
     solve = vm.solve_ode_group
     refuses(error, f"^{re.escape('solve_ode_group' + message)}$", solve, decay, *args, **settings)
+
+
+def below(t, y, rate, limit):
+    return y[0] - limit
+
+
+def falling(t, y, rate, limit):
+    return -rate * y
+
+
+def duration(start, t0, lag, dose, rate, limit, **settings):
+    """When a second dose has fallen to a limit, and the state then."""
+    events = np.stack([lag, 1.0 + lag]), np.stack([0.0 * dose, dose])[:, None]
+    return vm.solve_ode_until(
+        falling, below, np.stack([start]), t0, 50.0, rate, limit, events=events,
+        **{**FINE, **settings},
+    )  # fmt: skip
+
+
+def exact_duration(start, t0, lag, dose, rate, limit):
+    """start exp(-rate (t - t0)) + dose exp(-rate (t - 1 - lag)) = limit"""
+    return np.log((start * np.exp(rate * t0) + dose * np.exp(rate * (1.0 + lag))) / limit) / rate
+
+
+UNTIL = (5.0, 0.2, 0.5, 3.0, 0.4, 2.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_end_by_a_condition(method):
+    """The time and the state, with gradients in all arguments and in the time of a dose."""
+    t, y = duration(*UNTIL, method=method)
+    close(t, exact_duration(*UNTIL), 1e-9)
+    close(y, [2.0], 1e-8)
+    every = tuple(range(6))
+    expected = vm.grad(exact_duration, every)(*UNTIL)
+    close(vm.grad(lambda *x: duration(*x, method=method)[0], every)(*UNTIL), expected, 1e-7)
+    of_state = vm.grad(lambda *x: duration(*x, method=method)[1][0], every)(*UNTIL)
+    close(of_state, [0.0] * 5 + [1.0], 1e-6, 1e-7)
+
+
+def test_derivatives_of_an_end_by_other_routes():
+    x = np.array(UNTIL)
+    f = lambda x: duration(*x)[0]  # noqa: E731
+    close(vm.hessian(f, x), vm.hessian(lambda x: exact_duration(*x), x), 1e-5, 1e-7)
+    recorded = vm.recorded(f)
+    for factor in (1.0, 1.0, 1.02):
+        value, gradient = recorded(factor * x)
+        close(value, exact_duration(*(factor * x)), 1e-8)
+        close(gradient, vm.gradient(lambda x: exact_duration(*x), factor * x), 1e-7)
+
+
+def test_only_the_solution_crosses_zero():
+    """A dose that passes the limit does not end the solution; inputs hold as in `solve_ode`."""
+    t, _ = vm.solve_ode_until(
+        falling, below, [1.0], 0.0, 50.0, 1.0, 2.0, events=([1.0], [9.0]), **FINE
+    )
+    close(t, 1.0 + np.log((9.0 + np.exp(-1.0)) / 2.0), 1e-8)
+    inputs = ([0.0, 2.0], [0.0, 3.0])
+    f = lambda t, y, u, rate, limit: u + 0.0 * y  # noqa: E731
+    for limit in (2.5, 3.0):
+        t, y = vm.solve_ode_until(f, below, [1.0], 0.0, 9.0, 1.0, limit, inputs=inputs, **FINE)
+        close([t, *y], [2.0 + (limit - 1.0) / 3.0, limit], 1e-9)
+
+
+@pytest.mark.parametrize(("given", "error", "message"), [
+    ({"t_max": 1.0}, vm.DomainError, "the condition does not cross zero up to t_max, 1.0!"),
+    ({"t_max": 0.0}, vm.DomainError, "t_max is 0.0, but must be finite and above t0!"),
+    ({"t_max": np.inf}, vm.DomainError, "t_max is inf, but must be finite and above t0!"),
+    ({"t0": np.nan}, vm.DomainError, "t0 is nan, but must be finite!"),
+    ({"condition": lambda t, y, *_: y}, vm.ShapeError,
+     "the condition has shape (1,), but must be a number!"),
+    ({"events": ([-1.0], [1.0])}, vm.DomainError,
+     "event_times[0] is -1.0, but must not be below t0, 0.0!"),
+    ({"method": "rk4"}, vm.DomainError,
+     "method is 'rk4', but must be 'rk45', 'ckrk', 'bdf' or 'adams'!"),
+])  # fmt: skip
+def test_what_an_end_refuses(given, error, message):
+    settings = {"condition": below, "y0": [5.0], "t0": 0.0, "t_max": 9.0, **given}
+    args = [settings.pop(name) for name in ("condition", "y0", "t0", "t_max")]
+    text = f"^{re.escape('solve_ode_until: ' + message)}$"
+    refuses(error, text, vm.solve_ode_until, falling, *args, 0.4, 2.0, **settings)

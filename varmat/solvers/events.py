@@ -1,244 +1,42 @@
-"""Differential equations with doses and inputs, of one subject or of several."""
+"""Differential equations with doses, inputs and an end by a condition, of one subject or of
+several.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from varmat.core.dual import value_now
 from varmat.core.errors import DomainError
 from varmat.core.operation import is_differentiable
-from varmat.core.variables import data
 from varmat.derivatives.structure import leaves_of, map_leaves
 from varmat.functions.checks import check_choice, misfit, outside
+from varmat.solvers.implicit import solved_with
 from varmat.solvers.initial_values import (
     SolverSettings,
     check_arguments,
-    check_ascending,
     check_limits,
     checked_time,
     most_steps,
     stacked,
 )
 from varmat.solvers.inner import Inner, checked_vector
-from varmat.solvers.intervals import in_sequence, states_at_ends
-from varmat.solvers.systems import System
-from varmat.typing import Function, Operand, Result, Shape
+from varmat.solvers.timelines import Intervals, Pair, Pairs, Part, checked_stops
+from varmat.typing import Function, Operand, Result
 
-__all__ = ["solve_ode", "solve_ode_group"]
+__all__ = ["solve_ode", "solve_ode_group", "solve_ode_until"]
 
-# Times, and what happens at them.
-Pair: TypeAlias = tuple[Operand, Operand]
 METHODS = ("rk45", "ckrk", "bdf", "adams")
 
 
-class _Part:
-    """The place of an argument in the rows of active or of passive numbers."""
-
-    __slots__ = ("end", "is_active", "shape", "start")
-
-    def __init__(self, is_active: bool, start: int, end: int, shape: Shape) -> None:
-        self.is_active, self.start, self.end, self.shape = is_active, start, end, shape
-
-
-class _Arguments:
-    """The arguments of the right-hand side in each interval, as rows of numbers.
-
-    Variables are active. Data that differ between intervals are passive.
-
-    Parameters
-    ----------
-    count : int
-        The number of intervals.
-    """
-
-    def __init__(self, count: int) -> None:
-        none = np.zeros((count, 0))
-        self._tables: dict[bool, list[Operand]] = {True: [none], False: [none]}
-        self._sizes = {True: 0, False: 0}
-
-    def part(self, x: Operand, index: np.ndarray) -> _Part:
-        """Add an array whose row in each interval is that of the index."""
-        is_active, shape = is_differentiable(x), np.shape(x)[1:]
-        rows = np.reshape(x if is_active else np.asarray(x, np.float64), (np.shape(x)[0], -1))
-        self._tables[is_active].append(rows[index])
-        start = self._sizes[is_active]
-        self._sizes[is_active] = end = start + np.shape(rows)[1]
-        return _Part(is_active, start, end, shape)
-
-    def table(self, is_active: bool) -> Operand:
-        """The rows of all intervals."""
-        return np.concatenate(self._tables[is_active], axis=1)
-
-    def inner(self, name: str, f: Function, args: Sequence[object]) -> Inner:
-        """The function of a row of active and of a row of passive numbers; `args` are the further
-        arguments of `f`, with parts where rows have their numbers.
-        """
-
-        def called(t: Operand, y: Operand, active: Operand, passive: Operand) -> Result:
-            def read(x: object, _: str) -> object:
-                if type(x) is not _Part:
-                    return x
-                row = active if x.is_active else passive
-                return np.reshape(row[x.start : x.end], x.shape) if x.shape else row[x.start]
-
-            return f(t, y, *(map_leaves(read, x) for x in args))
-
-        rows = [np.zeros(self._sizes[kind]) for kind in (True, False)]
-        return Inner(name, called, rows, with_data=True)
-
-
-class _Stops(NamedTuple):
-    """The times at which the solution of a subject stops, and what happens there.
-
-    Attributes
-    ----------
-    times : list of Operand
-        The times of the outputs, of the events, and of the changes of inputs.
-    additions : Operand, shape (E, n)
-    inputs : Operand, shape (C, ...)
-    """
-
-    times: list[Operand]
-    additions: Operand
-    inputs: Operand
-
-
-def _stops(
-    name: str, n: int, t0: Operand, ts: Operand, events: Pair | None, inputs: Pair | None
-) -> _Stops:
-    """The stops of a subject, whose arguments are checked."""
-    start, ts = checked_time(name, t0), stacked(ts)
-    check_ascending(name, "ts", _not_before(name, "ts", checked_vector(name, "ts", ts), start))
-    event_times, additions = _pair(name, "events", "(times, additions)", events, np.zeros((0, n)))
-    moments = _moments(name, "event_times", event_times)
-    _not_before(name, "event_times", moments, start)
-    if np.shape(additions) not in ((n,), (moments.size, n)):
-        raise misfit(name, "additions", np.shape(additions), f"have shape {(moments.size, n)}")
-    change_times, values = _pair(name, "inputs", "(times, values)", inputs, np.zeros(0))
-    changes = _moments(name, "input_times", change_times)
-    if np.shape(values)[:1] != (changes.size,):
-        rule = f"have a row for each of the input_times, {changes.size}"
-        raise misfit(name, "values", np.shape(values), rule)
-    if inputs is not None and not changes.size:
-        raise misfit(name, "values", np.shape(values), "have at least one row")
-    for title, x in (("additions", additions), ("values", values)):
-        if not np.isfinite(data(value_now(x), f"{name}: {title}")).all():
-            raise DomainError(f"{name}: {title} has an element that is not finite!")
-    # What comes after the last output has no effect, so it may come at that time.
-    times = [ts, np.minimum(event_times, ts[-1]), np.minimum(np.maximum(change_times, t0), ts[-1])]
-    return _Stops(times, np.broadcast_to(additions, (moments.size, n)), values)
-
-
-def _pair(
-    name: str, title: str, parts: str, pair: Pair | None, nothing: np.ndarray
-) -> tuple[Operand, Operand]:
-    """Times and what happens at them."""
-    if pair is None:
-        return np.zeros(0), nothing
-    if not isinstance(pair, tuple) or len(pair) != 2:
-        raise TypeError(f"{name}: {title} must be a pair {parts}!")
-    times, values = (stacked(x) if is_differentiable(x) else np.asarray(x, float) for x in pair)
-    return times, values
-
-
-def _moments(name: str, title: str, times: Operand) -> np.ndarray:
-    """The plain values of ascending times, of which there may be none."""
-    moments: np.ndarray = checked_vector(name, title, times) if np.size(times) else np.zeros(0)
-    check_ascending(name, title, moments)
-    return moments
-
-
-def _not_before(name: str, title: str, times: np.ndarray, start: float) -> np.ndarray:
-    if times.size and times[0] < start:
-        raise outside(name, f"{title}[0]", float(times[0]), f"not be below t0, {start!r}")
-    return times
-
-
-class _Order:
-    """The stops of all subjects as intervals that follow each other.
-
-    Attributes
-    ----------
-    subject : ndarray
-        The subject of each interval.
-    firsts : tuple of bool
-        Whether an interval is the first one of its subject.
-    stop, begin, jump, inputs : ndarray
-        For each interval, the place of its end among all times; that of its begin among the initial
-        times and the ends; that of its jump among the initial states, the additions, and a zero at
-        the end; that of its inputs among those of all subjects.
-    outputs : ndarray
-        The intervals that end at an output.
-    """
-
-    def __init__(self, stops: Sequence[_Stops]) -> None:
-        rows: list[Sequence[np.ndarray]] = []
-        count, done, events, changes = len(stops), 0, 0, 0
-        for s, each in enumerate(stops):
-            sizes = [np.size(x) for x in each.times]
-            order = np.argsort(np.concatenate([*map(value_now, each.times)]), kind="stable")
-            before, numbers = np.append(-1, order[:-1]), done + np.arange(order.size)
-            is_event = (before >= sizes[0]) & (before < sizes[0] + sizes[1])
-            jump = np.where(is_event, count + events + before - sizes[0], -1)
-            changed = np.maximum.accumulate(np.maximum(before - sizes[0] - sizes[1], 0))
-            begin = np.append(s, count + numbers[:-1])
-            jump[0] = s
-            rows.append((
-                np.full(order.size, s), before < 0, done + order, begin, jump, changes + changed,
-                done + np.argsort(order)[: sizes[0]],
-            ))  # fmt: skip
-            done, events, changes = done + order.size, events + sizes[1], changes + sizes[2]
-        self.subject, firsts, self.stop, self.begin, self.jump, self.inputs, self.outputs = map(
-            np.concatenate, zip(*rows, strict=True)
-        )
-        self.firsts = tuple(firsts.tolist())
-
-
-def _solved(
-    name: str,
-    f: Function,
-    y0: Operand,
-    t0: Sequence[Operand],
-    stops: Sequence[_Stops],
-    parts: Callable[[Callable[..., _Part], np.ndarray], list[object]],
-    with_inputs: bool,
-    how: SolverSettings,
-) -> Result:
-    """The states at the outputs of all subjects.
-
-    `parts` takes a function that adds rows, and the subject of each interval, and returns the
-    further arguments of `f`.
-    """
-    n, order = np.shape(y0)[1], _Order(stops)
-    ends = np.concatenate([x for each in stops for x in each.times])[order.stop]
-    begins = np.concatenate([np.stack(t0), ends])[order.begin]
-    jumps = np.concatenate([y0, *(each.additions for each in stops), np.zeros((1, n))])[order.jump]
-    rows = _Arguments(order.subject.size)
-    args: list[object] = []
-    if with_inputs:
-        args.append(rows.part(np.concatenate([each.inputs for each in stops]), order.inputs))
-    args += parts(rows.part, order.subject)
-    system = System(rows.inner(name, f, args), n, passive=1)
-    operands = begins, ends, jumps, rows.table(True), rows.table(False)
-    if is_differentiable([*operands]):
-        in_state = is_differentiable([*operands[:3], *(each.inputs for each in stops)])
-        states = states_at_ends(
-            *operands, system=system, how=how, firsts=order.firsts, in_state=in_state
-        )
-    else:
-        states, _ = in_sequence(*operands, system, how, order.firsts, None)
-    return states[order.outputs]
-
-
 def _settings(
-    name: str, method: str, limits: tuple[float, float, int | None], times: int
+    name: str, method: str, limits: tuple[float, float, int | None], *ts: Operand
 ) -> SolverSettings:
     check_choice(name, "method", method, *METHODS)
     check_limits(name, limits)
-    return SolverSettings(method, *limits[:2], limits[2] or most_steps(method, times))
+    most = most_steps(method, max(1, *map(np.size, ts)))
+    return SolverSettings(method, *limits[:2], limits[2] or most)
 
 
 def solve_ode(
@@ -335,24 +133,139 @@ def solve_ode(
     [0.693, -470.295]
     """
     name = "solve_ode"
+    how = _settings(name, method, (rel_tol, abs_tol, max_num_steps), ts)
+    return _alone(name, f, y0, t0, ts, events, inputs, args).states(how)
+
+
+def _alone(
+    name: str,
+    f: Function,
+    y0: Operand,
+    t0: Operand,
+    ts: Operand,
+    events: Pair | None,
+    inputs: Pair | None,
+    args: Sequence[object],
+) -> Intervals:
+    """The intervals of one subject, whose arguments are checked."""
     y0 = stacked(y0)
     n = checked_vector(name, "y0", y0).size
-    stops = _stops(name, n, t0, ts, events, inputs)
+    stops = checked_stops(name, n, t0, ts, events, inputs)
     check_arguments(name, leaves_of(args))
-    how = _settings(name, method, (rel_tol, abs_tol, max_num_steps), np.size(ts))
 
-    def parts(add: Callable[..., _Part], subject: np.ndarray) -> list[object]:
+    def parts(add: Callable[..., Part], subject: np.ndarray) -> list[object]:
         def place(leaf: Operand, _: str) -> object:
-            return (
-                add(np.reshape(leaf, (1, *np.shape(leaf))), subject)
-                if is_differentiable(leaf)
-                else leaf
-            )
+            if not is_differentiable(leaf):
+                return leaf
+            return add(np.reshape(leaf, (1, *np.shape(leaf))), subject)
 
         return [map_leaves(place, x) for x in args]
 
     y0 = np.reshape(y0, (1, n))
-    return _solved(name, f, y0, [t0], [stops], parts, inputs is not None, how)
+    return Intervals(name, f, y0, [t0], [stops], parts, inputs is not None)
+
+
+def solve_ode_until(
+    f: Function,
+    condition: Function,
+    y0: Operand,
+    t0: Operand,
+    t_max: float,
+    *args: Operand,
+    events: Pair | None = None,
+    inputs: Pair | None = None,
+    method: str = "rk45",
+    rel_tol: float = 1e-6,
+    abs_tol: float = 1e-6,
+    max_num_steps: int | None = None,
+) -> tuple[Operand, Operand]:
+    """Solve an initial value problem until a condition crosses zero.
+
+    Parameters
+    ----------
+    f : callable
+        As in `solve_ode`.
+    condition : callable
+        ``condition(t, y, *args)`` returns a number. Written in NumPy; all variables on which it
+        depends must be among its arguments.
+    y0, t0
+        As in `solve_ode`.
+    t_max : float
+        The latest time; above `t0`.
+    *args
+        Further arguments of `f` and of `condition`; finite.
+    events, inputs, method, rel_tol, abs_tol, max_num_steps : keyword only
+        As in `solve_ode`.
+
+    Returns
+    -------
+    t : float or Var
+        The first time after `t0` at which the condition changes its sign.
+    y : ndarray or VarMat, shape (n,)
+        The state at that time.
+
+    Raises
+    ------
+    DomainError
+        If the condition does not change its sign up to `t_max`; by the reverse pass, if its rate of
+        change is zero where it does. Otherwise as by `solve_ode`.
+    ShapeError, TypeError
+        As by `solve_ode`; if the condition is not a number.
+
+    Notes
+    -----
+    The derivatives of the time follow from the implicit function theorem, see `implicit`: dt = -dg
+    / g', where g' is the rate of change of the condition g along the solution. Where g changes its
+    sign twice within a step of the solver, both changes are missed. A sign that changes by an event
+    does not count. In a recording the time is found by a call of Python at every run.
+
+    References
+    ----------
+    .. [1] E. Hairer, S. P. Norsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd
+       edition, Springer, 1993, section II.6.
+
+    Examples
+    --------
+    The time at which a concentration falls to a limit, here log(y0 / limit) / rate:
+
+    >>> import numpy as np, varmat as vm
+    >>> def decay(t, y, rate, limit):
+    ...     return -rate * y
+    >>> def above(t, y, rate, limit):
+    ...     return y[0] - limit
+    >>> def duration(rate):
+    ...     return vm.solve_ode_until(decay, above, [10.0], 0.0, 100.0, rate, 2.0)[0]
+    >>> round(duration(0.5), 4), round(vm.gradient(duration, 0.5), 4)
+    (3.2189, -6.4377)
+    """
+    name = "solve_ode_until"
+    how = _settings(name, method, (rel_tol, abs_tol, max_num_steps), 0.0)
+    if not (checked_time(name, t0) < t_max < np.inf):
+        raise outside(name, "t_max", t_max, "be finite and above t0")
+
+    def residual(t: Operand, y0: Operand, t0: Operand, pairs: Pairs, *args: Operand) -> Operand:
+        y = _alone(name, f, y0, t0, np.stack([t]), *pairs, args).states(how)
+        return _number(name, condition(t, y[0], *args))
+
+    def find(y0: Operand, t0: Operand, pairs: Pairs, *args: Operand) -> float:
+        def value(t: float, y: np.ndarray) -> float:
+            return float(_number(name, condition(t, y, *args)))
+
+        t = _alone(name, f, y0, t0, [t_max], *pairs, args).crossing(how, value)
+        if np.isnan(t):
+            raise DomainError(f"{name}: the condition does not cross zero up to t_max, {t_max!r}!")
+        return t
+
+    pairs = events, inputs
+    t = solved_with(Inner(name, residual, (stacked(y0), t0, pairs, *args)), find)
+    y = _alone(name, f, y0, t0, np.stack([t]), *pairs, args).states(how)
+    return t, y[0]
+
+
+def _number(name: str, x: Operand) -> Operand:
+    if np.shape(x):
+        raise misfit(name, "the condition", np.shape(x), "be a number")
+    return x
 
 
 def solve_ode_group(
@@ -435,11 +348,11 @@ def solve_ode_group(
         subject = f"{name}: subject {s}"
         checked_vector(subject, "y0", y0[s])
         own = [x if x is None else x[s] for x in (events, inputs)]
-        stops.append(_stops(subject, np.shape(y0)[1], initial[s], ts[s], *own))
+        stops.append(checked_stops(subject, np.shape(y0)[1], initial[s], ts[s], *own))
     check_arguments(name, leaves_of(args))
-    how = _settings(name, method, (rel_tol, abs_tol, max_num_steps), max(map(np.size, ts)))
+    how = _settings(name, method, (rel_tol, abs_tol, max_num_steps), *ts)
 
-    def parts(add: Callable[..., _Part], subject: np.ndarray) -> list[object]:
+    def parts(add: Callable[..., Part], subject: np.ndarray) -> list[object]:
         def place(leaf: Operand, path: str) -> object:
             if not np.ndim(leaf):
                 return add(np.reshape(leaf, (1,)), 0 * subject) if is_differentiable(leaf) else leaf
@@ -454,4 +367,5 @@ def solve_ode_group(
 
         return [map_leaves(place, x) for x in args]
 
-    return _solved(name, f, y0, initial, stops, parts, inputs is not None, how)
+    intervals = Intervals(name, f, y0, initial, stops, parts, inputs is not None)
+    return intervals.states(how)
