@@ -3,6 +3,7 @@ routes, and what is refused.
 """
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import mpmath
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from comparing import close, refuses
 
 import varmat as vm
+from varmat.solvers import intervals
 from varmat.testing import Tolerances, expect_ad
 
 FINE = {"rel_tol": 1e-11, "abs_tol": 1e-11, "max_num_steps": 100_000}
@@ -258,6 +260,87 @@ def test_groups_without_data_of_their_own():
     close(y[:, 0], 2.0 * np.exp(-0.5 * np.array([1.0, 1.0, 3.0])), 1e-8)
 
 
+def ragged(executor, f=decay, count=5):
+    """A weighted sum for subjects with one to `count` times, and doses at a time that varies."""
+    ts = [1.0 + np.arange(1.0 + s) for s in range(count)]
+    weights = np.random.default_rng(3).normal(size=(sum(map(len, ts)), 1))
+
+    def total(rates, dose, lag):
+        events = [(np.stack([0.5 + lag, 1.5 + lag]), np.stack([dose, dose])[:, None])] * count
+        y0 = np.arange(1.0, count + 1.0)[:, None]
+        y = vm.solve_ode_group(f, y0, 0.0, ts, rates, events=events, executor=executor, **FINE)
+        return np.sum(weights * y)
+
+    return total
+
+
+RAGGED = np.linspace(0.3, 0.9, 5), 2.0, 0.1
+
+
+@pytest.mark.parametrize("which", [(0,), (0, 1, 2)])
+def test_groups_are_solved_in_threads(which, monkeypatch):
+    """The same as in sequence, natively, in threads and in sequence, recorded and not."""
+    expected = vm.value_and_grad(ragged(None), which)(*RAGGED)
+    with ThreadPoolExecutor(2) as pool:
+        for executor in ("threads", pool, None):
+            monkeypatch.setattr(intervals, "LARGE", 0)
+            monkeypatch.setattr(intervals, "in_sequence", refused_after_the_first())
+            f = ragged(executor)
+            value, gradient = vm.value_and_grad(f, which)(*RAGGED)
+            monkeypatch.undo()
+            recorded = vm.recorded(f, which)
+            recorded(*RAGGED)
+            for found, slopes in ((value, gradient), recorded(*RAGGED)):
+                close(found, expected[0], 1e-8)
+                close(flat_gradient(slopes), flat_gradient(expected[1]), 1e-7)
+            close(f(*RAGGED), expected[0], 1e-8)
+            assert bool(recorded.program.python_steps()) is (executor is not None)
+
+
+def refused_after_the_first():
+    """`in_sequence`, which is called for the first subject only."""
+    taken, in_sequence = [], intervals.in_sequence
+
+    def once(*args):
+        assert not taken
+        taken.append(args)
+        return in_sequence(*args)
+
+    return once
+
+
+def test_threads_leave_what_they_cannot_solve():
+    """Subjects that take another branch, rates without a program, and errors."""
+
+    def branches(t, y, k):
+        return -k * y if y[0] > 3.0 else -0.5 * k * y
+
+    @vm.operation()
+    def unknown(y):
+        return -np.asarray(y)
+
+    @unknown.reverse
+    def unknown_reverse(g, r, y):
+        return -g
+
+    @unknown.tangent
+    def unknown_tangent(r, y):
+        return lambda t: -t
+
+    for f in (branches, lambda t, y, k: k * unknown(y)):
+        expected = vm.value_and_grad(ragged(None, f), 0)(*RAGGED)
+        value, gradient = vm.value_and_grad(ragged("threads", f), 0)(*RAGGED)
+        close(value, expected[0], 1e-8)
+        close(gradient, expected[1], 1e-6)
+    rates = np.array([0.1, 1e3, 0.1, 0.1, 0.1])
+    message = "^solve_ode_group: the solver stopped at t = "
+    for run in (vm.gradient, lambda f, x: f(x)):
+        refuses(
+            vm.DomainError, message, run,
+            lambda k: ragged("threads", lambda t, y, k: k * y**2)(k, 2.0, 0.1), rates,
+        )  # fmt: skip
+
+
 ALONE = "solve_ode: "
 
 
@@ -306,6 +389,8 @@ def test_what_is_refused(given, error, message):
      ": subject 1: ts[1] is 2.0, but must not be below ts[0], 3.0!"),
     ({"events": [None]}, vm.ShapeError,
      ": events has shape (1,), but must have a row for each of the 2 subjects!"),
+    ({"executor": "processes"}, TypeError,
+     ": executor is 'processes', but must be a ThreadPoolExecutor or \"threads\"!"),
     ({"k": [np.array([1.0, 2.0, 3.0])]}, vm.ShapeError,
      ": an argument has shape (3,), but must have a row for each of the 2 subjects!"),
 ])  # fmt: skip

@@ -5,6 +5,7 @@ several.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from varmat.solvers.initial_values import (
     stacked,
 )
 from varmat.solvers.inner import Inner, checked_vector
+from varmat.solvers.intervals import ChainThreads
 from varmat.solvers.timelines import Intervals, Pair, Pairs, Part, checked_stops
 from varmat.typing import Function, Operand, Result
 
@@ -280,6 +282,7 @@ def solve_ode_group(
     rel_tol: float = 1e-6,
     abs_tol: float = 1e-6,
     max_num_steps: int | None = None,
+    executor: ThreadPoolExecutor | str | None = None,
 ) -> Result:
     """Solve the initial value problems of a group of subjects, as `solve_ode` does of one.
 
@@ -302,6 +305,9 @@ def solve_ode_group(
         The inputs of each subject, as in `solve_ode`.
     method, rel_tol, abs_tol, max_num_steps : keyword only
         As in `solve_ode`.
+    executor : ThreadPoolExecutor or "threads", keyword only
+        What solves the subjects at the same time, in native code; "threads" is a thread for each
+        processor. By default they are solved in sequence.
 
     Returns
     -------
@@ -316,7 +322,9 @@ def solve_ode_group(
     Notes
     -----
     In a recording the group is one loop of the program, whose size does not depend on the number of
-    subjects: it is compiled as quickly as the solution of one subject.
+    subjects: it is compiled as quickly as the solution of one subject. With an executor a recording
+    calls Python, which starts the threads, so leave it out where chains of a sampler run at the
+    same time.
 
     References
     ----------
@@ -367,5 +375,9 @@ def solve_ode_group(
 
         return [map_leaves(place, x) for x in args]
 
+    if not (executor is None or executor == "threads" or isinstance(executor, ThreadPoolExecutor)):
+        rule = 'be a ThreadPoolExecutor or "threads"'
+        raise TypeError(f"{name}: executor is {executor!r}, but must {rule}!")
     intervals = Intervals(name, f, y0, initial, stops, parts, inputs is not None)
-    return intervals.states(how)
+    pool = executor if isinstance(executor, ThreadPoolExecutor) else None
+    return intervals.states(how, ChainThreads("serial" if executor is None else pool))

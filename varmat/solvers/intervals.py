@@ -4,6 +4,8 @@ arguments.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -11,15 +13,21 @@ import numpy as np
 from varmat.core.array_methods import ArrayMethods
 from varmat.core.operation import Saved, operation
 from varmat.core.variables import VARIABLES
+from varmat.derivatives.recorded_rows import run_rows
+from varmat.programs.build.builder import Builder
 from varmat.programs.build.loops import branch, each_trip, loop
-from varmat.programs.build.symbol import is_symbol, require
+from varmat.programs.build.symbol import Symbol, UntraceableError, is_symbol, lift, refuse, require
 from varmat.programs.ir.program import ElsewhereError
+from varmat.programs.passes import optimised
+from varmat.programs.run import has_native, runner_for
 from varmat.solvers.initial_values import SolverSettings, as_loops, problem_of, start_of
 from varmat.solvers.inner import Inner
 from varmat.solvers.steppers import integrate
 from varmat.solvers.systems import Leaves, System
-from varmat.typing import Adjoint, Linear, Operand, Plain, Thunk
+from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Threads, Thunk
 
+# The most evaluations of rates for which compiling a program takes longer.
+LARGE = 40_000
 # Whether each interval begins a chain: at its own jump, not at the end of the interval before.
 Firsts = tuple[bool, ...]
 
@@ -36,6 +44,7 @@ def states_at_ends(
     how: SolverSettings,
     firsts: Firsts,
     in_state: bool,
+    threads: ChainThreads | None = None,
 ) -> Saved:
     """The states at the ends of M intervals, shape (M, n).
 
@@ -48,10 +57,12 @@ def states_at_ends(
     """
     given = begins, ends, jumps, active, passive
     if any(map(is_symbol, given)):
-        return _by_loops(*given, system, how, firsts, in_state)
+        in_program = threads is None or threads.executor == "serial"
+        return _by_loops(given, system, how, firsts, in_state) if in_program else refuse()
     if np.any(begins > ends):
         raise ElsewhereError  # a time of a recording has passed another one
-    states, sensitivity = in_sequence(*given, system, how, firsts, in_state)
+    solve = in_sequence if threads is None else threads.solve
+    states, sensitivity = solve(given, system, how, firsts, in_state)
     before = jumps + _before(states, firsts)
 
     def rates(times: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -73,19 +84,16 @@ def _before(states: Operand, firsts: Firsts) -> Operand:
 
 
 def in_sequence(
-    begins: np.ndarray,
-    ends: np.ndarray,
-    jumps: np.ndarray,
-    active: np.ndarray,
-    passive: np.ndarray,
+    given: Sequence[np.ndarray],
     system: System,
     how: SolverSettings,
     firsts: Firsts,
     in_state: bool | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The states at the ends on plain numbers and, if `in_state` says which, the sensitivities."""
-    n, p, states, slopes = system.n, active.shape[1], [], []
-    k, start = (0, np.zeros(n)) if in_state is None else start_of(n, np.zeros(n), p, in_state)
+    begins, ends, jumps, active, passive = given
+    n, states, slopes = system.n, [], []
+    k, start = _start(n, active.shape[1], in_state)
     z = start
     for i, first in enumerate(firsts):
         if first or in_state:
@@ -99,22 +107,92 @@ def in_sequence(
     return np.array(states), np.array(slopes)
 
 
+def _start(n: int, p: int, in_state: bool | None) -> tuple[int, np.ndarray]:
+    """The number of directions, and a state of zero with its sensitivities."""
+    zero = np.zeros(n)
+    return (0, zero) if in_state is None else start_of(n, zero, p, in_state)
+
+
+class ChainThreads:
+    """Solves the chains of a group, in threads, by the program of a chain.
+
+    Parameters
+    ----------
+    executor : ThreadPoolExecutor, "serial" or None
+        None is a thread for each processor. In sequence they are solved without a program if that
+        is little work.
+    """
+
+    def __init__(self, executor: Threads) -> None:
+        self.executor = executor
+        self._runner: Function | None = None
+
+    def solve(
+        self,
+        given: Sequence[np.ndarray],
+        system: System,
+        how: SolverSettings,
+        firsts: Firsts,
+        in_state: bool | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `in_sequence`."""
+        starts = np.flatnonzero(firsts)
+        counts = np.diff(np.append(starts, len(firsts)))
+
+        def alone(s: int) -> tuple[np.ndarray, np.ndarray]:
+            part = slice(starts[s], starts[s] + counts[s])
+            return in_sequence([x[part] for x in given], system, how, firsts[part], in_state)
+
+        # Chains become equally long by intervals without length.
+        numbers = np.arange(counts.max())
+        is_real = numbers < counts[:, None]
+        index = starts[:, None] + np.minimum(numbers, counts[:, None] - 1)
+        rows = [np.ascontiguousarray(x[index]) for x in given]
+        rows[0][~is_real], rows[2][~is_real] = rows[1][~is_real], 0.0
+        if self._runner is None:
+            before = System.evaluations
+            first = alone(0)  # which records the rates
+            effort = (System.evaluations - before) * len(starts)
+            with suppress(UntraceableError):
+                if has_native() and (self.executor != "serial" or effort > LARGE):
+                    self._runner = _runner_of_chain([x[0] for x in rows], system, how, in_state)
+        if self._runner is None:
+            states, slopes = zip(first, *map(alone, range(1, len(starts))), strict=True)
+            return np.concatenate(states), np.concatenate(slopes)
+        n, k = system.n, _start(system.n, rows[3].shape[2], in_state)[0]
+        template = [np.empty((numbers.size, n)), np.empty((numbers.size, n, k))]
+        _, found, holds = run_rows(self._runner, rows, template, self.executor)
+        for s in np.flatnonzero(~holds).tolist():
+            found[0][s, : counts[s]], found[1][s, : counts[s]] = alone(s)
+        return found[0][is_real], found[1][is_real]
+
+
+def _runner_of_chain(
+    operands: Sequence[np.ndarray], system: System, how: SolverSettings, in_state: bool | None
+) -> Function:
+    """What runs the program of a chain: from the operands to zero, the states and sensitivities."""
+    builder = Builder()
+    symbols = [Symbol(builder, builder.argument(x.shape)) for x in operands]
+    firsts = (True, *[False] * (len(operands[0]) - 1))
+    made = _by_loops(symbols, system, how, firsts, in_state)
+    outputs = [0.0, made.value, made.saved["sensitivity"]]
+    program = builder.program([builder.contiguous(lift(builder, x)) for x in outputs])
+    return runner_for(optimised(program))
+
+
 def _by_loops(
-    begins: Operand,
-    ends: Operand,
-    jumps: Operand,
-    active: Operand,
-    passive: Operand,
+    given: Sequence[Operand],
     system: System,
     how: SolverSettings,
     firsts: Firsts,
-    in_state: bool,
+    in_state: bool | None,
 ) -> Saved:
     """The same as a loop of a program over the intervals."""
+    begins, ends, jumps, active, passive = given
     n, (count, p) = system.n, np.shape(active)
-    k, start = start_of(n, np.zeros(n), p, in_state)
-    method = as_loops(system, how, k, in_state, unrolled=True)
-    for x in (begins, ends, jumps, active, passive):
+    k, start = _start(n, p, in_state)
+    method = as_loops(system, how, k, bool(in_state), unrolled=True)
+    for x in given:
         require(np.isfinite(x))
     require(begins <= ends)
     rows, zeros = np.concatenate([active, passive], axis=1), np.zeros(start.size)
@@ -170,6 +248,7 @@ def states_at_ends_reverse(
     how: SolverSettings,
     firsts: Firsts,
     in_state: bool,
+    threads: ChainThreads | None,
     sensitivity: Plain,
     first: Thunk,
     last: Thunk,
@@ -215,6 +294,7 @@ def states_at_ends_tangent(
     how: SolverSettings,
     firsts: Firsts,
     in_state: bool,
+    threads: ChainThreads | None,
     sensitivity: Plain,
 ) -> tuple[Linear, ...]:
     n, p, count = system.n, np.shape(active)[1], len(firsts)

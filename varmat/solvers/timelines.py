@@ -21,7 +21,7 @@ from varmat.solvers.initial_values import (
     stacked,
 )
 from varmat.solvers.inner import Inner, checked_vector
-from varmat.solvers.intervals import in_sequence, states_at_ends
+from varmat.solvers.intervals import ChainThreads, in_sequence, states_at_ends
 from varmat.solvers.steppers import crossing
 from varmat.solvers.systems import Leaves, System
 from varmat.typing import Function, Operand, Result, Shape
@@ -235,17 +235,23 @@ class Intervals:
         jumps = np.concatenate(added)[self.order.jump]
         self.operands = begins, ends, jumps, rows.table(True), rows.table(False)
 
-    def states(self, how: SolverSettings) -> Result:
+    def states(self, how: SolverSettings, threads: ChainThreads | None = None) -> Result:
         """The states at the outputs of all subjects."""
         firsts = self.order.firsts
         if is_differentiable([*self.operands]):
             chained = [*self.operands[:3], *(each.inputs for each in self._stops)]
             in_state = is_differentiable(chained)
             states = states_at_ends(
-                *self.operands, system=self.system, how=how, firsts=firsts, in_state=in_state
+                *self.operands,
+                system=self.system,
+                how=how,
+                firsts=firsts,
+                in_state=in_state,
+                threads=threads,
             )
         else:
-            states, _ = in_sequence(*self.operands, self.system, how, firsts, None)
+            solve = in_sequence if threads is None else threads.solve
+            states, _ = solve(self.operands, self.system, how, firsts, None)
         return states[self.order.outputs]
 
     def crossing(self, how: SolverSettings, value: Callable[[float, np.ndarray], float]) -> float:
