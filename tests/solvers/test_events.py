@@ -142,17 +142,22 @@ def test_recordings_solve_by_loops(method, runner, expected):
 
 
 def test_times_may_pass_each_other_in_a_recording():
-    """A dose with a lag, which is before or after an output."""
+    """A dose with a lag, which is before or after an output. The function is not called again."""
+    calls = []
 
     def f(lag):
+        calls.append(lag)
         events = (lag + np.array([0.0, 2.0]), np.array([[1.0], [2.0]]))
         inputs = ([1.5], [0.3])
         y = vm.solve_ode(filling, [0.0], 0.0, [1.0, 3.0], 0.7, events=events, inputs=inputs, **FINE)
         return np.sum(y[:, 0])
 
     recorded = vm.recorded(f)
+    recorded(0.5)
     for lag in (0.5, 0.7, 1.2, 1.7, 0.6, 2.5):
+        calls.clear()
         value, slope = recorded(lag)
+        assert not calls
         close([value, slope], [*vm.value_and_grad(f)(lag)], 1e-7)
         since = np.array([1.0 - lag, 3.0 - lag, 1.0 - lag])
         doses = np.sum(np.where(since > 0.0, [1.0, 1.0, 2.0] * np.exp(-0.7 * since), 0.0))

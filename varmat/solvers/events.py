@@ -110,9 +110,8 @@ def solve_ode(
     adjoint of the state after an event, the derivative in the time of the event is (f before - f
     after) . l, and that in the addition is l [1]_. An infusion is an input that is above zero for
     a while. The other notes of `ode_rk45` hold. In a recording the solution is a loop of the
-    program; a run in which the times are in another order than when it was recorded is evaluated
-    as the function is written. The methods "bdf" and "adams" start again at each stop, which takes
-    many steps: choose them only where the others fail.
+    program, in which times that are variables may pass each other. The methods "bdf" and "adams"
+    start again at each stop, which takes many steps: choose them only where the others fail.
 
     References
     ----------
@@ -159,7 +158,7 @@ def _alone(
         def place(leaf: Operand, _: str) -> object:
             if not is_differentiable(leaf):
                 return leaf
-            return add(np.reshape(leaf, (1, *np.shape(leaf))), subject)
+            return add(np.reshape(leaf, (1, *np.shape(leaf)))[0 * subject], True)
 
         return [map_leaves(place, x) for x in args]
 
@@ -362,16 +361,13 @@ def solve_ode_group(
 
     def parts(add: Callable[..., Part], subject: np.ndarray) -> list[object]:
         def place(leaf: Operand, path: str) -> object:
+            is_active = is_differentiable(leaf)
             if not np.ndim(leaf):
-                return add(np.reshape(leaf, (1,)), 0 * subject) if is_differentiable(leaf) else leaf
+                return add(np.reshape(leaf, (1,))[0 * subject], True) if is_active else leaf
             if np.shape(leaf)[0] != count:
-                raise misfit(
-                    name,
-                    "an argument",
-                    np.shape(leaf),
-                    f"have a row for each of the {count} subjects",
-                )
-            return add(leaf, subject)
+                rule = f"have a row for each of the {count} subjects"
+                raise misfit(name, "an argument", np.shape(leaf), rule)
+            return add((leaf if is_active else np.asarray(leaf, float))[subject], is_active)
 
         return [map_leaves(place, x) for x in args]
 

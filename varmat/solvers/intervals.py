@@ -28,8 +28,6 @@ from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Threads, Th
 
 # The most evaluations of rates for which compiling a program takes longer.
 LARGE = 40_000
-# Whether each interval begins a chain: at its own jump, not at the end of the interval before.
-Firsts = tuple[bool, ...]
 
 
 @operation()
@@ -42,28 +40,29 @@ def states_at_ends(
     *,
     system: System,
     how: SolverSettings,
-    firsts: Firsts,
+    chain: int,
     in_state: bool,
     threads: ChainThreads | None = None,
 ) -> Saved:
     """The states at the ends of M intervals, shape (M, n).
 
-    An interval begins at the last state plus its jump, and the first one of a chain at its jump.
-    The system takes a row of the active and of the passive arguments in each interval. The passive
-    ones are data. With `in_state`, the sensitivities of an interval are those in the state where it
-    begins and in its row, and the reverse pass chains them. Without, times and jumps are data, the
-    active rows of a chain are equal, and the sensitivities are those in this row since the chain
-    began.
+    An interval begins at the last state plus its jump, and the first of every `chain` intervals at
+    its jump. The system takes a row of the active and of the passive arguments in each interval.
+    The passive ones are data.
+
+    With `in_state`, the sensitivities of an interval are those in the state where it begins and in
+    its row, and the reverse pass chains them. Without, times and jumps are data, the active rows of
+    a chain are equal, and the sensitivities are those in this row since the chain began.
     """
     given = begins, ends, jumps, active, passive
     if any(map(is_symbol, given)):
         in_program = threads is None or threads.executor == "serial"
-        return _by_loops(given, system, how, firsts, in_state) if in_program else refuse()
+        return _by_loops(given, system, how, chain, in_state) if in_program else refuse()
     if np.any(begins > ends):
-        raise ElsewhereError  # a time of a recording has passed another one
+        raise ElsewhereError  # a time of a recording has passed the initial one
     solve = in_sequence if threads is None else threads.solve
-    states, sensitivity = solve(given, system, how, firsts, in_state)
-    before = jumps + _before(states, firsts)
+    states, sensitivity = solve(given, system, how, chain, in_state)
+    before = jumps + _before(states, chain)
 
     def rates(times: np.ndarray, at: np.ndarray) -> np.ndarray:
         leaves = map(Leaves, zip(active, passive, strict=True))
@@ -77,17 +76,22 @@ def states_at_ends(
     )
 
 
-def _before(states: Operand, firsts: Firsts) -> Operand:
+def _before(states: Operand, chain: int) -> Operand:
     """The states to which the jumps are added: zero where a chain begins."""
     shifted = np.concatenate([np.zeros((1, np.shape(states)[1])), states[:-1]])
-    return np.where(np.reshape(firsts, (-1, 1)), 0.0, shifted)
+    return np.where(np.arange(len(shifted))[:, None] % chain == 0, 0.0, shifted)
+
+
+def _goes_on(count: int, chain: int) -> np.ndarray:
+    """Zero for the first interval of each chain, and one for the others."""
+    return np.where(np.arange(count) % chain == 0, 0.0, 1.0)
 
 
 def in_sequence(
     given: Sequence[np.ndarray],
     system: System,
     how: SolverSettings,
-    firsts: Firsts,
+    chain: int,
     in_state: bool | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The states at the ends on plain numbers and, if `in_state` says which, the sensitivities."""
@@ -95,9 +99,11 @@ def in_sequence(
     n, states, slopes = system.n, [], []
     k, start = _start(n, active.shape[1], in_state)
     z = start
-    for i, first in enumerate(firsts):
-        if first or in_state:
-            z = np.concatenate([z[:n] * (not first), start[n:]])
+    for i in range(len(ends)):
+        if i % chain == 0:
+            z = start
+        elif in_state:
+            z = np.concatenate([z[:n], start[n:]])
         z = np.concatenate([z[:n] + jumps[i], z[n:]])
         if begins[i] < ends[i]:
             problem = problem_of(system, how, Leaves((active[i], passive[i])), k, bool(in_state))
@@ -132,39 +138,32 @@ class ChainThreads:
         given: Sequence[np.ndarray],
         system: System,
         how: SolverSettings,
-        firsts: Firsts,
+        chain: int,
         in_state: bool | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `in_sequence`."""
-        starts = np.flatnonzero(firsts)
-        counts = np.diff(np.append(starts, len(firsts)))
+        total = len(given[0])
+        rows = [np.reshape(x, (total // chain, chain, *x.shape[1:])) for x in given]
 
         def alone(s: int) -> tuple[np.ndarray, np.ndarray]:
-            part = slice(starts[s], starts[s] + counts[s])
-            return in_sequence([x[part] for x in given], system, how, firsts[part], in_state)
+            return in_sequence([x[s] for x in rows], system, how, chain, in_state)
 
-        # Chains become equally long by intervals without length.
-        numbers = np.arange(counts.max())
-        is_real = numbers < counts[:, None]
-        index = starts[:, None] + np.minimum(numbers, counts[:, None] - 1)
-        rows = [np.ascontiguousarray(x[index]) for x in given]
-        rows[0][~is_real], rows[2][~is_real] = rows[1][~is_real], 0.0
         if self._runner is None:
             before = System.evaluations
             first = alone(0)  # which records the rates
-            effort = (System.evaluations - before) * len(starts)
+            effort = (System.evaluations - before) * len(rows[0])
             with suppress(UntraceableError):
                 if has_native() and (self.executor != "serial" or effort > LARGE):
                     self._runner = _runner_of_chain([x[0] for x in rows], system, how, in_state)
         if self._runner is None:
-            states, slopes = zip(first, *map(alone, range(1, len(starts))), strict=True)
+            states, slopes = zip(first, *map(alone, range(1, len(rows[0]))), strict=True)
             return np.concatenate(states), np.concatenate(slopes)
         n, k = system.n, _start(system.n, rows[3].shape[2], in_state)[0]
-        template = [np.empty((numbers.size, n)), np.empty((numbers.size, n, k))]
+        template = [np.empty((chain, n)), np.empty((chain, n, k))]
         _, found, holds = run_rows(self._runner, rows, template, self.executor)
         for s in np.flatnonzero(~holds).tolist():
-            found[0][s, : counts[s]], found[1][s, : counts[s]] = alone(s)
-        return found[0][is_real], found[1][is_real]
+            found[0][s], found[1][s] = alone(s)
+        return np.reshape(found[0], (total, n)), np.reshape(found[1], (total, n, k))
 
 
 def _runner_of_chain(
@@ -173,19 +172,14 @@ def _runner_of_chain(
     """What runs the program of a chain: from the operands to zero, the states and sensitivities."""
     builder = Builder()
     symbols = [Symbol(builder, builder.argument(x.shape)) for x in operands]
-    firsts = (True, *[False] * (len(operands[0]) - 1))
-    made = _by_loops(symbols, system, how, firsts, in_state)
+    made = _by_loops(symbols, system, how, len(operands[0]), in_state)
     outputs = [0.0, made.value, made.saved["sensitivity"]]
     program = builder.program([builder.contiguous(lift(builder, x)) for x in outputs])
     return runner_for(optimised(program))
 
 
 def _by_loops(
-    given: Sequence[Operand],
-    system: System,
-    how: SolverSettings,
-    firsts: Firsts,
-    in_state: bool | None,
+    given: Sequence[Operand], system: System, how: SolverSettings, chain: int, in_state: bool | None
 ) -> Saved:
     """The same as a loop of a program over the intervals."""
     begins, ends, jumps, active, passive = given
@@ -214,7 +208,7 @@ def _by_loops(
         z, ahead = branch(begin < end, [lambda *x: x[1:3], method.go_on], *operands)
         return [z, ahead], [z]
 
-    goes_on, every = 1.0 - np.array(firsts), [begins, ends, jumps]
+    goes_on, every = _goes_on(count, chain), [begins, ends, jumps]
     *_, whole = loop(interval, count, [zeros, 0.0], [*every, goes_on, rows])
     states = whole[:, :n]
     slopes = np.swapaxes(np.reshape(whole[:, n:], (count, k, n)), 1, 2)
@@ -229,7 +223,7 @@ def _by_loops(
     return Saved(
         states,
         sensitivity=slopes,
-        first=lambda: rates_at(begins, jumps + _before(states, firsts)),
+        first=lambda: rates_at(begins, jumps + _before(states, chain)),
         last=lambda: rates_at(ends, states),
     )
 
@@ -246,14 +240,14 @@ def states_at_ends_reverse(
     *,
     system: System,
     how: SolverSettings,
-    firsts: Firsts,
+    chain: int,
     in_state: bool,
     threads: ChainThreads | None,
     sensitivity: Plain,
     first: Thunk,
     last: Thunk,
 ) -> tuple[Adjoint, ...]:
-    n, count = system.n, len(firsts)
+    n, count = system.n, np.shape(g)[0]
     if not in_state:
         of_active = np.reshape(np.reshape(g, (count, 1, n)) @ sensitivity, np.shape(active))
         zeros = [partial(np.zeros, np.shape(x)) for x in (begins, ends, jumps, passive)]
@@ -267,7 +261,7 @@ def states_at_ends_reverse(
         weights = at_end @ slopes
         return [weights[:n]], [at_end, weights]
 
-    goes_on = 1.0 - np.array([*firsts[1:], True])
+    goes_on = np.roll(_goes_on(count, chain), -1)
     _, at_ends, weights = each_trip(
         back, count, [np.zeros(n)], [g, goes_on, sensitivity], [], backwards=True
     )
@@ -292,12 +286,12 @@ def states_at_ends_tangent(
     *,
     system: System,
     how: SolverSettings,
-    firsts: Firsts,
+    chain: int,
     in_state: bool,
     threads: ChainThreads | None,
     sensitivity: Plain,
 ) -> tuple[Linear, ...]:
-    n, p, count = system.n, np.shape(active)[1], len(firsts)
+    n, (count, p) = system.n, np.shape(active)
     operands = begins, ends, jumps, active, passive
     is_plain = not any(type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in operands)
 
@@ -310,26 +304,26 @@ def states_at_ends_tangent(
         if is_plain and not in_state:
             return np.reshape(sensitivity @ np.reshape(of_active, (count, p, 1)), (count, n))
         if is_plain:
-            rows = [of_jumps, 1.0 - np.array(firsts), of_active, sensitivity]
+            rows = [of_jumps, _goes_on(count, chain), of_active, sensitivity]
             return each_trip(_forward, count, [np.zeros(n)], rows, [])[1]
         joined = np.concatenate([jumps, of_jumps], axis=1)
         both = np.concatenate([active, of_active], axis=1)
         larger = _with_tangents(system, p, np.shape(passive)[1])
         whole = states_at_ends(
             begins, ends, joined, both, passive,
-            system=larger, how=how, firsts=firsts, in_state=True,
+            system=larger, how=how, chain=chain, in_state=True,
         )  # fmt: skip
         return whole[:, n:]
 
     no_jumps, none_active = np.zeros((count, n)), np.zeros((count, p))
 
     def in_begins(t: Operand) -> Operand:
-        before = jumps + _before(r, firsts)
+        before = jumps + _before(r, chain)
         return along(-np.reshape(t, (-1, 1)) * rates(begins, before), none_active)
 
     def in_ends(t: Operand) -> Operand:
         moved = np.reshape(t, (-1, 1)) * rates(ends, r)
-        return moved + along(_before(moved, firsts), none_active)
+        return moved + along(_before(moved, chain), none_active)
 
     return (
         in_begins,

@@ -56,12 +56,11 @@ class Arguments:
         self._tables: dict[bool, list[Operand]] = {True: [none], False: [none]}
         self._sizes = {True: 0, False: 0}
 
-    def part(self, x: Operand, index: np.ndarray) -> Part:
-        """Add an array whose row in each interval is that of the index."""
-        is_active, shape = is_differentiable(x), np.shape(x)[1:]
-        rows = np.reshape(x if is_active else np.asarray(x, np.float64), (np.shape(x)[0], -1))
-        self._tables[is_active].append(rows[index])
-        start = self._sizes[is_active]
+    def part(self, rows: Operand, is_active: bool) -> Part:
+        """Add the rows of an argument."""
+        shape, start = np.shape(rows)[1:], self._sizes[is_active]
+        rows = np.reshape(rows, (len(rows), -1))
+        self._tables[is_active].append(rows)
         self._sizes[is_active] = end = start + np.shape(rows)[1]
         return Part(is_active, start, end, shape)
 
@@ -155,43 +154,85 @@ def _not_before(name: str, title: str, times: np.ndarray, start: float) -> np.nd
 
 
 class Order:
-    """The stops of all subjects as intervals that follow each other.
+    """The stops of all subjects in the order of time: outputs, events and changes of inputs.
+
+    A subject with fewer stops than others has more of them at its last output. If the times are
+    data, the order is an index; otherwise it is a matrix of zeros and ones that compares the times,
+    so that times may pass each other in a recording.
 
     Attributes
     ----------
-    subject : ndarray
-        The subject of each interval.
-    firsts : tuple of bool
-        Whether an interval is the first one of its subject.
-    stop, begin, jump, inputs : ndarray
-        For each interval, the place of its end among all times; that of its begin among the initial
-        times and the ends; that of its jump among the initial states, the additions, and a zero at
-        the end; that of its inputs among those of all subjects.
-    outputs : ndarray
-        The intervals that end at an output.
+    chain : int
+        The number M of stops of each subject.
+    ends : Operand, shape (S, M)
+        The times in order.
     """
 
     def __init__(self, stops: Sequence[Stops]) -> None:
-        rows: list[Sequence[np.ndarray]] = []
-        count, done, events, changes = len(stops), 0, 0, 0
-        for s, each in enumerate(stops):
-            sizes = [np.size(x) for x in each.times]
-            order = np.argsort(np.concatenate([*map(value_now, each.times)]), kind="stable")
-            before, numbers = np.append(-1, order[:-1]), done + np.arange(order.size)
-            is_event = (before >= sizes[0]) & (before < sizes[0] + sizes[1])
-            jump = np.where(is_event, count + events + before - sizes[0], -1)
-            changed = np.maximum.accumulate(np.maximum(before - sizes[0] - sizes[1], 0))
-            begin = np.append(s, count + numbers[:-1])
-            jump[0] = s
-            rows.append((
-                np.full(order.size, s), before < 0, done + order, begin, jump, changes + changed,
-                done + np.argsort(order)[: sizes[0]],
-            ))  # fmt: skip
-            done, events, changes = done + order.size, events + sizes[1], changes + sizes[2]
-        self.subject, firsts, self.stop, self.begin, self.jump, self.inputs, self.outputs = map(
-            np.concatenate, zip(*rows, strict=True)
+        sizes = np.array([[np.size(x) for x in each.times] for each in stops])
+        total = np.sum(sizes, axis=1)
+        self.chain = int(np.max(total))
+        # The first place of each of the three kinds of stops, by subject.
+        self._places = np.cumsum(sizes, axis=1) - sizes
+        self._sizes, self._numbers = sizes, np.arange(self.chain)
+        first = (np.cumsum(total) - total)[:, None]
+        last_output = first + sizes[:, :1] - 1
+        index = np.where(self._numbers < total[:, None], first + self._numbers, last_output)
+        flat = np.concatenate([x for each in stops for x in each.times])
+        times = flat[index]
+        self._is_data = not is_differentiable(flat)
+        # At equal times an output comes first.
+        if self._is_data:
+            self._order = np.argsort(times, axis=1, kind="stable")
+        else:
+            earlier, later = times[:, None, :], times[:, :, None]
+            ties = np.where(earlier > later, 0.0, np.tri(self.chain, k=-1))
+            rank = np.sum(np.where(earlier < later, 1.0, ties), axis=2)
+            is_place = rank[:, None, :] == self._numbers[:, None]
+            self._order = np.where(is_place, 1.0, 0.0)
+        self.ends = self._sorted(times[:, :, None])[:, :, 0]
+
+    def _sorted(self, x: Operand) -> Operand:
+        """Sort what the stops of each subject have, of shape (S, M, n)."""
+        return (
+            np.take_along_axis(x, self._order[:, :, None], 1) if self._is_data else self._order @ x
         )
-        self.firsts = tuple(firsts.tolist())
+
+    def _table(self, kind: int, x: Operand, nothing: np.ndarray) -> Operand:
+        """What stops of a kind have, in rows for all subjects, with nothing for the others; in the
+        order of time.
+        """
+        sizes = self._sizes[:, kind]
+        within = self._numbers - self._places[:, kind, None]
+        rows = (np.cumsum(sizes) - sizes)[:, None] + within
+        index = np.where((within >= 0) & (within < sizes[:, None]), rows, -1)
+        return self._sorted(np.concatenate([x, nothing])[index])
+
+    def jumps(self, y0: Operand, additions: Operand) -> Operand:
+        """What is added where each interval begins; the initial state is added to zero."""
+        added = self._table(1, additions, np.zeros((1, np.shape(y0)[1])))
+        return np.concatenate([y0[:, None], added[:, :-1]], axis=1)
+
+    def inputs(self, values: Operand) -> Operand:
+        """The inputs in each interval, shape (S, M, m)."""
+        is_change = self._table(2, np.ones((len(values), 1)), np.zeros((1, 1)))[:, :, 0]
+        changes = np.tri(self.chain, k=-1) @ is_change[:, :, None]
+        number, sizes = np.maximum(changes - 1.0, 0.0), self._sizes[:, 2]
+        first = (np.cumsum(sizes) - sizes)[:, None]
+        if self._is_data:
+            return values[first + number[:, :, 0].astype(int)]
+        most = np.arange(np.max(sizes))
+        table = values[first + np.minimum(most, sizes[:, None] - 1)]
+        return np.where(number == most, 1.0, 0.0) @ table
+
+    def outputs(self, states: Operand) -> Operand:
+        """The states at the outputs of all subjects, from those at all stops."""
+        is_output = self._numbers < self._sizes[:, :1]
+        if self._is_data:
+            states = np.take_along_axis(states, np.argsort(self._order, axis=1)[:, :, None], 1)
+        else:
+            states = np.swapaxes(self._order, 1, 2) @ states
+        return states[is_output]
 
 
 class Intervals:
@@ -206,8 +247,8 @@ class Intervals:
     t0 : sequence of Operand
     stops : sequence of Stops
     parts : callable
-        Takes a function that adds rows, and the subject of each interval; it returns the further
-        arguments of `f`.
+        Takes a function that adds rows and says whether they are active, and the subject of each
+        interval; it returns the further arguments of `f`.
     with_inputs : bool
     """
 
@@ -221,23 +262,30 @@ class Intervals:
         parts: Callable[[Callable[..., Part], np.ndarray], list[object]],
         with_inputs: bool,
     ) -> None:
-        n, self.order, self._stops = np.shape(y0)[1], Order(stops), stops
-        ends = np.concatenate([x for each in stops for x in each.times])[self.order.stop]
-        begins = np.concatenate([np.stack(t0), ends])[self.order.begin]
-        added = [y0, *(each.additions for each in stops), np.zeros((1, n))]
-        rows = Arguments(self.order.subject.size)
+        (count, n), self.order, self._stops = np.shape(y0), Order(stops), stops
+        size, ends = count * self.order.chain, self.order.ends
+        begins = np.concatenate([np.stack(t0)[:, None], ends[:, :-1]], axis=1)
+        jumps = self.order.jumps(y0, np.concatenate([each.additions for each in stops]))
+        rows = Arguments(size)
         args: list[object] = []
         if with_inputs:
             values = np.concatenate([each.inputs for each in stops])
-            args.append(rows.part(values, self.order.inputs))
-        args += parts(rows.part, self.order.subject)
+            flat = self.order.inputs(np.reshape(values, (len(values), -1)))
+            shaped = np.reshape(flat, (size, *np.shape(values)[1:]))
+            args.append(rows.part(shaped, is_differentiable(values)))
+        args += parts(rows.part, np.repeat(np.arange(count), self.order.chain))
         self.system = System(rows.inner(name, f, args), n, passive=1)
-        jumps = np.concatenate(added)[self.order.jump]
-        self.operands = begins, ends, jumps, rows.table(True), rows.table(False)
+        self.operands = (
+            np.reshape(begins, (size,)),
+            np.reshape(ends, (size,)),
+            np.reshape(jumps, (size, n)),
+            rows.table(True),
+            rows.table(False),
+        )
 
     def states(self, how: SolverSettings, threads: ChainThreads | None = None) -> Result:
         """The states at the outputs of all subjects."""
-        firsts = self.order.firsts
+        chain, shape = self.order.chain, (len(self._stops), self.order.chain, self.system.n)
         if is_differentiable([*self.operands]):
             chained = [*self.operands[:3], *(each.inputs for each in self._stops)]
             in_state = is_differentiable(chained)
@@ -245,14 +293,14 @@ class Intervals:
                 *self.operands,
                 system=self.system,
                 how=how,
-                firsts=firsts,
+                chain=chain,
                 in_state=in_state,
                 threads=threads,
             )
         else:
             solve = in_sequence if threads is None else threads.solve
-            states, _ = solve(self.operands, self.system, how, firsts, None)
-        return states[self.order.outputs]
+            states, _ = solve(self.operands, self.system, how, chain, None)
+        return self.order.outputs(np.reshape(states, shape))
 
     def crossing(self, how: SolverSettings, value: Callable[[float, np.ndarray], float]) -> float:
         """The first time at which a value of the time and the state of one subject crosses zero;
