@@ -11,7 +11,7 @@ import pytest
 from comparing import close, refuses
 
 import varmat as vm
-from varmat.solvers import intervals
+from varmat.solvers import initial_values, intervals
 from varmat.testing import Tolerances, expect_ad
 
 FINE = {"rel_tol": 1e-11, "abs_tol": 1e-11, "max_num_steps": 100_000}
@@ -179,6 +179,47 @@ def test_all_routes_agree():
         value=1e-8, forward=1e-7, rounding=1e-7, hessian=1e-5, hessian_finite_difference=1e-4
     )
     expect_ad(f, 0.1, 0.5, 0.7, np.array([0.3, 0.4]), 0.6, tolerances=tolerances)
+
+
+def test_all_routes_agree_if_times_and_doses_are_data():
+    """The sensitivities then go on from stop to stop."""
+
+    def f(rates):
+        return vm.solve_ode_group(
+            lambda t, y, k: -k * y * y, [1.2], 0.0, [[0.9, 1.5], [2.0]], rates,
+            events=[([0.5, 0.9], [0.7]), None], rel_tol=1e-10, abs_tol=1e-10,
+        )[:, 0]  # fmt: skip
+
+    tolerances = Tolerances(
+        value=1e-8, forward=1e-7, rounding=1e-7, hessian=1e-5, hessian_finite_difference=1e-4
+    )
+    expect_ad(f, np.array([0.6, 0.4]), tolerances=tolerances)
+
+
+def loops_in(program):
+    """Count the loops of a program, those in the bodies of its steps included."""
+    kernels = [step.kernel for step in program.steps]
+    within = sum(loops_in(body) for kernel in kernels for body in kernel.bodies)
+    return within + sum(kernel.name == "loop" for kernel in kernels)
+
+
+@pytest.mark.parametrize("method", ["rk45", "ckrk"])
+def test_stages_may_be_written_out(method, monkeypatch):
+    """Steps with stages in a loop, as for long rates, are those with stages written out."""
+    found = []
+    for few in (0, 1000):
+        monkeypatch.setattr(initial_values, "FEW_STEPS", few)
+        recorded = vm.recorded(
+            lambda rates, few=few: np.sum(
+                WEIGHTS * solved(*point()[:-1], rates, method=method, rel_tol=1e-5)
+            )
+        )
+        recorded(point()[-1])
+        found.append((*recorded(point()[-1]), loops_in(recorded.program)))
+    (value, gradient, rolled), (also, slopes, written) = found
+    close(value, also, 1e-12)
+    close(gradient, slopes, 1e-11)
+    assert rolled > written > 0
 
 
 def test_stops_at_equal_times():

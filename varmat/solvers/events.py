@@ -24,7 +24,7 @@ from varmat.solvers.initial_values import (
 )
 from varmat.solvers.inner import Inner, checked_vector
 from varmat.solvers.intervals import ChainThreads
-from varmat.solvers.timelines import Intervals, Pair, Pairs, Part, checked_stops
+from varmat.solvers.timelines import ArgumentPart, Intervals, Timed, TimedPairs, checked_stops
 from varmat.typing import Function, Operand, Result
 
 __all__ = ["solve_ode", "solve_ode_group", "solve_ode_until"]
@@ -47,8 +47,8 @@ def solve_ode(
     t0: Operand,
     ts: Operand,
     *args: Operand,
-    events: Pair | None = None,
-    inputs: Pair | None = None,
+    events: Timed | None = None,
+    inputs: Timed | None = None,
     method: str = "rk45",
     rel_tol: float = 1e-6,
     abs_tol: float = 1e-6,
@@ -144,8 +144,8 @@ def _alone(
     y0: Operand,
     t0: Operand,
     ts: Operand,
-    events: Pair | None,
-    inputs: Pair | None,
+    events: Timed | None,
+    inputs: Timed | None,
     args: Sequence[object],
 ) -> Intervals:
     """The intervals of one subject, whose arguments are checked."""
@@ -154,7 +154,7 @@ def _alone(
     stops = checked_stops(name, n, t0, ts, events, inputs)
     check_arguments(name, leaves_of(args))
 
-    def parts(add: Callable[..., Part], subject: np.ndarray) -> list[object]:
+    def parts(add: Callable[..., ArgumentPart], subject: np.ndarray) -> list[object]:
         def place(leaf: Operand, _: str) -> object:
             if not is_differentiable(leaf):
                 return leaf
@@ -173,8 +173,8 @@ def solve_ode_until(
     t0: Operand,
     t_max: float,
     *args: Operand,
-    events: Pair | None = None,
-    inputs: Pair | None = None,
+    events: Timed | None = None,
+    inputs: Timed | None = None,
     method: str = "rk45",
     rel_tol: float = 1e-6,
     abs_tol: float = 1e-6,
@@ -244,11 +244,13 @@ def solve_ode_until(
     if not (checked_time(name, t0) < t_max < np.inf):
         raise outside(name, "t_max", t_max, "be finite and above t0")
 
-    def residual(t: Operand, y0: Operand, t0: Operand, pairs: Pairs, *args: Operand) -> Operand:
+    def residual(
+        t: Operand, y0: Operand, t0: Operand, pairs: TimedPairs, *args: Operand
+    ) -> Operand:
         y = _alone(name, f, y0, t0, np.stack([t]), *pairs, args).states(how)
         return _number(name, condition(t, y[0], *args))
 
-    def find(y0: Operand, t0: Operand, pairs: Pairs, *args: Operand) -> float:
+    def find(y0: Operand, t0: Operand, pairs: TimedPairs, *args: Operand) -> float:
         def value(t: float, y: np.ndarray) -> float:
             return float(_number(name, condition(t, y, *args)))
 
@@ -275,8 +277,8 @@ def solve_ode_group(
     t0: Operand,
     ts: Sequence[Operand],
     *args: Operand,
-    events: Sequence[Pair | None] | None = None,
-    inputs: Sequence[Pair] | None = None,
+    events: Sequence[Timed | None] | None = None,
+    inputs: Sequence[Timed] | None = None,
     method: str = "rk45",
     rel_tol: float = 1e-6,
     abs_tol: float = 1e-6,
@@ -359,7 +361,7 @@ def solve_ode_group(
     check_arguments(name, leaves_of(args))
     how = _settings(name, method, (rel_tol, abs_tol, max_num_steps), *ts)
 
-    def parts(add: Callable[..., Part], subject: np.ndarray) -> list[object]:
+    def parts(add: Callable[..., ArgumentPart], subject: np.ndarray) -> list[object]:
         def place(leaf: Operand, path: str) -> object:
             is_active = is_differentiable(leaf)
             if not np.ndim(leaf):

@@ -27,11 +27,11 @@ from varmat.solvers.systems import Leaves, System
 from varmat.typing import Function, Operand, Result, Shape
 
 # Times, and what happens at them.
-Pair: TypeAlias = tuple[Operand, Operand]
-Pairs: TypeAlias = tuple[Pair | None, Pair | None]
+Timed: TypeAlias = tuple[Operand, Operand]
+TimedPairs: TypeAlias = tuple[Timed | None, Timed | None]
 
 
-class Part:
+class ArgumentPart:
     """The place of an argument in the rows of active or of passive numbers."""
 
     __slots__ = ("end", "is_active", "shape", "start")
@@ -40,7 +40,7 @@ class Part:
         self.is_active, self.start, self.end, self.shape = is_active, start, end, shape
 
 
-class Arguments:
+class IntervalArguments:
     """The arguments of the right-hand side in each interval, as rows of numbers.
 
     Variables are active. Data that differ between intervals are passive.
@@ -56,13 +56,13 @@ class Arguments:
         self._tables: dict[bool, list[Operand]] = {True: [none], False: [none]}
         self._sizes = {True: 0, False: 0}
 
-    def part(self, rows: Operand, is_active: bool) -> Part:
+    def part(self, rows: Operand, is_active: bool) -> ArgumentPart:
         """Add the rows of an argument."""
         shape, start = np.shape(rows)[1:], self._sizes[is_active]
         rows = np.reshape(rows, (len(rows), -1))
         self._tables[is_active].append(rows)
         self._sizes[is_active] = end = start + np.shape(rows)[1]
-        return Part(is_active, start, end, shape)
+        return ArgumentPart(is_active, start, end, shape)
 
     def table(self, is_active: bool) -> Operand:
         """The rows of all intervals."""
@@ -75,7 +75,7 @@ class Arguments:
 
         def called(t: Operand, y: Operand, active: Operand, passive: Operand) -> Result:
             def read(x: object, _: str) -> object:
-                if type(x) is not Part:
+                if type(x) is not ArgumentPart:
                     return x
                 row = active if x.is_active else passive
                 return np.reshape(row[x.start : x.end], x.shape) if x.shape else row[x.start]
@@ -103,7 +103,7 @@ class Stops(NamedTuple):
 
 
 def checked_stops(
-    name: str, n: int, t0: Operand, ts: Operand, events: Pair | None, inputs: Pair | None
+    name: str, n: int, t0: Operand, ts: Operand, events: Timed | None, inputs: Timed | None
 ) -> Stops:
     """The stops of a subject, whose arguments are checked."""
     start, ts = checked_time(name, t0), stacked(ts)
@@ -129,7 +129,7 @@ def checked_stops(
 
 
 def _pair(
-    name: str, title: str, parts: str, pair: Pair | None, nothing: np.ndarray
+    name: str, title: str, parts: str, pair: Timed | None, nothing: np.ndarray
 ) -> tuple[Operand, Operand]:
     """Times and what happens at them."""
     if pair is None:
@@ -153,7 +153,7 @@ def _not_before(name: str, title: str, times: np.ndarray, start: float) -> np.nd
     return times
 
 
-class Order:
+class StopOrder:
     """The stops of all subjects in the order of time: outputs, events and changes of inputs.
 
     A subject with fewer stops than others has more of them at its last output. If the times are
@@ -259,14 +259,14 @@ class Intervals:
         y0: Operand,
         t0: Sequence[Operand],
         stops: Sequence[Stops],
-        parts: Callable[[Callable[..., Part], np.ndarray], list[object]],
+        parts: Callable[[Callable[..., ArgumentPart], np.ndarray], list[object]],
         with_inputs: bool,
     ) -> None:
-        (count, n), self.order, self._stops = np.shape(y0), Order(stops), stops
+        (count, n), self.order, self._stops = np.shape(y0), StopOrder(stops), stops
         size, ends = count * self.order.chain, self.order.ends
         begins = np.concatenate([np.stack(t0)[:, None], ends[:, :-1]], axis=1)
         jumps = self.order.jumps(y0, np.concatenate([each.additions for each in stops]))
-        rows = Arguments(size)
+        rows = IntervalArguments(size)
         args: list[object] = []
         if with_inputs:
             values = np.concatenate([each.inputs for each in stops])
