@@ -112,7 +112,9 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
          "functions.rarer.signals.smoothing"),
         "Loops and choices": ("solvers.scan", "solvers.choices"),
         "Sparse matrices": ("functions.sparse*",),
-        "Differential equations": ("solvers.differential", "solvers.algebraic_differential"),
+        "Differential equations": (
+            "solvers.differential", "solvers.events", "solvers.algebraic_differential",
+        ),
         "Equations and integrals": ("solvers.algebra", "solvers.implicit", "solvers.quadrature"),
         "Jobs of several workers": ("parallel.mapped",),
         "Latent Gaussian variables": ("solvers.laplace_marginal", "solvers.laplace_likelihoods"),

@@ -190,3 +190,9 @@ def test_mode_of_the_eight_schools(load):
     laplace = model.laplace(np.zeros(10), draws=0, method="trust-krylov")
     close(laplace.mode.gradient, 0.0, 1e-7, 1e-10)
     assert np.all(np.linalg.eigvalsh(laplace.covariance) > 0)
+
+
+def test_concentrations_of_repeated_doses(load):
+    """Those of the solver are those of the matrix exponential."""
+    example = load("pharmacokinetics")
+    close(example.concentrations(*example.TRUTH.values()), example.exact(**example.TRUTH), 1e-7)

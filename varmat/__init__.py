@@ -179,6 +179,7 @@ if _typing.TYPE_CHECKING:
     from varmat.solvers.algebraic_differential import *  # noqa: F403
     from varmat.solvers.choices import *  # noqa: F403
     from varmat.solvers.differential import *  # noqa: F403
+    from varmat.solvers.events import *  # noqa: F403
     from varmat.solvers.implicit import *  # noqa: F403
     from varmat.solvers.laplace_likelihoods import *  # noqa: F403
     from varmat.solvers.laplace_marginal import *  # noqa: F403
@@ -207,7 +208,7 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
     """),
     "varmat.complexes": ((), "fourier linear_algebra names schur"),
     "varmat.solvers": ((), """
-        algebra algebraic_differential choices differential implicit laplace_likelihoods
+        algebra algebraic_differential choices differential events implicit laplace_likelihoods
         laplace_marginal quadrature scan
     """),
     "varmat.functions.rarer": ((), """

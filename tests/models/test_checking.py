@@ -1,5 +1,7 @@
 """The check of a gradient names the parameters whose derivative differs."""
 
+import time
+
 import numpy as np
 from comparing import close
 from models.schools import SCHOOLS
@@ -28,6 +30,29 @@ def test_check_gradient_names_what_differs():
     assert check.passed
     assert np.max(check.errors) < 1e-9
     assert "the gradient agrees with finite differences" in str(check)
+
+
+def test_slow_models_are_recorded_for_the_differences():
+    """The function itself runs a few times, not several times for each parameter."""
+    calls = []
+
+    @vm.operation()
+    def wrong(x):
+        return np.sum(x**2)
+
+    @wrong.reverse
+    def wrong_reverse(g, r, x):
+        return 2 * x * g * np.array([1.0, 1.0, 1.1])
+
+    def log_density(x):
+        calls.append(x)
+        time.sleep(0.02)
+        return wrong(x)
+
+    check = vm.Model(log_density, x=vm.real(3)).check_gradient([1.0, 2.0, 3.0])
+    assert len(calls) < 10
+    close(check.finite_differences, [2.0, 4.0, 6.0], 1e-9)
+    assert (check.errors > check.tolerance).tolist() == [False, False, True]
 
 
 def test_errors_of_large_derivatives_are_relative():

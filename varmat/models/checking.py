@@ -10,6 +10,7 @@ import numpy as np
 from varmat import html
 from varmat.derivatives.finite_differences import finite_diff_gradient
 from varmat.interrupts import Attempt
+from varmat.models.fitting import recorded_if_slow
 from varmat.models.functions import recoverable
 from varmat.models.gradients import DensityModel
 
@@ -97,12 +98,15 @@ def compare_gradient(
 ) -> GradientCheck:
     """Evaluate a model and its derivatives in both ways."""
     value, gradient = model.log_density_gradient(q, jacobian=jacobian)
+    quick = recorded_if_slow(model, q)
 
     def beside(x: np.ndarray) -> float:
         """Beside the border of its domain the model refuses some of the points that differences
         need.
         """
         with Attempt(recoverable):
+            if quick is not model:  # its recording has the value only together with the gradient
+                return quick.log_density_gradient(x, jacobian=jacobian)[0]
             return float(model.log_density(x, jacobian=jacobian))
         return np.nan
 

@@ -27,6 +27,8 @@ from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thu
 
 # SciPy and SUNDIALS take no smaller relative tolerance.
 SMALLEST = 2.3e-14
+# The most steps of rates that are written out for each stage.
+FEW_STEPS = 100
 # Relative and absolute tolerance, and the most steps from one output time to the next.
 Limits: TypeAlias = tuple[float, float, int | None]
 
@@ -99,19 +101,39 @@ def checked_start(
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Check the initial state, the initial time and the times, and return their plain values."""
     state, times = checked_vector(name, title, y0), checked_vector(name, "ts", ts)
-    start = data(value_now(t0), f"{name}: t0")
-    if type(start) is not float:
-        raise misfit(name, "t0", np.shape(start), "be a scalar")
-    if not np.isfinite(start):
-        raise outside(name, "t0", start, "be finite")
+    start = checked_time(name, t0)
+    check_ascending(name, "ts", times)
+    if not start < times[0]:
+        raise outside(name, "t0", start, f"be less than ts[0], {float(times[0])!r}")
+    check_arguments(name, args)
+    return state, start, times
+
+
+def check_ascending(name: str, title: str, times: np.ndarray) -> None:
+    """Refuse times of which one is below the time before it."""
     late = np.flatnonzero(np.diff(times) < 0.0)
     if late.size:
         i = int(late[0]) + 1
         raise outside(
-            name, f"ts[{i}]", float(times[i]), f"not be below ts[{i - 1}], {float(times[i - 1])!r}"
+            name,
+            f"{title}[{i}]",
+            float(times[i]),
+            f"not be below {title}[{i - 1}], {float(times[i - 1])!r}",
         )
-    if not start < times[0]:
-        raise outside(name, "t0", start, f"be less than ts[0], {float(times[0])!r}")
+
+
+def checked_time(name: str, t0: Operand) -> float:
+    """The plain value of the initial time."""
+    start: float = data(value_now(t0), f"{name}: t0")
+    if type(start) is not float:
+        raise misfit(name, "t0", np.shape(start), "be a scalar")
+    if not np.isfinite(start):
+        raise outside(name, "t0", start, "be finite")
+    return start
+
+
+def check_arguments(name: str, args: Sequence[Operand]) -> None:
+    """Refuse arguments of the right-hand side that are not finite."""
     for x in args:
         values = np.asarray(value_now(x)) if not callable(x) else np.zeros(())
         if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -119,10 +141,9 @@ def checked_start(
             raise DomainError(
                 f"{name}: an argument of f has an element {found!r}, but must be finite!"
             )
-    return state, start, times
 
 
-def _problem(
+def problem_of(
     system: System, how: SolverSettings, leaves: Leaves, k: int = 0, in_state: bool = False
 ) -> Problem:
     """The equation of the state and of its derivatives in `k` directions."""
@@ -155,7 +176,7 @@ def ode_solution(
     given, between, sensitivity = Leaves(leaves), None, None
     if how.backward is not None:
         states, between = integrate(
-            how.method, _problem(system, how, given), t0, y0, ts, dense=True
+            how.method, problem_of(system, how, given), t0, y0, ts, dense=True
         )
         states = np.ascontiguousarray(states)
     else:
@@ -180,21 +201,21 @@ def integrated(
     in_state: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The states and their derivatives, of shapes (T, n) and (T, n, k), on plain numbers."""
-    n, k, start = system.n, *_start(system.n, y0, leaves.elements.size, in_state)
-    problem = _problem(system, how, leaves, k, in_state)
+    n, k, start = system.n, *start_of(system.n, y0, leaves.elements.size, in_state)
+    problem = problem_of(system, how, leaves, k, in_state)
     whole, _ = integrate(how.method, problem, t0, start, ts)
     sensitivity = whole[:, n:].reshape(ts.size, k, n).swapaxes(1, 2)
     return np.ascontiguousarray(whole[:, :n]), np.ascontiguousarray(sensitivity)
 
 
-def _start(n: int, y0: Operand, given: int, in_state: bool) -> tuple[int, Operand]:
+def start_of(n: int, y0: Operand, given: int, in_state: bool) -> tuple[int, Operand]:
     """The number of directions, and the initial state with its derivatives in them."""
     units = np.eye(n).ravel() if in_state else np.empty(0)
     return n * in_state + given, np.concatenate([y0, units, np.zeros(given * n)])
 
 
-def _as_loops(
-    system: System, how: SolverSettings, k: int, in_state: bool
+def as_loops(
+    system: System, how: SolverSettings, k: int, in_state: bool, unrolled: bool = False
 ) -> RungeKutta | Multistep:
     """The method as loops of a program, for the state and its derivatives in `k` directions."""
     rates = system.rates(k, in_state)
@@ -203,7 +224,8 @@ def _as_loops(
     equation = Equation(rates, max(how.rtol, SMALLEST), how.atol, how.max_steps)
     if how.method in ONE_STEP:
         table = one_step(how.method)
-        return RungeKutta(equation, table.C, table.A, table.B, table.E)
+        unrolled = unrolled and len(rates.steps) <= FEW_STEPS
+        return RungeKutta(equation, table.C, table.A, table.B, table.E, unrolled)
     if how.backward is not None:
         raise UntraceableError
     if how.method == "adams":
@@ -227,8 +249,8 @@ def _by_loops(
 ) -> Saved:
     """The solution as loops of a program. Where they end early, the operation says why."""
     n, count = system.n, np.shape(ts)[0]
-    k, start = _start(n, y0, sum(map(np.size, leaves)), in_state)
-    method = _as_loops(system, how, k, in_state)
+    k, start = start_of(n, y0, sum(map(np.size, leaves)), in_state)
+    method = as_loops(system, how, k, in_state)
     for x in (y0, t0, ts, *leaves):
         require(np.isfinite(x))
     require(t0 < ts[0])

@@ -173,6 +173,12 @@ class Multistep(ABC):
 
         return states, lambda: loop(at, len(ts), [], [ts, states], [given])[0], first
 
+    def go_on(
+        self, t: Operand, y: Operand, ahead: Operand, end: Operand, given: Operand
+    ) -> list[Operand]:
+        """The state at the end of an interval, where the method starts again, and `ahead`."""
+        return [self.solve(t, y, np.reshape(end, (1,)), given)[0][0], ahead]
+
     def _to(self, *operands: Operand) -> tuple[list[Operand], list[Operand]]:
         """Step to an output time or past it, and interpolate; the run ends if it is not reached."""
         *carried, time, bound, given = operands

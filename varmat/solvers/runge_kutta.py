@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from varmat.programs.build.loops import loop
-from varmat.programs.build.symbol import as_symbols, require
+from varmat.programs.build.loops import branch, loop
+from varmat.programs.build.symbol import as_symbols, is_symbol, require
 from varmat.solvers.equation import ENDLESS, Equation, least_step
 from varmat.typing import Function, Operand
 
@@ -26,6 +26,8 @@ class RungeKutta(NamedTuple):
     times, stages, weights, errors : ndarray
         The table of the method as in `scipy.integrate.RK45`: C, A, B and E. The error also takes
         the rates after the step.
+    unrolled : bool
+        Whether the stages are written out, which is faster and takes longer to compile.
     """
 
     equation: Equation
@@ -33,6 +35,7 @@ class RungeKutta(NamedTuple):
     stages: np.ndarray
     weights: np.ndarray
     errors: np.ndarray
+    unrolled: bool = False
 
     def solve(
         self, t0: Operand, y0: Operand, ts: Operand, given: Operand
@@ -45,6 +48,23 @@ class RungeKutta(NamedTuple):
         ahead = self.equation.first_step(t0, y0, first, ts[0] - t0, given, 4)
         *_, states, rates = loop(self._to, len(ts), [t0, y0, first, ahead], [ts], [given])
         return states, lambda: rates, first
+
+    def go_on(
+        self, t: Operand, y: Operand, ahead: Operand, end: Operand, given: Operand
+    ) -> list[Operand]:
+        """The state at the end of an interval, and the step size to try next; a size of zero is
+        one that is not known yet.
+        """
+        rate = self.equation.rate(t, y, given)
+
+        def first(_: Operand, *point: Operand) -> list[Operand]:
+            t, y, rate, end, given = point
+            return [self.equation.first_step(t, y, rate, end - t, given, 4)]
+
+        sizes = [first, lambda ahead, *_: [ahead]]
+        (ahead,) = branch(ahead > 0.0, sizes, ahead, t, y, rate, end, given)
+        (_, y, _, ahead), _ = self._to(t, y, rate, ahead, end, given)
+        return [y, ahead]
 
     def _to(
         self, t: Operand, y: Operand, rate: Operand, ahead: Operand, end: Operand, given: Operand
@@ -77,9 +97,8 @@ class RungeKutta(NamedTuple):
         before = np.where(rejected, before, ahead)
         later = np.minimum(t + np.where(rejected, ahead, np.maximum(ahead, least)), end)
         h = later - t
-        slopes, point = self._stages(t, y, rate, h, given)
-        size = np.maximum(abs(y), abs(point))
-        error = self.equation.norm(self.errors @ slopes * h, size)
+        error, slope, point = self._stages(t, y, rate, h, given)
+        error = self.equation.norm(h * error, np.maximum(abs(y), abs(point)))
         good, factor = error < 1.0, 0.9 * error**-0.2
         larger = np.minimum(factor, np.where(rejected, 1.0, 10.0))
         # The condition is false if the error is nan.
@@ -90,30 +109,37 @@ class RungeKutta(NamedTuple):
         steps = np.where(good, steps + 1.0, steps)
         goes_on = np.where(good, steps < self.equation.max_steps, ahead >= least)
         t = np.where(good, later, t)
-        y, rate = np.where(good, point, y), np.where(good, slopes[-1], rate)
+        y, rate = np.where(good, point, y), np.where(good, slope, rate)
         return [t, y, rate, ahead, before, ~good, steps], (t < end) & goes_on
 
     def _stages(
         self, t: Operand, y: Operand, rate: Operand, h: Operand, given: Operand
     ) -> list[Operand]:
-        """The rates at all stages and after a step of length `h`, and the state after it."""
+        """The error, the rates after a step, and the state after it, for a step of length `h`.
+
+        Sums of the rates are carried, each with its weights: the first one is that of the next
+        stage, and the error is the last one left.
+        """
         count = len(self.times)
-        rows = np.zeros((count, count + 1))
-        rows[:-1, : self.stages.shape[1]], rows[-1, :-1] = self.stages[1:], self.weights
-        times, places = np.append(self.times[1:], 1.0), np.eye(count + 1)[1:]
+        table = np.zeros((count + 1, count + 1))
+        table[: count - 1, : self.stages.shape[1]] = self.stages[1:]
+        table[count - 1, :-1], table[count] = self.weights, self.errors
+        # The weights of the rates of a stage, in the sums of the stages after it.
+        columns = np.stack([np.append(table[i:, i], np.zeros(i)) for i in range(count + 1)])
+        times, shared = np.append(self.times[1:], 1.0), [t, y, h, given]
 
-        def stage(
-            slopes: Operand,
-            _: Operand,
-            time: Operand,
-            row: Operand,
-            place: Operand,
-            *shared: Operand,
-        ) -> tuple[list[Operand], list[Operand]]:
-            t, y, h, given = shared
-            point = y + h * (row @ slopes)
+        def stage(*operands: Operand) -> tuple[list[Operand], list[Operand]]:
+            *sums, _, _, time, column, t, y, h, given = operands
+            point = y + h * sums[0]
             slope = self.equation.rate(t + time * h, point, given)
-            return [np.where(np.reshape(place, (-1, 1)) > 0.0, slope, slopes), point], []
+            # A weight of zero is a number only if the stages are unrolled.
+            terms = zip(sums[1:], column, strict=False)
+            left = [x if not is_symbol(c) and c == 0.0 else x + c * slope for x, c in terms]
+            return [*left, column[-1] * slope, slope, point], []
 
-        slopes = np.concatenate([np.reshape(rate, (1, -1)), np.zeros((count, y.size))])
-        return loop(stage, count, [slopes, y], [times, rows, places], [t, y, h, given])
+        carried = [*(c * rate for c in columns[0]), rate, y]
+        if not self.unrolled:
+            carried = loop(stage, count, carried, [times, columns[1:]], shared)
+        for time, column in zip(times, columns[1:], strict=True) if self.unrolled else ():
+            carried, _ = stage(*carried, time, column, *shared)
+        return [carried[0], *carried[-2:]]

@@ -140,6 +140,55 @@ def _by_scipy(
     return np.array(states), OdeSolution(ends, parts) if dense else None
 
 
+def crossing(
+    method: str,
+    problem: Problem,
+    t0: float,
+    z: np.ndarray,
+    end: float,
+    value: Callable[[float, np.ndarray], float],
+) -> tuple[float | None, np.ndarray]:
+    """The first time at which a value of time and state crosses zero, or None, and the last state.
+
+    The sign is looked at after each step.
+    """
+    if method in ONE_STEP:
+        tolerances = {"rtol": problem.rtol, "atol": problem.atol}
+        solver = _started(problem, one_step(method), t0, z, end, **tolerances)
+    else:
+        solver = _multistep(method, problem, t0, z, end)
+    t, before, steps = t0, np.sign(value(t0, z)), 0
+    while solver.status == "running":
+        _go(problem, solver, steps)
+        after = np.sign(value(solver.t, solver.y))
+        if before * after < 0.0 or (after == 0.0 and before != 0.0):
+            return _zero(method, problem, t, z, solver.t, value, before), solver.y
+        t, z, before, steps = solver.t, np.array(solver.y), after, steps + 1
+    return None, z
+
+
+def _zero(
+    method: str,
+    problem: Problem,
+    t0: float,
+    z: np.ndarray,
+    end: float,
+    value: Callable[[float, np.ndarray], float],
+    sign: float,
+) -> float:
+    """The time within a step at which a value that has a sign at first becomes zero. It solves over
+    parts of the step, because interpolation would be less accurate than the step.
+    """
+    from scipy.optimize import brentq
+
+    def at(t: float) -> float:
+        whole = integrate(method, problem, t0, z, np.array([t]))[0] if t != t0 else [z]
+        return value(t, whole[0])
+
+    # At the end it may have the first sign still, as it is zero up to the tolerances.
+    return float(brentq(at, t0, end, xtol=1e-14)) if sign * at(end) < 0.0 else end
+
+
 def _started(
     problem: Problem, method: Any, t0: float, z: np.ndarray, end: float, **settings: Any
 ) -> Result:

@@ -64,6 +64,8 @@ class System:
         ``f(t, y, *args)``.
     n : int
         The size of the state.
+    passive : int
+        How many of the last leaves are data, in which there are no derivatives.
     """
 
     # Counts the evaluations of all systems in this process.
@@ -71,8 +73,8 @@ class System:
     # What the function returned, for messages.
     returned = "f returns rates of shape {}, but must return one"
 
-    def __init__(self, inner: Inner, n: int) -> None:
-        self.inner, self.n = inner, n
+    def __init__(self, inner: Inner, n: int, passive: int = 0) -> None:
+        self.inner, self.n, self.passive = inner, n, passive
         self._programs: dict[Key, Program | None] = {}
         self._runs: dict[Key, Function | None] = {}
         self._counts: dict[Key, int] = {}
@@ -119,7 +121,9 @@ class System:
     def _coupled(self, t: Operand, z: Operand, leaves: Sequence[Operand], in_state: bool) -> Result:
         k = np.size(z) // self.n - 1
         y, s = z[: self.n], np.reshape(z[self.n :], (k, self.n))
-        tangents = (None, s, *unit_rows(leaves, self.n * in_state))
+        active = [*leaves][: len(leaves) - self.passive]
+        units = unit_rows(active, self.n * in_state)
+        tangents = (None, s, *units, *[None] * self.passive)
         return np.concatenate(self.along((t, y), tangents, leaves, k))
 
     def jacobian(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
