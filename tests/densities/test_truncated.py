@@ -145,3 +145,18 @@ def test_infinite_ends_are_no_ends():
     assert circular(0.6, 0.3, 2.0) == vm.truncated(vm.von_mises_lpdf, lower=0.0)(0.6, 0.3, 2.0)
     whole = vm.truncated(vm.normal_lpdf, lower=-np.inf, upper=np.inf)
     close(whole(0.6, 0.3, 2.0), vm.normal_lpdf(0.6, 0.3, 2.0), 1e-15)
+
+
+def test_intervals_without_probability_have_no_derivative():
+    """The difference of two probabilities of zero would have nan."""
+    lower, upper = np.array([0.1, 0.3]), np.array([0.2, 0.9])
+
+    def f(alpha):
+        interval = vm.truncated(vm.generalized_pareto_lpdf, lower=lower, upper=upper)
+        logs = interval.log_probability(np.array([0.5, 0.1]), alpha, 0.2)
+        return np.sum(np.logaddexp(logs, -1.0))
+
+    value, gradient = vm.value_and_grad(f)(0.7)
+    h = 1e-6
+    np.testing.assert_allclose(gradient, (f(0.7 + h) - f(0.7 - h)) / (2 * h), 1e-7)
+    np.testing.assert_allclose(vm.recorded(f)(0.7), (value, gradient), 1e-13)

@@ -74,7 +74,8 @@ class TruncatedDensity:
         """The log probability of the interval, for each element of bounds and parameters."""
         below, above = self.density.lcdf.pointwise, self.density.lccdf.pointwise
         lower, upper = self.lower, self.upper
-        is_discrete, counts = next(iter(self.density.arguments)) in self.density.discrete, math.inf
+        is_discrete = next(iter(self.density.arguments)) in self.density.discrete
+        counts, first = math.inf, lower
         if is_discrete and lower is not None:
             first = np.ceil(lower)  # the lower bound belongs to the interval
             lower = first - 1.0
@@ -94,6 +95,28 @@ class TruncatedDensity:
         ]
         left = pairs[0] < pairs[2]
         more, less = np.where(left, pairs[0], pairs[2]), np.where(left, pairs[1], pairs[3])
+        empty = check_values(np.isneginf, more)
+        if not np.any(empty):
+            return self._difference(more, less, first, counts, lower, upper, parameters)
+        # An interval without probability has no derivative, and the difference would have nan.
+        moved = np.where(empty, 0.0, more), np.where(empty, -1.0, less)
+        found = self._difference(*moved, first, counts, lower, upper, parameters)
+        return np.where(empty, -math.inf, found)
+
+    def _difference(
+        self,
+        more: Operand,
+        less: Operand,
+        first: Plain,
+        counts: float,
+        lower: Operand,
+        upper: Operand,
+        parameters: Sequence[Operand],
+    ) -> Result:
+        """The log of the difference of two probabilities, or the sum or integral between the ends
+        where the difference has lost digits.
+        """
+        is_discrete = next(iter(self.density.arguments)) in self.density.discrete
         with np.errstate(invalid="ignore"):
             near = check_values(_are_near, more, less)
         is_integrable = getattr(self.density, "is_integrable", True)
@@ -107,7 +130,7 @@ class TruncatedDensity:
             return self._integrated(10, *values)
         # Where the integral is taken, the ends are moved apart: the derivatives of the difference
         # may be infinite there.
-        result = log_diff_exp(more, np.where(narrow, more - 1.0, less))
+        result: Operand = log_diff_exp(more, np.where(narrow, more - 1.0, less))
         if np.any(narrow):
             integrals = self._integrated(10, *_at(narrow, values))
             places = np.maximum(np.cumsum(narrow).reshape(narrow.shape) - 1, 0)
