@@ -141,7 +141,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Models": {
         "Models": ("models.*:Model *predictive* SamplingWarning",),
-        "Parameters and observations": ("models.parameters", "models.observations"),
+        "Parameters and observations": ("models.parameters", "models.discrete", "models.observations"),
     },
     "Variables": {
         "Variables": ("core.variables", "core.matvar", "core.dual"),

@@ -170,6 +170,7 @@ if _typing.TYPE_CHECKING:
     from varmat.functions.rarer.signals.smoothing import *  # noqa: F403
     from varmat.functions.rarer.splines import *  # noqa: F403
     from varmat.models.diagnostics import *  # noqa: F403
+    from varmat.models.discrete import *  # noqa: F403
     from varmat.models.model import *  # noqa: F403
     from varmat.models.observations import *  # noqa: F403
     from varmat.models.parameters import *  # noqa: F403
@@ -190,7 +191,7 @@ __version__ = "0.2.0"
 # Together they take nearly half of the time of importing everything, and a program needs few of
 # them.
 _LATER: dict[str, tuple[tuple[str, ...], str]] = {
-    "varmat.models": ((), "diagnostics model observations parameters"),
+    "varmat.models": ((), "diagnostics discrete model observations parameters"),
     "varmat.densities.random_numbers": (("_rng",),
      "continuous discrete matrices processes regressions vectors"),
     "varmat.densities.cumulative": (("_cdf", "_lcdf", "_lccdf"), """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,8 @@ class Callbacks:
     ----------
     shapes : dict of str to tuple of int
         Of all named values at a draw.
+    kinds : dict of str to numpy.dtype
+        Those of the quantities that are integers or truth values.
     failures : list of BaseException
         Errors other than refusals of a point, in the order in which they came.
     lost : list of BaseException
@@ -68,7 +70,10 @@ class Callbacks:
         self.seed = seed
         self.starts, self.chain = starts or Starts(), chain
         self.tune = tune
-        self.shapes: dict[str, Shape] = model.shapes(include_tp=True, include_gq=True)
+        example = model.example(include_tp=True, include_gq=True)
+        self.shapes: dict[str, Shape] = {name: np.shape(x) for name, x in example.items()}
+        dtypes = {name: np.asarray(x).dtype for name, x in example.items()}
+        self.kinds = {name: each for name, each in dtypes.items() if each.kind in "biu"}
         self.failures: list[BaseException] = []
         self.lost: list[BaseException] = []
         self.expansions = count(chain)
@@ -173,7 +178,7 @@ class Callbacks:
                 elif not of_values(error):
                     self.failures.append(error)
                 values = self.parameters_only(q)
-            return {name: np.asarray(values[name]) for name in self.shapes}
+            return {name: np.asarray(values[name], float) for name in self.shapes}
 
         return expand
 
@@ -192,7 +197,13 @@ class Callbacks:
         return library().PyModel(*make, made, size, **others, transform_adapter=None)
 
     def completed(self, result: Groups, progress_bar: bool = False) -> Groups:
-        """The result of a sampler, with what it lacks."""
+        """The result of a sampler, with what it lacks, and with the kinds that nutpie lost."""
+        draws = [result[x] for x in ("posterior", "warmup_posterior") if x in result]
+        for group, (name, dtype) in product(draws, self.kinds.items()):
+            with np.errstate(invalid="ignore"):
+                kept = group[name].astype(dtype)
+            if np.array_equal(kept, group[name]):  # not where a quantity is missing
+                group[name] = kept
         if self.lost:
             result[LOST] = lost_values(self.lost)
         return result

@@ -202,11 +202,16 @@ class _Simulation:
         self._at_draws = AtDraws(self._values, shapes, "serial")
 
     def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
-        return dict(self._function(self._predictor.model.completed(values), rng=rng))
+        return dict(self._function(self._completed(values, rng), rng=rng))
+
+    def _completed(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+        """Draws of parameters with what follows from them, and with discrete parameters."""
+        model = self._predictor.model
+        return model.with_discrete(model.completed(values), rng)
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         """The same without a recording."""
-        return called(self._function, self._predictor.model.completed(values), rng)
+        return called(self._function, self._completed(values, rng), rng)
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         rng, count = np.random.default_rng(block.seed), len(block.rows)
@@ -229,16 +234,20 @@ class _Prior(_Simulation):
         super().__init__(predictor, function, {" nothing": ()}, is_recorded)
 
     def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+        return self._all(self._function({}, rng=rng), rng)
+
+    def _all(self, drawn: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
-        drawn = self._function({}, rng=rng)
-        return model.completed({name: drawn[name] for name in model.layout.parameters})
+        names = (*model.layout.parameters, *model.stated.discrete)
+        return self._completed({name: drawn[name] for name in names}, rng)
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
         drawn = called(self._function, {}, rng)
-        model.layout.pack(self._predictor.function, drawn)  # raises if they are no values
-        made = model.completed({name: drawn[name] for name in model.layout.parameters})
-        return {name: np.asarray(x) for name, x in made.items()}
+        # Raises if they are no values.
+        continuous = {name: x for name, x in drawn.items() if name not in model.stated.discrete}
+        model.layout.pack(self._predictor.function, continuous)
+        return {name: np.asarray(x) for name, x in self._all(drawn, rng).items()}
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         found = super().__call__(block)
@@ -280,7 +289,12 @@ def posterior_predictive(
             f"{predictor.function}: simulate is missing, but must be given: the model has no "
             "varmat.observed!"
         )
-    arrays, _ = draws_of(predictor.function, result, predictor.model.layout.parameters)
+    model = predictor.model
+    arrays, _ = draws_of(predictor.function, result, model.layout.parameters)
+    posterior = (groups_of(result) or ({},))[0].get("posterior", {})
+    if model.stated.discrete.keys() <= posterior.keys():
+        parameters = {**model.layout.parameters, **model.stated.discrete}
+        arrays, _ = draws_of(predictor.function, result, parameters)
     found = predictor.simulated(simulate, arrays, executor)
     return predictor.result({"posterior_predictive": found})
 
@@ -299,7 +313,8 @@ def prior_predictive(
     drawn = predictor.joined(block, np.zeros((draws, 1)), (1, draws)) if draws else {}
     groups = {"prior": drawn}
     if simulate is not None:
-        arrays = {name: drawn[name] for name in model.layout.parameters} if draws else {}
+        names = (*model.layout.parameters, *model.stated.discrete)
+        arrays = {name: drawn[name] for name in names} if draws else {}
         found = predictor.simulated(simulate, arrays, executor) if draws else {}
         groups["prior_predictive"] = found
     return predictor.result(groups)

@@ -549,7 +549,8 @@ def summarised(
     if not chains * draws:
         raise DomainError("Model.summary: result has 0 draws, but must have at least 1!")
     names = _names(arrays, dims, coords)
-    flat = np.concatenate([x.reshape(chains * draws, -1) for x in arrays.values()], axis=1)
+    parts = [x.reshape(chains * draws, -1) for x in arrays.values()]
+    flat = np.concatenate(parts, axis=1, dtype=float)
     table, said, divergences = columns(flat), {}, None
     # The standard deviation of a single draw is nan.
     finite = np.isfinite(table["sd" if chains * draws > 1 else "mean"])
