@@ -173,16 +173,14 @@ class Term(NamedTuple):
 
     def terms(self, values: dict[str, Operand], known: np.ndarray | None = None) -> Result:
         """The log density of each observation; those that are known are given, the others nan."""
-        distribution = self.stated.at(values)
-        y = values[self.name] if self.y is None else self.y
         if known is None or self.y is None:
-            return distribution.lpdf.pointwise(y)
-        return _where_varying(distribution, self.y, known)
+            return self.stated.pointwise(values, values[self.name] if self.y is None else self.y)
+        return self.stated.weighted(_where_varying(self.stated.at(values), self.y, known))
 
     def total(self, values: dict[str, Operand]) -> Result:
         """The log density of all observations."""
         y = values[self.name] if self.y is None else self.y
-        return self.stated.at(values).lpdf(y)
+        return self.stated.log_density(values, y, False)
 
 
 class OwnTerms(NamedTuple):

@@ -6,7 +6,7 @@ import copy
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -39,7 +39,15 @@ _FEW = 8
 
 
 class DensityModel(NamedDensity):
-    """A `NamedDensity` with derivatives of its log density, recorded if it wants to."""
+    """A `NamedDensity` with derivatives of its log density, recorded if it wants to.
+
+    Attributes
+    ----------
+    sampler_words : dict of str to str, optional
+        The names of settings of `Model.sample` in warnings -> those of what calls it.
+    """
+
+    sampler_words: Mapping[str, str] | None = None
 
     @cached_property
     def log_density_gradient(self) -> LogDensityGradient:

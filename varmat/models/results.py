@@ -573,9 +573,10 @@ def report(
     is_shown: bool,
     level: int,
     centred: Sequence[str] = (),
+    words: Mapping[str, str] | None = None,
 ) -> None:
     """Say how the sampling went: warn of problems of the parameters; if there are none, a line
-    where the progress was shown.
+    where the progress was shown. Words of `Model.sample` are replaced by those of its caller.
     """
     groups, dims, coords = groups_of(result) or ({"posterior": {}}, {}, {})
     arrays = {name: groups["posterior"][name] for name in parameters}
@@ -585,8 +586,11 @@ def report(
     names = _names(arrays, dims, coords)
     finite = np.concatenate([np.isfinite(x).all(axis=(0, 1)).ravel() for x in arrays.values()])
     table, said = _diagnosed(groups, names, arrays, finite, centred)
+    for word, other in (words or {}).items():
+        said = {name: text.replace(word, other) for name, text in said.items()}
     if said:
-        warnings.warn(SamplingWarning(said), stacklevel=level + 1)
+        method = (words or {}).get("Model.sample", "Model.sample")
+        warnings.warn(SamplingWarning(said, method), stacklevel=level + 1)
     elif is_shown:
         divergences = int(np.sum(groups["sample_stats"]["diverging"]))
         head = Summary(names, table, chains, draws, divergences).head()

@@ -224,7 +224,8 @@ class StatedModel:
 
     def _part(self, name: str, observed: Observed) -> _Part:
         y = observed.y
-        stated = Stated(f"the distribution of {name}", observed.distribution, self._given, y)
+        of, weights = observed.distribution, observed.weights
+        stated = Stated(f"the distribution of {name}", of, self._given, y, weights)
         if name in self._given:
             if stated.function is None:
                 check_possible(name, stated.fixed, y)
@@ -288,7 +289,7 @@ class StatedModel:
                 said = said or self._impossible_prior(values)
                 for name, part in self.parts.items():
                     if part.where is None and name not in self._summed_names:
-                        terms = part.stated.at(values).lpdf.pointwise(part.y)
+                        terms = part.stated.pointwise(values, part.y)
                         zeros[name] = zeros.get(name, True) & np.isneginf(np.asarray(terms))
         for name, zero in zeros.items():
             if np.any(zero):
@@ -358,7 +359,7 @@ class StatedModel:
         for name, (stated, y, where) in self.parts.items():
             if name in self._summed_names:
                 continue
-            terms = stated.at(values).lpdf.pointwise(y if where is None else values[name])
+            terms = stated.pointwise(values, y if where is None else values[name])
             if where is None:
                 found[name] = terms
             elif np.shape(terms) == y.shape:

@@ -12,6 +12,7 @@ import numpy as np
 from varmat.core.errors import DataError, ShapeError
 from varmat.distributions.custom import as_distribution
 from varmat.distributions.distribution import Distribution, OfRow
+from varmat.functions.checks import misfit
 from varmat.models.functions import Named
 from varmat.transforms import (
     CholeskyFactorCorr,
@@ -124,6 +125,8 @@ class Stated:
         Data.
     of : Transform or ndarray
         The parameter or the observations, whose kind and shape it must have.
+    weights : ndarray, optional
+        By which the log density of each observation is multiplied.
     """
 
     def __init__(
@@ -132,7 +135,9 @@ class Stated:
         distribution: Statement,
         given: Mapping[str, Operand],
         of: Transform | np.ndarray,
+        weights: np.ndarray | None = None,
     ) -> None:
+        self.weights = weights
         self.title: str = title
         self.fixed: Any = as_distribution(distribution)
         self.function: Named | None = None
@@ -177,9 +182,28 @@ class Stated:
         """
         distribution = self.at(values)
         try:
+            if self.weights is not None:
+                return np.sum(self.weighted(distribution.lpdf.pointwise(y)))
             return distribution.lpdf(y, propto=propto and self.function is None)
         except DataError as error:
             raise DataError(f"Model: {self.title}: {error}") from None
+
+    def pointwise(self, values: dict[str, Operand], y: Operand) -> Result:
+        """The log density of each observation."""
+        return self.weighted(self.at(values).lpdf.pointwise(y))
+
+    def weighted(self, terms: Operand) -> Result:
+        """Log densities times the weights of the observations."""
+        w = self.weights
+        if w is None:
+            return terms
+        shape = np.shape(terms)
+        pairs = zip(w.shape[::-1], shape[::-1], strict=False)
+        if w.ndim > len(shape) or any(n not in (1, size) for n, size in pairs):
+            rule = f"broadcast to shape {shape}"
+            raise misfit("Model", f"the weights in {self.title}", w.shape, rule)
+        # A weight of 0 leaves out observations that are impossible too.
+        return w * (terms if np.all(w) else np.where(w > 0.0, terms, 0.0))
 
 
 # --- where the density is zero ---
