@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from itertools import product
 
 import mpmath
@@ -30,6 +31,10 @@ def occupancy(**changed):
         ),
     }
     return vm.Model(**{**stated, **changed})
+
+
+def bernoulli(p, z):
+    return dist.Bernoulli(z[:, None] * p)
 
 
 def occupancy_by_hand():
@@ -258,6 +263,20 @@ def test_a_prior_may_depend_on_a_discrete_parameter():
     assert model.likelihood.plain({"beta": q}).keys() == {"y"}
 
 
+def test_ends_of_a_distribution_that_are_parameters():
+    """What is impossible at the points of the evaluations need not be so elsewhere."""
+    model = vm.Model(
+        end=vm.positive(prior=dist.Exponential(0.1)),
+        z=vm.discrete([1, 2], 2),
+        y=vm.observed([100.0, 0.5], lambda end, z: dist.Uniform(0.0, end * z)),
+    )
+    assert model.log_density([1.0]) == -np.inf
+    q = math.log(150.0)
+    each = math.log(0.5 / 150.0 + 0.5 / 300.0)
+    expected = 2.0 * each + vm.exponential_lpdf(150.0, 0.1) + q
+    assert model.log_density([q], propto=False) == pytest.approx(expected, rel=1e-13)
+
+
 def test_terms_of_your_own_may_name_it():
     own = switch(y=vm.observed([0.0], dist.Normal(0.0, 1.0)))
     assert own.check_gradient([0.3, 0.1])
@@ -347,6 +366,21 @@ def test_it_is_shown():
     assert "z=Discrete([0 1], shape=(5,))" in repr(model)
     assert "z    discrete  psi" in repr(model.graph())
     assert "seen observed  p, z" in repr(model.graph())
+
+
+def test_it_is_sampled_by_processes_and_pickled():
+    settings = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "progress_bar": False}
+    here, there = (
+        occupancy(recorded=False).sample(**settings, cores=cores).posterior["z"].values
+        for cores in (1, 2)
+    )
+    np.testing.assert_array_equal(here, there)
+    # A model of functions of this module.
+    model = vm.Model(
+        z=vm.discrete([0, 1], 5), seen=vm.observed(SEEN, bernoulli), p=vm.interval(0, 1)
+    )
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.log_density([0.3]) == model.log_density([0.3])
 
 
 def test_with_data_finds_elements_again():

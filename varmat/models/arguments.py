@@ -31,7 +31,7 @@ class Declared(NamedTuple):
 
     prior: Statement | None
     dims: tuple[str, ...]
-    make: Callable[[Shape], Transform]
+    make: Callable[[Shape], Any]
 
 
 def check_dicts(arguments: Mapping[str, object]) -> None:

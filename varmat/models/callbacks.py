@@ -100,8 +100,10 @@ class Callbacks:
         """Where a chain starts. nutpie's own choice does not say why it finds none."""
         centre = self.starts.of(self.chain if chain is None else chain)
 
+        standardised = self.model.layout.standardised
+
         def accepts(q: np.ndarray) -> bool:
-            value, gradient = self._density_at(q)
+            value, gradient = self._density_at(standardised(q))
             if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
                 return False
             if not gradient.all():  # nutpie scales its first steps by the gradient
@@ -113,8 +115,13 @@ class Callbacks:
 
         rng, size = np.random.default_rng(seed), self.model.param_unc_num()
         radius = self.starts.radius
+
+        def blame(q: np.ndarray) -> str:
+            return self.model.blame(standardised(q))
+
         try:
-            return random_start(rng, size, accepts, centre, blame=self.model.blame, radius=radius)
+            q = random_start(rng, size, accepts, centre, blame=blame, radius=radius)
+            return standardised(q)
         except DomainError as error:
             self.failures.append(error)
             raise

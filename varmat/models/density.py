@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import compress, islice
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from varmat.models.functions import Named, of_values
 from varmat.models.graph import ModelGraph, graph_of
 from varmat.models.indices import below_zero, check_indices
 from varmat.models.layout import Layout, indexed
-from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood
+from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood, by_dimension
 from varmat.models.observations import Labelled, Observed
 from varmat.models.results import Labels, check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
@@ -66,7 +67,7 @@ class NamedDensity:
         data: Mapping[str, Operand] | None = None,
         transformed_parameters: Function | None = None,
         generated_quantities: Function | None = None,
-        log_likelihood: Function | bool | None = None,
+        log_likelihood: Function | str | bool | None = None,
         observed: str | Sequence[str] | None = None,
         coords: Labels | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
@@ -103,7 +104,10 @@ class NamedDensity:
         self.observed = [*observations, *observed_names(observed, given)]
         self.likelihood: LogLikelihood | None = None
         if log_likelihood or (log_likelihood is None and self.stated.parts):
-            function = log_likelihood or self.stated.pointwise
+            function: Any = log_likelihood or self.stated.pointwise
+            if isinstance(function, str):
+                self.dims[LOG_LIKELIHOOD] = [function]
+                function = partial(by_dimension, self.stated.pointwise, self.dims, function)
             self.likelihood = LogLikelihood(function, self.observed, declared, given)
         self._check(declared, is_open=transformed_parameters is not None)
         self._check_labels()

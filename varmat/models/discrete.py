@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -58,8 +59,10 @@ class Discrete:
     declaration : Declared
     """
 
-    def __init__(self, support: np.ndarray, shape: Shape, declaration: Declared) -> None:
-        self.support, self.shape, self.declaration = support, shape, declaration
+    declaration: Declared
+
+    def __init__(self, support: np.ndarray, shape: Shape) -> None:
+        self.support, self.shape = support, shape
 
     def __repr__(self) -> str:
         return f"Discrete({np.array2string(self.support, threshold=6)}, shape={self.shape})"
@@ -135,11 +138,9 @@ def discrete(support: Operand, *shape: int | Shape, **stated: Unpack[Declaration
     for name in stated.keys() - {"prior", "dims"}:
         raise TypeError(f"discrete() got an unexpected keyword argument {name!r}")
 
-    def make(sizes: Shape) -> Any:
-        return Discrete(values, sizes, declaration)
-
-    declaration = Declared(stated.get("prior"), names_of(stated.get("dims", ())), make)
-    made: Discrete = make(checked_shape("discrete", shape))
+    make = partial(Discrete, values)
+    made = make(checked_shape("discrete", shape))
+    made.declaration = Declared(stated.get("prior"), names_of(stated.get("dims", ())), make)
     return made
 
 
@@ -351,11 +352,14 @@ class SummedOut:
                 found = [self._at_all_terms(values) for values in points]
         for i, statement in enumerate(self.statements):
             self._shapes[i] = found[0][i].shape[1:]
-            if statement.is_observed:
+            if isinstance(statement, Term) and statement.is_observed:
                 x = np.stack([each[i] for each in found])
                 is_known = np.all((x == x[0]) & np.isin(x, _KNOWN), axis=0)
                 for k in np.flatnonzero(is_known.reshape(self._count, -1).any(axis=1)).tolist():
-                    self._known[k, i] = np.where(is_known[k], x[0, k], np.nan)
+                    # A continuous distribution may have an end that depends on parameters.
+                    at = self._at(points[0], np.full(self.outer, k))
+                    if statement.stated.at(at).is_discrete:
+                        self._known[k, i] = np.where(is_known[k], x[0, k], np.nan)
         self._is_prepared = True
 
     def _pointwise(self, values: Mapping[str, Operand], terms: np.ndarray) -> list[np.ndarray]:

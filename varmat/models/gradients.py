@@ -72,6 +72,15 @@ class DensityModel(NamedDensity):
             return self
         return self._copy(recorded=True, _value_and_grad=RecordedIfPossible(self._target, 0))
 
+    def standardised(self, scale: np.ndarray) -> Self:
+        """The model in other coordinates: the unconstrained vector is a scale times these."""
+        layout = copy.copy(self.layout)
+        layout.scale = scale
+        model = self._copy(layout=layout)
+        is_recorded = isinstance(self._value_and_grad, Recorded)
+        of = Recorded if is_recorded else value_and_grad
+        return model._copy(_value_and_grad=of(model._target, 0))
+
     def as_written(self) -> Self:
         """Copy the model, with recording switched off if it is on."""
         if self.recorder() is None:

@@ -37,7 +37,12 @@ class Layout:
     parameters, given
     size : int
         Number of unconstrained elements.
+    scale : ndarray or None
+        The vector is this matrix, or these numbers, times the unconstrained one: standardised
+        coordinates, in which a sampler moves.
     """
+
+    scale: np.ndarray | None = None
 
     def __init__(self, parameters: Mapping[str, Transform], given: Mapping[str, Operand]) -> None:
         self.parameters = dict(parameters)
@@ -86,6 +91,8 @@ class Layout:
         """The values of the parameters at an unconstrained vector, by name, and the log-Jacobians
         that are to be added up.
         """
+        if self.scale is not None:
+            q = self.scale * q if self.scale.ndim == 1 else self.scale @ q
         values: dict[str, Operand] = {}
         log_jacobians: list[Operand] = []
         together: dict[str, Operand] = {}
@@ -160,6 +167,12 @@ class Layout:
                 raise DomainError(f"{function}: {name}: {error}") from None
             q[where] = np.ravel(x) if np.ndim(x) else x
         return q, is_given
+
+    def standardised(self, q: np.ndarray) -> np.ndarray:
+        """The coordinates in which a sampler moves."""
+        if self.scale is None:
+            return q
+        return q / self.scale if self.scale.ndim == 1 else np.linalg.solve(self.scale, q)
 
     def _plain(self, function: str, name: str, value: Operand) -> Plain:
         value = data(value, f"{function}: {name}")

@@ -27,6 +27,7 @@ from varmat.models.fitting import (
 from varmat.models.functions import generator, recoverable
 from varmat.models.gradients import DensityModel
 from varmat.models.inference_data import approximated, completed, from_draws, term_shapes
+from varmat.models.metrics import with_metric
 from varmat.models.nuts import check_settings
 from varmat.models.pathfinder import approximate_by_paths
 from varmat.models.predictive import Predictive, Predictor, posterior_predictive, prior_predictive
@@ -81,8 +82,10 @@ class Model(DensityModel):
     generated_quantities : callable, optional
         Called in the same way with plain values, also with ``rng``, a `numpy.random.Generator`, if
         it names it; returns a dict.
-    log_likelihood : callable or False, optional
-        By default that of what is `observed`; False leaves it out of results. A function is called
+    log_likelihood : callable, str or False, optional
+        By default that of what is `observed`; False leaves it out of results. The name of a
+        dimension gives the sum for each of its labels, over all that is observed: to leave out
+        groups, also of several observed variables jointly. A function is called
         in the same way as the log density, and returns the log-likelihood of each observation
         (or group of them), an array that is not summed or a dict of such arrays, for ``arviz.loo``
         and similar functions: see Notes.
@@ -391,7 +394,7 @@ class Model(DensityModel):
         thin: int = 1,
         target_accept: float = 0.8,
         max_depth: int = 10,
-        metric: str = "diag",
+        metric: Operand = "diag",
         inits: Operand = None,
         init_radius: float | None = None,
         keep_warmup: bool = True,
@@ -419,9 +422,12 @@ class Model(DensityModel):
             steps: slower, with fewer divergences.
         max_depth : int
             A draw takes at most ``2**max_depth - 1`` steps.
-        metric : {"diag", "diag_draws", "low_rank"}
+        metric : {"diag", "diag_draws", "low_rank"}, array_like, LaplaceApproximation or draws
             The scale of each parameter from draws and gradients, or from draws only, as in Stan; or
-            also the strongest correlations.
+            also the strongest correlations. What is known before: variances of the unconstrained
+            vector, of shape (N,), its covariance, of shape (N, N), or what `sample`, `laplace` or
+            `pathfinder` returned, whose covariance is used and, without `inits`, whose last draws.
+            A `tune` of 50 is then enough.
         inits : dict, array_like, Optimum, list of these, earlier draws or float, optional
             Where chains start: one point for all, parameters by name or the unconstrained vector; a
             list or an array of shape (chains, N) with one for each; or what `sample`, `laplace` or
@@ -515,13 +521,16 @@ class Model(DensityModel):
             check_executor(cores, executor)
         known = inspect.signature(Model.sample).parameters
         settings.update(target_accept=target_accept, max_depth=max_depth, metric=metric)
+        model = self
+        if not isinstance(metric, str):
+            model, inits = with_metric(self, metric, inits, settings)
         settings.update(draws=draws, chains=chains, tune=tune, thin=thin, cores=cores)
         settings.update(progress_bar=progress_bar, keep_warmup=keep_warmup)
         check_settings(known, settings)
         if self.generated is None:
             self._need_parameters("sample")
         starts = self._starts(inits, init_radius, chains, "Model.sample", seed)
-        model = self.for_many_calls()
+        model = model.for_many_calls()
         if self.likelihood is not None:
             term_shapes(self, self.likelihood)  # raises errors now, before draws would be lost
         groups, numbers = run_nutpie(model, starts, seed, settings, executor)
@@ -582,6 +591,7 @@ class Model(DensityModel):
         *predictive: Predictive,
         seed: int | np.random.Generator | None = None,
         executor: Executor | str | None = None,
+        log_prior: bool = False,
     ) -> ArvizData:
         """ArviZ data of draws, also by another sampler, with the log-likelihood, the data, and
         predictive draws.
@@ -598,6 +608,9 @@ class Model(DensityModel):
         executor : concurrent.futures.Executor, str or None
             Who computes quantities and the log-likelihood, as in `log_density_gradient.map`; by
             default this thread.
+        log_prior : bool
+            Add the group ``log_prior`` with the log prior of each element of the parameters that
+            state one, for ``arviz.psens`` and similar functions.
 
         Returns
         -------
@@ -613,9 +626,10 @@ class Model(DensityModel):
         ShapeError
             If draws have another shape.
         TypeError
-            If `draws` is something else, or has no draws of a parameter.
+            If `draws` is something else, or has no draws of a parameter; or if `log_prior` is asked
+            for, and no parameter states a prior.
         """
-        return from_draws(self, draws, predictive, seed, executor)
+        return from_draws(self, draws, predictive, seed, executor, log_prior)
 
     def summary(
         self, result: ArvizData, var_names: str | Sequence[str] | None = None, rows: int | None = 10

@@ -357,7 +357,11 @@ def to_arviz(
     given = {name: dict(group) for name, group in groups.items()}
     if int(arviz.__version__.partition(".")[0]) >= 1:
         return arviz.from_dict(given, **settings)
-    return arviz.from_dict(**given, **settings)
+    prior = given.pop("log_prior", None)  # which is not taken
+    made = arviz.from_dict(**given, **settings)
+    if prior:
+        made.add_groups(log_prior=prior, **{n: settings[n] for n in ("coords", "dims")})
+    return made
 
 
 def shapes_in(groups: Mapping[str, Mapping[str, Operand]]) -> dict[str, Shape]:
@@ -549,8 +553,7 @@ def summarised(
     if not chains * draws:
         raise DomainError("Model.summary: result has 0 draws, but must have at least 1!")
     names = _names(arrays, dims, coords)
-    parts = [x.reshape(chains * draws, -1) for x in arrays.values()]
-    flat = np.concatenate(parts, axis=1, dtype=float)
+    flat = np.hstack([x.reshape(chains * draws, -1) for x in arrays.values()], dtype=float)
     table, said, divergences = columns(flat), {}, None
     # The standard deviation of a single draw is nan.
     finite = np.isfinite(table["sd" if chains * draws > 1 else "mean"])
@@ -589,8 +592,8 @@ def report(
     for word, other in (words or {}).items():
         said = {name: text.replace(word, other) for name, text in said.items()}
     if said:
-        method = (words or {}).get("Model.sample", "Model.sample")
-        warnings.warn(SamplingWarning(said, method), stacklevel=level + 1)
+        warning = SamplingWarning(said, (words or {}).get("Model.sample", "Model.sample"))
+        warnings.warn(warning, stacklevel=level + 1)
     elif is_shown:
         divergences = int(np.sum(groups["sample_stats"]["diverging"]))
         head = Summary(names, table, chains, draws, divergences).head()

@@ -366,6 +366,18 @@ class StatedModel:
                 found[f"{name}_observed"] = np.reshape(terms, -1)[where]
         return found
 
+    def log_prior(self, **values: Operand) -> dict[str, Operand]:
+        """The log prior of each element of the parameters that state one. Where a draw of the prior
+        is a vector or matrix, the name says so, because the shape is another.
+        """
+        found = {}
+        for name, prior in self.priors.items():
+            if name not in self._summed_names:
+                terms = prior.pointwise(values, values[name])
+                is_own = np.shape(terms) == self.parameters[name].shape
+                found[name if is_own else f"{name}_prior"] = terms
+        return found
+
     # --- simulation ---
 
     def replicate(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
