@@ -352,6 +352,30 @@ def test_prior_draws(draws):
     np.testing.assert_array_equal(uniform["rate"][..., 7], rates)
 
 
+@pytest.mark.parametrize("draws", [60, 1500])
+def test_prior_draws_outside_the_support_are_refused(draws):
+    model = switch(last=vm.discrete(range(8), prior=dist.Poisson(6.0)))
+    with pytest.raises(DomainError, match=r"last is \d+ in a draw from its prior, but must be in"):
+        model.sample_prior_predictive(draws=draws, seed=1)
+    with pytest.raises(TypeError, match="the dict has no last, but must have the parameters early"):
+        model.sample_prior_predictive(
+            lambda rng: {"early": rng.random(), "late": rng.random()}, draws=draws
+        )
+    inside = switch(last=vm.discrete(range(8), prior=dist.Poisson(6.0).truncated(upper=7)))
+    inside.sample_prior_predictive(draws=draws, seed=1)
+
+
+def test_names_of_dimensions_give_the_shape():
+    model = occupancy(
+        z=vm.discrete([0, 1], prior=lambda psi: dist.Bernoulli(psi), dims="site"),
+        coords={"site": list("ABCDE")},
+    )
+    assert model.stated.discrete["z"].shape == (5,)
+    assert model.log_density([0.3, 0.1]) == occupancy().log_density([0.3, 0.1])
+    fit = model.laplace(seed=1, draws=30)
+    assert model.summary(fit).names[2:7] == [f"z[{site}]" for site in "ABCDE"]
+
+
 def test_the_ranks_of_parameters_are_uniform():
     """Model, sampler and simulation fit each other."""
     from varmat.testing import calibration

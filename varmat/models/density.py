@@ -133,11 +133,14 @@ class NamedDensity:
                 )
         each = {name: Named(name, f, given, by_dict=False) for name, f in functions.items()}
         each = {**self.stated.completions, **each}
-        varying = self._varying(each)
-        # Whether the user's log density is summed over discrete parameters.
-        self._is_summed = not {*self.stated.discrete, *varying}.isdisjoint(self._density.names)
-        own = [OwnTerms(self._own_terms, self._density.names)] if self._is_summed else []
-        self.stated.sum_out(varying, own, self._at_points)
+        varying: dict[str, Named] = {}
+        self._is_summed = False
+        if self.stated.discrete:
+            varying = self._varying(each)
+            # Whether the user's log density is summed over discrete parameters.
+            self._is_summed = not {*self.stated.discrete, *varying}.isdisjoint(self._density.names)
+            own = [OwnTerms(self._own_terms, self._density.names)] if self._is_summed else []
+            self.stated.sum_out(varying, own, self._at_points)
         each = {name: f for name, f in each.items() if name not in varying}
         return Derived(each, others, given) if each or others else None
 

@@ -73,6 +73,15 @@ class Discrete:
             return rng.choice(self.support, self.shape)
         return prior.like(np.zeros(self.shape), rng)
 
+    def check(self, function: str, name: str, x: np.ndarray) -> None:
+        """Raise if numbers are not values of the parameter."""
+        outside = ~np.isin(x, self.support)
+        if np.any(outside):
+            raise DomainError(
+                f"{function}: {name} is {x[outside][0]} in a draw from its prior, but must be in "
+                "its support: give more values, or restrict the prior by .truncated(lower, upper)!"
+            )
+
 
 def discrete(support: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -> Discrete:
     """A discrete parameter of a `Model`, summed out: switch points, indicators, categories.
@@ -387,13 +396,16 @@ class SummedOut:
         others = {1, *(k for each in firsts for x in each for k in np.unique(x).tolist())} - {0}
         index = [np.full(x.shape[1:], -1) for x in found[0]]
         for values, base, first in zip(points, found, firsts, strict=True):
+            unread = [(x < 0) & (k > 0) for x, k in zip(index, first, strict=True)]
+            if not any(map(np.any, unread)):
+                continue
             read = [np.zeros(x.shape, int) for x in index]
             for bit, k in product(bits, others):
                 now = self._pointwise(values, np.where(numbers >> bit & 1, k, 0))
                 for i, x in enumerate(now):
                     read[i] += ((first[i] == k) & (x != base[i][0])).astype(int) << bit
             for i, x in enumerate(index):
-                x[...] = np.where((x < 0) & (first[i] > 0), read[i], x)
+                x[...] = np.where(unread[i], read[i], x)
         # Observations that depend on no element may be those of any.
         rows = [self._own_rows(x.shape) for x in index]
         index = [np.where(x < 0, row, x) for x, row in zip(index, rows, strict=True)]
@@ -402,7 +414,7 @@ class SummedOut:
                  for pair in ((k, 0), (0, k))]  # fmt: skip
         tried += [rng.integers(self._count, size=self.outer) for _ in range(_RANDOM)]
         for values, base in zip(points, found, strict=True):
-            for terms in tried:
+            for terms in tried if values is points[0] else tried[-_RANDOM:]:
                 now = self._pointwise(values, terms)
                 for i, (x, each) in enumerate(zip(now, index, strict=True)):
                     term = terms.ravel()[np.minimum(each, self._elements - 1)][np.newaxis]

@@ -108,7 +108,7 @@ class Model(DensityModel):
         others: a function that is called in the same way. The parameters: `real`, `positive`,
         `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`, `simplex`,
         `sum_to_zero`, `unit_vector`, `corr_matrix`, `cov_matrix`, `cholesky_corr`, `cholesky_cov`,
-        each with a shape and a prior.
+        each with a shape and a prior; and `discrete` ones, which are summed out.
 
     Raises
     ------

@@ -247,6 +247,13 @@ class _Prior(_Simulation):
         # Raises if they are no values.
         continuous = {name: x for name, x in drawn.items() if name not in model.stated.discrete}
         model.layout.pack(self._predictor.function, continuous)
+        for name, each in model.stated.discrete.items():
+            if name not in drawn:
+                raise TypeError(
+                    f"{self._predictor.function}: the dict has no {name}, but must have the "
+                    f"parameters {', '.join([*model.layout.parameters, *model.stated.discrete])}!"
+                )
+            each.check(self._predictor.function, name, np.asarray(drawn[name]))
         return {name: np.asarray(x) for name, x in self._all(drawn, rng).items()}
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
@@ -259,6 +266,8 @@ class _Prior(_Simulation):
 def _check_prior(predictor: Predictor, draws: dict[str, np.ndarray]) -> None:
     """Raise if one of many draws of the parameters is not in its set."""
     layout = predictor.model.layout
+    for name, each in predictor.model.stated.discrete.items():
+        each.check(predictor.function, name, draws[name])
     for name, transform in layout.parameters.items():
         x = draws[name]
         if x.shape[1:] != transform.shape:
