@@ -74,12 +74,15 @@ class DensityModel(NamedDensity):
 
     def standardised(self, scale: np.ndarray) -> Self:
         """The model in other coordinates: the unconstrained vector is a scale times these."""
-        layout = copy.copy(self.layout)
-        layout.scale = scale
-        model = self._copy(layout=layout)
-        is_recorded = isinstance(self._value_and_grad, Recorded)
-        of = Recorded if is_recorded else value_and_grad
-        return model._copy(_value_and_grad=of(model._target, 0))
+        model = copy.copy(self)
+        model.layout = copy.copy(self.layout)
+        model.layout.scale = scale
+        return model.renewed()
+
+    def renewed(self) -> Self:
+        """Copy the model, with derivatives of its own."""
+        of = value_and_grad if self.recorder() is None else Recorded
+        return self._copy(_value_and_grad=of(self._target, 0))
 
     def as_written(self) -> Self:
         """Copy the model, with recording switched off if it is on."""
