@@ -143,7 +143,9 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Models": {
         "Models": ("models.*:Model *predictive* SamplingWarning",),
-        "Parameters and observations": ("models.parameters", "models.observations", "models.groups"),
+        "Parameters and observations": (
+            "models.parameters", "models.discrete", "models.observations", "models.groups",
+        ),
     },
     "Variables": {
         "Variables": ("core.variables", "core.matvar", "core.dual"),

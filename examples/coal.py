@@ -34,22 +34,18 @@ years = np.arange(1851, 1963)
 # ---------
 #
 # The year of the change is a discrete parameter. Samplers that follow a gradient cannot move in it,
-# so its years are summed out: cumulative sums give the log likelihood of each.
-
-
-def of_each_year(early, late):
-    before = np.cumsum(vm.poisson_lpmf.pointwise(disasters, early))
-    after = vm.poisson_lpmf.pointwise(disasters, late)
-    return before + np.sum(after) - np.cumsum(after)
-
+# so the log density is summed over its values.
 
 model = vm.Model(
-    lambda early, late: vm.log_sum_exp(of_each_year(early, late)),
     early=vm.positive(prior=dist.Exponential(1.0)),
     late=vm.positive(prior=dist.Exponential(1.0)),
-    generated_quantities=lambda early, late, rng: {
-        "last": 1850 + vm.categorical_logit_rng(of_each_year(early, late), rng=rng)
-    },
+    last=vm.discrete(years),
+    disasters=vm.observed(
+        disasters,
+        lambda early, late, last: dist.Poisson(np.where(years <= last, early, late)),
+        dims="year",
+    ),
+    coords={"year": years},
 )
 
 # %%
@@ -59,16 +55,16 @@ model = vm.Model(
 # The last year of the high rate is drawn, given the rates of each draw.
 
 fit = model.sample(1000, seed=1, progress_bar=False)
-print(fit)
+print(model.summary(fit, ["early", "late", "last"]))
 
 # %%
 # The picture
 # -----------
 #
-# The blue bars are draws of the last year of the high rate.
+# The blue bars are the probabilities of the last year of the high rate.
 
-last = fit.posterior["last"].values.ravel()
-chance, rates = np.mean(years[:, np.newaxis] <= last, axis=1), fit.posterior.mean()
+last = fit.posterior["last_probability"].mean(("chain", "draw")).values
+chance, rates = 1.0 - np.cumsum(last) + last, fit.posterior.mean()
 figure = Figure(figsize=(7, 3.8), layout="constrained")
 axes = figure.subplots()
 axes.bar(years, disasters, color="0.7", label="disasters")
@@ -77,7 +73,7 @@ axes.plot(years, chance * float(rates["early"]) + (1 - chance) * float(rates["la
 axes.set_ylabel("disasters in a year")
 axes.legend(loc="upper right")
 share = axes.twinx()
-share.bar(*np.unique(last, return_counts=True), color="C0", alpha=0.6)
+share.bar(years, last, color="C0", alpha=0.6)
 share.set_yticks([])
 folder = Path(sys.argv[-1]) if "--output" in sys.argv else Path(sys.argv[0]).parent
 figure.savefig(folder / "coal.png", dpi=150)

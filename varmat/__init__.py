@@ -170,6 +170,7 @@ if _typing.TYPE_CHECKING:
     from varmat.functions.rarer.signals.smoothing import *  # noqa: F403
     from varmat.functions.rarer.splines import *  # noqa: F403
     from varmat.models.diagnostics import *  # noqa: F403
+    from varmat.models.discrete import *  # noqa: F403
     from varmat.models.groups import *  # noqa: F403
     from varmat.models.model import *  # noqa: F403
     from varmat.models.observations import *  # noqa: F403
@@ -192,7 +193,7 @@ __version__ = "0.2.0"
 # Together they take nearly half of the time of importing everything, and a program needs few of
 # them.
 _LATER: dict[str, tuple[tuple[str, ...], str]] = {
-    "varmat.models": ((), "diagnostics groups model observations parameters"),
+    "varmat.models": ((), "diagnostics discrete groups model observations parameters"),
     "varmat.densities.random_numbers": (("_rng",),
      "continuous discrete matrices processes regressions vectors"),
     "varmat.densities.cumulative": (("_cdf", "_lcdf", "_lccdf"), """

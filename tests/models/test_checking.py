@@ -72,3 +72,29 @@ def test_what_lies_beside_the_border_could_not_be_checked():
         assert not check
         assert "1 of 1 derivatives could not be checked" in str(check)
         assert str(check).endswith("<- the density ends beside it")
+
+
+def test_the_worst_of_many_derivatives_are_printed():
+    q, exact = np.zeros(40), np.ones(40)
+    found = exact + np.where(np.arange(40) % 10 == 7, np.arange(40.0), 1e-9 * np.arange(40))
+    found[3] = np.nan
+    check = GradientCheck([f"x.{i}" for i in range(40)], q, 0.0, exact, found, 1e-6)
+    lines = str(check).splitlines()
+    assert [line.split()[0] for line in lines[2:7]] == ["x.3", "x.37", "x.27", "x.17", "x.7"]
+    assert len(lines) == 13
+    assert lines[-1] == "and 30 more with errors that are not larger"
+    assert check._repr_html_().count("<tr>") == 11
+
+
+def test_the_check_of_a_slow_model_is_recorded():
+    evaluations = []
+
+    def log_density(x):
+        evaluations.append(1)
+        for _ in range(3000):
+            x = x + 1e-7 * np.sin(x)
+        return -0.5 * np.sum(x**2)
+
+    model = vm.Model(log_density, x=vm.real(30))
+    assert model.check_gradient()
+    assert len(evaluations) < 12  # 6 for each element without a recording

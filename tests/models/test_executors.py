@@ -233,7 +233,7 @@ def test_a_chain_that_is_not_seen_is_given_up_after_an_interrupt(monkeypatch):
     """A worker of another machine does not know that it is to stop."""
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     monkeypatch.setattr(module, "BETWEEN", 0.0)
-    job = Job(None, 1, None, SETTINGS, is_shared=True)
+    job = Job(None, 1, None, {**SETTINGS, "thin": 1}, is_shared=True)
     monitor = Monitor(job, np.zeros((4, 5)))
     monitor.pressed.add()
     running = Future()

@@ -182,11 +182,11 @@ MISTAKES = {
         f"Model: group has dtype float64, but must be integers, {INDEX}"),
     "texts as groups": (lambda: grouped(np.array(["a", "b", "c"])).log_density(np.zeros(3)),
                         vm.DataError, f"Model: group has dtype <U1, but must be integers, {INDEX}"),
-    "a number as starts": (
-        lambda: normal().sample(**FEW, inits=0.0),
+    "a truth value as starts": (
+        lambda: normal().sample(**FEW, inits=True),
         TypeError,
-        ("Model.sample: inits is 0.0, but must be a dict of parameters, an unconstrained vector, a "
-        "list of these for the chains, or draws!"),
+        ("Model.sample: inits is True, but must be a dict of parameters, an unconstrained vector, "
+        "a list of these for the chains, draws, or a number!"),
     ),
     "a seed that is no integer": (lambda: normal().optimize(seed=1.5), TypeError,
         "Model.initial_point: seed is a float, but must be an integer of at least 0!"),
@@ -224,7 +224,6 @@ SETTINGS = {
     "n_jobs": "did you mean cores?",
     "progressbar": "did you mean progress_bar?",
     "drows": "did you mean draws?",
-    "thin": "all draws are kept; result.posterior.isel(draw=slice(None, None, 5)) has each fifth",
 }
 
 

@@ -10,6 +10,7 @@ from comparing import refuses
 from models.small_models import GAUSSIAN, gaussian
 
 import varmat as vm
+import varmat.distributions as dist
 from varmat.models import results
 
 
@@ -99,3 +100,23 @@ def test_the_small_part_of_arviz_is_enough(monkeypatch):
     monkeypatch.setattr(results, "unimported_arviz", lambda: "1.3.0")
     draws = results.Sampled({"posterior": {"x": np.ones((1, 2))}}, {}, {})
     assert draws["posterior"]["x"].shape == (1, 2)
+
+
+@pytest.mark.parametrize("draws", [50, 800])
+@pytest.mark.parametrize("recorded", [None, False])
+def test_integers_and_truth_values_stay_what_they_are(draws, recorded):
+    model = vm.Model(
+        x=vm.real(prior=dist.Normal(0, 1)),
+        recorded=recorded,
+        generated_quantities=lambda x, rng: {
+            "count": rng.poisson(3.0, 2), "above": rng.random() < 0.5, "half": 0.5 * x,
+        },
+    )  # fmt: skip
+    values = model.constrain([0.3], include_gq=True)
+    assert (type(values["above"]), values["count"].dtype.kind) == (bool, "i")
+    fit = model.sample(draws, tune=50, chains=2, cores=1, seed=1, progress_bar=False)
+    kinds = {name: x.dtype.kind for name, x in fit.posterior.items()}
+    assert kinds == {"x": "f", "count": "i", "above": "b", "half": "f"}
+    assert fit.warmup_posterior["above"].dtype == bool
+    assert 0.0 < model.summary(fit, "above").table["mean"][0] < 1.0
+    assert model.laplace(seed=1, draws=20).draws["count"].dtype.kind == "i"

@@ -195,7 +195,7 @@ def test_what_the_sampler_gets():
     assert -3.5 < start[0] < -2.5
     expected = {"target_accept": 0.8, "max_depth": 10, "metric": "low_rank", "draws": 10}
     of_all = {"chains": 1, "cores": None, "progress_bar": True}  # nutpie is not given these
-    assert settings == {**expected, **of_all, "tune": 1000, "keep_warmup": True}
+    assert settings == {**expected, **of_all, "tune": 1000, "thin": 1, "keep_warmup": True}
 
 
 @pytest.mark.usefixtures("nutpie")

@@ -458,3 +458,68 @@ def test_bounds_wait_for_what_they_depend_on():
     drawn = model.sample_prior_predictive(seed=1, draws=20)["prior"]
     assert (drawn["b"] > drawn["a"]).all()
     assert (drawn["c"] > 0.0).all()
+
+
+def test_weights_count_observations():
+    y, counts = np.array([0.5, 1.5, 4.0, 2.0]), np.array([1, 3, 0, 2])
+
+    def model(y, **settings):
+        return vm.Model(
+            mu=vm.real(prior=dist.Normal(0, 2)),
+            sigma=vm.positive(prior=dist.Exponential(1)),
+            y=vm.observed(y, lambda mu, sigma: dist.Normal(mu, sigma), **settings),
+        )
+
+    weighted, repeated = model(y, weights=counts), model(np.repeat(y, counts))
+    for q in np.random.default_rng(1).normal(size=(3, 2)):
+        found, expected = weighted.log_density_gradient(q), repeated.log_density_gradient(q)
+        close(found[0], expected[0], 1e-13)
+        close(found[1], expected[1], 1e-12)
+    assert weighted.check_gradient()
+    values = weighted.constrain(q)
+    terms = weighted.likelihood.plain(values)["y"]
+    close(terms, counts * vm.normal_lpdf.pointwise(y, *values.values()), 1e-13)
+    assert weighted.sample_prior_predictive(draws=5, seed=1)["prior_predictive"]["y"].all()
+    again = weighted.with_data(y=y[::-1])
+    close(again.likelihood.plain(values)["y"][0], terms[3] / 2.0, 1e-13)
+
+
+def test_a_weight_of_zero_leaves_out_what_is_impossible():
+    model = vm.Model(
+        end=vm.positive(prior=dist.Exponential(1)),
+        y=vm.observed([0.1, -5.0], lambda end: dist.Uniform(0.0, 20 + end), weights=[2, 0]),
+    )
+    assert np.isfinite(model.log_density([0.0]))
+    assert model.check_gradient([0.0])
+
+
+def test_weights_of_a_discrete_parameter():
+    y, counts = np.array([0.5, 4.0, 1.5]), np.array([1, 0, 3])
+
+    def model(y, z, **settings):
+        return vm.Model(
+            mu=vm.ordered(2, prior=dist.Normal(0, 2)),
+            z=vm.discrete([0, 1], 3),
+            y=vm.observed(y, lambda mu, z: dist.Normal(mu[z[group]], 1.0), **settings),
+        )
+
+    group = np.arange(3)
+    found = model(y, group, weights=counts).log_density([0.3, 0.5])
+    group = np.repeat(group, counts)
+    close(found, model(np.repeat(y, counts), group).log_density([0.3, 0.5]), 1e-13)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "text"),
+    [
+        ({"weights": [1.0, -1.0]}, vm.DomainError, "weights are .* must be nonnegative finite"),
+        ({"weights": [1.0, np.inf]}, vm.DomainError, "must be nonnegative finite"),
+        ({"weights": np.ones(3)}, vm.ShapeError, r"weights in .* of y has shape \(3,"),
+        ({"weights": 2.0, "missing": vm.real}, TypeError, "weights and missing, but must be one"),
+    ],
+)
+def test_weights_are_checked(settings, error, text):
+    with pytest.raises(error, match=text):
+        vm.Model(
+            mu=vm.real(), y=vm.observed([1.0, 2.0], lambda mu: dist.Normal(mu, 1.0), **settings)
+        ).log_density([0.0])

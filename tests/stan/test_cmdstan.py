@@ -364,3 +364,19 @@ def test_refusals(fit, call, kind, message) -> None:
     with pytest.raises(kind) as caught:
         call(fit)
     assert str(caught.value) == message
+
+
+def test_warnings_name_the_arguments_of_this_class(tmp_path):
+    (tmp_path / "funnel.stan").write_text(
+        "parameters { real v; vector[9] x; } model { v ~ normal(0, 3); x ~ normal(0, exp(v)); }",
+        encoding="utf-8",
+    )
+    model = CmdStanModel(stan_file=tmp_path / "funnel.stan")
+    with pytest.warns(vm.SamplingWarning, match=r"^CmdStanModel.sample: ") as said:
+        model.sample(iter_warmup=200, iter_sampling=100, max_treedepth=3, adapt_delta=0.9, **QUIET)
+    found = next(each.message for each in said if isinstance(each.message, vm.SamplingWarning))
+    assert "try adapt_delta=0.95" in found.problems["divergences"]
+    assert "ended at max_treedepth" in found.problems["max_depth"]
+    assert "raise iter_sampling" in found.problems["ess"]
+    for name in ("Model.sample:", "target_accept", "max_depth", "metric"):
+        assert name not in str(found).removeprefix("CmdStanModel.sample:")

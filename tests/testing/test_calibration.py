@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from comparing import close
 from scipy import stats
 
 import varmat as vm
+import varmat.distributions as dist
 from varmat.testing import Calibration, calibration
 from varmat.testing.calibration import _p_value, _statistic
 
@@ -206,3 +208,21 @@ def test_rate_is_divided_by_the_number_of_p_values():
     assert found.ok(0.01)
     assert not found.ok(0.02)
     assert math.isclose(min(found.p_values.values()), 0.008)
+
+
+def test_the_defaults_do_not_warn():
+    """Nor are warnings hidden that `thin` does not explain."""
+    pytest.importorskip("nutpie._lib")
+    slow = vm.Model(
+        x=vm.real(prior=dist.Normal(0.0, 1.0)), y=vm.observed([0.0], lambda x: dist.Normal(x, 1.0))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        calibration(slow, simulations=5, draws=15, seed=1)
+    funnel = vm.Model(
+        v=vm.real(prior=dist.Normal(0.0, 3.0)),
+        x=vm.real(9, prior=lambda v: dist.Normal(0.0, np.exp(v))),
+        y=vm.observed([0.0], lambda v: dist.Normal(v, 9.0)),
+    )
+    with pytest.warns(vm.SamplingWarning, match="diverged"):
+        calibration(funnel, simulations=2, seed=1)

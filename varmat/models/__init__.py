@@ -2,6 +2,6 @@
 samplers.
 """
 
-from varmat.models import model, parameters
+from varmat.models import discrete, model, parameters
 
-__all__ = ["model", "parameters"]
+__all__ = ["discrete", "model", "parameters"]

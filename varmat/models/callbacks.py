@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,8 @@ class Callbacks:
     ----------
     shapes : dict of str to tuple of int
         Of all named values at a draw.
+    kinds : dict of str to numpy.dtype
+        Those of the quantities that are integers or truth values.
     failures : list of BaseException
         Errors other than refusals of a point, in the order in which they came.
     lost : list of BaseException
@@ -68,7 +70,10 @@ class Callbacks:
         self.seed = seed
         self.starts, self.chain = starts or Starts(), chain
         self.tune = tune
-        self.shapes: dict[str, Shape] = model.shapes(include_tp=True, include_gq=True)
+        example = model.example(include_tp=True, include_gq=True)
+        self.shapes: dict[str, Shape] = {name: np.shape(x) for name, x in example.items()}
+        dtypes = {name: np.asarray(x).dtype for name, x in example.items()}
+        self.kinds = {name: each for name, each in dtypes.items() if each.kind in "biu"}
         self.failures: list[BaseException] = []
         self.lost: list[BaseException] = []
         self.expansions = count(chain)
@@ -95,8 +100,10 @@ class Callbacks:
         """Where a chain starts. nutpie's own choice does not say why it finds none."""
         centre = self.starts.of(self.chain if chain is None else chain)
 
+        standardised = self.model.layout.standardised
+
         def accepts(q: np.ndarray) -> bool:
-            value, gradient = self._density_at(q)
+            value, gradient = self._density_at(standardised(q))
             if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
                 return False
             if not gradient.all():  # nutpie scales its first steps by the gradient
@@ -108,8 +115,13 @@ class Callbacks:
 
         rng, size = np.random.default_rng(seed), self.model.param_unc_num()
         radius = self.starts.radius
+
+        def blame(q: np.ndarray) -> str:
+            return self.model.blame(standardised(q))
+
         try:
-            return random_start(rng, size, accepts, centre, blame=self.model.blame, radius=radius)
+            q = random_start(rng, size, accepts, centre, blame=blame, radius=radius)
+            return standardised(q)
         except DomainError as error:
             self.failures.append(error)
             raise
@@ -173,7 +185,7 @@ class Callbacks:
                 elif not of_values(error):
                     self.failures.append(error)
                 values = self.parameters_only(q)
-            return {name: np.asarray(values[name]) for name in self.shapes}
+            return {name: np.asarray(values[name], float) for name in self.shapes}
 
         return expand
 
@@ -192,7 +204,13 @@ class Callbacks:
         return library().PyModel(*make, made, size, **others, transform_adapter=None)
 
     def completed(self, result: Groups, progress_bar: bool = False) -> Groups:
-        """The result of a sampler, with what it lacks."""
+        """The result of a sampler, with what it lacks, and with the kinds that nutpie lost."""
+        draws = [result[x] for x in ("posterior", "warmup_posterior") if x in result]
+        for group, (name, dtype) in product(draws, self.kinds.items()):
+            with np.errstate(invalid="ignore"):
+                kept = group[name].astype(dtype)
+            if np.array_equal(kept, group[name]):  # not where a quantity is missing
+                group[name] = kept
         if self.lost:
             result[LOST] = lost_values(self.lost)
         return result

@@ -92,7 +92,7 @@ class Monitor:
     def __init__(self, job: Job, status: np.ndarray) -> None:
         self.status, self.pressed, self.thread = status, Interrupts(), threading.get_ident()
         self._is_shared, self._display = job.is_shared, Display(job.settings["progress_bar"])
-        self._total = job.settings["draws"] + job.settings["tune"]
+        self._total = job.total
         self._stopped = 0.0  # when Ctrl-C was pressed
 
     def tick(self) -> bool:
@@ -175,6 +175,12 @@ class Job:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "monitor": None}
+
+    @property
+    def total(self) -> int:
+        """The draws that a chain makes."""
+        draws: int = self.settings["draws"] * self.settings["thin"]
+        return draws + int(self.settings["tune"])
 
     def status(self) -> np.ndarray:
         """Return the array of reports; on another machine, one that is not read."""
@@ -269,7 +275,7 @@ class Job:
         row[SECONDS] = time.monotonic() - begun
         if is_watched:
             _write(result, row)
-            row[DRAWS] = self.settings["draws"] + self.settings["tune"]
+            row[DRAWS] = self.total
         return result, True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,10 +11,13 @@ import numpy as np
 from varmat import html
 from varmat.derivatives.finite_differences import finite_diff_gradient
 from varmat.interrupts import Attempt
-from varmat.models.fitting import recorded_if_slow
 from varmat.models.functions import recoverable
 from varmat.models.gradients import DensityModel
 
+# Evaluations for each derivative, and the seconds of all from which a recording pays.
+_POINTS, _SLOW = 6, 0.5
+# The most rows that are printed.
+_MOST = 10
 _HEAD = ("parameter", "q", "gradient", "finite differences", "error", "")
 
 
@@ -73,6 +77,19 @@ class GradientCheck:
     def _outside(self) -> np.ndarray:
         return np.asarray(np.isfinite(self.gradient) & ~np.isfinite(self.finite_differences))
 
+    def _shown(self) -> list[tuple[str, ...]]:
+        """The rows of the table; the worst, if there are many."""
+        rows: list[tuple[str, ...]] = [*self._rows()]
+        errors = self.errors
+        if len(rows) <= _MOST:
+            return rows
+        worst = np.argsort(np.where(np.isnan(errors), -np.inf, -errors), kind="stable")
+        return [rows[i] for i in worst[:_MOST].tolist()]
+
+    def _left(self) -> list[str]:
+        left = len(self.names) - _MOST
+        return [f"and {left} more with errors that are not larger"] if left > 0 else []
+
     def _rows(self) -> Iterator[tuple[str, str, str, str, str, str]]:
         exact_and_not = self.gradient, self.finite_differences
         columns = self.names, self.q, *exact_and_not, self.errors, self._outside()
@@ -85,12 +102,16 @@ class GradientCheck:
         width = max([9, *map(len, self.names)])
         lines = [
             f"{name:{width}} {x:>12} {exact:>18} {other:>18} {error:>9}{mark and '  <- ' + mark}"
-            for name, x, exact, other, error, mark in (_HEAD, *self._rows())
+            for name, x, exact, other, error, mark in (_HEAD, *self._shown())
         ]
-        return "\n".join([self._verdict(), *lines])
+        return "\n".join([self._verdict(), *lines, *self._left()])
 
     def _repr_html_(self) -> str:
-        return html.paragraph(self._verdict()) + html.table(_HEAD, self._rows())
+        return (
+            html.paragraph(self._verdict())
+            + html.table(_HEAD, self._shown())
+            + "".join(map(html.paragraph, self._left()))
+        )
 
 
 def compare_gradient(
@@ -98,15 +119,18 @@ def compare_gradient(
 ) -> GradientCheck:
     """Evaluate a model and its derivatives in both ways."""
     value, gradient = model.log_density_gradient(q, jacobian=jacobian)
-    quick = recorded_if_slow(model, q)
+    start = time.perf_counter()
+    model.log_density(q, jacobian=jacobian)
+    is_slow = _POINTS * q.size * (time.perf_counter() - start) > _SLOW
+    recorded = model.for_many_calls() if is_slow else None
 
     def beside(x: np.ndarray) -> float:
         """Beside the border of its domain the model refuses some of the points that differences
         need.
         """
         with Attempt(recoverable):
-            if quick is not model:  # its recording has the value only together with the gradient
-                return quick.log_density_gradient(x, jacobian=jacobian)[0]
+            if recorded is not None:
+                return recorded.log_density_gradient(x, jacobian=jacobian)[0]
             return float(model.log_density(x, jacobian=jacobian))
         return np.nan
 

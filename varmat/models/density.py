@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import compress, islice
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,22 +20,17 @@ from varmat.derivatives.reverse import Terms, value_and_grad
 from varmat.derivatives.structure import leaves_of
 from varmat.functions.checks import misfit
 from varmat.interrupts import Attempt
+from varmat.models.arguments import check_dicts, declared_parameters, observed_names, taken
+from varmat.models.discrete import OwnTerms
 from varmat.models.functions import Named, of_values
 from varmat.models.graph import ModelGraph, graph_of
 from varmat.models.indices import below_zero, check_indices
 from varmat.models.layout import Layout, indexed
-from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood
+from varmat.models.likelihood import LOG_LIKELIHOOD, LogLikelihood, by_dimension
 from varmat.models.observations import Labelled, Observed
 from varmat.models.results import Labels, check_names, check_shapes, coordinates
 from varmat.models.starts import random_start
-from varmat.models.stated import (
-    Derived,
-    StatedModel,
-    check_dicts,
-    declared_parameters,
-    observed_names,
-    taken,
-)
+from varmat.models.stated import Derived, Generated, StatedModel
 from varmat.models.unpacking import sum_of_terms
 from varmat.transforms import Transform
 from varmat.typing import Function, Operand, Plain, Result, Shape
@@ -42,6 +38,15 @@ from varmat.typing import Function, Operand, Plain, Result, Shape
 
 def _no_terms() -> tuple[()]:
     return ()
+
+
+def _quantity(x: Operand, title: str) -> Plain:
+    """A generated quantity. Integers and truth values keep their kind, others become floats."""
+    found = plain_data(x, title)
+    kept = np.asarray(x)
+    if kept.dtype.kind not in "biu":
+        return found
+    return kept if kept.ndim else kept.item()
 
 
 class NamedDensity:
@@ -62,7 +67,7 @@ class NamedDensity:
         data: Mapping[str, Operand] | None = None,
         transformed_parameters: Function | None = None,
         generated_quantities: Function | None = None,
-        log_likelihood: Function | bool | None = None,
+        log_likelihood: Function | str | bool | None = None,
         observed: str | Sequence[str] | None = None,
         coords: Labels | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
@@ -93,18 +98,19 @@ class NamedDensity:
         self._known: dict[tuple[bool, bool], dict[str, Shape]] = {}
         self._density = Named("the log density", log_density or _no_terms, given, is_last=True)
         self.transformed = self._transformed_of(functions, transformed_parameters, given)
-        self.generated = generated_quantities and Named(
-            "generated_quantities", generated_quantities, given
-        )
+        self.generated: Named | None = None
+        if generated_quantities or self.stated.discrete:
+            self.generated = Generated(self.stated, generated_quantities, given)
         self.observed = [*observations, *observed_names(observed, given)]
         self.likelihood: LogLikelihood | None = None
         if log_likelihood or (log_likelihood is None and self.stated.parts):
-            function = log_likelihood or self.stated.pointwise
+            function: Any = log_likelihood or self.stated.pointwise
+            if isinstance(function, str):
+                self.dims[LOG_LIKELIHOOD] = [function]
+                function = partial(by_dimension, self.stated.pointwise, self.dims, function)
             self.likelihood = LogLikelihood(function, self.observed, declared, given)
         self._check(declared, is_open=transformed_parameters is not None)
-        shapes = {name: transform.shape for name, transform in declared.items()}
-        check_names(shapes, self.coords, self.dims)
-        coordinates(shapes, self.coords, {k: x for k, x in self.dims.items() if k in shapes})
+        self._check_labels()
         self.recorded = recorded
         arrays = [x for x in leaves_of(given) if isinstance(x, np.ndarray)]
         self._value_and_grad = (
@@ -127,7 +133,54 @@ class NamedDensity:
                 )
         each = {name: Named(name, f, given, by_dict=False) for name, f in functions.items()}
         each = {**self.stated.completions, **each}
+        varying: dict[str, Named] = {}
+        self._is_summed = False
+        if self.stated.discrete:
+            varying = self._varying(each)
+            # Whether the user's log density is summed over discrete parameters.
+            self._is_summed = not {*self.stated.discrete, *varying}.isdisjoint(self._density.names)
+            own = [OwnTerms(self._own_terms, self._density.names)] if self._is_summed else []
+            self.stated.sum_out(varying, own, self._at_points)
+        each = {name: f for name, f in each.items() if name not in varying}
         return Derived(each, others, given) if each or others else None
+
+    def _varying(self, functions: Mapping[str, Named]) -> dict[str, Named]:
+        """The functions of named values that depend on discrete parameters, in order."""
+        names, found = {*self.stated.discrete}, dict[str, Named]()
+        while more := {
+            name: f
+            for name, f in functions.items()
+            if name not in found and not names.isdisjoint(f.names)
+        }:
+            found |= more
+            names |= more.keys()
+        return Derived(found, None, {}).functions
+
+    def _at_points(self, function: Function) -> tuple[list[dict[str, Operand]], list[Result]]:
+        """Call a function with plain values at several points where it raises no refusal."""
+        rng, size = np.random.default_rng(0), self.layout.size
+        points, results = [], []
+
+        def accepts(q: np.ndarray) -> bool:
+            values = self.completed(self.layout.unpack(q, False)[0])
+            results.append(function(values))
+            points.append(values)
+            return True
+
+        for radius in (0.1, 1.0, 2.0):
+            random_start(rng, size, accepts, radius=radius)
+        return points, results
+
+    def _check_labels(self) -> None:
+        """Label the probabilities of discrete parameters, and raise if labels do not fit."""
+        discrete = self.stated.discrete
+        shapes = {name: each.shape for name, each in {**self.layout.parameters, **discrete}.items()}
+        for name, each in discrete.items():
+            own = self.dims.get(name) or [f"{name}_dim_{i}" for i in range(len(each.shape))]
+            self.dims[f"{name}_probability"] = [*own, f"{name}_value"]
+            self.coords[f"{name}_value"] = each.support.tolist()
+        check_names(shapes, self.coords, self.dims)
+        coordinates(shapes, self.coords, {k: x for k, x in self.dims.items() if k in shapes})
 
     def _check(self, declared: Mapping[str, Transform], is_open: bool) -> None:
         """Raise if a function takes what the model does not have, as far as names are known: those
@@ -136,14 +189,19 @@ class NamedDensity:
         derived = self.transformed.functions if self.transformed else {}
         if self.transformed:
             self.transformed.check(declared)
-        self.stated.check_order(derived)
+        varying = {name: f for each in self.stated.summed for name, f in each.derived.items()}
+        self.stated.check_order({**derived, **varying})
         if is_open:
             return
         known, more = [*declared, *derived], [LOG_LIKELIHOOD] if self.likelihood else []
         for each in self.functions():
-            if each is not self.transformed:
-                each.check([*known, *more] if each is self._density else known)
-        self.stated.check(known)
+            if each is self.transformed:
+                continue
+            also = more if each is self._density else []
+            if each in (self._density, self.generated):
+                also = [*also, *self.stated.discrete, *varying]
+            each.check([*known, *also])
+        self.stated.check([*known, *self.stated.discrete, *varying])
 
     def _check_indices(self) -> None:
         """Refuse data below 0 that are an index of parameters, as codes of missing groups are. An
@@ -162,7 +220,8 @@ class NamedDensity:
         return [*filter(None, found), *([self.likelihood.function] if self.likelihood else [])]
 
     def __repr__(self) -> str:
-        parameters = (f"{name}={each!r}" for name, each in self.layout.parameters.items())
+        declared = {**self.layout.parameters, **self.stated.discrete}
+        parameters = (f"{name}={each!r}" for name, each in declared.items())
         return f"Model({', '.join(parameters)})"
 
     def _repr_html_(self) -> str:
@@ -205,7 +264,7 @@ class NamedDensity:
         stated = self.stated
 
         def simulate(rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
-            return stated.replicate(rng, **self.completed(values))
+            return stated.replicate(rng, **self.with_discrete(self.completed(values), rng))
 
         draw = stated.drawer(function, self.transformed)
         return draw, simulate, lambda observed: self.with_data(**observed)
@@ -263,6 +322,16 @@ class NamedDensity:
             return values
         return {**values, **self.transformed.named_values(values)}
 
+    def with_discrete(
+        self, values: dict[str, Operand], rng: np.random.Generator
+    ) -> dict[str, Operand]:
+        """Completed values with the discrete parameters, drawn if they are not among them, and with
+        what depends on these.
+        """
+        for each in self.stated.summed:
+            values = each.completed(values, rng)
+        return values
+
     def with_quantities(
         self, values: dict[str, Operand], rng: np.random.Generator
     ) -> dict[str, Operand]:
@@ -270,7 +339,7 @@ class NamedDensity:
         if self.generated is None:
             return values
         found = self.generated.named_values(values, rng=rng)
-        return {**values, **{n: plain_data(x, f"constrain: {n}") for n, x in found.items()}}
+        return {**values, **{n: _quantity(x, f"constrain: {n}") for n, x in found.items()}}
 
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         """The terms whose sum is the log density."""
@@ -280,17 +349,22 @@ class NamedDensity:
         if self.likelihood is not None and LOG_LIKELIHOOD in self._density.names:
             values[LOG_LIKELIHOOD] = self.likelihood.function(values)
         log_jacobians = [*self.stated.terms(values, propto, jacobian), *log_jacobians]
-        result = self._density(values, propto=propto)
+        result = () if self._is_summed else self._own_terms(values, propto)
         if isinstance(result, (tuple, list)):
             return Terms((*result, *log_jacobians))
+        # A single result must be a scalar, which is checked later.
+        return result if np.shape(result) or not log_jacobians else Terms((result, *log_jacobians))
+
+    def _own_terms(self, values: dict[str, Operand], propto: bool) -> Result:
+        """What the log density of the user returns: a term, or several."""
+        result = self._density(values, propto=propto)
         if result is None or type(result) is dict:
             missing = "None (is a return statement missing?)" if result is None else "a dict"
             error = TypeError(
                 f"Model: the log density returned {missing}, but must return a scalar!"
             )
             raise self._density.explained(error, values)
-        # A single result must be a scalar, which is checked later.
-        return result if np.shape(result) or not log_jacobians else Terms((result, *log_jacobians))
+        return result
 
     def _target(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         terms = self._terms(q, propto, jacobian)
@@ -357,11 +431,13 @@ class NamedDensity:
         """
         parameters, _ = self.layout.unpack(self.point("constrain", q).copy(), False)
         values = self.completed(parameters) if include_tp or include_gq else parameters
-        left_out = () if include_tp else values.keys() - parameters.keys()
+        shown = values if include_tp else parameters
+        found = {name: plain_data(values[name], f"constrain: {name}") for name in shown}
         if include_gq:
-            values = self.with_quantities(values, np.random.default_rng() if rng is None else rng)
-        found = values.items()
-        return {n: plain_data(x, f"constrain: {n}") for n, x in found if n not in left_out}
+            rng = np.random.default_rng() if rng is None else rng
+            whole = self.with_quantities(values, rng)
+            found |= {name: x for name, x in whole.items() if name not in values}
+        return found
 
     def param_constrain(
         self,
@@ -423,17 +499,22 @@ class NamedDensity:
 
         The shapes of the latter are found by calling the functions of the model.
         """
-        shapes = {name: transform.shape for name, transform in self.layout.parameters.items()}
         if (include_tp and self.transformed) or (include_gq and self.generated):
+            values = self.example(include_tp, include_gq)
+            return {name: np.shape(value) for name, value in values.items()}
+        return {name: transform.shape for name, transform in self.layout.parameters.items()}
 
-            def is_allowed(q: np.ndarray) -> bool:
-                values = self.constrain(q, include_tp, include_gq, np.random.default_rng(0))
-                shapes.update((name, np.shape(value)) for name, value in values.items())
-                return True
+    def example(self, include_tp: bool, include_gq: bool) -> dict[str, Operand]:
+        """Named values as by `constrain`, at a point where they are allowed."""
+        found: dict[str, Operand] = {}
 
-            rng, origin = np.random.default_rng(0), np.zeros(self._shape)
-            random_start(rng, self.layout.size, is_allowed, origin, of_values)
-        return shapes
+        def is_allowed(q: np.ndarray) -> bool:
+            found.update(self.constrain(q, include_tp, include_gq, np.random.default_rng(0)))
+            return True
+
+        rng, origin = np.random.default_rng(0), np.zeros(self._shape)
+        random_start(rng, self.layout.size, is_allowed, origin, of_values)
+        return found
 
     def param_names(self, include_tp: bool = False, include_gq: bool = False) -> list[str]:
         """The name of every element of what `param_constrain` returns: ``theta.1``, counted from

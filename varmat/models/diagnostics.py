@@ -51,8 +51,8 @@ class SamplingWarning(UserWarning):
     ...     warnings.simplefilter("error", vm.SamplingWarning)  # in a pipeline, stop instead
     """
 
-    def __init__(self, problems: Mapping[str, str], method: str = "sample") -> None:
-        super().__init__(f"Model.{method}: {'; '.join(problems.values())}")
+    def __init__(self, problems: Mapping[str, str], method: str = "Model.sample") -> None:
+        super().__init__(f"{method}: {'; '.join(problems.values())}")
         self.problems, self._method = dict(problems), method
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, str], str]]:

@@ -6,7 +6,7 @@ import copy
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -39,7 +39,15 @@ _FEW = 8
 
 
 class DensityModel(NamedDensity):
-    """A `NamedDensity` with derivatives of its log density, recorded if it wants to."""
+    """A `NamedDensity` with derivatives of its log density, recorded if it wants to.
+
+    Attributes
+    ----------
+    sampler_words : dict of str to str, optional
+        The names of settings of `Model.sample` in warnings -> those of what calls it.
+    """
+
+    sampler_words: Mapping[str, str] | None = None
 
     @cached_property
     def log_density_gradient(self) -> LogDensityGradient:
@@ -63,6 +71,18 @@ class DensityModel(NamedDensity):
         if self.recorded is not None:
             return self
         return self._copy(recorded=True, _value_and_grad=RecordedIfPossible(self._target, 0))
+
+    def standardised(self, scale: np.ndarray) -> Self:
+        """The model in other coordinates: the unconstrained vector is a scale times these."""
+        model = copy.copy(self)
+        model.layout = copy.copy(self.layout)
+        model.layout.scale = scale
+        return model.renewed()
+
+    def renewed(self) -> Self:
+        """Copy the model, with derivatives of its own."""
+        of = value_and_grad if self.recorder() is None else Recorded
+        return self._copy(_value_and_grad=of(self._target, 0))
 
     def as_written(self) -> Self:
         """Copy the model, with recording switched off if it is on."""

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from varmat.models.functions import Named
 from varmat.models.stated import StatedModel
 
-_SHAPES = {"parameter": "ellipse", "value": "box", "observed": "ellipse, style=filled"}
+_SHAPES = {
+    "parameter": "ellipse",
+    "discrete": "diamond",
+    "value": "box",
+    "observed": "ellipse, style=filled",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,9 +50,13 @@ class ModelGraph:
 
 def graph_of(stated: StatedModel, derived: Mapping[str, Named]) -> ModelGraph:
     """See `Model.graph`; with the functions of transformed parameters."""
+    varying = {name: f for each in stated.summed for name, f in each.derived.items()}
+    derived = {**derived, **varying}
     kinds = dict.fromkeys(stated.parameters, "parameter")
+    kinds |= dict.fromkeys(stated.discrete, "discrete")
     kinds |= dict.fromkeys(derived, "value") | dict.fromkeys(stated.parts, "observed")
-    names = {name: prior.names for name, prior in stated.priors.items()}
+    names: dict[str, tuple[str, ...]] = dict.fromkeys(stated.discrete, ())
+    names |= {name: prior.names for name, prior in stated.priors.items()}
     for name, transform in stated.parameters.items():  # bounds may depend on others too
         functions = getattr(transform, "functions", ())
         names[name] = (*names.get(name, ()), *(n for f in functions for n in f.needed))

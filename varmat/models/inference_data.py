@@ -166,6 +166,7 @@ def from_draws(
     predictive: Sequence[Predictive],
     seed: int | np.random.Generator | None,
     executor: Executor | str | None = None,
+    log_prior: bool = False,
 ) -> ArvizData:
     """See `Model.to_arviz`."""
     base: ArvizData = None
@@ -179,13 +180,21 @@ def from_draws(
             }
     else:
         groups = _named(model, draws, generator("Model.to_arviz", seed), executor)
+    wanted: dict[str, LogLikelihood] = {}
     if model.likelihood is not None and LOG_LIKELIHOOD not in groups:
-        arrays, shape = draws_of(
-            "Model.to_arviz", groups.get("posterior", base), model.layout.parameters
-        )
-        groups[LOG_LIKELIHOOD] = model.likelihood.of_draws(
-            model.completed, arrays, shape, never, executor
-        )
+        wanted[LOG_LIKELIHOOD] = model.likelihood
+    if log_prior:
+        if not model.stated.priors:
+            raise TypeError(
+                "Model.to_arviz: log_prior is True, but must be False where no parameter states a "
+                "prior, as in varmat.real(prior=...)!"
+            )
+        function, given = model.stated.log_prior, model.layout.given
+        wanted["log_prior"] = LogLikelihood(function, (), {}, given, "log_prior")
+    for name, terms in wanted.items():
+        parameters = model.layout.parameters
+        arrays, shape = draws_of("Model.to_arviz", groups.get("posterior", base), parameters)
+        groups[name] = terms.of_draws(model.completed, arrays, shape, never, executor)
     simulated = [
         name for each in predictive for name in each.groups.get("posterior_predictive", {})
     ]

@@ -37,7 +37,12 @@ class Layout:
     parameters, given
     size : int
         Number of unconstrained elements.
+    scale : ndarray or None
+        The vector is this matrix, or these numbers, times the unconstrained one: standardised
+        coordinates, in which a sampler moves.
     """
+
+    scale: np.ndarray | None = None
 
     def __init__(self, parameters: Mapping[str, Transform], given: Mapping[str, Operand]) -> None:
         self.parameters = dict(parameters)
@@ -86,6 +91,8 @@ class Layout:
         """The values of the parameters at an unconstrained vector, by name, and the log-Jacobians
         that are to be added up.
         """
+        if self.scale is not None:
+            q = self.scale * q if self.scale.ndim == 1 else self.scale @ q
         values: dict[str, Operand] = {}
         log_jacobians: list[Operand] = []
         together: dict[str, Operand] = {}
@@ -121,7 +128,19 @@ class Layout:
 
     def pack(self, function: str, values: Mapping[str, Operand]) -> np.ndarray:
         """The unconstrained vector at which the parameters have these values."""
-        missing = [name for name in self.parameters if name not in values]
+        return self._packed(function, values, [n for n in self.parameters if n not in values])[0]
+
+    def pack_some(
+        self, function: str, values: Mapping[str, Operand]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same for some of the parameters: the vector, zero for the others, and which of its
+        elements are those of parameters that have values.
+        """
+        return self._packed(function, values, [])
+
+    def _packed(
+        self, function: str, values: Mapping[str, Operand], missing: list[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
         surplus = [name for name in values if name not in self.parameters]
         if missing or surplus:
             text = (
@@ -131,17 +150,29 @@ class Layout:
                 f"{function}: the dict {text}, but must have the parameters "
                 f"{', '.join(self.parameters)}!"
             )
-        plain = {name: self._plain(function, name, values[name]) for name in self.parameters}
-        q = np.empty(self.size)
-        for name, where, _, transform in self._entries:
+        given = [name for name in self.parameters if name in values]
+        plain = {name: self._plain(function, name, values[name]) for name in given}
+        q, is_given = np.zeros(self.size), np.zeros(self.size, bool)
+        for name, where, shape, transform in self._entries:
             if type(transform) is Dependent:
                 transform = transform.at({**self.given, **plain})
+            if name not in values:
+                x = q[where] if shape is None else q[where].reshape(shape)
+                plain[name] = x if transform is None else transform.constrain(x)
+                continue
+            is_given[where] = True
             try:
                 x = plain[name] if transform is None else transform.unconstrain(plain[name])
             except DomainError as error:
                 raise DomainError(f"{function}: {name}: {error}") from None
             q[where] = np.ravel(x) if np.ndim(x) else x
-        return q
+        return q, is_given
+
+    def standardised(self, q: np.ndarray) -> np.ndarray:
+        """The coordinates in which a sampler moves."""
+        if self.scale is None:
+            return q
+        return q / self.scale if self.scale.ndim == 1 else np.linalg.solve(self.scale, q)
 
     def _plain(self, function: str, name: str, value: Operand) -> Plain:
         value = data(value, f"{function}: {name}")

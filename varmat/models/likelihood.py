@@ -25,6 +25,25 @@ NamedArrays = dict[str, np.ndarray]
 LOG_LIKELIHOOD = "log_likelihood"
 
 
+def by_dimension(
+    pointwise: Function, dims: Mapping[str, Sequence[str]], dim: str, /, **values: Operand
+) -> dict[str, Operand]:
+    """The log-likelihood of each label of a dimension, summed over all observations that have
+    it.
+    """
+    total: Operand = 0.0
+    for name, terms in pointwise(**values).items():
+        names = dims.get(name, ())[: np.ndim(terms)]
+        if dim not in names:
+            raise TypeError(
+                f"Model: log_likelihood is {dim!r}, but must be a dimension of all observations: "
+                f"{name} has {', '.join(names) or 'none with a name'}!"
+            )
+        others = tuple(i for i, each in enumerate(names) if each != dim)
+        total = total + (np.sum(terms, axis=others) if others else terms)
+    return {LOG_LIKELIHOOD: total}
+
+
 class LogLikelihood:
     """The pointwise terms of the log-likelihood of a model, at one point and at all draws.
 
@@ -36,6 +55,8 @@ class LogLikelihood:
         The data that are observations, if the user has named them.
     parameters, given : Mapping
         The parameters and the data of the model.
+    title : str
+        What the terms are, for messages: those of the log prior are computed in the same way.
     """
 
     def __init__(
@@ -44,14 +65,16 @@ class LogLikelihood:
         observed: Sequence[str],
         parameters: Mapping[str, Operand],
         given: Mapping[str, Operand],
+        title: str = LOG_LIKELIHOOD,
     ) -> None:
+        self.title = title
         for kind, names in (("a parameter", parameters), ("data", given)):
             if LOG_LIKELIHOOD in names:
                 raise TypeError(
                     f"Model: {LOG_LIKELIHOOD} is {kind}, but must be the log-likelihood that is "
                     "given to the model alone!"
                 )
-        self.function = Named(LOG_LIKELIHOOD, function, given)  # type: ignore[arg-type]
+        self.function = Named(title, function, given)  # type: ignore[arg-type]
         # In ArviZ a term has the name of the observations to which it belongs.
         self._name = observed[0] if len(observed) == 1 else LOG_LIKELIHOOD
 
@@ -80,14 +103,14 @@ class LogLikelihood:
         inner = {name: x.shape[2:] for name, x in arrays.items()}
         is_recorded = math.prod(shape) >= MANY
         block = _Pointwise(self, completed, inner, allows, is_recorded, executor is None)
-        found = of_blocks("log_likelihood", block, rows_of(arrays), executor)
+        found = of_blocks(self.title, block, rows_of(arrays), executor)
         shapes = next(({n: x.shape[1:] for n, x in each.items()} for each, _ in found if each), {})
         terms: NamedArrays = {}
         for each, size in found:
             if not each:
                 each.update((name, np.full((size, *s), np.nan)) for name, s in shapes.items())
             elif size:
-                check_shapes("log_likelihood", {n: x[0] for n, x in each.items()}, shapes)
+                check_shapes(self.title, {n: x[0] for n, x in each.items()}, shapes)
         for name, s in shapes.items():
             # Each part is dropped as soon as it is joined, because terms may fill the memory.
             parts = [each.pop(name) for each, _ in found]
@@ -97,7 +120,7 @@ class LogLikelihood:
 
     def plain(self, values: dict[str, Operand]) -> NamedArrays:
         """The terms at plain values, of which the function gets copies."""
-        return real_arrays("Model: log_likelihood", self.at(values))
+        return real_arrays(f"Model: {self.title}", self.at(values))
 
 
 class _Pointwise:
@@ -141,11 +164,11 @@ class _Pointwise:
         left = np.flatnonzero(~np.isnan(points).all(axis=1)).tolist()
 
         def once(i: int, _: Operand, known: NamedArrays) -> NamedArrays:
-            with Attempt(self._allows), block.noted("log_likelihood", left[i]):
+            with Attempt(self._allows), block.noted(self._terms.title, left[i]):
                 values = self._completed(self._at_draws.named(points[left[i]]))
                 row = self._terms.plain(values)
                 if known:
-                    check_shapes("log_likelihood", row, {n: x.shape[1:] for n, x in known.items()})
+                    check_shapes(self._terms.title, row, {n: x.shape[1:] for n, x in known.items()})
                 return row
             return {}
 

@@ -24,9 +24,10 @@ from varmat.models.fitting import (
     named_draws,
     recorded_if_slow,
 )
-from varmat.models.functions import generator
+from varmat.models.functions import generator, recoverable
 from varmat.models.gradients import DensityModel
 from varmat.models.inference_data import approximated, completed, from_draws, term_shapes
+from varmat.models.metrics import with_metric
 from varmat.models.nuts import check_settings
 from varmat.models.pathfinder import approximate_by_paths
 from varmat.models.predictive import Predictive, Predictor, posterior_predictive, prior_predictive
@@ -81,8 +82,10 @@ class Model(DensityModel):
     generated_quantities : callable, optional
         Called in the same way with plain values, also with ``rng``, a `numpy.random.Generator`, if
         it names it; returns a dict.
-    log_likelihood : callable or False, optional
-        By default that of what is `observed`; False leaves it out of results. A function is called
+    log_likelihood : callable, str or False, optional
+        By default that of what is `observed`; False leaves it out of results. The name of a
+        dimension gives the sum for each of its labels, over all that is observed: to leave out
+        groups, also of several observed variables jointly. A function is called
         in the same way as the log density, and returns the log-likelihood of each observation
         (or group of them), an array that is not summed or a dict of such arrays, for ``arviz.loo``
         and similar functions: see Notes.
@@ -105,7 +108,7 @@ class Model(DensityModel):
         others: a function that is called in the same way. The parameters: `real`, `positive`,
         `lower`, `upper`, `interval`, `offset_multiplier`, `ordered`, `positive_ordered`, `simplex`,
         `sum_to_zero`, `unit_vector`, `corr_matrix`, `cov_matrix`, `cholesky_corr`, `cholesky_cov`,
-        each with a shape and a prior.
+        each with a shape and a prior; and `discrete` ones, which are summed out.
 
     Raises
     ------
@@ -168,7 +171,8 @@ class Model(DensityModel):
         ----------
         init : dict, array_like of shape (N,) or Optimum, optional
             Parameters by name, the point itself, or a mode that was found; by default random,
-            uniform between -2 and 2, with a finite log density.
+            uniform between -2 and 2, with a finite log density. So are parameters that a dict
+            leaves out.
         seed : int, optional
             Of the random point.
         jacobian : bool
@@ -184,14 +188,18 @@ class Model(DensityModel):
             If parameters lie on the border of what is allowed, where the unconstrained point is
             infinitely far out.
         """
+        centre: np.ndarray | None = None
+        radius: float | np.ndarray = 2.0
         if isinstance(init, Mapping):
-            q = self.param_unconstrain(init)
+            q, is_given = self.layout.pack_some("initial_point", init)
             if not np.all(np.isfinite(q)):
                 names = self.unconstrained_names_at(~np.isfinite(q))
                 raise DomainError(
                     f"initial_point: init puts {names} on the border, but must be inside of it!"
                 )
-            return q
+            if is_given.all():
+                return q
+            init, centre, radius = None, q, np.where(is_given, 0.0, 2.0)
         if isinstance(init, Optimum):
             init = init.q
         if init is not None:
@@ -202,13 +210,14 @@ class Model(DensityModel):
             return bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
 
         with np.errstate(all="ignore"):
-            return random_start(
-                generator("Model.initial_point", seed), self.layout.size, accepts, blame=self.blame
-            )
+            rng, where = generator("Model.initial_point", seed), (centre, recoverable, self.blame)
+            return random_start(rng, self.layout.size, accepts, *where, radius)
 
-    def _starts(self, inits: Operand, radius: float | None, chains: int, name: str) -> Starts:
+    def _starts(
+        self, inits: Operand, radius: float | None, chains: int, name: str, seed: Operand
+    ) -> Starts:
         parameters = self.layout.parameters
-        return starts_of(self.initial_point, parameters, inits, radius, chains, name)
+        return starts_of(self.initial_point, parameters, inits, radius, chains, name, seed)
 
     def _need_parameters(self, name: str) -> None:
         if not self.layout.parameters:
@@ -358,7 +367,9 @@ class Model(DensityModel):
         self._need_parameters("pathfinder")
         rng = generator("Model.pathfinder", seed)
         model = self.for_many_calls()
-        calls = Callbacks(model, 0, self._starts(inits, init_radius, paths, "Model.pathfinder"))
+        calls = Callbacks(
+            model, 0, self._starts(inits, init_radius, paths, "Model.pathfinder", seed)
+        )
         starts = [calls.initial_point(int(rng.integers(2**63)), path) for path in range(paths)]
         q, stats = approximate_by_paths(model, starts, draws, trials, rng)
         k = stats["pareto_k"][0]
@@ -367,7 +378,7 @@ class Model(DensityModel):
                 f"pareto_k is {k:.2f}, above 0.7, so the approximation is too far from the "
                 "posterior: use the draws only as inits of sample"
             )
-            warnings.warn(SamplingWarning({"pareto_k": text}, "pathfinder"), stacklevel=2)
+            warnings.warn(SamplingWarning({"pareto_k": text}, "Model.pathfinder"), stacklevel=2)
         named = named_draws("pathfinder", model, q, rng)
         groups = {"posterior": named, "sample_stats": stats}
         one = {title: {n: x[np.newaxis] for n, x in g.items()} for title, g in groups.items()}
@@ -377,12 +388,13 @@ class Model(DensityModel):
         self,
         draws: int = 1000,
         chains: int = 4,
-        seed: int | None = None,
+        seed: int | np.random.Generator | None = None,
         *,
         tune: int = 1000,
+        thin: int = 1,
         target_accept: float = 0.8,
         max_depth: int = 10,
-        metric: str = "diag",
+        metric: Operand = "diag",
         inits: Operand = None,
         init_radius: float | None = None,
         keep_warmup: bool = True,
@@ -397,9 +409,12 @@ class Model(DensityModel):
         ----------
         draws, tune : int
             For each chain: draws kept, and before them draws for adaptation, at least 1.
+        thin : int
+            One draw in so many is kept, and ``draws * thin`` are made. This saves memory; all draws
+            are better if there is room for them.
         chains, cores : int
             Chains, and how many of them run at a time.
-        seed : int, optional
+        seed : int or numpy.random.Generator, optional
             The draws of a chain depend on it and on the number of the chain alone, not on `cores`
             or `executor`.
         target_accept : float
@@ -407,13 +422,18 @@ class Model(DensityModel):
             steps: slower, with fewer divergences.
         max_depth : int
             A draw takes at most ``2**max_depth - 1`` steps.
-        metric : {"diag", "diag_draws", "low_rank"}
+        metric : {"diag", "diag_draws", "low_rank"}, array_like, LaplaceApproximation or draws
             The scale of each parameter from draws and gradients, or from draws only, as in Stan; or
-            also the strongest correlations.
-        inits : dict, array_like, Optimum, list of these or earlier draws, optional
+            also the strongest correlations. What is known before: variances of the unconstrained
+            vector, of shape (N,), its covariance, of shape (N, N), or what `sample`, `laplace` or
+            `pathfinder` returned, whose covariance is used and, without `inits`, whose last draws.
+            A `tune` of 50 is then enough.
+        inits : dict, array_like, Optimum, list of these, earlier draws or float, optional
             Where chains start: one point for all, parameters by name or the unconstrained vector; a
             list or an array of shape (chains, N) with one for each; or what `sample`, `laplace` or
-            `pathfinder` returned, whose last draws are taken. By default chains start near 0.
+            `pathfinder` returned, whose last draws are taken. Parameters that a dict leaves out
+            start at random. A number is a radius around 0, as in Stan: with 0 chains start there.
+            By default chains start near 0.
         init_radius : float, optional
             How far starts may be from there at random, for each element of the unconstrained
             vector; less if need be. By default 2 without `inits`, and 0 with them.
@@ -490,8 +510,10 @@ class Model(DensityModel):
         model, generated quantities come with the draws; otherwise they are evaluated afterwards. An
         interrupt then leaves nan for those that are missing, with a warning."""
         # nutpie panics without adaptation, hangs without cores, and gives no result without chains.
-        for name, count, least in (("draws", draws, 0), ("tune", tune, 1), ("chains", chains, 1)):
+        counts = ("draws", draws, 0), ("tune", tune, 1), ("thin", thin, 1), ("chains", chains, 1)
+        for name, count, least in counts:
             check_integer("Model.sample", name, count, least)
+        seed = int(seed.integers(2**63)) if isinstance(seed, np.random.Generator) else seed
         for name, choice, least in (("cores", cores, 1), ("seed", seed, 0)):
             if choice is not None:
                 check_integer("Model.sample", name, choice, least)
@@ -499,20 +521,24 @@ class Model(DensityModel):
             check_executor(cores, executor)
         known = inspect.signature(Model.sample).parameters
         settings.update(target_accept=target_accept, max_depth=max_depth, metric=metric)
-        settings.update(draws=draws, chains=chains, tune=tune, cores=cores)
+        model = self
+        if not isinstance(metric, str):
+            model, inits = with_metric(self, metric, inits, settings)
+        settings.update(draws=draws, chains=chains, tune=tune, thin=thin, cores=cores)
         settings.update(progress_bar=progress_bar, keep_warmup=keep_warmup)
         check_settings(known, settings)
         if self.generated is None:
             self._need_parameters("sample")
-        starts = self._starts(inits, init_radius, chains, "Model.sample")
-        model = self.for_many_calls()
+        starts = self._starts(inits, init_radius, chains, "Model.sample", seed)
+        model = model.for_many_calls()
         if self.likelihood is not None:
             term_shapes(self, self.likelihood)  # raises errors now, before draws would be lost
         groups, numbers = run_nutpie(model, starts, seed, settings, executor)
         tell_lost(groups, 2)
         result = completed(self, groups, numbers, executor)
         with Attempt(lambda error: not isinstance(error, Warning)) as reporting:
-            report(result, [*self.layout.parameters], progress_bar, 2, self.stated.centred)
+            of_parameters = [*self.layout.parameters], progress_bar, 2, self.stated.centred
+            report(result, *of_parameters, self.sampler_words)
         if reporting.error is not None:
             text = f"the draws could not be diagnosed: {described(reporting.error)}"
             warnings.warn(f"Model.sample: {text}", UserWarning, stacklevel=2)
@@ -565,6 +591,7 @@ class Model(DensityModel):
         *predictive: Predictive,
         seed: int | np.random.Generator | None = None,
         executor: Executor | str | None = None,
+        log_prior: bool = False,
     ) -> ArvizData:
         """ArviZ data of draws, also by another sampler, with the log-likelihood, the data, and
         predictive draws.
@@ -581,6 +608,9 @@ class Model(DensityModel):
         executor : concurrent.futures.Executor, str or None
             Who computes quantities and the log-likelihood, as in `log_density_gradient.map`; by
             default this thread.
+        log_prior : bool
+            Add the group ``log_prior`` with the log prior of each element of the parameters that
+            state one, for ``arviz.psens`` and similar functions.
 
         Returns
         -------
@@ -596,9 +626,10 @@ class Model(DensityModel):
         ShapeError
             If draws have another shape.
         TypeError
-            If `draws` is something else, or has no draws of a parameter.
+            If `draws` is something else, or has no draws of a parameter; or if `log_prior` is asked
+            for, and no parameter states a prior.
         """
-        return from_draws(self, draws, predictive, seed, executor)
+        return from_draws(self, draws, predictive, seed, executor, log_prior)
 
     def summary(
         self, result: ArvizData, var_names: str | Sequence[str] | None = None, rows: int | None = 10

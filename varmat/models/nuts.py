@@ -85,7 +85,7 @@ _ELSEWHERE = {
         "keep_warmup": "save_warmup discard_tuned_samples",
     }.items()
     for theirs in names.split()
-} | {"thin": "all draws are kept; result.posterior.isel(draw=slice(None, None, 5)) has each fifth"}
+}
 # What nutpie raises for a value that it does not take.
 _REFUSED = (ArithmeticError, AttributeError, RuntimeError, TypeError, ValueError)
 # The settings of nutpie that are named where a setting does not exist. It may have others.
@@ -169,8 +169,9 @@ def _nuts_settings(seed: int, settings: Settings) -> Any:
     """nutpie's settings of one chain."""
     kind, fixed = METRICS[settings["metric"]]
     made = getattr(library().PyNutsSettings, kind)(seed)
-    made.num_tune, made.num_draws, made.num_chains = settings["tune"], settings["draws"], 1
-    ours = {"draws", "tune", "chains", "cores", "metric", "progress_bar", "keep_warmup"}
+    made.num_tune, made.num_chains = settings["tune"], 1
+    made.num_draws = settings["draws"] * settings["thin"]
+    ours = {"draws", "tune", "thin", "chains", "cores", "metric", "progress_bar", "keep_warmup"}
     renamed = {ours: theirs for theirs, ours in _RENAMED.items()}
     for name, value in {**fixed, **settings}.items():
         if name in ours:
@@ -240,7 +241,10 @@ class Chain:
         for title, batch in (("posterior", draws), ("sample_stats", stats)):
             names = [name for name in batch.column_names if name not in left_out]
             arrays = {name: _array(batch.column(name)) for name in names}
-            groups[title] = {name: x[np.newaxis, count:] for name, x in arrays.items()}
+            thin = self._settings["thin"]
+            kept = {name: x[count + thin - 1 :: thin] for name, x in arrays.items()}
+            # A copy, because the view would keep all draws in memory.
+            groups[title] = {n: (x.copy() if thin > 1 else x)[np.newaxis] for n, x in kept.items()}
             if self._settings["keep_warmup"]:
                 groups[f"warmup_{title}"] = {n: x[np.newaxis, :count] for n, x in arrays.items()}
         order = ("posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats")

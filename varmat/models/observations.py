@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from varmat.core.errors import ShapeError
+import numpy as np
+
+from varmat.core.data import data
+from varmat.core.errors import DomainError, ShapeError
 from varmat.functions.missing import refuse_missing, with_missing
 from varmat.models.results import Labels
 from varmat.typing import Function, Operand
@@ -101,6 +104,7 @@ class Observed:
         Of the dimensions; None for those without.
     missing : callable or None
         Makes a parameter of a shape.
+    weights : ndarray or None
     """
 
     def __init__(
@@ -109,7 +113,9 @@ class Observed:
         distribution: Statement,
         dims: Sequence[str | None],
         missing: Function | None,
+        weights: np.ndarray | None = None,
     ) -> None:
+        self.weights = weights
         names, self.labels = labelled(y)
         self.names = list(dims) or names
         self.distribution, self.missing = distribution, missing
@@ -129,7 +135,8 @@ class Observed:
         """Other observations of the same distribution. Dimensions keep their names, and their
         labels if the shape is the same and there are no others.
         """
-        made = Observed(y, self.distribution, self.names if all(self.names) else (), self.missing)
+        names = self.names if all(self.names) else ()
+        made = Observed(y, self.distribution, names, self.missing, self.weights)
         if not made.labels and made.y.shape == self.y.shape:
             made.labels = self.labels
         return made
@@ -141,6 +148,7 @@ def observed(
     *,
     dims: str | Sequence[str] = (),
     missing: Callable[[int], Transform] | None = None,
+    weights: Operand = None,
 ) -> Observed:
     """Observations of a `Model`, and their distribution.
 
@@ -158,6 +166,10 @@ def observed(
         Makes a parameter of the observations that are nan, masked, None or `NA`, from their number:
         `varmat.real`, or `varmat.positive`. It is called after them, ``y_missing``. By default
         these are refused.
+    weights : array_like, optional
+        Nonnegative numbers by which the log density of each observation is multiplied, also in the
+        log-likelihood of results: how often it was made, or how much it counts. They broadcast with
+        the observations. Simulated observations do not depend on them.
 
     Returns
     -------
@@ -165,8 +177,10 @@ def observed(
 
     Raises
     ------
+    DomainError
+        If a weight is below 0 or not finite.
     TypeError
-        If `y` is not an array of real numbers.
+        If `y` is not an array of real numbers, or there are both `weights` and `missing`.
 
     Examples
     --------
@@ -178,4 +192,15 @@ def observed(
     >>> model.param_names()
     ['mu', 'y_missing.1']
     """
-    return Observed(y, distribution, names_of(dims), missing)
+    if weights is not None:
+        weights = np.asarray(data(weights, "observed: weights"))
+        if not np.all((weights >= 0.0) & np.isfinite(weights)):
+            raise DomainError(
+                f"observed: weights are {weights!r}, but must be nonnegative finite numbers!"
+            )
+        if missing is not None:
+            raise TypeError(
+                "observed: there are weights and missing, but must be one of them: weights are "
+                "those of observations!"
+            )
+    return Observed(y, distribution, names_of(dims), missing, weights)

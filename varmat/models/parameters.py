@@ -10,24 +10,19 @@ import numpy as np
 
 import varmat.transforms as transforms
 from varmat.functions.aliases import alias
+from varmat.models.arguments import Declared
 from varmat.models.bounds import checked_shape, with_bounds
 from varmat.models.observations import names_of
-from varmat.models.stated import Declared, Located
+from varmat.models.stated import Located
 from varmat.transforms import Transform
 from varmat.transforms.common import check_against
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypedDict, Unpack
+    from collections.abc import Callable
+    from typing import Unpack
 
-    from varmat.distributions.custom import Statement
+    from varmat.models.arguments import Declarations
     from varmat.typing import Operand, Shape
-
-    class Stated(TypedDict, total=False):
-        """What each parameter may state."""
-
-        prior: Statement
-        dims: str | Sequence[str]
 
 
 __all__ = [
@@ -70,7 +65,7 @@ def _declared(
 # --- each element alone ---
 
 
-def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Stated]) -> Transform:
+def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Declarations]) -> Transform:
     """A parameter of a `Model` that may be any real number.
 
     Parameters
@@ -120,7 +115,7 @@ def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Stated]) ->
     return _declared("real", partial(with_bounds, Located, (stated["prior"],)), shape, stated)
 
 
-def positive(*shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def positive(*shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """A positive parameter of a `Model`, by `positive_constrain`.
 
     Parameters
@@ -148,7 +143,7 @@ def positive(*shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
     return _declared("positive", transforms.Positive, shape, stated)
 
 
-def lower(bound: Operand, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def lower(bound: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """A parameter of a `Model` above a bound, by `lb_constrain`.
 
     Parameters
@@ -181,7 +176,7 @@ def lower(bound: Operand, *shape: int | Shape, **stated: Unpack[Stated]) -> Tran
     return _declared("lower", partial(with_bounds, transforms.Lower, (bound,)), shape, stated)
 
 
-def upper(bound: Operand, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def upper(bound: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """A parameter of a `Model` below a bound, by `ub_constrain`.
 
     Parameters
@@ -215,7 +210,7 @@ def upper(bound: Operand, *shape: int | Shape, **stated: Unpack[Stated]) -> Tran
 
 
 def lower_upper(
-    lower: Operand, upper: Operand, *shape: int | Shape, **stated: Unpack[Stated]
+    lower: Operand, upper: Operand, *shape: int | Shape, **stated: Unpack[Declarations]
 ) -> Transform:
     """A parameter of a `Model` between two bounds, by `lub_constrain`; also named `interval`.
 
@@ -258,7 +253,7 @@ interval = alias("interval", lower_upper)
 
 
 def offset_multiplier(
-    offset: Operand, multiplier: Operand, *shape: int | Shape, **stated: Unpack[Stated]
+    offset: Operand, multiplier: Operand, *shape: int | Shape, **stated: Unpack[Declarations]
 ) -> Transform:
     """A real parameter of a `Model`, shifted and stretched by `offset_multiplier_constrain`: the
     non-centred form.
@@ -298,7 +293,7 @@ def offset_multiplier(
 # --- vectors ---
 
 
-def ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def ordered(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """A vector with ascending elements as a parameter of a `Model`, by `ordered_constrain`.
 
     Parameters
@@ -328,7 +323,7 @@ def ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transfo
     return _declared("ordered", partial(transforms.Ordered, size), shape, stated)
 
 
-def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """A vector with positive, ascending elements as a parameter of a `Model`, by
     `positive_ordered_constrain`.
 
@@ -359,7 +354,7 @@ def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -
     return _declared("positive_ordered", partial(transforms.PositiveOrdered, size), shape, stated)
 
 
-def simplex(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def simplex(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """A vector of nonnegative numbers with sum 1 as a parameter of a `Model`, by
     `simplex_constrain`.
 
@@ -390,7 +385,7 @@ def simplex(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transfo
     return _declared("simplex", partial(transforms.Simplex, size), shape, stated)
 
 
-def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """A vector with sum zero as a parameter of a `Model`, by `sum_to_zero_constrain`.
 
     Parameters
@@ -420,7 +415,7 @@ def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tra
     return _declared("sum_to_zero", partial(transforms.SumToZero, size), shape, stated)
 
 
-def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """A vector of length 1 as a parameter of a `Model`, by `unit_vector_constrain`.
 
     Parameters
@@ -453,7 +448,7 @@ def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tra
 # --- matrices ---
 
 
-def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """A correlation matrix as a parameter of a `Model`, by `corr_matrix_constrain`.
 
     Parameters
@@ -484,7 +479,7 @@ def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tra
     return _declared("corr_matrix", partial(transforms.CorrMatrix, size), shape, stated)
 
 
-def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """A covariance matrix as a parameter of a `Model`, by `cov_matrix_constrain`.
 
     Parameters
@@ -514,7 +509,7 @@ def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Tran
     return _declared("cov_matrix", partial(transforms.CovMatrix, size), shape, stated)
 
 
-def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> Transform:
+def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
     """The lower Cholesky factor of a correlation matrix as a parameter of a `Model`, by
     `cholesky_corr_constrain`.
 
@@ -546,7 +541,7 @@ def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Stated]) -> T
 
 
 def cholesky_cov(
-    rows: int, columns: int | None = None, *shape: int | Shape, **stated: Unpack[Stated]
+    rows: int, columns: int | None = None, *shape: int | Shape, **stated: Unpack[Declarations]
 ) -> Transform:
     """The lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by
     `cholesky_factor_constrain`.

@@ -202,11 +202,16 @@ class _Simulation:
         self._at_draws = AtDraws(self._values, shapes, "serial")
 
     def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
-        return dict(self._function(self._predictor.model.completed(values), rng=rng))
+        return dict(self._function(self._completed(values, rng), rng=rng))
+
+    def _completed(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+        """Draws of parameters with what follows from them, and with discrete parameters."""
+        model = self._predictor.model
+        return model.with_discrete(model.completed(values), rng)
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         """The same without a recording."""
-        return called(self._function, self._predictor.model.completed(values), rng)
+        return called(self._function, self._completed(values, rng), rng)
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         rng, count = np.random.default_rng(block.seed), len(block.rows)
@@ -229,16 +234,27 @@ class _Prior(_Simulation):
         super().__init__(predictor, function, {" nothing": ()}, is_recorded)
 
     def _values(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
+        return self._all(self._function({}, rng=rng), rng)
+
+    def _all(self, drawn: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
-        drawn = self._function({}, rng=rng)
-        return model.completed({name: drawn[name] for name in model.layout.parameters})
+        names = (*model.layout.parameters, *model.stated.discrete)
+        return self._completed({name: drawn[name] for name in names}, rng)
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
         drawn = called(self._function, {}, rng)
-        model.layout.pack(self._predictor.function, drawn)  # raises if they are no values
-        made = model.completed({name: drawn[name] for name in model.layout.parameters})
-        return {name: np.asarray(x) for name, x in made.items()}
+        # Raises if they are no values.
+        continuous = {name: x for name, x in drawn.items() if name not in model.stated.discrete}
+        model.layout.pack(self._predictor.function, continuous)
+        for name, each in model.stated.discrete.items():
+            if name not in drawn:
+                raise TypeError(
+                    f"{self._predictor.function}: the dict has no {name}, but must have the "
+                    f"parameters {', '.join([*model.layout.parameters, *model.stated.discrete])}!"
+                )
+            each.check(self._predictor.function, name, np.asarray(drawn[name]))
+        return {name: np.asarray(x) for name, x in self._all(drawn, rng).items()}
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
         found = super().__call__(block)
@@ -250,6 +266,8 @@ class _Prior(_Simulation):
 def _check_prior(predictor: Predictor, draws: dict[str, np.ndarray]) -> None:
     """Raise if one of many draws of the parameters is not in its set."""
     layout = predictor.model.layout
+    for name, each in predictor.model.stated.discrete.items():
+        each.check(predictor.function, name, draws[name])
     for name, transform in layout.parameters.items():
         x = draws[name]
         if x.shape[1:] != transform.shape:
@@ -280,7 +298,12 @@ def posterior_predictive(
             f"{predictor.function}: simulate is missing, but must be given: the model has no "
             "varmat.observed!"
         )
-    arrays, _ = draws_of(predictor.function, result, predictor.model.layout.parameters)
+    model = predictor.model
+    arrays, _ = draws_of(predictor.function, result, model.layout.parameters)
+    posterior = (groups_of(result) or ({},))[0].get("posterior", {})
+    if model.stated.discrete.keys() <= posterior.keys():
+        parameters = {**model.layout.parameters, **model.stated.discrete}
+        arrays, _ = draws_of(predictor.function, result, parameters)
     found = predictor.simulated(simulate, arrays, executor)
     return predictor.result({"posterior_predictive": found})
 
@@ -299,7 +322,8 @@ def prior_predictive(
     drawn = predictor.joined(block, np.zeros((draws, 1)), (1, draws)) if draws else {}
     groups = {"prior": drawn}
     if simulate is not None:
-        arrays = {name: drawn[name] for name in model.layout.parameters} if draws else {}
+        names = (*model.layout.parameters, *model.stated.discrete)
+        arrays = {name: drawn[name] for name in names} if draws else {}
         found = predictor.simulated(simulate, arrays, executor) if draws else {}
         groups["prior_predictive"] = found
     return predictor.result(groups)

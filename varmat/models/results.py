@@ -357,7 +357,11 @@ def to_arviz(
     given = {name: dict(group) for name, group in groups.items()}
     if int(arviz.__version__.partition(".")[0]) >= 1:
         return arviz.from_dict(given, **settings)
-    return arviz.from_dict(**given, **settings)
+    prior = given.pop("log_prior", None)  # which is not taken
+    made = arviz.from_dict(**given, **settings)
+    if prior:
+        made.add_groups(log_prior=prior, **{n: settings[n] for n in ("coords", "dims")})
+    return made
 
 
 def shapes_in(groups: Mapping[str, Mapping[str, Operand]]) -> dict[str, Shape]:
@@ -549,7 +553,7 @@ def summarised(
     if not chains * draws:
         raise DomainError("Model.summary: result has 0 draws, but must have at least 1!")
     names = _names(arrays, dims, coords)
-    flat = np.concatenate([x.reshape(chains * draws, -1) for x in arrays.values()], axis=1)
+    flat = np.hstack([x.reshape(chains * draws, -1) for x in arrays.values()], dtype=float)
     table, said, divergences = columns(flat), {}, None
     # The standard deviation of a single draw is nan.
     finite = np.isfinite(table["sd" if chains * draws > 1 else "mean"])
@@ -572,9 +576,10 @@ def report(
     is_shown: bool,
     level: int,
     centred: Sequence[str] = (),
+    words: Mapping[str, str] | None = None,
 ) -> None:
     """Say how the sampling went: warn of problems of the parameters; if there are none, a line
-    where the progress was shown.
+    where the progress was shown. Words of `Model.sample` are replaced by those of its caller.
     """
     groups, dims, coords = groups_of(result) or ({"posterior": {}}, {}, {})
     arrays = {name: groups["posterior"][name] for name in parameters}
@@ -584,8 +589,11 @@ def report(
     names = _names(arrays, dims, coords)
     finite = np.concatenate([np.isfinite(x).all(axis=(0, 1)).ravel() for x in arrays.values()])
     table, said = _diagnosed(groups, names, arrays, finite, centred)
+    for word, other in (words or {}).items():
+        said = {name: text.replace(word, other) for name, text in said.items()}
     if said:
-        warnings.warn(SamplingWarning(said), stacklevel=level + 1)
+        warning = SamplingWarning(said, (words or {}).get("Model.sample", "Model.sample"))
+        warnings.warn(warning, stacklevel=level + 1)
     elif is_shown:
         divergences = int(np.sum(groups["sample_stats"]["diverging"]))
         head = Summary(names, table, chains, draws, divergences).head()

@@ -14,6 +14,9 @@ from varmat.models.results import draws_in, groups_of
 from varmat.typing import Operand
 
 _TRIES = 100
+# How far starts at 0 are from it. Many densities are flat there, and nutpie scales its first steps
+# by the gradient.
+_NEAR = 1e-9
 
 
 class Starts(NamedTuple):
@@ -36,16 +39,26 @@ class Starts(NamedTuple):
 
 
 def starts_of(
-    initial_point: Callable[[Operand], np.ndarray],
+    initial_point: Callable[..., np.ndarray],
     parameters: Mapping[str, Operand],
     inits: Operand,
     radius: float | None,
     chains: int,
     name: str = "Model.sample",
+    seed: int | np.random.Generator | None = None,
 ) -> Starts:
     """The starts that `inits` gives: a point for all chains, one for each, or draws, of whose
-    chains the last draws are taken in turn. `initial_point` makes a point of one of them.
+    chains the last draws are taken in turn; or a number, the radius around 0. `initial_point` makes
+    a point of one of them. Parameters that a dict leaves out start at random.
     """
+    if isinstance(inits, (int, float)) and not isinstance(inits, bool):
+        if radius is not None:
+            raise TypeError(
+                f"{name}: inits is {inits!r}, the radius around 0, so init_radius must be left out!"
+            )
+        if not 0.0 <= inits < np.inf:
+            raise DomainError(f"{name}: inits is {inits!r}, but must be nonnegative finite!")
+        return Starts(None, float(inits) or _NEAR)
     if radius is None:
         radius = 2.0 if inits is None else 0.0
     if not 0.0 <= radius < np.inf:
@@ -68,7 +81,7 @@ def starts_of(
     if not is_one and (isinstance(inits, str) or not hasattr(inits, "__len__")):
         raise TypeError(
             f"{name}: inits is {inits!r}, but must be a dict of parameters, an unconstrained "
-            "vector, a list of these for the chains, or draws!"
+            "vector, a list of these for the chains, draws, or a number!"
         )
     if not is_one:
         first = inits[0] if len(inits) else 0.0
@@ -79,7 +92,10 @@ def starts_of(
             f"{name}: inits has {len(each)} points, but must have one, or one for each of the "
             f"{chains} chains!"
         )
-    return Starts(np.array([initial_point(point) for point in each]), radius)
+    if all(not isinstance(point, Mapping) or len(point) >= len(parameters) for point in each):
+        return Starts(np.array([initial_point(point) for point in each]), radius)
+    seeds = np.random.default_rng(seed).integers(2**63, size=chains).tolist()
+    return Starts(np.array([*map(initial_point, each, seeds)]), radius)
 
 
 def random_start(
@@ -89,9 +105,10 @@ def random_start(
     centre: np.ndarray | None = None,
     refuses: Callable[[Exception], bool] = recoverable,
     blame: Callable[[np.ndarray], str] = lambda q: "",
-    radius: float = 2.0,
+    radius: float | np.ndarray = 2.0,
 ) -> np.ndarray:
     """The first random point that is accepted, by default uniform between -2 and 2 as in Stan.
+    Elements may have a radius each.
 
     With a centre, each try is closer to it, and the last one is the centre itself. An error that is
     not a refusal of the point is raised. If no point is accepted, the message says
@@ -99,7 +116,8 @@ def random_start(
     """
     reason: Exception | None = None
     rejected: np.ndarray | None = None
-    tries = _TRIES if radius else 1
+    is_random = bool(np.any(radius))
+    tries = _TRIES if is_random else 1
     for reach in np.linspace(1.0, 0.0, tries):
         q = rng.uniform(-radius, radius, size)
         if centre is not None:
@@ -111,10 +129,10 @@ def random_start(
         reason = refused.error or reason
     if reason is not None and not recoverable(reason):
         raise reason
-    places = f"{tries} random starts" if radius else "the start that was given"
+    places = f"{tries} random starts" if is_random else "the start that was given"
     text = (
         f"the log density is not finite at {places}; check the data and the priors, or give "
-        f"{'a' if radius else 'another'} start"
+        f"{'a' if is_random else 'another'} start"
     )
     term = "" if rejected is None else blame(rejected)
     last = "no point was refused" if reason is None else f"the last refusal: {reason}"

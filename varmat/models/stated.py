@@ -18,13 +18,15 @@ from varmat.core.operation import is_differentiable
 from varmat.densities.density import positional
 from varmat.distributions.custom import as_distribution
 from varmat.distributions.distribution import Distribution
-from varmat.distributions.rows import OfRow
 from varmat.functions.linalg.triangular_solves import mdivide_left_tri_low
 from varmat.interrupts import Attempt
+from varmat.models.arguments import taken
 from varmat.models.bounds import Dependent
+from varmat.models.discrete import Discrete, OwnTerms, SummedOut, Term, summed_out
 from varmat.models.functions import Named
 from varmat.models.observations import Observed
 from varmat.models.statement_checks import (
+    Stated,
     better_declaration,
     check_distribution,
     check_possible,
@@ -43,24 +45,7 @@ from varmat.transforms import (
 )
 
 if TYPE_CHECKING:
-    from varmat.distributions.custom import Statement
     from varmat.typing import Function, Operand, Plain, Result, Shape
-
-
-class Declared(NamedTuple):
-    """What a parameter states besides its set.
-
-    Attributes
-    ----------
-    prior : Distribution, callable or None
-    dims : tuple of str
-    make : callable
-        The parameter of a shape, if the names of dimensions say what that is.
-    """
-
-    prior: Statement | None
-    dims: tuple[str, ...]
-    make: Callable[[Shape], Transform]
 
 
 @final
@@ -90,76 +75,6 @@ class Located(Transform):
         location, scale, is_matrix, _ = self._standard
         x = y - location
         return mdivide_left_tri_low(scale, x.T).T if is_matrix else x / scale
-
-
-class Stated:
-    """A distribution, or a function that makes it from parameters, named values and data.
-
-    Parameters
-    ----------
-    title : str
-        What it is, for messages.
-    distribution : Distribution or callable
-    given : Mapping
-        Data.
-    of : Transform or ndarray
-        The parameter or the observations, whose kind and shape it must have.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        distribution: Statement,
-        given: Mapping[str, Operand],
-        of: Transform | np.ndarray,
-    ) -> None:
-        self.title: str = title
-        self.fixed: Any = as_distribution(distribution)
-        self.function: Named | None = None
-        self._shape, self._transform = of.shape, of if isinstance(of, Transform) else None
-        self._checked: set[tuple[Any, ...] | None] = set()
-        if callable(self.fixed) and not isinstance(self.fixed, type):
-            self.function = Named(title, self.fixed, given, by_dict=False)
-        else:
-            self._check(self.fixed)
-
-    def _check(self, found: Any) -> None:
-        check_distribution(self.title, found)
-        check_statement(self.title, found, self._shape, self._transform)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """On what it depends."""
-        return self.function.names if self.function else ()
-
-    def at(self, values: dict[str, Operand]) -> Distribution:
-        """The distribution where parameters have these values."""
-        if self.function is None:
-            fixed: Distribution = self.fixed
-            return fixed
-        made: Distribution = self.function(values)
-        # A check takes as long as a small density, so that it is not made again for equal shapes.
-        seen = self._seen(made) if isinstance(made, OfRow) else None
-        if seen is None or seen not in self._checked:
-            made = as_distribution(made)
-            self._check(made)
-            self._checked.add(seen)
-        return made
-
-    @staticmethod
-    def _seen(made: OfRow) -> tuple[Any, ...]:
-        return (type(made), *[getattr(x, "shape", type(x)) for x in made.parameters.values()])
-
-    def log_density(self, values: dict[str, Operand], y: Operand, propto: bool) -> Result:
-        """The log density of observations or of a parameter.
-
-        A function may choose by parameters what it makes, so all terms count.
-        """
-        distribution = self.at(values)
-        try:
-            return distribution.lpdf(y, propto=propto and self.function is None)
-        except DataError as error:
-            raise DataError(f"Model: {self.title}: {error}") from None
 
 
 def _nothing() -> dict[str, Operand]:
@@ -208,6 +123,22 @@ class Derived(Named):
         return {**found, **super().named_values({**values, **found}, **options)}
 
 
+class Generated(Named):
+    """Draws of discrete parameters with their probabilities, and generated quantities."""
+
+    def __init__(
+        self, stated: StatedModel, function: Function | None, given: Mapping[str, Operand]
+    ) -> None:
+        super().__init__("generated_quantities", function or _nothing, given)
+        self._stated = stated
+
+    def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
+        found: dict[str, Operand] = {}
+        for each in self._stated.summed:
+            found |= each.quantities(values, options["rng"])
+        return {**found, **super().named_values({**values, **found}, **options)}
+
+
 class _Part(NamedTuple):
     """The distribution of observations.
 
@@ -229,7 +160,7 @@ class StatedModel:
 
     Parameters
     ----------
-    parameters : dict of str to Transform
+    parameters : dict of str to Transform or Discrete
     observed : dict of str to Observed
     given : Mapping
         Data, to which the observations are added.
@@ -241,7 +172,8 @@ class StatedModel:
         observed: Mapping[str, Observed],
         given: dict[str, Operand],
     ) -> None:
-        self.parameters, self._given = dict(parameters), given
+        self.discrete, self.parameters = taken(parameters, lambda x: isinstance(x, Discrete))
+        self._given = given
         self.parts: dict[str, _Part] = {}
         self.completions: dict[str, Named] = {}
         for name, each in observed.items():
@@ -251,16 +183,49 @@ class StatedModel:
             self.parts[name] = self._part(name, each)
         self.priors = {
             name: Stated(f"the prior of {name}", declared.prior, given, transform)
-            for name, transform in self.parameters.items()
+            for name, transform in {**self.parameters, **self.discrete}.items()
             if (declared := getattr(transform, "declaration", None)) and declared.prior is not None
         }
         self.located = frozenset(
             name for name, transform in self.parameters.items() if is_located(transform)
         )
+        # What is summed out, and the names of the priors and observations that depend on it.
+        self.summed: list[SummedOut] = []
+        self._summed_names: frozenset[str] = frozenset()
+
+    def sum_out(
+        self, derived: Mapping[str, Named], own: Sequence[OwnTerms], points: Function
+    ) -> None:
+        """Sum the discrete parameters out of all statements that depend on them, by named values
+        too.
+
+        Parameters
+        ----------
+        derived : dict of str to Named
+            The named values that do.
+        own : sequence of OwnTerms
+            The terms of the log density of the user, if they do.
+        points : callable
+            See `SummedOut`.
+        """
+        depends = {*self.discrete, *derived}
+        found: list[Term | OwnTerms] = [
+            Term(name, prior)
+            for name, prior in self.priors.items()
+            if name in self.discrete or not depends.isdisjoint(prior.names)
+        ]
+        found += [
+            Term(name, part.stated, part.y if part.where is None else None, part.where, True)
+            for name, part in self.parts.items()
+            if not depends.isdisjoint(part.stated.names)
+        ]
+        self._summed_names = frozenset(each.name for each in found)
+        self.summed = summed_out(self.discrete, derived, [*found, *own], points)
 
     def _part(self, name: str, observed: Observed) -> _Part:
         y = observed.y
-        stated = Stated(f"the distribution of {name}", observed.distribution, self._given, y)
+        of, weights = observed.distribution, observed.weights
+        stated = Stated(f"the distribution of {name}", of, self._given, y, weights)
         if name in self._given:
             if stated.function is None:
                 check_possible(name, stated.fixed, y)
@@ -295,7 +260,7 @@ class StatedModel:
         return [
             name
             for name, prior in self.priors.items()
-            if isinstance(self.parameters[name], Real) and {*prior.names} - self._given.keys()
+            if isinstance(self.parameters.get(name), Real) and {*prior.names} - self._given.keys()
         ]
 
     def check(self, known: Iterable[str]) -> None:
@@ -323,8 +288,8 @@ class StatedModel:
                 values = values_at(point)
                 said = said or self._impossible_prior(values)
                 for name, part in self.parts.items():
-                    if part.where is None:
-                        terms = part.stated.at(values).lpdf.pointwise(part.y)
+                    if part.where is None and name not in self._summed_names:
+                        terms = part.stated.pointwise(values, part.y)
                         zeros[name] = zeros.get(name, True) & np.isneginf(np.asarray(terms))
         for name, zero in zeros.items():
             if np.any(zero):
@@ -335,7 +300,7 @@ class StatedModel:
 
     def _impossible_prior(self, values: Mapping[str, Operand]) -> str:
         for name, each in self.priors.items():
-            if name in self.located:
+            if name in self.located | self._summed_names:
                 continue
             prior, x = each.at(dict(values)), np.asarray(values[name])
             zero = np.isneginf(np.asarray(prior.lpdf.pointwise(x)))
@@ -376,22 +341,41 @@ class StatedModel:
         found = [
             prior.log_density(values, values[name], propto)
             for name, prior in self.priors.items()
-            if not (jacobian and name in self.located)
+            if not (jacobian and name in self.located) and name not in self._summed_names
         ]
+        found += [each.log_density(values) for each in self.summed]
         for name, part in self.parts.items():
+            if name in self._summed_names:
+                continue
             y = part.y if part.where is None else values[name]
             found.append(part.stated.log_density(values, y, propto))
         return found
 
     def pointwise(self, **values: Operand) -> dict[str, Operand]:
         """The log-likelihood of each observation, without those that are missing."""
-        found = {}
+        found: dict[str, Operand] = {}
+        for each in self.summed:
+            found |= each.log_likelihood(values)
         for name, (stated, y, where) in self.parts.items():
-            terms = stated.at(values).lpdf.pointwise(y if where is None else values[name])
+            if name in self._summed_names:
+                continue
+            terms = stated.pointwise(values, y if where is None else values[name])
             if where is None:
                 found[name] = terms
             elif np.shape(terms) == y.shape:
                 found[f"{name}_observed"] = np.reshape(terms, -1)[where]
+        return found
+
+    def log_prior(self, **values: Operand) -> dict[str, Operand]:
+        """The log prior of each element of the parameters that state one. Where a draw of the prior
+        is a vector or matrix, the name says so, because the shape is another.
+        """
+        found = {}
+        for name, prior in self.priors.items():
+            if name not in self._summed_names:
+                terms = prior.pointwise(values, values[name])
+                is_own = np.shape(terms) == self.parameters[name].shape
+                found[name if is_own else f"{name}_prior"] = terms
         return found
 
     # --- simulation ---
@@ -406,9 +390,10 @@ class StatedModel:
         def draw(rng: np.random.Generator) -> dict[str, Plain]:
             values: dict[str, Plain] = {}
             waiting = self._draws(function, values, rng)
+            functions = {n: f for each in self.summed for n, f in each.derived.items()}
+            for name, f in {**(derived.functions if derived else {}), **functions}.items():
+                waiting[name] = f, lambda name=name, f=f: {name: f(values)}
             if derived is not None:
-                for name, each in derived.functions.items():
-                    waiting[name] = each, lambda name=name, each=each: {name: each(values)}
                 waiting["transformed"] = derived, lambda: Named.named_values(derived, values)
             while waiting:
                 ready = [
@@ -423,7 +408,7 @@ class StatedModel:
                     )
                 for name in ready:
                     values.update(waiting.pop(name)[1]())
-            return {name: values[name] for name in self.parameters}
+            return {name: values[name] for name in (*self.parameters, *self.discrete)}
 
         return draw
 
@@ -445,6 +430,14 @@ class StatedModel:
                     "varmat.real(prior=...): or give a function that draws all parameters!"
                 )
             found[name] = of.function, lambda name=name, draw=draw: {name: draw()}
+        for name, each in self.discrete.items():
+            prior = self.priors.get(name)
+            found[name] = (
+                prior.function if prior else None,
+                lambda name=name, each=each, prior=prior: {
+                    name: each.draw(prior.at(values) if prior else None, rng)
+                },
+            )
         return found
 
     def _of_bounds(self, name: str) -> set[str]:
@@ -529,62 +522,3 @@ def _ends(transform: Transform) -> tuple[Operand, Operand]:
         lower, upper = transform.constraint[1]
         return lower, upper
     return None, None
-
-
-# --- the arguments of a model ---
-
-
-def check_dicts(arguments: Mapping[str, object]) -> None:
-    """Refuse what is neither a mapping nor None; the keys are titles."""
-    for title, each in arguments.items():
-        if each is not None and not isinstance(each, Mapping):
-            kind = type(each).__name__
-            raise TypeError(
-                f"Model: {title} is a {kind}, but must be a dict; parameters have names, as in "
-                "x=varmat.real(3)!"
-            )
-
-
-def declared_parameters(
-    parameters: Mapping[str, Transform],
-    named: Mapping[str, Transform],
-    given: Mapping[str, object],
-    observations: Mapping[str, object],
-) -> dict[str, Transform]:
-    """All parameters, from the second argument and by name; refuses a name that is no string, that
-    data have too, or that comes twice.
-    """
-    for name in observations:
-        if name in given:
-            raise TypeError(f"Model: {name} is both observed and data")
-    declared = {**parameters, **named}
-    for name in declared:
-        if not isinstance(name, str):
-            raise TypeError(f"Model: the name of a parameter is {name!r}, but must be a string!")
-        if name in given:
-            raise TypeError(f"Model: {name} is both a parameter and data")
-        if name in named and name in parameters:
-            raise TypeError(
-                f"Model: {name} is declared twice, in the second argument and by itself"
-            )
-    return declared
-
-
-def observed_names(observed: str | Sequence[str] | None, given: Mapping[str, object]) -> list[str]:
-    """The names of the observed data; refuses one that is not among the data."""
-    names = [observed] if isinstance(observed, str) else list(observed or ())
-    for name in names:
-        if name not in given:
-            raise TypeError(
-                f"Model: observed has {name!r}, but must have data: "
-                f"{', '.join(given) or 'there are none'}!"
-            )
-    return names
-
-
-def taken(
-    named: Mapping[str, Any], holds: Callable[[Any], bool]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments for which a condition holds, and the others."""
-    taken = {name: x for name, x in named.items() if holds(x)}
-    return taken, {name: x for name, x in named.items() if name not in taken}

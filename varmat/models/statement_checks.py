@@ -1,15 +1,20 @@
-"""What a distribution of observations or of a parameter must be, and which of them is to blame if
-the density is zero.
+"""The distributions of observations and of parameters: what they must be, and which of them is to
+blame if the density is zero.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varmat.core.errors import DataError, ShapeError
+from varmat.distributions.custom import as_distribution
 from varmat.distributions.distribution import Distribution
+from varmat.distributions.rows import OfRow
+from varmat.functions.checks import misfit
+from varmat.models.functions import Named
 from varmat.transforms import (
     CholeskyFactorCorr,
     CholeskyFactorCov,
@@ -19,6 +24,10 @@ from varmat.transforms import (
     Transform,
 )
 from varmat.typing import Shape
+
+if TYPE_CHECKING:
+    from varmat.distributions.custom import Statement
+    from varmat.typing import Operand, Result
 
 # Distributions of vectors and matrices that satisfy a constraint, and what declares these.
 _SETS: dict[str, tuple[str, tuple[type[Transform], ...]]] = {
@@ -103,6 +112,99 @@ def _check_factors(title: str, distribution: Distribution) -> None:
                     f"Model: {title} has a matrix {name} with numbers above the diagonal, but must "
                     "have a Cholesky factor: declare it by varmat.cholesky_cov!"
                 )
+
+
+class Stated:
+    """A distribution, or a function that makes it from parameters, named values and data.
+
+    Parameters
+    ----------
+    title : str
+        What it is, for messages.
+    distribution : Distribution or callable
+    given : Mapping
+        Data.
+    of : Transform or ndarray
+        The parameter or the observations, whose kind and shape it must have.
+    weights : ndarray, optional
+        By which the log density of each observation is multiplied.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        distribution: Statement,
+        given: Mapping[str, Operand],
+        of: Transform | np.ndarray,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        self.weights = weights
+        self.title: str = title
+        self.fixed: Any = as_distribution(distribution)
+        self.function: Named | None = None
+        self._shape, self._transform = of.shape, of if isinstance(of, Transform) else None
+        self._checked: set[tuple[Any, ...] | None] = set()
+        if callable(self.fixed) and not isinstance(self.fixed, type):
+            self.function = Named(title, self.fixed, given, by_dict=False)
+        else:
+            self._check(self.fixed)
+
+    def _check(self, found: Any) -> None:
+        check_distribution(self.title, found)
+        check_statement(self.title, found, self._shape, self._transform)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """On what it depends."""
+        return self.function.names if self.function else ()
+
+    def at(self, values: dict[str, Operand]) -> Distribution:
+        """The distribution where parameters have these values."""
+        if self.function is None:
+            fixed: Distribution = self.fixed
+            return fixed
+        made: Distribution = self.function(values)
+        # A check takes as long as a small density, so that it is not made again for equal shapes.
+        seen = self._seen(made) if isinstance(made, OfRow) else None
+        if seen is None or seen not in self._checked:
+            made = as_distribution(made)
+            self._check(made)
+            self._checked.add(seen)
+        return made
+
+    @staticmethod
+    def _seen(made: OfRow) -> tuple[Any, ...]:
+        return (type(made), *[getattr(x, "shape", type(x)) for x in made.parameters.values()])
+
+    def log_density(self, values: dict[str, Operand], y: Operand, propto: bool) -> Result:
+        """The log density of observations or of a parameter.
+
+        A function may choose by parameters what it makes, so all terms count.
+        """
+        distribution = self.at(values)
+        try:
+            if self.weights is not None:
+                return np.sum(self.weighted(distribution.lpdf.pointwise(y)))
+            return distribution.lpdf(y, propto=propto and self.function is None)
+        except DataError as error:
+            raise DataError(f"Model: {self.title}: {error}") from None
+
+    def pointwise(self, values: dict[str, Operand], y: Operand) -> Result:
+        """The log density of each observation."""
+        return self.weighted(self.at(values).lpdf.pointwise(y))
+
+    def weighted(self, terms: Operand) -> Result:
+        """Log densities times the weights of the observations."""
+        w = self.weights
+        if w is None:
+            return terms
+        shape = np.shape(terms)
+        pairs = zip(w.shape[::-1], shape[::-1], strict=False)
+        if w.ndim > len(shape) or any(n not in (1, size) for n, size in pairs):
+            rule = f"broadcast to shape {shape}"
+            raise misfit("Model", f"the weights in {self.title}", w.shape, rule)
+        # A weight of 0 leaves out observations that are impossible too.
+        return w * (terms if np.all(w) else np.where(w > 0.0, terms, 0.0))
 
 
 # --- where the density is zero ---

@@ -79,6 +79,12 @@ _ALGORITHMS: Mapping[str, tuple[str, Settings]] = {
     "newton": ("trust-exact", {"gtol": 1e-9}),
 }
 # With "diag_draws" the metric is adapted from draws only, as in Stan.
+# The names of settings in warnings.
+_SAMPLER_WORDS = {
+    "Model.sample": "CmdStanModel.sample", "target_accept": "adapt_delta",
+    "max_depth": "max_treedepth", ', or try metric="low_rank"': "",
+    "draw longer": "raise iter_sampling",
+}  # fmt: skip
 _METRICS = {None: "diag", "diag": "diag_draws", "diag_e": "diag_draws"}
 # Stan's names of the statistics of nutpie and of `Model.pathfinder`.
 _STATS = {
@@ -215,6 +221,7 @@ class CmdStanModel:
             max_treedepth=(max_treedepth, 10, 1),
         )
         model = self._program.model(data, seed=seed)
+        model.sampler_words = _SAMPLER_WORDS
         adaptation = _adaptation(adapt_delta, metric, step_size)
         if fixed_param and model.param_unc_num():
             rule = "be False: generate_quantities takes draws of a program with parameters"

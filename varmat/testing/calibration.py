@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -197,7 +198,13 @@ def _sampler(thin: int, settings: Settings) -> Callable[[Any, int, int], Mapping
 
     def sample(model: Any, draws: int, seed: int) -> Mapping[str, Any]:
         chosen = {"tune": 500, "progress_bar": False, **settings, "chains": 1, "seed": seed}
-        posterior = model.sample(draws=thin * draws, **chosen).posterior
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            posterior = model.sample(draws=thin * draws, **chosen).posterior
+        for each in said:
+            # Few effective draws are what `thin` is for, and ranks show them.
+            if getattr(each.message, "problems", {}).keys() != {"ess"}:
+                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
         return {name: posterior[name].values[0, ::thin] for name in posterior.data_vars}
 
     return sample

@@ -1,0 +1,90 @@
+"""The arguments of a `Model`: which of them are parameters, observations, functions or data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+
+if TYPE_CHECKING:
+    from varmat.distributions.custom import Statement
+    from varmat.transforms import Transform
+    from varmat.typing import Shape
+
+
+class Declarations(TypedDict, total=False):
+    """What each parameter may state."""
+
+    prior: Statement
+    dims: str | Sequence[str]
+
+
+class Declared(NamedTuple):
+    """What a parameter states besides its set.
+
+    Attributes
+    ----------
+    prior : Distribution, callable or None
+    dims : tuple of str
+    make : callable
+        The parameter of a shape, if the names of dimensions say what that is.
+    """
+
+    prior: Statement | None
+    dims: tuple[str, ...]
+    make: Callable[[Shape], Any]
+
+
+def check_dicts(arguments: Mapping[str, object]) -> None:
+    """Refuse what is neither a mapping nor None; the keys are titles."""
+    for title, each in arguments.items():
+        if each is not None and not isinstance(each, Mapping):
+            kind = type(each).__name__
+            raise TypeError(
+                f"Model: {title} is a {kind}, but must be a dict; parameters have names, as in "
+                "x=varmat.real(3)!"
+            )
+
+
+def declared_parameters(
+    parameters: Mapping[str, Transform],
+    named: Mapping[str, Transform],
+    given: Mapping[str, object],
+    observations: Mapping[str, object],
+) -> dict[str, Transform]:
+    """All parameters, from the second argument and by name; refuses a name that is no string, that
+    data have too, or that comes twice.
+    """
+    for name in observations:
+        if name in given:
+            raise TypeError(f"Model: {name} is both observed and data")
+    declared = {**parameters, **named}
+    for name in declared:
+        if not isinstance(name, str):
+            raise TypeError(f"Model: the name of a parameter is {name!r}, but must be a string!")
+        if name in given:
+            raise TypeError(f"Model: {name} is both a parameter and data")
+        if name in named and name in parameters:
+            raise TypeError(
+                f"Model: {name} is declared twice, in the second argument and by itself"
+            )
+    return declared
+
+
+def observed_names(observed: str | Sequence[str] | None, given: Mapping[str, object]) -> list[str]:
+    """The names of the observed data; refuses one that is not among the data."""
+    names = [observed] if isinstance(observed, str) else list(observed or ())
+    for name in names:
+        if name not in given:
+            raise TypeError(
+                f"Model: observed has {name!r}, but must have data: "
+                f"{', '.join(given) or 'there are none'}!"
+            )
+    return names
+
+
+def taken(
+    named: Mapping[str, Any], holds: Callable[[Any], bool]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments for which a condition holds, and the others."""
+    taken = {name: x for name, x in named.items() if holds(x)}
+    return taken, {name: x for name, x in named.items() if name not in taken}
