@@ -39,7 +39,9 @@ def programs(folder: Path, only: str) -> list[tuple[str, Path]]:
     found = []
     for path in sorted(folder.rglob("*.stan")):
         name = "/".join((path.relative_to(folder).parts[0], path.stem))
-        if only in name and re.search(r"^\s*parameters\s*\{", path.read_text("utf-8"), re.M):
+        if only in name and re.search(
+            r"^\s*parameters\s*\{", path.read_text(encoding="utf-8"), re.M
+        ):
             found.append((name, path))
     return found
 
@@ -248,7 +250,11 @@ def main() -> None:
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
-    known = options.rows and options.rows.exists() and options.rows.read_text("utf-8").splitlines()
+    known = (
+        options.rows
+        and options.rows.exists()
+        and options.rows.read_text(encoding="utf-8").splitlines()
+    )
     rows = {row["name"]: row for row in map(json.loads, known or [])}
     if options.table:
         collection.agreement_table([*rows.values()])

@@ -86,9 +86,9 @@ MISTAKES = [
     (lambda: vm.Model(normal, mu=vm.real(3), coords={"g": ["a", "b"]}, dims={"mu": ["g"]}),
      vm.ShapeError, "Model: coords has 2 labels of g, but must have 3: mu has shape (3,)!"),
     (lambda: model(normal).optimize({"mo": 1.0}), TypeError,
-     "param_unconstrain: the dict has no mu, but must have the parameters mu!"),
+     "initial_point: the dict has mo, but must have the parameters mu!"),
     (lambda: model(lambda s: vm.exponential_lpdf(s, 1.0), s=vm.positive()).optimize({"s": -1.0}),
-     vm.DomainError, "param_unconstrain: s: positive_free: Positive variable is -1.0, but must"),
+     vm.DomainError, "initial_point: s: positive_free: Positive variable is -1.0, but must"),
 ]  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def test_slow_models_are_recorded_for_the_differences():
 
     def log_density(x):
         calls.append(x)
-        time.sleep(0.02)
+        time.sleep(0.04)
         return wrong(x)
 
     check = vm.Model(log_density, x=vm.real(3)).check_gradient([1.0, 2.0, 3.0])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
-from scipy import special
 
 from varmat.functions.special.gamma_functions import gammaln
 from varmat.functions.special.logistic_functions import exprel
+from varmat.plain_arrays import special
 from varmat.typing import Operand, Result
 
 __all__ = ["extreme_moments", "gamma_moments", "if_above"]
@@ -31,9 +32,13 @@ def gamma_moments(scale: Operand, step: Operand) -> tuple[Result, Result]:
     return mean, mean**2 * np.expm1(second - 2.0 * first)
 
 
-# Of the logarithm of gamma(1 - x) over x, whose series is the second one from k = 1 on.
 _COUNTS = np.arange(2, 40)
-_SERIES = np.concatenate([[np.euler_gamma], special.zeta(_COUNTS) / _COUNTS])
+
+
+@cache
+def _series() -> np.ndarray:
+    """The series of the logarithm of gamma(1 - x) over x."""
+    return np.concatenate([[np.euler_gamma], special.zeta(_COUNTS) / _COUNTS])
 
 
 def _log_gamma_ratio(x: Operand) -> Result:
@@ -41,7 +46,7 @@ def _log_gamma_ratio(x: Operand) -> Result:
     near = np.less(np.abs(x), 0.3)
     small, large = np.where(near, x, 0.0), np.where(near, -1.0, x)
     series: Result = 0.0
-    for c in _SERIES[::-1]:
+    for c in _series()[::-1]:
         series = c + small * series
     return np.where(near, series, gammaln(1.0 - large) / large)
 
@@ -51,7 +56,7 @@ def _second_ratio(x: Operand) -> Result:
     near = np.less(np.abs(x), 0.15)
     small, large = np.where(near, x, 0.0), np.where(near, -1.0, x)
     series: Result = 0.0
-    for k, c in zip(_COUNTS[::-1], _SERIES[:0:-1], strict=True):
+    for k, c in zip(_COUNTS[::-1], _series()[:0:-1], strict=True):
         series = c * (2.0**k - 2.0) + small * series
     direct = (gammaln(1.0 - 2.0 * large) - 2.0 * gammaln(1.0 - large)) / large**2
     return np.where(near, series, direct)

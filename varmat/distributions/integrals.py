@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import integrate
 
 from varmat.core.operation import is_differentiable
 
@@ -142,6 +141,8 @@ def moments(of: Any, name: str) -> tuple[Plain, Plain]:
                 return np.moveaxis(weight * np.exp(log(tail, rows)), 0, -1).reshape(y.shape)
 
             between = np.minimum(centre, end), np.maximum(centre, end)
+            from scipy import integrate  # slow to import
+
             return integrate.tanhsinh(weighted, *between, rtol=1e-12, preserve_shape=True).integral
 
         return side(upper, "lccdf") + (-1.0) ** power * side(lower, "lcdf")
