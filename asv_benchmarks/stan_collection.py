@@ -8,7 +8,7 @@ own, which ends after the limit; FILE collects the rows, and its posteriors are 
 
 Needs stanli. The table shows the error of the gradient relative to 1 + max |g| (at most 1e-9), the
 error of the differences of values relative to the values (at most 1e-10), both at three points, the
-seconds from the file to the first gradient, the microseconds of one native gradient of many by
+seconds of processor time from the file to the first gradient, the microseconds of one native gradient of many by
 `log_density_gradient.map` and of one by stanli's C function in a compiled loop, as it is and with
 `fast_math`, and what went wrong.
 
@@ -121,7 +121,7 @@ def agreement(program: Path, data: Path, points: int) -> Iterator[Row]:
     """What is known of a row, step by step."""
     import stanli
 
-    start = time.perf_counter()
+    start = time.process_time()
     parsed = vm.stan.Program(program)
     yield {"parses": True}
     text = unzipped(data)
@@ -131,7 +131,7 @@ def agreement(program: Path, data: Path, points: int) -> Iterator[Row]:
     with contextlib.suppress(vm.DomainError):
         model.log_density_gradient(q)
     obstacle = getattr(model._value_and_grad, "obstacle", None)
-    yield {"first": time.perf_counter() - start, "obstacle": obstacle and str(obstacle)}
+    yield {"first": time.process_time() - start, "obstacle": obstacle and str(obstacle)}
     try:
         reference = stanli.Model(stan_file=str(program), data=text)
     except Exception as error:
