@@ -8,9 +8,9 @@ own, which ends after the limit; FILE collects the rows, and its posteriors are 
 
 Needs stanli. The table shows the error of the gradient relative to 1 + max |g| (at most 1e-9), the
 error of the differences of values relative to the values (at most 1e-10), both at three points, the
-seconds of processor time from the file to the first gradient, the microseconds of one native gradient of many by
-`log_density_gradient.map` and of one by stanli's C function in a compiled loop, as it is and with
-`fast_math`, and what went wrong.
+seconds of processor time from the file to the first gradient, the microseconds of one native
+gradient of many by `log_density_gradient.map` and of one by stanli's C function in a compiled loop,
+as it is and with `fast_math`, and what went wrong.
 
 With `--representation`, it shows instead the number of variables that are matvars by choice, the
 microseconds of one gradient with all variables as varmats, all as matvars and as chosen, in Python

@@ -175,3 +175,48 @@ def test_masked_draws_are_nan():
     assert model.summary({"a": draws}).failures == 1
     made = model.sample_posterior_predictive({"a": draws}, lambda a: {"z": a})
     assert np.isnan(made["posterior_predictive"]["z"][0, 3])
+
+
+def test_what_a_distribution_integrates_out_is_no_parameter():
+    y = np.array([1.0, np.nan, 1.4, 0.8])
+
+    def level(walk):
+        return dist.LinearStateSpace([1.0], [[1.0]], 0.5, np.reshape(walk, (1,)), [0.0], [[9.0]])
+
+    model = vm.Model(
+        walk=vm.positive(prior=dist.Exponential(1.0)), y=vm.observed(y, level, missing="integrated")
+    )
+    assert model.param_names() == ["walk"]
+    q = np.array([0.3])
+    walk = np.exp(q[0])
+    expected = level(walk).lpdf(y) - walk + q[0]
+    np.testing.assert_allclose(model.log_density(q), expected, 1e-12)
+    found = model.laplace(seed=1, draws=5)
+    assert found.beside["log_likelihood"]["y"].shape == (1, 5, 4)
+    replicates = model.sample_posterior_predictive(found, seed=1)["posterior_predictive"]["y"]
+    assert np.isfinite(replicates).all()
+
+
+def test_a_hidden_markov_model_has_gaps():
+    start, move = np.array([0.4, 0.6]), np.array([[0.9, 0.1], [0.3, 0.7]])
+    y = np.array([0.2, np.nan, 4.5, np.nan])
+    chain = dist.HiddenMarkov(start, move, dist.Normal(np.array([0.0, 5.0]), 1.0))
+    densities = [
+        np.exp(dist.Normal(np.array([0.0, 5.0]), 1.0).lpdf.pointwise(x)) for x in y[[0, 2]]
+    ]
+    expected = np.log(start * densities[0] @ move @ (move * densities[1]) @ move @ np.ones(2))
+    np.testing.assert_allclose(chain.lpdf(y), expected, 1e-13)
+    assert chain.lpdf(y[[1, 3]]) == pytest.approx(0.0, abs=1e-15)
+    counts = dist.HiddenMarkov(start, move, dist.Poisson(np.array([1.0, 6.0])))
+    assert np.isfinite(counts.lpdf([1, None, 7]))
+
+
+def test_a_distribution_that_cannot_integrate_refuses_what_is_missing():
+    model = vm.Model(
+        mu=vm.real(),
+        y=vm.observed([1.0, np.nan], lambda mu: dist.Normal(mu, 1.0), missing="integrated"),
+    )
+    with pytest.raises(vm.DomainError, match=r"Random variable\[1\] is nan"):
+        model.log_density([0.0])
+    with pytest.raises(ValueError, match="missing is 'drop', but must be \"integrated\" or a"):
+        vm.observed([1.0, np.nan], dist.Normal(0.0, 1.0), missing="drop")

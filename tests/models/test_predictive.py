@@ -214,3 +214,27 @@ def test_a_result_that_is_simulated_from_does_not_become_arviz_data(monkeypatch)
     found = make().sample_posterior_predictive(drawn, simulate, seed=1)["posterior_predictive"]
     expected = make().sample_posterior_predictive(CHAINS, simulate, seed=1)["posterior_predictive"]
     equal(found["y"], expected["y"])
+
+
+def test_predictions_for_new_rows_need_no_observations():
+    x, group = np.array([1.0, 2.0, 3.0]), np.array([0, 1, 0])
+    model = vm.Model(
+        slope=vm.real(2, prior=dist.Normal(0.0, 5.0)),
+        scale=vm.positive(prior=dist.Exponential(1.0)),
+        mean=lambda slope, x, group: slope[group] * x,
+        y=vm.observed([1.1, 3.9, 3.2], lambda mean, scale: dist.Normal(mean, scale)),
+        z=vm.observed([1, 0], lambda scale: dist.Bernoulli(vm.inv_logit(-scale))),
+        data={"x": x, "group": group},
+    )
+    draws = {"slope": np.tile([1.0, 2.0], (1, 400, 1)), "scale": np.full((1, 400), 1e-3)}
+    found = model.predict(draws, x=np.array([10.0, 20.0, 30.0, 40.0]), group=[1, 0, 1, 0], seed=1)
+    y = found["posterior_predictive"]["y"]
+    assert y.shape == (1, 400, 4)
+    np.testing.assert_allclose(y.mean((0, 1)), [20.0, 20.0, 60.0, 40.0], atol=1e-3)
+    assert found["posterior_predictive"]["z"].shape == (1, 400, 2)
+    one = model.predict(draws, x=np.array([10.0]), group=[1], seed=1)
+    assert one["posterior_predictive"]["y"].shape == (1, 400, 1)
+    with pytest.raises(TypeError, match="the model has no data w, but must have: y, z, x, group"):
+        model.predict(draws, w=1.0)
+    with pytest.raises(TypeError, match=r"Model\.predict: simulate is missing"):
+        vm.Model(lambda slope: slope, slope=vm.real()).predict({"slope": np.zeros((1, 2))})

@@ -17,7 +17,7 @@ from varmat.densities.random_numbers.row import wanted_shape
 from varmat.distributions.custom import as_distribution
 from varmat.distributions.distribution import Distribution
 from varmat.distributions.terms import DensityTerms, of_log
-from varmat.functions.missing import refuse_missing
+from varmat.functions.missing import refuse_missing, with_missing
 from varmat.typing import Operand, Plain, Result, Shape
 
 __all__ = ["HiddenMarkov", "Mixture"]
@@ -171,6 +171,7 @@ class Mixture(Distribution):
 
 class HiddenMarkov(Distribution):
     """Observations at successive times, each given a hidden state; the states are a Markov chain.
+    Observations that are nan are missing: they are integrated out.
 
     Parameters
     ----------
@@ -217,7 +218,18 @@ class HiddenMarkov(Distribution):
             raise ShapeError(
                 f"HiddenMarkov: y has shape {np.shape(y)}, but must have one number for each time!"
             )
-        return self.emission.lpdf.pointwise(np.reshape(y, (-1, 1))).T
+        if is_differentiable(y):
+            return self.emission.lpdf.pointwise(np.reshape(y, (-1, 1))).T
+        y = with_missing(y)[0]
+        there = ~np.isnan(y)
+        if there.all():
+            return self.emission.lpdf.pointwise(np.reshape(y, (-1, 1))).T
+        # What is missing says nothing of the state: its log density is 0 in all of them.
+        if not there.any():
+            return np.zeros((np.shape(self.initial)[0], len(y)))
+        filled = np.where(there, y, y[there][0])
+        logs = self.emission.lpdf.pointwise(np.reshape(filled, (-1, 1)))
+        return np.where(there[:, np.newaxis], logs, 0.0).T
 
     def _each(self, y: Operand) -> Result:
         return hmm_marginal(self.log_omegas(y), self.transition, self.initial)

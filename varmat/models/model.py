@@ -52,7 +52,7 @@ _THEIRS = {
     "log_density": "logp log_prob logprob lp logpdf target",
     "log_density_gradient": "dlogp log_prob_grad grad_log_prob log_density_and_gradient",
     "sample_prior_predictive": "prior_predictive simulate prior",
-    "sample_posterior_predictive": "predict predictive posterior_predictive",
+    "sample_posterior_predictive": "predictive posterior_predictive",
     "graph": "to_graphviz model_to_graphviz plot render_model",
     "param_names": "parameters params named_vars free_RVs variables",
     "log_density_hessian": "hessian d2logp",
@@ -713,6 +713,55 @@ class Model(DensityModel):
         ((1, 200, 5), True)
         """
         predictor = Predictor(self, "sample_posterior_predictive", seed, coords, dims)
+        return posterior_predictive(predictor, result, simulate, executor)
+
+    def predict(
+        self,
+        result: ArvizData,
+        /,
+        *,
+        seed: int | np.random.Generator | None = None,
+        executor: Executor | str | None = None,
+        **data: Operand,
+    ) -> Predictive:
+        """Draw observations for other data, such as new rows of a table, whose observations are not
+        known.
+
+        Parameters
+        ----------
+        result : arviz.InferenceData, xarray.DataTree, LaplaceApproximation or dict
+            As in `sample_posterior_predictive`.
+        seed, executor
+            As in `sample_posterior_predictive`.
+        **data
+            Data of the model by name, such as covariates and codes of groups; the others stay. The
+            observations have the shape to which their distribution broadcasts with these data.
+
+        Returns
+        -------
+        Predictive
+            With the group "posterior_predictive".
+
+        Raises
+        ------
+        TypeError
+            If the model has no data of a name, or no `varmat.observed`.
+
+        Examples
+        --------
+        >>> import numpy as np, varmat as vm, varmat.distributions as dist
+        >>> line = vm.Model(
+        ...     slope=vm.real(prior=dist.Normal(0, 5)),
+        ...     y=vm.observed([1.1, 1.9, 3.2], lambda slope, x: dist.Normal(slope * x, 0.1)),
+        ...     data={"x": np.array([1.0, 2.0, 3.0])},
+        ... )
+        >>> found = line.predict(line.laplace(seed=1), x=np.array([10.0, 20.0]), seed=1)
+        >>> found["posterior_predictive"]["y"].mean((0, 1)).round()
+        array([10., 21.])
+        """
+        model = self.with_data(**data)
+        predictor = Predictor(model, "Model.predict", seed, None, None)
+        simulate = model.stated.predict if model.stated.parts else None
         return posterior_predictive(predictor, result, simulate, executor)
 
     def sample_prior_predictive(

@@ -93,6 +93,10 @@ class Labelled:
         return made
 
 
+# That missing observations are integrated out, by a distribution that can.
+INTEGRATED = "integrated"
+
+
 class Observed:
     """Observations and their distribution; made by `varmat.observed`.
 
@@ -102,8 +106,8 @@ class Observed:
     distribution : Distribution or callable
     names, labels : sequence
         Of the dimensions; None for those without.
-    missing : callable or None
-        Makes a parameter of a shape.
+    missing : callable, str or None
+        Makes a parameter of a shape; or `INTEGRATED`.
     weights : ndarray or None
     """
 
@@ -112,9 +116,14 @@ class Observed:
         y: Operand,
         distribution: Statement,
         dims: Sequence[str | None],
-        missing: Function | None,
+        missing: Function | str | None,
         weights: np.ndarray | None = None,
     ) -> None:
+        if isinstance(missing, str) and missing != INTEGRATED:
+            raise ValueError(
+                f'observed: missing is {missing!r}, but must be "{INTEGRATED}" or a parameter such '
+                "as varmat.real!"
+            )
         self.weights = weights
         names, self.labels = labelled(y)
         self.names = list(dims) or names
@@ -147,7 +156,7 @@ def observed(
     distribution: Statement,
     *,
     dims: str | Sequence[str] = (),
-    missing: Callable[[int], Transform] | None = None,
+    missing: Callable[[int], Transform] | str | None = None,
     weights: Operand = None,
 ) -> Observed:
     """Observations of a `Model`, and their distribution.
@@ -162,10 +171,11 @@ def observed(
         `varmat.distributions.Custom`, or as the method `lpdf` of an object.
     dims : str or sequence of str
         The names of the dimensions.
-    missing : callable, optional
+    missing : callable or str, optional
         Makes a parameter of the observations that are nan, masked, None or `NA`, from their number:
-        `varmat.real`, or `varmat.positive`. It is called after them, ``y_missing``. By default
-        these are refused.
+        `varmat.real`, or `varmat.positive`. It is called after them, ``y_missing``. Or
+        ``"integrated"``: the distribution integrates them out, as `LinearStateSpace` and
+        `HiddenMarkov` do. By default they are refused.
     weights : array_like, optional
         Nonnegative numbers by which the log density of each observation is multiplied, also in the
         log-likelihood of results: how often it was made, or how much it counts. They broadcast with

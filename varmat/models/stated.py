@@ -24,7 +24,7 @@ from varmat.models.arguments import taken
 from varmat.models.bounds import Dependent
 from varmat.models.discrete import Discrete, OwnTerms, SummedOut, Term, summed_out
 from varmat.models.functions import Named
-from varmat.models.observations import Observed
+from varmat.models.observations import INTEGRATED, Observed
 from varmat.models.statement_checks import (
     Stated,
     better_declaration,
@@ -177,7 +177,7 @@ class StatedModel:
         self.parts: dict[str, _Part] = {}
         self.completions: dict[str, Named] = {}
         for name, each in observed.items():
-            if not np.isnan(each.y.astype(float)).any():
+            if each.missing == INTEGRATED or not np.isnan(each.y.astype(float)).any():
                 given[name] = each.y
         for name, each in observed.items():
             self.parts[name] = self._part(name, each)
@@ -231,7 +231,7 @@ class StatedModel:
                 check_possible(name, stated.fixed, y)
             return _Part(stated, y, None)
         missing = np.isnan(y)
-        if observed.missing is None:
+        if observed.missing is None or isinstance(observed.missing, str):
             index = ", ".join(map(str, np.argwhere(missing)[0]))
             raise DataError(
                 f"Model: {name}{f'[{index}]' if index else ''} is nan, but must be a number: "
@@ -383,6 +383,14 @@ class StatedModel:
     def replicate(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
         """Other observations, from their distributions."""
         return {name: part.stated.at(values).like(part.y, rng) for name, part in self.parts.items()}
+
+    def predict(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
+        """Draw observations of as many elements as their distributions have."""
+        found = {}
+        for name, part in self.parts.items():
+            distribution, shape = part.stated.for_prediction(values)
+            found[name] = distribution.rng(rng, shape, **distribution.seen(part.y))
+        return found
 
     def drawer(self, function: str, derived: Derived | None) -> Function:
         """A function of a generator to parameters that are drawn from their priors."""

@@ -172,6 +172,13 @@ class Stated:
             self._checked.add(seen)
         return made
 
+    def for_prediction(self, values: dict[str, Operand]) -> tuple[Distribution, Shape]:
+        """Return the distribution for other data, and the shape of the observations that it has."""
+        made = self.fixed if self.function is None else as_distribution(self.function(values))
+        check_distribution(self.title, made)
+        outer = made.extent()[0]
+        return made, outer or self._shape[: len(self._shape) - made.event]
+
     @staticmethod
     def _seen(made: OfRow) -> tuple[Any, ...]:
         return (type(made), *[getattr(x, "shape", type(x)) for x in made.parameters.values()])
