@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from varmat.densities.density import Density
+from varmat.distributions.areal import ICAR as ICAR
 from varmat.distributions.composed import HiddenMarkov as HiddenMarkov
 from varmat.distributions.composed import Mixture as Mixture
 from varmat.distributions.custom import Custom as Custom
@@ -61,7 +62,7 @@ def __getattr__(name: str) -> type[OfRow]:
     return made
 
 
-_OWN = ("Censored", "Custom", "Distribution", "HiddenMarkov", "IntervalCensored",
+_OWN = ("Censored", "Custom", "Distribution", "HiddenMarkov", "ICAR", "IntervalCensored",
         "LinearStateSpace", "Mixture", "Truncated")  # fmt: skip
 
 
