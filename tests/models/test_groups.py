@@ -71,3 +71,42 @@ def test_group_effects_of_a_table():
     expected = dist.Normal(0.0, 50.0).lpdf(q) + dist.Normal(q[[0, 1, 0]], 4.0).lpdf(table["travel"])
     np.testing.assert_allclose(model.log_density(q, propto=False), expected, 1e-13)
     assert model.coords["rail"] == ["one", "two"]
+
+
+def by_school(column, **settings):
+    return vm.Model(
+        mu=vm.real(dims="school", prior=dist.Normal(0.0, 1.0)),
+        y=vm.observed([0.5, 1.0, 2.0, 3.0], lambda mu, school: dist.Normal(mu[school], 1.0)),
+        data={"school": column},
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series, pd.Categorical])
+def test_names_in_data_become_an_index(kind):
+    model = by_school(kind(["b", "a", "b", "c"]))
+    assert model.coords["school"] == ["a", "b", "c"]
+    q = np.array([1.0, 2.0, 3.0])
+    expected = by_school(np.array([1, 0, 1, 2]), coords={"school": ["a", "b", "c"]}).log_density(q)
+    assert model.log_density(q) == expected
+    found = model.predict(model.laplace(seed=1, draws=3000), school=["c", "c"], seed=1)
+    np.testing.assert_allclose(found["posterior_predictive"]["y"].mean((0, 1)), 1.5, atol=0.15)
+
+
+def test_labels_that_are_given_say_which_number_is_which():
+    model = by_school(["b", "a", "b", "c"], coords={"school": ["d", "c", "b", "a"]})
+    assert model.param_num() == 4
+    np.testing.assert_array_equal(model.layout.given["school"], [2, 3, 2, 1])
+    with pytest.raises(
+        vm.DataError, match=r"school\[1\] is 'a', but must be one of the labels 'c'"
+    ):
+        by_school(["b", "a", "b", "c"], coords={"school": ["c", "b"]})
+    with pytest.raises(vm.DataError, match=r"school\[0\] is 'z', but must be one of the labels"):
+        model.with_data(school=["z", "a", "b", "c"])
+    assert model.with_data(school=[0, 0, 1, 1]).log_density(np.zeros(4)) < 0.0
+
+
+def test_a_table_with_one_column_is_a_vector():
+    table = pd.DataFrame({"y": [0.5, 1.0]})
+    model = vm.Model(mu=vm.real(2), y=vm.observed(table, lambda mu: dist.Normal(mu, 1.0)))
+    assert model.log_density([0.5, 1.0], propto=False) == dist.Normal(0.0, 1.0).lpdf([0.0, 0.0])

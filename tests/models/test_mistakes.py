@@ -180,8 +180,6 @@ MISTAKES = {
     "floats as groups of plain values": (
         lambda: grouped(np.array([0.0, 1.0, 2.0])).sample_prior_predictive(), vm.DataError,
         f"Model: group has dtype float64, but must be integers, {INDEX}"),
-    "texts as groups": (lambda: grouped(np.array(["a", "b", "c"])).log_density(np.zeros(3)),
-                        vm.DataError, f"Model: group has dtype <U1, but must be integers, {INDEX}"),
     "a truth value as starts": (
         lambda: normal().sample(**FEW, inits=True),
         TypeError,

@@ -85,7 +85,7 @@ class NamedDensity:
         parameters, coords, dims = parameters or {}, coords or {}, dims or {}
         named_dims = {name: (each.names, each.labels) for name, each in observations.items()}
         labels = Labelled(given, named_dims, parameters, by_name, coords=coords, dims=dims)
-        self.coords, self.dims = labels.coords, labels.dims
+        self.coords, self.dims, self.group_labels = labels.coords, labels.dims, labels.groups
         declared = declared_parameters(
             labels.sized(parameters), labels.sized(by_name), given, observations
         )
@@ -306,6 +306,11 @@ class NamedDensity:
                 named[name] = named[name].replaced(x)
             elif name in given:
                 given[name] = x
+                if name in self.group_labels:  # codes stay those of the parameters
+                    settings["coords"] = {
+                        **(settings["coords"] or {}),
+                        name: self.group_labels[name],
+                    }
             else:
                 known = [*(k for k, v in named.items() if isinstance(v, Observed)), *given]
                 raise TypeError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from varmat.core.errors import ShapeError
+from varmat.core.errors import DataError, ShapeError
 from varmat.typing import Plain
 
 __all__ = ["groups"]
@@ -83,6 +84,59 @@ def groups(*columns: Plain) -> Groups:
     rows, codes = np.unique(np.stack([c for c, _ in coded], axis=1), axis=0, return_inverse=True)
     labels = [tuple(names[k] for k, (_, names) in zip(row, coded, strict=True)) for row in rows]
     return Groups(np.reshape(codes, -1), labels, len(labels))
+
+
+def code_names(
+    given: dict[str, Plain], coords: Mapping[str, Sequence[Any]]
+) -> dict[str, list[Any]]:
+    """Replace data that are columns of names, or categorical, by their codes.
+
+    Parameters
+    ----------
+    given : dict
+        The data, which are changed.
+    coords : mapping
+        The labels of some of them, in whose order they are numbered.
+
+    Returns
+    -------
+    dict of str to list
+        The labels of the data that were replaced.
+    """
+    found: dict[str, list[Any]] = {}
+    for name, x in given.items():
+        if _has_names(x):
+            made = groups(x)
+            found[name] = [*coords.get(name, made.labels)]
+            given[name] = _numbered(name, made, found[name])
+    return found
+
+
+def _has_names(x: Any) -> bool:
+    """Whether it is a categorical column, or one of strings."""
+    if hasattr(getattr(x, "cat", x), "categories"):
+        return True
+    if hasattr(x, "to_numpy"):
+        x = np.asarray(x)
+    if isinstance(x, np.ndarray) and (x.ndim != 1 or x.dtype.kind not in "UO"):
+        return False
+    return isinstance(x, (list, tuple, np.ndarray)) and any(isinstance(e, str) for e in x)
+
+
+def _numbered(name: str, made: Groups, labels: list[Any]) -> np.ndarray:
+    """The codes of groups by labels of another order, or of which there are more."""
+    if labels == made.labels:
+        return made.codes
+    places = {label: i for i, label in enumerate(labels)}
+    for code, label in enumerate(made.labels):
+        if label not in places and np.any(made.codes == code):
+            row = int(np.argmax(made.codes == code))
+            raise DataError(
+                f"Model: {name}[{row}] is {label!r}, but must be one of the labels "
+                f"{', '.join(map(repr, labels[:5]))}{', ...' if len(labels) > 5 else ''}!"
+            )
+    codes = np.array([places.get(label, -1) for label in made.labels], np.int64)
+    return np.asarray(codes[made.codes])
 
 
 def _coded(number: int, column: Any) -> tuple[np.ndarray, list[Any]]:

@@ -75,8 +75,10 @@ class Model(DensityModel):
     parameters : dict of str to Transform, optional
         As keyword arguments, for parameters whose names are taken here.
     data : dict, optional
-        Passed to the functions unchanged. Masked values, None and `NA` among numbers are refused,
-        as are numbers below 0 that are an index of parameters.
+        Passed to the functions unchanged, but columns of strings and categorical columns of pandas
+        as the numbers of their labels, as `groups` has them: an index of parameters whose `dims`
+        has the name of the data, and which get these labels. Masked values, None and `NA` among
+        numbers are refused, as are numbers below 0 that are an index of parameters.
     transformed_parameters : callable, optional
         Called in the same way, before the log density; returns a dict of named values.
     generated_quantities : callable, optional

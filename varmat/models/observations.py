@@ -11,6 +11,7 @@ import numpy as np
 from varmat.core.data import data
 from varmat.core.errors import DomainError, ShapeError
 from varmat.functions.missing import refuse_missing, with_missing
+from varmat.models.groups import code_names
 from varmat.models.results import Labels
 from varmat.typing import Function, Operand
 
@@ -45,12 +46,15 @@ class Labelled:
 
     def __init__(
         self,
-        given: Mapping[str, Operand],
+        given: dict[str, Operand],
         observed: Mapping[str, tuple[Sequence[Any], list[list[Any] | None]]],
         *parameters: Mapping[str, Transform],
         coords: Labels,
         dims: Mapping[str, str | Sequence[str]],
     ) -> None:
+        # The labels of data that are names of groups, which become numbers.
+        self.groups = code_names(given, coords)
+        coords = {**self.groups, **coords}
         for name, x in given.items():
             refuse_missing(x, f"Model: {name}")
         found: dict[str, tuple[Sequence[Any], list[list[Any] | None]]]
@@ -124,6 +128,8 @@ class Observed:
                 f'observed: missing is {missing!r}, but must be "{INTEGRATED}" or a parameter such '
                 "as varmat.real!"
             )
+        if hasattr(y, "columns") and hasattr(y, "iloc") and np.shape(y)[1:] == (1,):
+            y = y.iloc[:, 0]  # a table with one column
         self.weights = weights
         names, self.labels = labelled(y)
         self.names = list(dims) or names
@@ -164,7 +170,8 @@ def observed(
     Parameters
     ----------
     y : array_like, pandas.Series, pandas.DataFrame or xarray.DataArray
-        Labels and names of dimensions are taken from pandas and xarray.
+        Labels and names of dimensions are taken from pandas and xarray. A table with one column is
+        a vector.
     distribution : varmat.distributions.Distribution or callable
         The distribution, or a function that returns it and is called with the parameters, named
         values and data that its own parameters name. A density of your own is a distribution by
