@@ -2,6 +2,8 @@
 
 import importlib
 import pickle
+import subprocess
+import sys
 
 import pytest
 from test_docs import missing_sections, run_doctest
@@ -49,6 +51,24 @@ def test_a_moved_name_warns_and_is_the_object_of_its_module(module, name):
     assert pickle.loads(pickle.dumps(found)) is found
     assert not missing_sections(found)
     run_doctest(found.__doc__, name)
+
+
+def test_rows_are_unpickled_in_a_new_process():
+    """It has imported nothing but varmat, so the rows have to come with that."""
+    rows = [
+        getattr(importlib.import_module(module), name)
+        for module, name in NAMES
+        if module != "varmat.testing"
+    ]
+    code = "import pickle, sys; print(*pickle.load(sys.stdin.buffer), sep='\\n')"
+    found = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        input=pickle.dumps(rows),
+        capture_output=True,
+        check=True,
+        timeout=250,
+    )
+    assert found.stdout.decode().splitlines() == list(map(repr, rows))
 
 
 def test_an_import_of_a_moved_name_warns_on_its_line():
