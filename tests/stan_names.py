@@ -51,8 +51,9 @@ def resolved(answer):
 
 
 def in_varmat(name):
-    """Return whether this is a public name of varmat."""
-    return name in vm.__all__
+    """Return whether this is a public name of varmat, or of a subpackage if it has a dot."""
+    subpackage, _, last = name.rpartition(".")
+    return last in (getattr(vm, subpackage) if subpackage else vm).__all__
 
 
 def fault(row):

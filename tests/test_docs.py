@@ -110,6 +110,8 @@ def test_reference_has_every_name_once(monkeypatch):
     parts = families.families()
     told = [name for headings in parts.values() for names in headings.values() for name in names]
     assert sorted(told) == sorted(vm.__all__)
+    everyday = " ".join(families.EVERYDAY.values()).split()
+    assert len(everyday) == len({*everyday} & {*told})
     printed = re.findall(
         r"^```{varmat-reference} (.*)$",
         (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"),

@@ -21,10 +21,8 @@ TWO = [
     (SHORT, SQUARE), (-1.0, -1.0),
 ]  # fmt: skip
 THREE = [(VECTOR, SHORT, 0.5), (0.5, MATRIX, SHORT), (0.5, 0.5, -1.0), (SHORT, 0.5, VECTOR)]
-# These modules have functions that take more than numbers, or draw random numbers. Below are
-# derivatives of special functions, whose orders only the library itself chooses.
+# These modules have functions that take more than numbers, or draw random numbers.
 ELSEWHERE = ("core", "derivatives", "models", "inspection", "testing", "random_numbers", "solvers")
-DERIVATIVES = re.compile(r".*_derivative|hyp2f1_d.")
 
 
 def functions():
@@ -33,7 +31,7 @@ def functions():
         main = getattr(f, "alias_of", f)
         module = getattr(getattr(main, "function", main), "__module__", None) or ""
         own = not any(f".{part}" in module for part in ELSEWHERE)
-        if callable(f) and not inspect.isclass(f) and own and not DERIVATIVES.fullmatch(name):
+        if callable(f) and not inspect.isclass(f) and own:
             yield name
 
 

@@ -69,8 +69,10 @@ from varmat.functions.signals.recurrences import *  # noqa: F403
 from varmat.functions.sparse.solves import *  # noqa: F403
 from varmat.functions.sparse.stan_form import *  # noqa: F403
 from varmat.functions.sparse.variable import *  # noqa: F403
+from varmat.functions.special import deviances as _deviances  # noqa: F401 - brings rows
+from varmat.functions.special import log_normal_tails as _log_normal_tails  # noqa: F401
+from varmat.functions.special import stirling as _stirling  # noqa: F401
 from varmat.functions.special.bessel_functions import *  # noqa: F403
-from varmat.functions.special.deviances import *  # noqa: F403
 from varmat.functions.special.entropies_and_losses import *  # noqa: F403
 from varmat.functions.special.error_functions import *  # noqa: F403
 from varmat.functions.special.exponential_integrals import *  # noqa: F403
@@ -79,10 +81,8 @@ from varmat.functions.special.generalised_hypergeometric import *  # noqa: F403
 from varmat.functions.special.hypergeometric_functions import *  # noqa: F403
 from varmat.functions.special.incomplete_functions import *  # noqa: F403
 from varmat.functions.special.log_incomplete import *  # noqa: F403
-from varmat.functions.special.log_normal_tails import *  # noqa: F403
 from varmat.functions.special.logistic_functions import *  # noqa: F403
 from varmat.functions.special.powers_and_arithmetic import *  # noqa: F403
-from varmat.functions.special.stirling import *  # noqa: F403
 from varmat.functions.special.zeta_functions import *  # noqa: F403
 from varmat.inspection import print_stack as print_stack
 from varmat.inspection import profile as profile
@@ -223,7 +223,40 @@ _LATER: dict[str, tuple[tuple[str, ...], str]] = {
 
 _dispatch.LATER.append("varmat.complexes")
 
-# What is there from the start; `__all__` has the names of the later modules too.
+# The subpackages that users import. The first five are imported when they are first needed.
+_SUBPACKAGES = ("distributions", "numpy", "scipy", "stan", "testing", "transforms", "typing")
+
+# Names that moved from here to these modules. For one release they are found here too, with a
+# warning.
+_MOVED = {
+    "varmat.functions.special.bessel_functions": "log_iv_derivative log_kv_derivative",
+    "varmat.functions.special.deviances": """
+        binomial_deviance binomial_logit_deviance neg_binomial_2_deviance
+        neg_binomial_2_log_deviance poisson_log_deviance
+    """,
+    "varmat.functions.special.hypergeometric_functions": "hyp2f1_da hyp2f1_db hyp2f1_dc",
+    "varmat.functions.special.incomplete_functions": """
+        beta_density_derivative betainc_derivative gamma_density_derivative gammainc_derivative
+    """,
+    "varmat.functions.special.log_incomplete": """
+        log_betainc_derivative log_betaincc_derivative log_gammainc_derivative
+        log_gammaincc_derivative
+    """,
+    "varmat.functions.special.log_normal_tails": """
+        log_exp_mod_normal log_skew_normal log_von_mises_integral von_mises_moment
+    """,
+    "varmat.functions.special.stirling": """
+        digamma_excess log_factorial_excess log_gamma_excess log_gamma_excess_derivative
+    """,
+    "varmat.functions.special.zeta_functions": "zeta_difference",
+    "varmat.testing": """
+        finite_diff_grad_hessian finite_diff_grad_hessian_auto finite_diff_gradient
+        finite_diff_gradient_auto finite_diff_hessian finite_diff_hessian_auto
+        finite_diff_hessian_times_vector_auto finite_diff_stepsize
+    """,
+}  # fmt: skip
+
+# The names of this module from the start; `__all__` has the names of the later modules too.
 _NAMES = [
     name
     for name, thing in globals().items()
@@ -236,6 +269,7 @@ if _typing.TYPE_CHECKING:
     from varmat import numpy as numpy
     from varmat import scipy as scipy
     from varmat import stan as stan
+    from varmat import testing as testing
 
 
 def _import_later(package: str) -> None:
@@ -245,11 +279,23 @@ def _import_later(package: str) -> None:
         globals().update((each, getattr(module, each)) for each in module.__all__)
 
 
+def _moved(name: str, module: str) -> _typing.Any:
+    """Return an object that moved to a module, with a warning that shows the caller's line."""
+    from warnings import warn
+
+    text = f"varmat.{name} is deprecated: import {name} from {module}"
+    warn(text, DeprecationWarning, stacklevel=3)
+    return getattr(_import_module(module), name)
+
+
 def __getattr__(name: str) -> _typing.Any:
     if name.startswith("_") and name != "__all__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in ("numpy", "scipy", "distributions", "stan"):
+    if name in _SUBPACKAGES:
         return _import_module(f"varmat.{name}")
+    for module, names in _MOVED.items():
+        if name in names.split():
+            return _moved(name, module)
     likely = [package for package, (endings, _) in _LATER.items() if name.endswith(endings)]
     for package in dict.fromkeys([*likely, *_LATER]):
         _import_later(package)
@@ -273,5 +319,5 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
-    __getattr__("__all__")
-    return sorted(globals())
+    special = [name for name in globals() if name.startswith("__")]
+    return sorted({*__getattr__("__all__"), *_SUBPACKAGES, *special})

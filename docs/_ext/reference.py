@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from docutils import nodes
-from families import families, slug
+from families import EVERYDAY, families, slug
 from numpydoc import docscrape_sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -115,6 +115,19 @@ def entries(module: str, names: list[str], members: Sequence[str] = ()) -> list[
     return [*lines, "```", ""]
 
 
+def links(names: Sequence[str]) -> str:
+    """Public names, each with a link to its entry."""
+    return ", ".join(f"{{py:obj}}`{name} <varmat.{name}>`" for name in names)
+
+
+def two_columns(rows: dict[str, str]) -> list[str]:
+    """A table of headings and what belongs to them."""
+    lines = ["```{list-table}", ":class: families-table", ":widths: 35 65", ""]
+    for heading, text in rows.items():
+        lines += [f"* - {heading}", f"  - {text}"]
+    return [*lines, "```"]
+
+
 class Reference(SphinxDirective):
     """The families of a part of varmat: a table of them, and their place in the navigation."""
 
@@ -124,19 +137,21 @@ class Reference(SphinxDirective):
         part = {heading: names for heading, names in families()[self.arguments[0]].items() if names}
         lines = ["```{toctree}", ":hidden:", f":caption: {self.arguments[0]}", ""]
         lines += [f"reference/{slug(heading)}" for heading in part]
-        lines += ["```", "", "```{list-table}", ":class: families-table", ":widths: 35 65", ""]
+        lines += ["```", ""]
+        rows = {}
         for heading, names in part.items():
-            some = (
-                names
-                if len(names) < 9
-                else [*names[: 9 * (len(names) // 9) : len(names) // 9], "…"]
-            )
-            shown = ", ".join(
-                f"{{py:obj}}`{name} <varmat.{name}>`" if name != "…" else f"… ({len(names)})"
-                for name in some
-            )
-            lines += [f"* - [{heading}](reference/{slug(heading)}.md)", f"  - {shown}"]
-        return self.parse_text_to_nodes("\n".join([*lines, "```"]))
+            some = names if len(names) < 9 else names[: 9 * (len(names) // 9) : len(names) // 9]
+            more = "" if some is names else f", … ({len(names)})"
+            rows[f"[{heading}](reference/{slug(heading)}.md)"] = links(some) + more
+        return self.parse_text_to_nodes("\n".join([*lines, *two_columns(rows)]))
+
+
+class Everyday(SphinxDirective):
+    """The names to meet first."""
+
+    def run(self) -> list[nodes.Node]:
+        rows = {heading: links(names.split()) for heading, names in EVERYDAY.items()}
+        return self.parse_text_to_nodes("\n".join(two_columns(rows)))
 
 
 class Family(SphinxDirective):
@@ -270,6 +285,7 @@ def share_template() -> None:
 
 def setup(app: Any) -> dict[str, Any]:
     share_template()
+    app.add_directive("varmat-everyday", Everyday)
     app.add_directive("varmat-reference", Reference)
     app.add_directive("varmat-family", Family)
     app.add_directive("varmat-all-names", AllNames)

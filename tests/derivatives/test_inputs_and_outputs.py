@@ -14,6 +14,7 @@ from recordings import in_threads
 
 import varmat as vm
 from varmat.core.tape import current_tape
+from varmat.testing import finite_diff_gradient
 
 FUNCTIONALS = {
     "gradient": lambda f, x: vm.gradient(f, x),
@@ -158,7 +159,7 @@ def test_variables_from_outside(functional, outside, use):
                 def slope(v):
                     return functional(lambda x: use(x, v if np.ndim(vm.value(c)) else v[0]), 0.5)
 
-                expected = vm.finite_diff_gradient(slope, np.ravel(vm.value(c)))
+                expected = finite_diff_gradient(slope, np.ravel(vm.value(c)))
                 close(gradient, expected, 1e-6, 1e-9)
         # The plain value of such a variable is a constant, and the outer tape does not interfere.
         assert np.isfinite(functional(lambda x: np.sum(x * vm.value(c)), 0.5))

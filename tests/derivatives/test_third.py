@@ -7,6 +7,7 @@ import scipy.optimize
 from comparing import close, equal, refuses
 
 import varmat as vm
+from varmat import testing
 
 POINT = np.array([0.7, -1.2, 0.4])
 
@@ -59,7 +60,7 @@ def test_third_derivatives_against_fifty_digits():
     lambda x: vm.student_t_lpdf(0.3, np.exp(x[0]), x[1], np.exp(x[2])),
 ])  # fmt: skip
 def test_third_derivatives_of_densities_and_matrices(g):
-    expected = vm.finite_diff_grad_hessian(g, POINT)
+    expected = testing.finite_diff_grad_hessian(g, POINT)
     close(vm.grad_hessian(g, POINT), expected, 1e-8, 1e-9)
     close(
         vm.grad_tr_mat_times_hessian(g, POINT, M), np.einsum("ijk,jk->i", expected, M), 1e-8, 1e-8
@@ -72,7 +73,7 @@ def test_functions_that_assign_and_further_arguments():
         y[0] = x[1] * x[2]
         return scale * np.sum(y**k)
 
-    expected = vm.finite_diff_grad_hessian(lambda x: g(x, 3, scale=2.0), POINT)
+    expected = testing.finite_diff_grad_hessian(lambda x: g(x, 3, scale=2.0), POINT)
     close(vm.grad_hessian(g, POINT, 3, scale=2.0), expected, 1e-9, 1e-9)
     found = vm.grad_tr_mat_times_hessian(g, POINT, M, 3, scale=2.0)
     close(found, np.einsum("ijk,jk->i", expected, M), 1e-9)
@@ -87,26 +88,26 @@ def test_functions_without_third_derivatives(g):
 
 
 def test_differences():
-    close(vm.finite_diff_grad_hessian(f, POINT), EXACT, 1e-10, 1e-10)
-    close(vm.finite_diff_grad_hessian(f, POINT, eps=1e-2), EXACT, 1e-8, 1e-8)
-    close(vm.finite_diff_grad_hessian_auto(f, POINT), EXACT, 1e-10, 1e-10)
+    close(testing.finite_diff_grad_hessian(f, POINT), EXACT, 1e-10, 1e-10)
+    close(testing.finite_diff_grad_hessian(f, POINT, eps=1e-2), EXACT, 1e-8, 1e-8)
+    close(testing.finite_diff_grad_hessian_auto(f, POINT), EXACT, 1e-10, 1e-10)
     hessian = scipy.optimize.rosen_hess(POINT)
 
     def rosenbrock(x):
         return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
-    got = vm.finite_diff_hessian_auto(rosenbrock, POINT)
+    got = testing.finite_diff_hessian_auto(rosenbrock, POINT)
     close(got, hessian, 1e-9, 1e-9)
     equal(got, got.T)
     for v in (np.array([1.0, -2.0, 0.5]), np.array([1e6, 0.0, 1.0]), np.zeros(3)):
-        got = vm.finite_diff_hessian_times_vector_auto(rosenbrock, POINT, v)
+        got = testing.finite_diff_hessian_times_vector_auto(rosenbrock, POINT, v)
         close(
             got, hessian @ v, 1e-9, 1e-13 * np.max(np.abs(hessian @ v)) + 1e-9 * np.max(np.abs(v))
         )
     with pytest.raises(vm.ShapeError, match=r"^finite_diff_gradient_auto: "):
-        vm.finite_diff_gradient_auto(lambda x: x, POINT)
-    assert vm.finite_diff_stepsize(0.5) == np.cbrt(2.0**-52)
-    assert vm.finite_diff_stepsize(-8.0) == 8 * np.cbrt(2.0**-52)
+        testing.finite_diff_gradient_auto(lambda x: x, POINT)
+    assert testing.finite_diff_stepsize(0.5) == np.cbrt(2.0**-52)
+    assert testing.finite_diff_stepsize(-8.0) == 8 * np.cbrt(2.0**-52)
 
 
 def test_differences_of_structures():
@@ -116,8 +117,8 @@ def test_differences_of_structures():
         return p["a"] ** 2 * np.sum(p["b"] ** 2)
 
     expected = [[20.0, 8.0, 24.0], [8.0, 8.0, 0.0], [24.0, 0.0, 8.0]]
-    close(vm.finite_diff_hessian_auto(g, point), expected, 1e-10, 1e-10)
-    product = vm.finite_diff_hessian_times_vector_auto(
+    close(testing.finite_diff_hessian_auto(g, point), expected, 1e-10, 1e-10)
+    product = testing.finite_diff_hessian_times_vector_auto(
         g, point, {"a": 1.0, "b": np.array([[0.0, 1.0]])}
     )
     close(product["a"], 44.0, 1e-10)
@@ -164,11 +165,11 @@ def test_refusals():
         with pytest.raises(
             vm.ShapeError, match=rf"^{name}: x has shape \(\), but must be a vector!"
         ):
-            getattr(vm, name)(np.sin, 1.0)
+            getattr(testing, name)(np.sin, 1.0)
     with pytest.raises(
         vm.ShapeError, match=r"^finite_diff_hessian_times_vector_auto: v has shape \(2,\), but must"
     ):
-        vm.finite_diff_hessian_times_vector_auto(f, POINT, np.ones(2))
+        testing.finite_diff_hessian_times_vector_auto(f, POINT, np.ones(2))
 
     def squared(x):
         return vm.make_callback_var(vm.value(x) ** 2, lambda y: None)

@@ -2,16 +2,6 @@
 return plain numbers.
 """
 
-from varmat.derivatives.finite_differences import (
-    finite_diff_grad_hessian,
-    finite_diff_grad_hessian_auto,
-    finite_diff_gradient,
-    finite_diff_gradient_auto,
-    finite_diff_hessian,
-    finite_diff_hessian_auto,
-    finite_diff_hessian_times_vector_auto,
-    finite_diff_stepsize,
-)
 from varmat.derivatives.forward import derivative, gradient_dot_vector, jvp, partial_derivative
 from varmat.derivatives.hessians import (
     grad_hessian,
@@ -27,14 +17,6 @@ from varmat.derivatives.structure import ravel_pytree, stop_gradient
 
 __all__ = [
     "derivative",
-    "finite_diff_grad_hessian",
-    "finite_diff_grad_hessian_auto",
-    "finite_diff_gradient",
-    "finite_diff_gradient_auto",
-    "finite_diff_hessian",
-    "finite_diff_hessian_auto",
-    "finite_diff_hessian_times_vector_auto",
-    "finite_diff_stepsize",
     "grad",
     "grad_hessian",
     "grad_tr_mat_times_hessian",

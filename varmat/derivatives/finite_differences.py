@@ -72,8 +72,9 @@ def finite_diff_gradient(f: Function, x: object, eps: float = 1e-3) -> Result:
 
     Examples
     --------
-    >>> import numpy as np, varmat as vm
-    >>> np.round(vm.finite_diff_gradient(lambda x: np.sum(x**3), np.array([1.0, 2.0])), 9)
+    >>> import numpy as np
+    >>> from varmat.testing import finite_diff_gradient
+    >>> np.round(finite_diff_gradient(lambda x: np.sum(x**3), np.array([1.0, 2.0])), 9)
     array([ 3., 12.])
     """
     return _gradient_in_the_name_of("finite_diff_gradient", f, x, eps)
@@ -120,8 +121,9 @@ def finite_diff_hessian(f: Function, x: object, eps: float = 5e-3) -> np.ndarray
 
     Examples
     --------
-    >>> import numpy as np, varmat as vm
-    >>> np.round(vm.finite_diff_hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0])), 6) + 0.0
+    >>> import numpy as np
+    >>> from varmat.testing import finite_diff_hessian
+    >>> np.round(finite_diff_hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0])), 6) + 0.0
     array([[10.,  6.],
            [ 6.,  0.]])
     """
@@ -169,8 +171,9 @@ def finite_diff_hessian_auto(f: Function, x: object) -> np.ndarray:
 
     Examples
     --------
-    >>> import numpy as np, varmat as vm
-    >>> found = vm.finite_diff_hessian_auto(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
+    >>> import numpy as np
+    >>> from varmat.testing import finite_diff_hessian_auto
+    >>> found = finite_diff_hessian_auto(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
     >>> np.round(found, 9) + 0.0
     array([[10.,  6.],
            [ 6.,  0.]])
@@ -214,8 +217,9 @@ def finite_diff_hessian_times_vector_auto(f: Function, x: object, v: object) -> 
 
     Examples
     --------
-    >>> import numpy as np, varmat as vm
-    >>> product = vm.finite_diff_hessian_times_vector_auto(
+    >>> import numpy as np
+    >>> from varmat.testing import finite_diff_hessian_times_vector_auto
+    >>> product = finite_diff_hessian_times_vector_auto(
     ...     lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]), np.array([1.0, 1.0])
     ... )
     >>> np.round(product, 9)
@@ -276,8 +280,9 @@ def finite_diff_grad_hessian(f: Function, x: object, eps: float = 1e-3) -> np.nd
 
     Examples
     --------
-    >>> import numpy as np, varmat as vm
-    >>> found = vm.finite_diff_grad_hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
+    >>> import numpy as np
+    >>> from varmat.testing import finite_diff_grad_hessian
+    >>> found = finite_diff_grad_hessian(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
     >>> np.round(found[0], 9) + 0.0
     array([[0., 2.],
            [2., 0.]])
@@ -317,8 +322,9 @@ def finite_diff_grad_hessian_auto(f: Function, x: object) -> np.ndarray:
 
     Examples
     --------
-    >>> import numpy as np, varmat as vm
-    >>> found = vm.finite_diff_grad_hessian_auto(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
+    >>> import numpy as np
+    >>> from varmat.testing import finite_diff_grad_hessian_auto
+    >>> found = finite_diff_grad_hessian_auto(lambda x: x[0] ** 2 * x[1], np.array([3.0, 5.0]))
     >>> np.round(found[1], 9) + 0.0
     array([[2., 0.],
            [0., 0.]])
@@ -351,8 +357,8 @@ def finite_diff_stepsize(u: float) -> float:
 
     Examples
     --------
-    >>> import varmat as vm
-    >>> print(f"{vm.finite_diff_stepsize(-100.0):.6g}")
+    >>> from varmat.testing import finite_diff_stepsize
+    >>> print(f"{finite_diff_stepsize(-100.0):.6g}")
     0.000605545
     """
     return float(np.cbrt(np.finfo(np.float64).eps) * max(1.0, abs(float(u))))

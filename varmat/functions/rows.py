@@ -93,7 +93,7 @@ References
 Examples
 --------
 >>> import numpy as np, varmat as vm
->>> {x} = vm.var({at!r})
+{imports}>>> {x} = vm.var({at!r})
 >>> {call}.grad()
 >>> print(f"{{{x}.adj:.6g}}")
 {slope:.6g}
@@ -118,6 +118,7 @@ def row(
     shortcuts: dict[float, str] | None = None,
     with_itself: str | None = None,
     call: str | None = None,
+    module: str | None = None,
     reached: tuple[float, float] | None = None,
     tested: bool = True,
 ) -> Elementwise:
@@ -128,12 +129,13 @@ def row(
     operands. Without `ufunc` it is NumPy's of this name, or that of `scipy.special`, imported when
     it is first used; `answers_for` names a ufunc of SciPy for which the row answers although it
     computes with another function. `source` is written as `references_of` reads it. `call` is how
-    a row without a name of its own is called."""
+    a row without a name of its own is called, `module` the module of a row that is not a public
+    name of `varmat`."""
     if isinstance(partials, str):
         partials = (partials,)
     if ufunc is None:
         ufunc = getattr(np, name) if isinstance(getattr(np, name, None), np.ufunc) else name
-    module = "vm" if isinstance(ufunc, str) or not hasattr(np, name) else "np"
+    module = module or ("vm" if isinstance(ufunc, str) or not hasattr(np, name) else "np")
     tuples = tuple(p if isinstance(p, tuple) else (p,) for p in points)
     made = new_row(
         name,
@@ -204,9 +206,12 @@ def _docstring(
     if slope is None:
         return doc
     call = call or f"{module}.{name}({', '.join(arguments)})"
+    imports = ""
+    if "." in module:
+        call, imports = call.removeprefix(f"{module}."), f">>> from {module} import {name}\n"
     return doc + _EXAMPLE.format(
         references=references_of(source, name), x=names[first], at=point[first], call=call,
-        slope=slope,
+        imports=imports, slope=slope,
     )  # fmt: skip
 
 

@@ -10,6 +10,9 @@ from functions.partials import exact, gradient, relative
 
 import varmat as vm
 from varmat.functions.special import quadrature
+from varmat.functions.special.bessel_functions import log_iv_derivative, log_kv_derivative
+from varmat.functions.special.hypergeometric_functions import hyp2f1_da
+from varmat.functions.special.incomplete_functions import betainc_derivative, gammainc_derivative
 from varmat.testing import expect_ad, expect_ad_matvar
 
 INF = math.inf
@@ -80,9 +83,9 @@ FAMILIES = {
     # of the second derivatives.
     "gammainc": (vm.gammainc, small_gamma, list(gamma_points()), 1, 3e-13, 3e-12),
     "betainc": (vm.betainc, small_beta, list(beta_points()), 2, 3e-13, 3e-12),
-    "kv": (vm.log_kv_derivative, lambda v, x: mpmath.log(mpmath.besselk(v, x)), BESSEL_POINTS, 1,
+    "kv": (log_kv_derivative, lambda v, x: mpmath.log(mpmath.besselk(v, x)), BESSEL_POINTS, 1,
         3e-14, 3e-14),
-    "iv": (vm.log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)), BESSEL_POINTS, 1,
+    "iv": (log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)), BESSEL_POINTS, 1,
         3e-14, 3e-13),
     "hyp2f1": (vm.hyp2f1, mpmath.hyp2f1, HYPERGEOMETRIC_POINTS, 3, 3e-13, 3e-12),
 }  # fmt: skip
@@ -111,21 +114,21 @@ def test_derivatives_over_the_domain(name):
 
 
 @pytest.mark.parametrize(("function", "reference", "points"), [
-    (vm.gammainc_derivative, small_gamma, [(3, 0.7, 0.5), (3, 2.5, 4.0), (3, 60.0, 75.0)]),
-    (vm.betainc_derivative, small_beta,
+    (gammainc_derivative, small_gamma, [(3, 0.7, 0.5), (3, 2.5, 4.0), (3, 60.0, 75.0)]),
+    (betainc_derivative, small_beta,
         [(21, 0.7, 2.5, 0.1), (30, 5.0, 7.0, 0.8), (12, 0.3, 0.4, 0.5)]),
-    (vm.log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)),
+    (log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)),
         [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, 9.0, 40.0)]),
-    (vm.log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)),
+    (log_iv_derivative, lambda v, x: mpmath.log(mpmath.besseli(v, x)),
         [(10, -0.3, 0.5), (20, -2.3, 3.0), (11, -0.5, 9.0)]),
-    (vm.log_kv_derivative, lambda v, x: mpmath.log(mpmath.besselk(v, x)),
+    (log_kv_derivative, lambda v, x: mpmath.log(mpmath.besselk(v, x)),
         [(30, 0.3, 2.0), (21, 2.5, 0.7), (12, -9.1, 40.0)]),
 ])  # fmt: skip
 def test_derivatives_of_higher_order(function, reference, points):
     for order, *point in points:
         axes = (
             [0] * (order // 10) + [1] * (order % 10)
-            if function is not vm.gammainc_derivative
+            if function is not gammainc_derivative
             else [0] * order
         )
         assert relative(function(order, *point), exact(reference, tuple(point), *axes)) <= 1e-11
@@ -219,11 +222,11 @@ def test_all_routes(function, args):
 def test_blocks_agree_with_single_elements(monkeypatch):
     shapes = np.geomspace(0.1, 50.0, 40)
     calls = [
-        lambda t: vm.gammainc_derivative(1.0, t, 2.0),
-        lambda t: vm.betainc_derivative(10.0, t, 2.0, 0.3),
-        lambda t: vm.log_iv_derivative(10.0, t, 5.0),
-        lambda t: vm.log_kv_derivative(10.0, t, 5.0),
-        lambda t: vm.hyp2f1_da(t, 2.0, 3.0, 0.3),
+        lambda t: gammainc_derivative(1.0, t, 2.0),
+        lambda t: betainc_derivative(10.0, t, 2.0, 0.3),
+        lambda t: log_iv_derivative(10.0, t, 5.0),
+        lambda t: log_kv_derivative(10.0, t, 5.0),
+        lambda t: hyp2f1_da(t, 2.0, 3.0, 0.3),
     ]
     whole = [call(shapes) for call in calls]
     for call, expected in zip(calls, whole, strict=True):

@@ -27,8 +27,6 @@ __all__ = [
     "k1e",
     "kv",
     "kve",
-    "log_iv_derivative",
-    "log_kv_derivative",
     "log_modified_bessel_first_kind",
     "modified_bessel_first_kind",
     "modified_bessel_second_kind",
@@ -159,6 +157,7 @@ def _log_bessel_row(
         note=_ANY_ORDER,
         constant=_ORDER,
         ufunc=formula(ufunc, straight),
+        module=__name__,
     )
 
 

@@ -21,12 +21,6 @@ from varmat.functions.special.series import log_less_line
 from varmat.plain_arrays import special
 from varmat.typing import Function, Plain
 
-__all__ = [
-    "binomial_deviance", "binomial_logit_deviance", "neg_binomial_2_deviance",
-     "neg_binomial_2_log_deviance",
-    "poisson_log_deviance",
-]  # fmt: skip
-
 # Up to this count the direct formula of Python's floats keeps twelve digits.
 SMALL = 1000.0
 # Up to this size of t, exp(t) - 1 - t needs its series.
@@ -249,7 +243,7 @@ poisson_log_deviance = row("poisson_log_deviance", (None, "g * (exp(y) - x)"),
     _poisson_log_of_numbers, "(x * log(x) if x else 0) - x * y - x + exp(y)",
     ((3.0, 0.9), (0.0, -2.0), (40.0, 3.6), (1e4, 9.2), (5e15, 36.15)), -0.540397,
     source="Loader (2000), Fast and accurate computation of binomial probabilities",
-    domain="x >= 0", constant=_COUNT, ufunc=_of_arrays(_poisson_log))
+    domain="x >= 0", constant=_COUNT, ufunc=_of_arrays(_poisson_log), module=__name__)
 binomial_deviance = row("binomial_deviance", (None, None, "g * ((y - x) / (1.0 - z) - x / z)"),
     _ABOUT + "a binomial distribution of y trials and probability z: ``x log(x / (y z)) + "
     "(y - x) log((y - x) / (y (1 - z)))`` without cancellation",
@@ -258,7 +252,7 @@ binomial_deviance = row("binomial_deviance", (None, None, "g * ((y - x) / (1.0 -
     "0)", ((3.0, 10.0, 0.35), (0.0, 10.0, 0.3), (7.0, 7.0, 0.3), (400.0, 2e3, 0.21),
     (5e9, 1.5e10, 0.35)), 2.1978,
     source="Loader (2000), Fast and accurate computation of binomial probabilities",
-    domain="0 <= x <= y, 0 < z < 1", constant=_COUNTS, ufunc=_of_arrays(_binomial))
+    domain="0 <= x <= y, 0 < z < 1", constant=_COUNTS, ufunc=_of_arrays(_binomial), module=__name__)
 binomial_logit_deviance = row("binomial_logit_deviance", (None, None, "g * (y * expit(z) - x)"),
     _ABOUT + "a binomial distribution of y trials and the log odds z, without cancellation",
     _binomial_logit_of_numbers,
@@ -266,7 +260,7 @@ binomial_logit_deviance = row("binomial_logit_deviance", (None, None, "g * (y * 
     "log1p(exp(-z)) + (y - x) * log1p(exp(z))", ((3.0, 10.0, 0.35), (0.0, 10.0, 0.3),
     (7.0, 7.0, 0.3), (400.0, 2e3, -1.38), (5e9, 1.5e10, -0.6)), 2.86618,
     source="Loader (2000), Fast and accurate computation of binomial probabilities",
-    domain="0 <= x <= y", constant=_COUNTS, ufunc=_of_arrays(_binomial_logit))
+    domain="0 <= x <= y", constant=_COUNTS, ufunc=_of_arrays(_binomial_logit), module=__name__)
 neg_binomial_2_deviance = row("neg_binomial_2_deviance",
     (None, "g * z / y * ((y - x) / (y + z))", "g * kl_div(1.0, (x + z) / (y + z))"),
     _ABOUT + "a negative binomial distribution of mean y and precision z: ``x log(x / y) - "
@@ -274,7 +268,8 @@ neg_binomial_2_deviance = row("neg_binomial_2_deviance",
     _neg_binomial_of_numbers, "(x * log(x / y) if x else 0) - (x + z) * log((x + z) / (y + z))",
     ((3.0, 2.5, 1.3), (0.0, 1e-3, 0.5), (2e3, 2100.0, 12.0), (1e10, 1.3e10, 7.0)), -0.0684211,
     source="Loader (2000), Fast and accurate computation of binomial probabilities",
-    domain="x >= 0, y > 0, z > 0", constant=_COUNT, ufunc=_of_arrays(_neg_binomial))
+    domain="x >= 0, y > 0, z > 0", constant=_COUNT, ufunc=_of_arrays(_neg_binomial),
+    module=__name__)
 neg_binomial_2_log_deviance = row("neg_binomial_2_log_deviance", (None,
     "g * (z * expit(y - log(z)) - x * expit(log(z) - y))",
     "g * kl_div(1.0, (x + z) / (exp(y) + z))"),
@@ -284,5 +279,5 @@ neg_binomial_2_log_deviance = row("neg_binomial_2_log_deviance", (None,
     "(x * log(x) if x else 0) - x * y - (x + z) * log((x + z) / (exp(y) + z))",
     ((3.0, 0.9, 1.3), (0.0, -7.0, 0.5), (2e3, 7.7, 12.0), (1e10, 23.3, 7.0)), -0.186859,
     source="Loader (2000), Fast and accurate computation of binomial probabilities",
-    domain="x >= 0, z > 0", constant=_COUNT, ufunc=_of_arrays(_neg_binomial_log))
+    domain="x >= 0, z > 0", constant=_COUNT, ufunc=_of_arrays(_neg_binomial_log), module=__name__)
 # fmt: on

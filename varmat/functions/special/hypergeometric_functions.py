@@ -15,17 +15,7 @@ from varmat.functions.rows import formula, row
 from varmat.functions.special import hypergeometric_derivatives
 from varmat.typing import Operand
 
-__all__ = [
-    "hyp0f1",
-    "hyp1f1",
-    "hyp2f1",
-    "hyp2f1_da",
-    "hyp2f1_db",
-    "hyp2f1_dc",
-    "hypergeometric_1F0",
-    "hypergeometric_2F1",
-    "hyperu",
-]
+__all__ = ["hyp0f1", "hyp1f1", "hyp2f1", "hypergeometric_1F0", "hypergeometric_2F1", "hyperu"]
 
 
 def _power_of_complement(x: Operand, y: Operand) -> Operand:
@@ -120,6 +110,7 @@ def _hyp2f1_row(orders: tuple[int, ...], slope: float = 0.0) -> Elementwise:
         domain="w < 1, z is not 0, -1, -2, ...",
         note=_HYP2F1_RANGE,
         ufunc=formula(value),
+        module=__name__,
     )
 
 

@@ -14,17 +14,13 @@ from varmat.plain_arrays import with_out
 from varmat.typing import Function
 
 __all__ = [
-    "beta_density_derivative",
     "betainc",
-    "betainc_derivative",
     "betaincc",
     "betainccinv",
     "betaincinv",
-    "gamma_density_derivative",
     "gamma_p",
     "gamma_q",
     "gammainc",
-    "gammainc_derivative",
     "gammaincc",
     "gammainccinv",
     "gammaincinv",
@@ -73,7 +69,7 @@ gammainc_derivative = row("gammainc_derivative",
     None, "diff(lambda t: gammainc(t, 0, z, regularized=True), y, int(x))",
     ((1, 7.5, 6.0), (1, 0.7, 3.0), (2, 2.5, 0.01), (0, 2.5, 3.0)), 0.0313825,
     source="DLMF 8.2.4", domain="x = 0, 1, 2, ..., y > 0, z >= 0", note=_GAMMA_RANGE,
-    constant=_ORDERS, ufunc=formula(shape_derivatives.gammainc_derivative))
+    constant=_ORDERS, ufunc=formula(shape_derivatives.gammainc_derivative), module=__name__)
 gamma_density_derivative = row("gamma_density_derivative", (None,
     "g * gamma_density_derivative(x + 1.0, y, z)",
     ("g * (((y - 1.0) / z - 1.0) * r + x / z * gamma_density_derivative(maximum(x - 1.0, "
@@ -83,7 +79,7 @@ gamma_density_derivative = row("gamma_density_derivative", (None,
     None, "diff(lambda t: z**(t - 1) * exp(-z) / gamma(t), y, int(x))",
     ((0, 7.5, 6.0), (1, 0.7, 3.0), (2, 2.5, 0.01), (0, 1e4, 1.01e4)), -0.0234644,
     source="DLMF 8.2.1, 8.2.4", domain="x = 0, 1, 2, ..., y > 0, z > 0", constant=_ORDERS,
-    ufunc=formula(shape_derivatives.gamma_density_derivative))
+    ufunc=formula(shape_derivatives.gamma_density_derivative), module=__name__)
 betainc = row("betainc", ("g * betainc_derivative(10.0, x, y, z)",
     "g * betainc_derivative(1.0, x, y, z)", "g * beta_density_derivative(0.0, x, y, z)"),
     "Regularised incomplete beta function of shapes x and y",
@@ -111,7 +107,7 @@ betainc_derivative = row("betainc_derivative", (None, "g * betainc_derivative(x 
     ((10, 5.0, 6.5, 0.4), (1, 0.5, 0.7, 0.8)), 0.0252221,
     source="DLMF 8.17.1, 8.17.2",
     domain="x is one of 0, 1, 2, ..., 10, 11, ..., y > 0, z > 0, 0 <= w <= 1", note=_BETA_RANGE,
-    constant=_ORDERS, ufunc=formula(shape_derivatives.betainc_derivative))
+    constant=_ORDERS, ufunc=formula(shape_derivatives.betainc_derivative), module=__name__)
 beta_density_derivative = row("beta_density_derivative", (None,
     "g * beta_density_derivative(x + 10.0, y, z, w)",
     "g * beta_density_derivative(x + 1.0, y, z, w)",
@@ -124,7 +120,7 @@ beta_density_derivative = row("beta_density_derivative", (None,
     ((0, 5.0, 6.5, 0.4), (11, 0.5, 0.7, 0.8), (0, 900.0, 1100.0, 0.46)), -0.0641846,
     source="DLMF 5.12.1, 8.17.1",
     domain="x is one of 0, 1, 2, ..., 10, 11, ..., y > 0, z > 0, 0 < w < 1", constant=_ORDERS,
-    ufunc=formula(shape_derivatives.beta_density_derivative))
+    ufunc=formula(shape_derivatives.beta_density_derivative), module=__name__)
 # By implicit differentiation. At the ends, which are the same for all shapes, the derivative in a
 # shape is 0.
 _IMPLICIT_GAMMA = (

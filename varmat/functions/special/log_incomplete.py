@@ -16,11 +16,7 @@ from varmat.functions.special.log_tails import (
     log_gamma_slope,
 )
 
-__all__ = [
-    "log_betainc", "log_betainc_derivative", "log_betaincc", "log_betaincc_derivative",
-     "log_gammainc", "log_gammainc_derivative",
-    "log_gammaincc", "log_gammaincc_derivative",
-]  # fmt: skip
+__all__ = ["log_betainc", "log_betaincc", "log_gammainc", "log_gammaincc"]
 
 _NOTE = (
     "Where the function is small, value and derivatives come from one integral over its own tail, "
@@ -59,7 +55,7 @@ log_gammainc_derivative = row("log_gammainc_derivative",
     None, "diff(lambda s, t: log(gammainc(s, 0, t, regularized=True)), (y, z), divmod(int(x), 10))",
     ((10, 7.5, 6.0), (1, 0.7, 3.0), (11, 7.5, 6.0)), -0.0874876,
     source="DLMF 8.2.4", domain=f"x = 0, 1, 10, 11, ..., {_GAMMA}", note=_NOTE, constant=_ORDERS,
-    ufunc=formula(partial(log_gamma_derivative, False)))
+    ufunc=formula(partial(log_gamma_derivative, False)), module=__name__)
 log_gammaincc = row("log_gammaincc", _partials(_IN_GAMMA, "log_gammaincc_derivative"),
     "Logarithm of the regularised upper incomplete gamma function of shape x",
     None, "log(gammainc(x, y, inf, regularized=True))", _GAMMAS, 0.203456,
@@ -72,7 +68,7 @@ log_gammaincc_derivative = row("log_gammaincc_derivative",
     "diff(lambda s, t: log(gammainc(s, t, inf, regularized=True)), (y, z), divmod(int(x), 10))",
     ((10, 7.5, 6.0), (1, 0.7, 3.0), (11, 7.5, 6.0)), -0.0876108,
     source="DLMF 8.2.4", domain=f"x = 0, 1, 10, 11, ..., {_GAMMA}", note=_NOTE, constant=_ORDERS,
-    ufunc=formula(partial(log_gamma_derivative, True)))
+    ufunc=formula(partial(log_gamma_derivative, True)), module=__name__)
 log_betainc = row("log_betainc", _partials(_IN_BETA, "log_betainc_derivative"),
     "Logarithm of the regularised incomplete beta function of shapes x and y",
     None, "log(betainc(x, y, 0, z, regularized=True))", _BETAS, -0.338557,
@@ -86,7 +82,7 @@ log_betainc_derivative = row("log_betainc_derivative",
     "diff(lambda s, t, u: log(betainc(s, t, 0, u, regularized=True)), (y, z, w), (int(x) // 100, "
     "int(x) // 10 % 10, int(x) % 10))", ((100, 5.0, 6.5, 0.4), (11, 0.5, 0.7, 0.8)), -0.0542039,
     source="DLMF 8.17.1, 8.17.2", domain=f"x = 0, 1, 10, 100, 11, ..., {_BETA}", note=_NOTE,
-    constant=_ORDERS, ufunc=formula(partial(log_beta_derivative, False)))
+    constant=_ORDERS, ufunc=formula(partial(log_beta_derivative, False)), module=__name__)
 log_betaincc = row("log_betaincc", _partials(_IN_BETA, "log_betaincc_derivative"),
     "Logarithm of the complement of the regularised incomplete beta function",
     None, "log(betainc(x, y, z, 1, regularized=True))", _BETAS, 0.242623,
@@ -100,7 +96,7 @@ log_betaincc_derivative = row("log_betaincc_derivative",
     "diff(lambda s, t, u: log(betainc(s, t, u, 1, regularized=True)), (y, z, w), (int(x) // 100, "
     "int(x) // 10 % 10, int(x) % 10))", ((100, 5.0, 6.5, 0.4), (11, 0.5, 0.7, 0.8)), -0.102163,
     source="DLMF 8.17.2, 8.17.4", domain=f"x = 0, 1, 10, 100, 11, ..., {_BETA}", note=_NOTE,
-    constant=_ORDERS, ufunc=formula(partial(log_beta_derivative, True)))
+    constant=_ORDERS, ufunc=formula(partial(log_beta_derivative, True)), module=__name__)
 
 # The name of the derivatives -> the function, and its first derivative in the argument as a
 # function of the operands and the value. Where both are wanted, as in the gradient of a density,

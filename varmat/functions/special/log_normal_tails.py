@@ -13,8 +13,6 @@ from varmat.functions.special.quadrature import gauss
 from varmat.plain_arrays import special
 from varmat.typing import Plain
 
-__all__ = ["log_exp_mod_normal", "log_skew_normal", "log_von_mises_integral", "von_mises_moment"]
-
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Up to this ratio of the second term to the first their difference loses one or two digits only.
 _RATIO = 0.98
@@ -77,7 +75,7 @@ log_exp_mod_normal = row("log_exp_mod_normal", (f"g * y * {_OVER}", f"g * {_MEAN
     None, "log((erfc(-x / sqrt(2)) - exp(y * y / 2 - x * y) * erfc((y - x) / sqrt(2))) / 2)",
     ((0.3, 0.5), (-2.0, 1e-3), (6.0, 1e-2), (1.5, 4.0), (-3.0, 20.0)), 0.988518,
     source="DLMF 7.20(iii); Stan Exponentially modified normal distribution", domain="y > 0",
-    ufunc=formula(_log_exp_mod_normal))
+    ufunc=formula(_log_exp_mod_normal), module=__name__)
 # fmt: on
 
 
@@ -137,7 +135,7 @@ log_skew_normal = row("log_skew_normal",
     "max(y, 0)), x]) / sqrt(2 * pi))", ((0.3, 0.8), (-2.0, -1.5), (-3.0, 2.0), (0.1, 30.0)), 1.0952,
     source=("Azzalini (1985), A class of distributions which includes the normal ones, "
     "Scandinavian Journal of Statistics 12, 171-178; Stan Skew normal distribution"),
-    ufunc=formula(_log_skew_normal))
+    ufunc=formula(_log_skew_normal), module=__name__)
 # fmt: on
 
 
@@ -199,7 +197,7 @@ log_von_mises_integral = row("log_von_mises_integral", (f"-g * exp(-z * ({_GAP.f
     None, "log(quad(lambda t: exp(-z * (1 - cos(t))), [x, y]))",
     ((-1.0, 0.5, 2.0), (-4.0, 1.0, 0.5), (0.5, 3.0, 40.0)), -0.327691,
     source="DLMF 10.32(i); Stan Von Mises distribution", domain=_CIRCLE,
-    ufunc=formula(_log_circular))
+    ufunc=formula(_log_circular), module=__name__)
 _RATE = "exp(-w * ({0}) - log_von_mises_integral(y, z, w))"
 _ENDS = [f"(power({_GAP.format(v)}, x) - r) * " + _RATE.format(_GAP.format(v)) for v in "yz"]
 von_mises_moment = row("von_mises_moment", (None, f"-g * {_ENDS[0]}", f"g * {_ENDS[1]}",
@@ -211,5 +209,5 @@ von_mises_moment = row("von_mises_moment", (None, f"-g * {_ENDS[0]}", f"g * {_EN
     -0.120734,
     source="DLMF 10.32(i); Stan Von Mises distribution",
     domain="x = 0, 1, ..., " + _CIRCLE.replace("z", "w").replace("y", "z").replace("<= x", "<= y"),
-    constant=("the order x",), ufunc=formula(lambda *v: _circular(*v)[1]))
+    constant=("the order x",), ufunc=formula(lambda *v: _circular(*v)[1]), module=__name__)
 # fmt: on

@@ -23,13 +23,6 @@ from varmat.functions.special.series import (
 from varmat.plain_arrays import special
 from varmat.typing import Plain
 
-__all__ = [
-    "digamma_excess",
-    "log_factorial_excess",
-    "log_gamma_excess",
-    "log_gamma_excess_derivative",
-]
-
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -94,22 +87,22 @@ log_gamma_excess = row("log_gamma_excess", "g * digamma_excess(x)",
     "without cancellation",
     _log_gamma_excess_of_number, "log(gamma(x)) - x * log(x) + x",
     (0.5, 1e-10, 3.7, 11.9, 12.0, 150.0, 1e8, 1e15), -1.27036,
-    source="DLMF 5.11(i)", domain="x > 0", ufunc=formula(_log_gamma_excess))
+    source="DLMF 5.11(i)", domain="x > 0", ufunc=formula(_log_gamma_excess), module=__name__)
 digamma_excess = row("digamma_excess", "g * log_gamma_excess_derivative(2.0, x)",
     "The derivative of `log_gamma_excess`: ``digamma(x) - log(x)`` without cancellation",
     None, "psi(0, x) - log(x)", (0.5, 1e-10, 3.7, 11.9, 12.0, 150.0, 1e8, 1e15), 2.9348,
-    source="DLMF 5.11(i)", domain="x > 0", ufunc=formula(_digamma_excess))
+    source="DLMF 5.11(i)", domain="x > 0", ufunc=formula(_digamma_excess), module=__name__)
 log_gamma_excess_derivative = row("log_gamma_excess_derivative",
     (None, "g * log_gamma_excess_derivative(x + 1.0, y)"),
     "Derivative of order x of `log_gamma_excess`, at y: ``digamma(y) - log(y)`` for x = 1",
     None, "psi(int(x) - 1, y) - (log(y) if x == 1 else (-1)**int(x) * factorial(x - 2) * y**(1 - "
     "int(x)))", ((2, 3.7), (1, 150.0), (2, 12.0), (3, 11.9), (2, 1e6)), -0.0223493,
     source="DLMF 5.11(i), 5.15", domain="x = 0, 1, 2, ..., y > 0", constant=("the order x",),
-    ufunc=formula(_derivative))
+    ufunc=formula(_derivative), module=__name__)
 log_factorial_excess = row("log_factorial_excess", "g * (digamma_excess(x) + 1.0 / x)",
     "What Stirling's formula leaves of the logarithm of a factorial: ``gammaln(x + 1) - x log(x) + "
     "x``, 0 at 0",
     _log_factorial_excess_of_number, "log(gamma(x + 1)) - x * log(x) + x",
     (0.5, 3.0, 12.0, 150.0, 1e10), 0.729637,
-    source="DLMF 5.11(i)", domain="x >= 0", ufunc=formula(_log_factorial_excess))
+    source="DLMF 5.11(i)", domain="x >= 0", ufunc=formula(_log_factorial_excess), module=__name__)
 # fmt: on

@@ -13,7 +13,7 @@ from varmat.functions.special import gamma_differences
 from varmat.plain_arrays import special
 from varmat.typing import Operand
 
-__all__ = ["digamma", "polygamma", "psi", "trigamma", "zeta", "zeta_difference"]
+__all__ = ["digamma", "polygamma", "psi", "trigamma", "zeta"]
 
 # fmt: off
 digamma = row("digamma", "g * zeta(2.0, x)",
@@ -39,7 +39,7 @@ zeta_difference = row("zeta_difference",
     source="DLMF 5.7.6, 25.11.1, 25.11.17", domain="x >= 1, y > 0, y + z > 0",
     constant=("the exponent x",),
     ufunc=formula(gamma_differences.zeta_difference,
-    straight=gamma_differences.zeta_difference_straight))
+    straight=gamma_differences.zeta_difference_straight), module=__name__)
 # fmt: on
 
 
