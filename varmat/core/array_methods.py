@@ -121,7 +121,7 @@ class ArrayMethods:
 
     @property
     def flags(self) -> Operand:
-        # Of a view, so that setting a flag changes nothing here.
+        # Those are the flags of a view, so that setting one changes nothing here.
         names = ("_val", "_re", "val")
         part = next(getattr(self, name) for name in names if hasattr(type(self), name))
         if isinstance(part, np.ndarray):
@@ -258,8 +258,8 @@ for _name in [
 
 
 def is_foreign(x: Operand) -> bool:
-    """Whether `x` is of another library that may know what to do with a variable. Objects of pandas
-    are data, and symbols may be the values of duals.
+    """Return whether `x` is from another library that may know what to do with a variable. Objects
+    of pandas are data, and symbols may be the values of duals.
     """
     own = (ArrayMethods, np.ndarray, np.generic, dispatch.Standing)
     return (

@@ -59,7 +59,7 @@ class DataError(DomainError):
 
 
 def lost_derivative(text: str) -> TypeError:
-    """The refusal to make a plain number or array of a variable."""
+    """Return the error for making a plain number or array of a variable."""
     error = TypeError(text)
     error.remedy = True  # type: ignore[attr-defined]
     return error
@@ -82,7 +82,7 @@ class ShapeError(ValueError):
 
 
 def mismatch(name: str, error: ValueError, *values: Plain) -> ValueError:
-    """What to raise where operands do not broadcast; any other error stays what it is."""
+    """Return what to raise where operands do not broadcast; return any other error unchanged."""
     shapes = " and ".join(str(np.shape(v)) for v in values)
     if "broadcast" not in str(error):
         return error

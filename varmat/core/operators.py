@@ -3,7 +3,7 @@
 `Operators` is a base of `Var`, `VarMat` and `Dual`. Comparisons are methods of `ArrayMethods`, and
 ``x[index]`` and ``x[index] = y`` are in `varmat.core.indexing`.
 
-An operation has operators of its own for every type (see `varmat.core.fast_calls`). Compiling them
+An operation has separate operators for every type (see `varmat.core.fast_calls`). Compiling them
 takes longer than importing everything else, so it waits until an operator is first used.
 """
 
@@ -54,9 +54,7 @@ class ReflectedOperators:
 
 
 def _first_use(operator: str, name: Hashable, method: str) -> Function:
-    """A method that puts the operators of an operation into their types, and calls the one that was
-    wanted.
-    """
+    """Make a method that puts operators into their types, and calls the one that was wanted."""
     ANSWERS.setdefault(name)
 
     def first_use(self: object, *other: object) -> object:

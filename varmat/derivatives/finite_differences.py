@@ -38,7 +38,7 @@ def finite_diff_gradient(f: Function, x: np.ndarray, eps: float = 1e-3) -> np.nd
 @overload
 def finite_diff_gradient(f: Function, x: object, eps: float = 1e-3) -> Result: ...
 def finite_diff_gradient(f: Function, x: object, eps: float = 1e-3) -> Result:
-    """The gradient of a scalar function from central differences of order six.
+    """Compute the gradient of a scalar function from central differences of order six.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _gradient_in_the_name_of(function: str, f: Function, x: object, eps: float) 
 
 
 def finite_diff_hessian(f: Function, x: object, eps: float = 5e-3) -> np.ndarray:
-    """The Hessian of a scalar function from central differences of order six of its values.
+    """Compute the Hessian of a scalar function from central differences of order six of its values.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def finite_diff_hessian(f: Function, x: object, eps: float = 5e-3) -> np.ndarray
     Returns
     -------
     ndarray, shape (N, N)
-        The elements of a structure stand one after the other.
+        The elements of a structure follow each other.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def finite_diff_gradient_auto(f: Function, x: object, eps: float = 1e-3) -> Resu
 
 
 def finite_diff_hessian_auto(f: Function, x: object) -> np.ndarray:
-    """The Hessian of a scalar function from central differences of order six of its gradient.
+    """Compute the Hessian of a scalar function from central differences of order six of gradients.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def finite_diff_hessian_auto(f: Function, x: object) -> np.ndarray:
     Returns
     -------
     ndarray, shape (N, N)
-        Symmetric. The elements of a structure stand one after the other.
+        Symmetric. The elements of a structure follow each other.
 
     Raises
     ------
@@ -181,8 +181,8 @@ def finite_diff_hessian_auto(f: Function, x: object) -> np.ndarray:
 
 
 def finite_diff_hessian_times_vector_auto(f: Function, x: object, v: object) -> Result:
-    """The Hessian of a scalar function times a vector, from central differences of order six of its
-    gradient.
+    """Multiply the Hessian of a scalar function by a vector, from central differences of order six
+    of its gradient.
 
     Parameters
     ----------
@@ -241,8 +241,8 @@ def finite_diff_hessian_times_vector_auto(f: Function, x: object, v: object) -> 
 
 
 def finite_diff_grad_hessian(f: Function, x: object, eps: float = 1e-3) -> np.ndarray:
-    """The derivatives of the Hessian of a scalar function, from central differences of order six of
-    the exact Hessian.
+    """Compute the derivatives of the Hessian of a scalar function, from central differences of
+    order six of the exact Hessian.
 
     Parameters
     ----------
@@ -256,8 +256,8 @@ def finite_diff_grad_hessian(f: Function, x: object, eps: float = 1e-3) -> np.nd
     Returns
     -------
     ndarray, shape (n, n, n)
-        Element ``[i, j, k]`` is the derivative in element `i` of that of the Hessian in row `j` and
-        column `k`.
+        Element ``[i, j, k]`` is the derivative in element `i` of the Hessian's element in row `j`
+        and column `k`.
 
     Raises
     ------
@@ -286,7 +286,7 @@ def finite_diff_grad_hessian(f: Function, x: object, eps: float = 1e-3) -> np.nd
 
 
 def finite_diff_grad_hessian_auto(f: Function, x: object) -> np.ndarray:
-    """`finite_diff_grad_hessian` with steps chosen by the size of the elements.
+    """Compute `finite_diff_grad_hessian` with steps chosen by the size of the elements.
 
     Parameters
     ----------
@@ -298,8 +298,8 @@ def finite_diff_grad_hessian_auto(f: Function, x: object) -> np.ndarray:
     Returns
     -------
     ndarray, shape (n, n, n)
-        Element ``[i, j, k]`` is the derivative in element `i` of that of the Hessian in row `j` and
-        column `k`.
+        Element ``[i, j, k]`` is the derivative in element `i` of the Hessian's element in row `j`
+        and column `k`.
 
     Raises
     ------
@@ -327,8 +327,8 @@ def finite_diff_grad_hessian_auto(f: Function, x: object) -> np.ndarray:
 
 
 def finite_diff_stepsize(u: float) -> float:
-    """The step that balances the errors of a central difference of order two: ``cbrt(2**-52) *
-    max(1, |u|)``.
+    """Return ``cbrt(2**-52) * max(1, |u|)``, the step that balances the errors of a central
+    difference of order two.
 
     Parameters
     ----------
@@ -363,7 +363,7 @@ _STEP = 1e-3
 
 
 def _symmetric(slope: Function, vector: np.ndarray, eps: float) -> np.ndarray:
-    """The Hessian by differences of the gradient."""
+    """Compute the Hessian by differences of the gradient."""
     rows: list[Plain] = _central(slope, vector, eps)
     matrix = np.reshape(np.array(rows), (vector.size, vector.size))
     return np.asarray((matrix + matrix.T) / 2)
@@ -408,7 +408,7 @@ def _gradient(function: Function, vector: np.ndarray, eps: float) -> np.ndarray:
 
 
 def _central(function: Function, vector: np.ndarray, eps: float) -> list[Operand]:
-    """The central difference of `function` along each axis."""
+    """Compute the central difference of `function` along each axis."""
 
     def along(i: int) -> Plain:
         h = eps * max(1.0, abs(vector[i]))

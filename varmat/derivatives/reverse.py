@@ -49,7 +49,7 @@ def value_and_grad(f: Function, argnums: Argnums) -> Callable[..., tuple[float, 
 @overload
 def value_and_grad(f: Function, argnums: Argnums = ..., *, has_aux: bool) -> Function: ...
 def value_and_grad(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Function:
-    """The function that computes a scalar function together with its gradient.
+    """Make the function that computes a scalar function together with its gradient.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def value_and_grad(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) 
         array, or a dict, list, tuple or named tuple of them, to any depth; the gradient has the
         same structure, with a float for each scalar and a new float64 array for each array. For
         complex numbers it is complex: the derivative with respect to the real part, plus `i` times
-        that with respect to the imaginary part. The other arguments, also keywords, are passed on
-        as they are. With `has_aux` it is ``((value, aux), gradient)``, where `aux` has plain
+        the derivative with respect to the imaginary part. The other arguments, also keywords, are
+        passed unchanged. With `has_aux` it is ``((value, aux), gradient)``, where `aux` has plain
         numbers in place of variables, in dicts, lists, tuples and dataclasses too.
 
     Raises
@@ -190,7 +190,7 @@ def named(
 
 
 def check_alone(functional: str, *others: object) -> None:
-    """Refuse arguments beside a function that is given without a point."""
+    """Raise if a function that is given without a point has other arguments."""
     if any(others):
         raise TypeError(
             f"{functional}: there are arguments, but no point: the first one after the function "
@@ -201,8 +201,8 @@ def check_alone(functional: str, *others: object) -> None:
 def _differentiated(
     name: str, f: Function, argnums: Argnums, /, *args: object, **kwargs: object
 ) -> tuple[float, Result]:
-    """Value and gradients with respect to some arguments: the short way for floats and plain
-    arrays.
+    """Compute value and gradients with respect to some arguments: the fast path for floats and
+    plain arrays.
     """
     positions: tuple[int, ...] = argnums if type(argnums) is tuple else (argnums,)  # type: ignore[assignment]
     for i in positions:
@@ -229,7 +229,7 @@ def _differentiated(
             if finish is None:
                 value = swept(y, tape)
                 gradients = [adjoint_of(given[i]) for i in positions]
-            # The memory of the tape is used again only once nobody refers to its variables.
+            # The memory of the tape is used again only once nothing refers to its variables.
             del y, given
         except ValueError as error:
             raise_hidden(error)
@@ -252,7 +252,7 @@ def _differentiated(
 def with_aux(
     name: str, f: Function, argnums: Argnums, /, *args: object, **kwargs: object
 ) -> tuple[tuple[float, Result], Result]:
-    """Value and gradients of a function that returns something else too, and this."""
+    """Compute value, gradients and the other item of a function that returns a tuple of two."""
     finishes: list[Finish] = []
 
     def scalar(*given: object, **named: object) -> Operand:
@@ -272,7 +272,7 @@ def with_aux(
 
 
 def finish_of(name: str, y: Operand, leaves: Sequence[Operand], tape: Tape) -> Finish:
-    """A function that makes, after the scope, the value of a scalar result and its gradients."""
+    """Make a function that returns, after the scope, the value of a result and its gradients."""
     if not isinstance(y, Dual):
         y = output(name, y)
     if is_outer_result(y, tape):
@@ -286,7 +286,7 @@ def finish_of(name: str, y: Operand, leaves: Sequence[Operand], tape: Tape) -> F
 
 
 def is_plain(x: Operand) -> bool:
-    """Whether an argument needs no conversion: a float, or an array of them."""
+    """Return whether an argument needs no conversion: a float, or an array of them."""
     return type(x) is float or (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim > 0)
 
 
@@ -329,14 +329,14 @@ def _seeded(terms: Terms) -> float:
 def of_structures(
     name: str, f: Function, argnums: Argnums, args: Arguments, kwargs: Settings
 ) -> tuple[float, Result]:
-    """Value and gradients with respect to any arguments of any structure."""
+    """Compute value and gradients with respect to any arguments of any structure."""
     chosen = positions_of(name, argnums, len(args))
     with recording() as tape:
         finish = _recorded(name, f, [*dict.fromkeys(chosen)], args, kwargs, tape)
     value, *leaves = finish()
     following = iter(leaves)
     found = {i: [next(following) for _ in leaves_of(args[i])] for i in dict.fromkeys(chosen)}
-    if len(found) < len(chosen):  # each gradient has arrays of its own
+    if len(found) < len(chosen):  # each gradient has separate arrays
         parts = [[*map(own, found[i])] for i in chosen]
     else:
         parts = [*found.values()]
@@ -356,7 +356,7 @@ def _recorded(
 
 
 def fixed_positions(argnums: Any) -> Argnums:
-    """Positions of arguments: a list, as autograd has it, becomes a tuple."""
+    """Return positions of arguments: a list, as autograd has it, becomes a tuple."""
     return tuple(argnums) if isinstance(argnums, list) else argnums
 
 
@@ -383,7 +383,7 @@ def gradient(f: Function, x: np.ndarray, /, *args: object, **kwargs: object) -> 
 @overload
 def gradient(f: Function, x: object, /, *args: object, **kwargs: object) -> Result: ...
 def gradient(f: Function, x: object, /, *args: object, **kwargs: object) -> Result:
-    """The gradient of a scalar function at a point.
+    """Compute the gradient of a scalar function at a point.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ def gradient(f: Function, x: object, /, *args: object, **kwargs: object) -> Resu
     x : scalar, array_like or nested structure of them
         The point.
     *args, **kwargs
-        Further arguments of `f`, passed on as they are.
+        Further arguments of `f`, passed unchanged.
 
     Returns
     -------
@@ -430,7 +430,7 @@ def grad(
 def grad(
     f: Function | Variable, argnums: Argnums = 0, *, has_aux: bool = False
 ) -> Gradient | DerivedFunction[Result] | None:
-    """For a function its gradient function; for a scalar variable the reverse pass.
+    """Make the gradient function of a function; for a scalar variable run the reverse pass.
 
     Parameters
     ----------
