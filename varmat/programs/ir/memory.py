@@ -1,17 +1,17 @@
-"""Where the values of a program lie: results share memory as soon as nobody reads what was there
-before.
+"""Where the values of a program lie: results share memory as soon as nothing reads the values in
+it.
 """
 
 from __future__ import annotations
 
 from varmat.programs.ir.program import OBJECT, Program, Step, Value
 
-# Arrays begin at multiples of so many bytes; numbers need no such care.
+# Arrays begin at multiples of this many bytes; numbers may lie anywhere.
 LINE = 64
 
 
 class Plan:
-    """Where each value with memory of its own lies, by the id of the value.
+    """Where each value with separate memory lies, by the id of the value.
 
     Parameters
     ----------
@@ -90,12 +90,12 @@ class Plan:
 
 
 def _bytes(value: Value) -> int:
-    """The size of a value, a multiple of a double."""
+    """Return the size of a value, a multiple of a double."""
     return max(-(-value.size * int(value.dtype.itemsize) // 8) * 8, 8)
 
 
 def overwritable(step: Step) -> list[Value]:
-    """The operands over which the first result may be written."""
+    """Return the operands over which the first result may be written."""
     operands = step.operands
     chosen = operands[step.kernel.overwritable]
     # An operand that is read twice, in two layouts or in sequence, would be overwritten before it

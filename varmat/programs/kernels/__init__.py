@@ -1,1 +1,1 @@
-"""What the steps of programs compute. What each kernel offers is said in `programs.ir.kernel`."""
+"""What the steps of programs compute. `programs.ir.kernel` says what each kernel offers."""

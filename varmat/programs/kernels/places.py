@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Copy(Kernel):
-    """The values of a view, or of a number repeated, in memory of their own."""
+    """The values of a view, or of a number repeated, in separate memory."""
 
     shape: Shape
 
@@ -89,7 +89,7 @@ class Gather(Kernel):
         return False  # because `batched` needs the place of the array
 
     def batched(self, batch: Batch) -> Value | None:
-        """Elements of parts of one value as elements of it."""
+        """Gather elements of parts of one value as elements of it."""
         array, index = batch.columns
         if array.whole is None:
             return None

@@ -89,7 +89,7 @@ class RowTerm(NamedTuple):
         return self.number * math.fsum(map(operator.mul, column, squared))
 
 
-# What is known of a row: the terms of a sum.
+# A row as a sum of these terms.
 TermsOfRow = tuple[RowTerm, ...]
 
 
@@ -169,14 +169,14 @@ class RowAnalysis:
     # --- operands ---
 
     def _rows(self, v: Value) -> list[TermsOfRow]:
-        """The rows of an array with elements along its last axis."""
+        """Return the rows of an array with elements along its last axis."""
         found = self._operand(v, v.shape)
         if any(isinstance(x, Value) for x in found):
             raise RowsNeededError
         return found  # type: ignore[return-value]
 
     def _operand(self, v: Value, shape: tuple[int, ...]) -> Sequence[TermsOfRow | Value]:
-        """For each row of a shape, the row of a value that broadcasts, or its number."""
+        """Return, for each row of a shape, the row of a value that broadcasts, or its number."""
         lead = shape[:-1]
         if len(lead) > 1:
             raise RowsNeededError
@@ -213,7 +213,7 @@ class RowAnalysis:
         return [rows[at // size] for at in places]
 
     def _row(self, x: TermsOfRow | Value) -> TermsOfRow:
-        """A number as a row."""
+        """Convert a number to a row."""
         if not isinstance(x, Value):
             return x
         if x.is_constant:
@@ -223,7 +223,7 @@ class RowAnalysis:
     def _weighted(
         self, columns: np.ndarray, weights: Value, groups: np.ndarray | None = None
     ) -> TermsOfRow:
-        """Columns times a value."""
+        """Multiply columns by a value."""
         block = WeightedColumns(columns, weights, groups=groups)
         return (RowTerm(AffineFunction(np.zeros(self.n), block)),)
 
@@ -300,7 +300,7 @@ class RowAnalysis:
     # --- products ---
 
     def _times(self, a: Value, b: Value) -> list[TermsOfRow]:
-        """A matrix of data times a vector."""
+        """Multiply a matrix of data by a vector."""
         matrix, weights = (a, b) if a.is_constant else (b, a)
         if not matrix.is_constant or weights.is_constant or self.has_rows(weights):
             raise RowsNeededError
@@ -310,7 +310,7 @@ class RowAnalysis:
         return [self._weighted(np.asarray(columns, float), weights)]
 
     def _products(self, a: Value, b: Value) -> list[list[SumOverRows]]:
-        """The sums of the products of two arrays along the rows."""
+        """Sum the products of two arrays along the rows."""
         if not (self.has_rows(a) or self.has_rows(b)):
             raise RowsNeededError
         if b.is_constant:
@@ -332,7 +332,7 @@ def _is_infinite(v: Value) -> bool:
 
 
 def _split(a: RowTerm, b: RowTerm) -> tuple[np.ndarray | None, RowTerm, RowTerm]:
-    """Two factors, the one of data first, and its column if there is such a factor."""
+    """Return two factors, data first, and its column if one of them is data."""
     column = a.data
     if column is None:
         column, a, b = b.data, b, a
@@ -340,7 +340,7 @@ def _split(a: RowTerm, b: RowTerm) -> tuple[np.ndarray | None, RowTerm, RowTerm]
 
 
 def _multiplied(a: RowTerm, b: RowTerm) -> RowTerm:
-    """The product of two terms."""
+    """Multiply two terms."""
     column, a, b = _split(a, b)
     if column is not None:
         if not np.ptp(column):
@@ -357,7 +357,7 @@ def product_of(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
 
 
 def _total(a: RowTerm, b: RowTerm) -> SumOverRows:
-    """The sum of the product of two terms over all rows."""
+    """Sum the product of two terms over all rows."""
     column, a, b = _split(a, b)
     if column is None or b.is_square:
         return SumOverRows(_multiplied(a, b), None)

@@ -75,7 +75,7 @@ def with_fewer_rows(program: Program) -> Program:
 
 
 def _lengths(program: Program) -> set[int]:
-    """The lengths of axes along which elements are added up."""
+    """Return the lengths of axes along which elements are added up."""
     found: set[int] = set()
     for step in program.steps:
         if isinstance(step.kernel, Reduce) and step.kernel.ufunc is np.add:

@@ -1,6 +1,6 @@
 """Loops in Python whose iterations branch on data: one procedure that runs one of several bodies.
 
-The entries of an iteration of each kind are written as a program, as those of recurrences are.
+The entries of an iteration of each kind are written as a program, as in recurrences.
 Forward, each iteration keeps the numbers that it was handed, where its derivatives want them.
 Backwards, it repeats its entries, runs their reverse pass, and hands on the adjoints of the cells.
 """
@@ -96,7 +96,7 @@ class KindLoop:
         return self.periods.entries[self.kinds.start : self.kinds.end]
 
     def _is_sum(self, group: frozenset[int]) -> bool:
-        """Whether a value is only added to, and nothing else reads it."""
+        """Return whether a value is only added to, and nothing else reads it."""
         kinds = self.kinds
         places = [place for place, (made, _) in kinds.cells.items() if made == group]
         others = frozenset().union(*(made for made, _ in kinds.cells.values() if made != group))
@@ -155,7 +155,7 @@ class KindLoop:
         return True
 
     def _place(self, i: int) -> tuple[int, int]:
-        """The kind of an iteration that has an entry, and the place there."""
+        """Return the kind of an iteration that has an entry, and the offset there."""
         n = int(self.kinds.entry_of[i - self.kinds.start])
         k = int(np.searchsorted(self.kinds.base, n, side="right")) - 1
         return k, n - int(self.kinds.base[k])
@@ -179,7 +179,7 @@ class KindLoop:
                 self.stacked[k].setdefault(o)
 
     def _forward(self) -> Step:
-        """The step forward. Its results are those that it had before, and others."""
+        """Write the step forward. Its results are the results that it had before, and others."""
         frame = Frame(self.kinds)
         for key, cell in self.cells.items():
             first = None if key in self.sums else self.first.get(key)
@@ -307,7 +307,7 @@ class KindLoop:
         return [*given.statements(outputs, sums), *stores]
 
     def _kept_rows(self, k: int, key: CellKey) -> Value:
-        """What iterations of a kind are handed, which the loop forward keeps."""
+        """Return the cells handed to iterations of a kind, which the loop forward keeps."""
         return self.kept[k].setdefault(key, Value((self.bodies[k].count,)))
 
     def _write_again(self) -> None:

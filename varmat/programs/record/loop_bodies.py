@@ -50,8 +50,8 @@ class TripBody:
     def loop(
         self, outputs: Sequence[Value], stacked: int, *, backwards: bool = False
     ) -> tuple[Loop, list[Value]]:
-        """The kernel, and the operands without those carried; arguments that nothing reads are left
-        out.
+        """Return the kernel, and the operands without the carry; arguments that nothing reads are
+        left out.
         """
         builder, n = self.written.builder, len(self.carried)
         given = [*self.carried, *(v for v, _ in self.rows), *(v for v, _ in self.shared)]

@@ -5,7 +5,7 @@ trips are carried; data and parts of variables that differ from trip to trip are
 else from outside is shared. The adjoint is a loop backwards, whose body repeats the trip, from the
 carried values that the forward loop stacks, and then runs its reverse pass.
 
-A stretch in which nothing is carried but sums is no recurrence. It becomes a loop too, which
+A stretch that carries nothing but sums is not a recurrence. It becomes a loop too, which
 `varmat.programs.passes.fission` turns into steps on arrays. Short recurrences are written step by
 step.
 """
@@ -46,7 +46,7 @@ Slot = tuple[int, int, int]
 def write_entries(
     program: TapeProgram, entries: Sequence[Entry], results: Sequence[Operand]
 ) -> None:
-    """Write the forward part of entries, of which some results are returned."""
+    """Write the forward part of entries; some of their results are returned."""
     if len(entries) < 2 * LEAST:
         for entry in entries:
             program.entry(*entry)
@@ -120,7 +120,7 @@ class Recurrence:
     # --- what a trip reads ---
 
     def _column(self, k: int, j: int) -> list[Operand]:
-        """An operand in all trips."""
+        """Return an operand in all iterations."""
         start, period, _ = self.stretch
         return [each[j] for each in self.periods.operands[start + k : self.stretch.end : period]]
 
@@ -186,8 +186,8 @@ class Recurrence:
         return stand
 
     def _data(self, k: int, j: int) -> Operand:
-        """What stands for plain data in the entry: they themselves if they are the same in all
-        trips; None if no rows can be made of them.
+        """Return a placeholder for plain data in the entry: the data, if they are the same in all
+        iterations; None if no rows can be made of them.
         """
         column = self._column(k, j)
         x = column[0]
@@ -213,7 +213,7 @@ class Recurrence:
         return self._stand(stand_in(root), slot)
 
     def _is_sum(self, slot: Slot) -> bool:
-        """Whether the value is only added to from trip to trip, and nothing else reads it."""
+        """Return whether the value is only added to, in each iteration, and not read otherwise."""
         start, period, trips = self.stretch
         used = self.periods.last_use[start : self.stretch.end].reshape(trips, period)
         used_after = used >= self.stretch.end
@@ -244,7 +244,7 @@ class Recurrence:
     # --- rows ---
 
     def _rows(self, column: Sequence[Operand], at: Sequence[np.ndarray], shape: Shape) -> Rows:
-        """Elements of a variable outside, which may be another one in each trip."""
+        """Collect elements of a variable outside, which may be another one in each iteration."""
         size, trips = math.prod(shape), len(column)
         targets = np.arange(trips * size).reshape(trips, size)
         layout = [(target, np.ravel(each)) for target, each in zip(targets, at, strict=True)]
@@ -256,7 +256,7 @@ class Recurrence:
         return self._rows(column, [np.arange(math.prod(shape))] * len(column), shape)
 
     def _rows_taken(self, k: int) -> Rows:
-        """The same for the part that an entry takes."""
+        """Collect the same for the part that an entry takes."""
         start, period, _ = self.stretch
         entries = self.periods.entries[start + k : self.stretch.end : period]
         at = [np.arange(x.size).reshape(x.shape)[index] for _, _, x, index in entries]
@@ -265,7 +265,7 @@ class Recurrence:
     # --- the loop ---
 
     def is_written(self) -> bool:
-        """Write the loop; False if the stretch is no recurrence, or cannot be one."""
+        """Write the loop; False if the stretch is not a recurrence, or cannot be one."""
         if not all(map(self._sort, range(self.stretch.period))):
             return False
         self.sums = [slot[:2] for slot in self.slots if self._is_sum(slot)]
@@ -344,7 +344,7 @@ class Recurrence:
         return nodes
 
     def _forward(self) -> tuple[Loop, list[Value]]:
-        """The loop forward and its operands."""
+        """Make the loop forward and its operands."""
         find = self.body.written.find
         outputs = [
             find(self.result(k, item, 0)).value if lag == 1 else self.arguments[k, item, lag - 1]

@@ -38,7 +38,7 @@ class Choice:
         self.bodies, self.constants = bodies, graph.constants
         number, *given = operands
         self.number = graph.nodes(number, ()).array.item()
-        # What the programs are given, by the number of the argument: nodes, or where they lie.
+        # The inputs of the programs, by the number of the argument: nodes, or where they lie.
         self.nodes = {i: graph.nodes(v, ()) for i, v in enumerate(given) if is_short(v, graph)}
         self.places = {
             i: graph.place(graph.spread(v, v.shape))

@@ -194,14 +194,14 @@ class NativeRunner:
     address : int
         Of ``many(places, steps, count)``, a C function: the addresses of arguments, outputs and the
         table, the bytes by which each moves on, and how often to run. The first output is nan where
-        a run ends. It returns 1, and writes nothing, if there is no memory to run in.
+        a run ends. It returns 1, and writes nothing, if it gets no memory to run in.
     table : int
         The address of the table of constants.
     calls_python : bool
     mapped : int
         At how many points maps have run.
     single : callable, optional
-        Of two vectors, the point and the place of the gradient, to the value.
+        From two vectors, the point and the memory of the gradient, to the value.
     """
 
     name = "native"
@@ -262,7 +262,7 @@ class NativeRunner:
             self._state.raised = error
 
     def _watched(self) -> AbstractContextManager[None]:
-        """What to run a program in: errors of its calls of Python are kept."""
+        """Return a context for running a program: errors of its calls of Python are kept."""
         if not self.calls_python:
             return nullcontext()
         return kept_from_callbacks(self._called, self._keep)
@@ -304,7 +304,7 @@ class NativeRunner:
         return _MANY(code.address), table
 
     def _for_map(self, count: int) -> tuple[Function, list[int]]:
-        """A function of many points, and the addresses that it needs behind those of outputs."""
+        """Return a function of many points, and the addresses that it needs after the outputs'."""
         self.mapped += count
         if self.mapped < WORTH or self.calls_python or self._in_lanes is None:
             return self._many, [self.table]
@@ -331,7 +331,7 @@ class NativeRunner:
         return [x if x.ndim else float(x) for x in made]
 
     def at(self, x: Array) -> Sequence[Any]:
-        """The outputs at an array of floats, with less overhead."""
+        """Return the outputs at an array of floats, with less overhead."""
         if self.single is None:
             return self([x])
         gradient = np.empty(self._shape)
@@ -363,7 +363,7 @@ class NativeRunner:
     def _run_rows(
         self, places: np.ndarray, steps: np.ndarray, count: int, many: Function, executor: Threads
     ) -> None:
-        """Run in threads, each of which takes slices of the points."""
+        """Run in threads; each takes slices of the points."""
         given = executor if isinstance(executor, ThreadPoolExecutor) else None
         most = given._max_workers if given else processors()
         # Steps that call Python would only take turns in threads.
@@ -406,7 +406,7 @@ def _addresses(arrays: Iterable[Array], more: Sequence[int]) -> np.ndarray:
 
 
 def _array(v: Value, address: int) -> np.ndarray:
-    """The array of a value at an address."""
+    """Return the array of a value at an address."""
     if not v.size:
         return np.empty(v.shape, v.dtype)
     reach = [(n - 1) * stride for n, stride in zip(v.shape, v.strides, strict=True)]
@@ -422,7 +422,7 @@ def _array(v: Value, address: int) -> np.ndarray:
 def _scratch(
     b: ir.IRBuilder, code: Code, without: Callable[[], object]
 ) -> tuple[ir.Value, ir.Value | None]:
-    """Scratch memory, and what to free afterwards; `without` returns where there is none."""
+    """Emit scratch memory, and return what to free afterwards; `without` returns without memory."""
     size = code.scratch_bytes
     if size <= ON_STACK:
         raw, freed = b.alloca(BYTE, size + 64), None
@@ -449,8 +449,8 @@ def _of_python(b: ir.IRBuilder, name: str, result: ir.Type, *given: ir.Value) ->
 
 
 def _single(code: Code) -> None:
-    """A method in C's terms of Python of the table, of two NumPy arrays, the point and the place of
-    the gradient, to the value; nan where the run ended.
+    """Emit a method in C's terms of Python of the table, from two NumPy arrays, the point and the
+    memory of the gradient, to the value; nan where the run ended.
     """
     f = ir.Function(code.module, ir.FunctionType(POINTER, [POINTER, POINTER, INT]), "single")
     b = ir.IRBuilder(f.append_basic_block())
@@ -479,7 +479,7 @@ def _single(code: Code) -> None:
 
 
 def _c_function(address: int, table: int) -> Compiled:
-    """A function in C's terms of the addresses of a point and the gradient, to the value."""
+    """Make a function in C's terms from the addresses of a point and the gradient to the value."""
     module = Module()
     f = ir.Function(module, ir.FunctionType(DOUBLE, [POINTER, POINTER]), "call")
     b = ir.IRBuilder(f.append_basic_block())
@@ -507,7 +507,7 @@ class _Definition(ctypes.Structure):
 
 
 def _function(code: Compiled, name: str, table: _Table) -> Function:
-    """A function in C's terms of Python as an object, which keeps its code alive."""
+    """Make a function in C's terms of Python an object, which keeps its code alive."""
     definition = _Definition(name.encode(), code.address(name), METH_FASTCALL, None)
     table.held += (definition,)
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
@@ -518,14 +518,14 @@ def _function(code: Compiled, name: str, table: _Table) -> Function:
 
 
 def _words(b: ir.IRBuilder, address: ir.Value, count: int) -> list[ir.Value]:
-    """The integers at an address."""
+    """Load the integers at an address."""
     return [b.load(b.gep(address, [INT(k)], source_etype=INT), typ=INT) for k in range(count)]
 
 
 def _many(code: Code) -> None:
-    """A function of the addresses of arguments, outputs and the table, the bytes by which each
-    moves on, and how often to run. Where a run ends, the first output is nan. It returns 1
-    without memory.
+    """Emit a function of the addresses of arguments, outputs and the table, the bytes by which each
+    moves on, and how often to run. Where a run ends, the first output is nan. It returns 1 without
+    memory.
     """
     f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
     given, steps, count = f.args
@@ -549,9 +549,9 @@ def _many(code: Code) -> None:
 
 
 def _many_in_lanes(code: PointLanes) -> None:
-    """The same with a point in each lane: the addresses of arguments, outputs and the table come
-    before those of the table and the function of one point, which runs at the points that are left,
-    and where one ends.
+    """Emit the same with a point in each lane: the addresses of arguments, outputs and the table
+    come before the table and the function of one point, which runs at the remaining points, and
+    where one ends.
     """
     f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
     given, steps, count = f.args

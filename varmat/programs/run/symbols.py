@@ -1,8 +1,8 @@
 """Names that an object file takes from elsewhere, in the three formats of object files.
 
 LLVM's loader gives the address 0 to a name that it does not find, and a call of it ends the
-process. Functions that are declared are not all of them, because LLVM calls some of its own accord:
-for a fused multiplication where there is no instruction, or for a large frame on Windows.
+process. The functions that are declared are not all, because LLVM also calls some unasked: for a
+fused multiplication without an instruction, or for a large frame on Windows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOT_CALLED = {"_GLOBAL_OFFSET_TABLE_", ".TOC.", "_fltused"}
 
 
 def undefined(code: bytes) -> set[str]:
-    """The names that an object file uses, and does not define."""
+    """Return the names that an object file uses, and does not define."""
     if code[:4] == b"\x7fELF":
         found = _of_elf(code)
     elif code[:4] == b"\xcf\xfa\xed\xfe":
@@ -45,7 +45,7 @@ def _of_elf(code: bytes) -> set[str]:
     order: Literal["<", ">"] = "<" if code[5] == 1 else ">"
     (at,) = struct.unpack_from(f"{order}Q", code, 0x28)
     size, count = struct.unpack_from(f"{order}HH", code, 0x3A)
-    # Of each section: type, offset, bytes, and the section that it refers to.
+    # For each section: type, offset, bytes, and the section that it refers to.
     sections = [struct.unpack_from(f"{order}4xI16xQQI", code, at + i * size) for i in range(count)]
     found: set[str] = set()
     for kind, offset, length, link in sections:
