@@ -120,7 +120,7 @@ def solve_ode(
 
     Examples
     --------
-    Two doses, of which the second is twice as large:
+    Two doses, the second twice as large:
 
     >>> import numpy as np, varmat as vm
     >>> def decay(t, y, rate):
@@ -148,7 +148,7 @@ def _alone(
     inputs: Timed | None,
     args: Sequence[object],
 ) -> Intervals:
-    """The intervals of one subject, whose arguments are checked."""
+    """Make the intervals of one subject, with checked arguments."""
     y0 = stacked(y0)
     n = checked_vector(name, "y0", y0).size
     stops = checked_stops(name, n, t0, ts, events, inputs)

@@ -27,8 +27,8 @@ def implicit(solve: Function, residual: Function) -> Function:
         differentiated.
     residual : callable
         ``residual(y, *args)`` is zero at the solution, and has as many elements as the solution.
-        Written in NumPy. What it depends on must be among `args`: it must not read variables from
-        outside.
+        Written in NumPy. Everything it depends on must be among `args`: it must not read variables
+        from outside.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def implicit(solve: Function, residual: Function) -> Function:
 
 
 def solved_with(inner: Inner, solve: Function) -> Result:
-    """The solution for the arguments of a residual."""
+    """Find the solution for the arguments of a residual."""
     if not inner.leaves:
         return _plain_solution(inner, solve, ())
     return implicit_solution(*inner.leaves, inner=inner, solve=solve)
@@ -125,7 +125,7 @@ def implicit_solution_tangent(
 
 
 def jacobian_of(inner: Inner, y: Operand, leaves: Sequence[Operand]) -> np.ndarray:
-    """The matrix of derivatives of the residual with respect to the unknowns, at plain numbers."""
+    """Compute the derivatives of the residual with respect to the unknowns, at plain numbers."""
     n = int(np.size(y))
     found = jacobian(lambda unknowns: inner((unknowns,), leaves), y)
     check_size(inner, np.size(found) // n, n)
