@@ -65,7 +65,7 @@ _CALLBACK_VAR = Rule("make_callback_var", lambda result, function, _: function(r
 
 
 def reverse_pass_callback(function: Callable[[], None]) -> None:
-    """Call `function` when the reverse pass comes to this place of the tape.
+    """Call `function` when the reverse pass reaches this position of the tape.
 
     The function reads the adjoints of later variables and adds to the adjoints of earlier ones,
     with ``x.adj += ...``.

@@ -2,7 +2,7 @@
 
 NumPy calls `array_function`, or `array_ufunc` for a ufunc. Every function that NumPy can dispatch
 is in exactly one of three tables: it is supported (`SUPPORTED`), evaluated on plain values
-because its result has no derivative (`CONSTANT`), or refused with a sentence (`REFUSED`). The
+because its result has no derivative (`CONSTANT`), or raises with a sentence (`REFUSED`). The
 modules of `varmat.functions` fill the tables, and `find` looks up what is supported.
 """
 
@@ -30,7 +30,7 @@ Function = Callable[..., Any]
 # with settings; and names, ``module.name``, of functions whose modules need not be imported.
 SUPPORTED: dict[Hashable, Function] = {}
 CONSTANT: set[Function] = set()
-# The keys are functions and names of modules, all of whose functions are refused.
+# The keys are functions and names of modules, all of whose functions raise.
 REFUSED: dict[Function | str, str] = {}
 # Name of a scipy.special ufunc -> function. Resolved when the first such ufunc arrives, because
 # importing scipy.special takes longer than importing NumPy.
@@ -45,8 +45,8 @@ HOOKS: dict[str, Function] = {}
 PatchedPlace = tuple[Any, str, object, object]
 # Id of a module that is patched now -> in how many blocks, and the places.
 PATCHED: dict[int, tuple[int, list[PatchedPlace]]] = {}
-# What answers if an operand is complex, filled by the modules of `varmat.complexes`. The keys are
-# those of SUPPORTED, and operations and functions of the library.
+# Handlers of complex operands, filled by the modules of `varmat.complexes`. The keys are as in
+# SUPPORTED, and operations and functions of the library.
 COMPLEX: dict[Hashable, Function] = {}
 # Names of modules with answers for rare functions. They are imported, and fill the tables, when the
 # tables have no answer.
@@ -88,7 +88,7 @@ class ComplexDataError(TypeError):
 def implements(
     *keys: Hashable, tables: Sequence[dict[Hashable, Function]] = (SUPPORTED,)
 ) -> Callable[[Function], Function]:
-    """Let the decorated function answer for the keys of tables, as for functions of NumPy."""
+    """Register the decorated function as the handler of keys, as for functions of NumPy."""
 
     def register(implementation: Function) -> Function:
         for table in tables:
@@ -233,7 +233,7 @@ def array_ufunc(
             raise TypeError(f"np.{ufunc.__name__}: out is a number, but must be an array!")
         part: Index = ...
         if "where" in kwargs and method == "__call__" and ufunc.signature is None:
-            # Compute the selected elements alone: elsewhere the derivative may not be finite.
+            # Compute only the selected elements: elsewhere the derivative may not be finite.
             part = np.broadcast_to(plain(kwargs.pop("where")), out.shape)
             inputs = tuple(np.broadcast_to(x, out.shape)[part] for x in inputs)
         out[part] = getattr(ufunc, method)(*inputs, **kwargs)
@@ -278,7 +278,7 @@ def _ufunc_method(
 
 
 def refuse_settings(ufunc: Function, settings: Settings) -> None:
-    """Raise unless the settings of a ufunc ask for what variables do in any case: float64."""
+    """Raise unless the settings of a ufunc require what variables do in any case: float64."""
     for name, value in settings.items():
         if name == "dtype":
             refuse_dtype(ufunc, value)
@@ -288,7 +288,7 @@ def refuse_settings(ufunc: Function, settings: Settings) -> None:
 
 
 def refuse_dtype(function: Function, dtype: DTypeLike | None) -> None:
-    """Raise unless float64 is asked for."""
+    """Raise unless float64 is required."""
     if dtype is not None and np.dtype(dtype) != np.float64:
         raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")
 

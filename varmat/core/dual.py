@@ -30,18 +30,18 @@ _numbers = count()
 
 
 class Level:
-    """One direction of derivatives: that of a run of a functional in forward mode, or of the duals
-    made by hand in one function.
+    """One direction of derivatives: of a run of a functional in forward mode, or of the duals made
+    explicitly in one function.
 
     An operation differentiates in the direction of the newest level among its operands. Duals of
     other levels are constants to it and become parts of the result: values and tangents of newer
-    duals are older ones, or variables. Duals made by hand are always the newest, because their user
-    reads the tangent.
+    duals are older ones, or variables. Duals made explicitly are always the newest, because their
+    user reads the tangent.
 
     Attributes
     ----------
     function : str or None
-        The functional; None for duals made by hand.
+        The functional; None for duals made explicitly.
     is_over : bool
         Whether the functional has returned.
     """

@@ -66,8 +66,8 @@ class Elementwise:
     Attributes
     ----------
     rows : mapping of str to Elementwise
-        What the names in its expressions mean. The library's rows may name rows that are made
-        later; those of users keep the rows that had the names when they were made.
+        The meaning of the names in its expressions. The library's rows may name rows that are made
+        later; users' rows keep the rows that had the names when they were made.
     """
 
     stacked = True
@@ -105,7 +105,7 @@ class Elementwise:
         """Register the row as the handler of its ufunc for variables."""
         if isinstance(self._given, str):
             dispatch.SPECIAL[self._given] = self.call
-        elif isinstance(self._given, np.ufunc):  # other functions do not ask their arguments
+        elif isinstance(self._given, np.ufunc):  # other functions do not dispatch
             dispatch.SUPPORTED[self._given] = self.call
 
     def _scalar_function(self, text: str) -> Function:
@@ -344,8 +344,8 @@ def elementwise(
         The name of the function, with which expressions of rows made later can name it. It may be
         a name of the library's, whose own expressions keep to the library's rows.
     ufunc : ufunc or str
-        What computes it on arrays (with ``out=``); the name of a `scipy.special` ufunc is imported
-        on first use.
+        The function that computes it on arrays (with ``out=``); the name of a `scipy.special` ufunc
+        is imported on first use.
     *partials : str
         For each operand its contribution, an expression of the adjoint `g` of the result (linear in
         it), of the operands ``x``, ``y``, ``z``, ``w`` and of the result ``r``, with names of other
@@ -425,7 +425,7 @@ def elementwise(
 
 def new_row(name: str, ufunc: Function | str, *partials: str, **settings: Any) -> Elementwise:
     """Make a row of the library, without checking its expressions: parsing them would add a tenth
-    to the import time. A row without points is a name in the expressions of others alone.
+    to the import time. A row without points is only a name in the expressions of others.
     """
     row = ROWS[name] = Elementwise(name, ufunc, *partials, **settings)
     row.answer()
@@ -437,7 +437,7 @@ def new_row(name: str, ufunc: Function | str, *partials: str, **settings: Any) -
 def _check_expressions(
     name: str, partials: Sequence[str], scalar: str | Function | None, rows: Set[str]
 ) -> None:
-    """Refuse expressions that would fail when they are first used, far from where they are
+    """Raise for expressions that would fail when they are first used, far from where they are
     written; `rows` are the names of all rows.
     """
 

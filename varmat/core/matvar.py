@@ -104,7 +104,7 @@ def matvar(x: ArrayLike) -> MatVar:
     Raises
     ------
     TypeError
-        For what is a variable already, and for what `var` refuses.
+        If the argument is a variable already, or `var` raises.
     ShapeError
         If a list has parts of different shapes.
 

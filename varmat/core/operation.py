@@ -15,10 +15,10 @@ and its tangent rule.
         return lambda t: -r @ t @ r                 # the linear map of the operand's tangent
 
 With several operands both rules return a tuple, one item per operand; in a reverse rule the items
-functions of no arguments, called only for operands that are variables. Shared work is before the
-``return``. Settings (axis, ...) reach both rules as keywords. So does what the value function saved
-with `Saved`: the reverse rule gets all of it, the tangent rule what it names. A tangent rule may
-turn a saved value into a result, as the inverse of a factor, with `Operation.known`.
+are functions of no arguments, called only for operands that are variables. Put shared work before
+the ``return``. Settings (axis, ...) reach both rules as keywords. So does what the value function
+saved with `Saved`: the reverse rule gets all of it, the tangent rule what it names. A tangent rule
+may turn a saved value into a result, as the inverse of a factor, with `Operation.known`.
 
 In a program the value function and the reverse rule of the library's own operations are run on
 symbols. A function that looks at numbers may ask `is_symbol` and save, as `pull`, a function from
@@ -303,7 +303,7 @@ class Operation:
         return tuple(bound.pop(name) for name in self.operands), bound
 
     def check(self, values: Sequence[Plain]) -> None:
-        """Refuse plain values outside their domains."""
+        """Raise for plain values outside their domains."""
         for name, value in zip(self.operands, values, strict=True):
             if name in self.domains:
                 title, domain = self.domains[name]
@@ -434,7 +434,7 @@ def operation(
         independent of the rules.
     linear : bool
         The function is linear in each operand, which makes its tangent rule: the function itself,
-        with the tangent in the place of the operand. With `stacked` it accepts the leading axis.
+        with the tangent instead of the operand. With `stacked` it accepts the leading axis.
 
     Returns
     -------

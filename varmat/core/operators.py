@@ -34,13 +34,13 @@ BINARY = {
 
 
 class Operators:
-    """The operators of `Var`, `VarMat` and `Dual`: those of `UNARY` and `BINARY`."""
+    """The operators of `Var`, `VarMat` and `Dual`: `UNARY` and `BINARY`."""
 
     __slots__ = ()
 
 
 class InPlaceOperators:
-    """The in-place operators of what is assigned to; a `Var` is replaced, as numbers are."""
+    """The in-place operators for assignable types; a `Var` is replaced, as numbers are."""
 
     __slots__ = ()
 
@@ -82,7 +82,7 @@ def _reflected(name: Hashable) -> Function:
 
 
 def attach(operator: str, name: Hashable, arity: int, kinds: Iterable[type]) -> None:
-    """Let what answers by a name do so for an operator, among others of some kinds of variables."""
+    """Add an operator to kinds of variables, with the handler of a name."""
     for kind in kinds:
         setattr(kind, f"__{operator}__", _first_use(operator, name, f"__{operator}__"))
         if arity == 2:

@@ -51,14 +51,14 @@ class Tape(list["Entry"]):
     beside : dict
         Id of an array of a workspace -> its memory for adjoints.
     swept : bool
-        Whether adjoints may be there from an earlier reverse pass.
+        Whether an earlier reverse pass may have left adjoints.
     sweeping : bool
         Whether a reverse pass is under way; its callbacks may open scopes.
     by_hand : list
-        The levels of duals made by hand in the function that runs here, see `core.dual`.
+        The levels of duals made explicitly in the function that runs here, see `core.dual`.
     lost : TypeError, optional
-        The last refusal to make a plain number or array of a variable in this scope. A function
-        that catches it goes on in a way that plain numbers do not.
+        The last error for making a plain number or array of a variable in this scope. A function
+        that catches it continues in a way that plain numbers do not.
     watch : callable, optional
         For recordings that are made once: called with a variable whose plain value or derivative is
         looked at, here or in a nested scope. For a comparison it is also given the ufunc and its
@@ -173,8 +173,7 @@ ALWAYS = _Always()
 
 
 class Rule:
-    """What the tape holds for an operation: its name, the reverse rule for an entry, and the
-    operation.
+    """The tape's data for an operation: its name, the reverse rule for an entry, and the operation.
 
     Without an operation, `again` recomputes the result of an entry, from operands of any kind.
     """
@@ -219,7 +218,7 @@ def join(tape: Tape, other: Tape) -> Tape:
 
 
 def open_scope(recorder: type[Tape] | None = None) -> Tape:
-    """Begin a nested scope: from here everything is recorded on the tape returned."""
+    """Open a nested scope: from here everything is recorded on the tape returned."""
     parent = current_tape()
     inner = recorder(parent.arena, parent) if recorder else parent.inner()
     tapes = parent.chain()
@@ -334,7 +333,7 @@ def recover_memory() -> None:
 def set_zero_all_adjoints() -> None:
     """Set the adjoints of all variables on this thread's tapes to zero.
 
-    Every reverse pass begins so. This is for callbacks, and for adjoints that were set by hand.
+    Every reverse pass begins so. Call it for callbacks, and for adjoints that you set explicitly.
 
     Examples
     --------

@@ -397,10 +397,10 @@ class LargeView(View):
 
 
 class Spread(View):
-    """A view in which an element occurs in several places: a broadcast, or windows.
+    """A view that repeats elements: a broadcast, or windows.
 
-    Its adjoints cannot be written into those of its root, because the places of an element have one
-    number there: contributions are summed. A user reads that sum in each of the places.
+    Its adjoints cannot be written into the root's, because a repeated element has only one number
+    there: contributions are summed. A user reads that sum for each repetition.
     """
 
     __slots__ = ()
@@ -455,9 +455,10 @@ def outsiders(tape: Tape) -> list[Operand]:
 
 
 def forget_outside(tape: Tape) -> None:
-    """Forget what an earlier reverse pass left in variables of outer scopes that this one uses.
+    """Forget the adjoints that an earlier reverse pass left in variables of outer scopes that this
+    one uses.
 
-    In a callback of a pass that is under way out there the adjoints are its own, and are added to.
+    In a callback of a reverse pass of an outer scope the adjoints belong to it, and are added to.
     """
     others = tape.chain()[1:]
     # Skip the scan if the outer scopes are empty.

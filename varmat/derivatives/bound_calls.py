@@ -41,7 +41,7 @@ class BoundCalls(ABC):
         -------
         callable
             Without arguments; returns the value. It is nan where the recorded program does not
-            hold, as at a point that the function refuses: call the recorded function there.
+            hold, as at a point where the function raises: call the recorded function there.
 
         Raises
         ------

@@ -229,7 +229,7 @@ def finite_diff_hessian_times_vector_auto(f: Function, x: object, v: object) -> 
     )
     longest = np.max(np.abs(direction), initial=0.0)
     if not longest:
-        gradient(f, points)  # refuses a function that is not scalar
+        gradient(f, points)  # raises if the function is not scalar
         return _rebuilt_from(points, np.zeros(vector.size))
     h = _STEP * max(1.0, np.max(np.abs(vector), initial=0.0)) / longest
     slope = _gradient_of_vector(f, points)

@@ -177,7 +177,8 @@ def jvp(
     ShapeError
         If the tangents do not fit the primals.
     TapeError
-        If the result is a dual made by hand, or has a derivative of a functional that has returned.
+        If the result is a dual made explicitly, or has a derivative of a functional that has
+        returned.
 
     Notes
     -----

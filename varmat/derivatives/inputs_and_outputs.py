@@ -1,5 +1,5 @@
-"""What functionals do before and after they call a function: leaves for its arguments, checks of
-what it returned, and the scope in between.
+"""The steps of functionals before and after they call a function: leaves for its arguments, checks
+of its results, and the scope in between.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def scalar_result(function: str, y: Operand, tape: Tape) -> Operand:
 
 
 def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp") -> None:
-    """Refuse an array where a scalar is needed."""
+    """Raise for an array where a scalar is needed."""
     shape = getattr(y, "shape", ())
     if shape:
         raise ShapeError(
@@ -153,7 +153,7 @@ def output(function: str, y: Operand) -> Operand:
 
 
 def check_caught(function: str, tape: Tape) -> None:
-    """Raise the refusal of a plain number or array that a function has caught."""
+    """Raise the error of a plain number or array that a function has caught."""
     if tape.lost is not None:
         raise TypeError(
             f"{function}: the function caught this error, and so computes something else than for "
@@ -162,7 +162,7 @@ def check_caught(function: str, tape: Tape) -> None:
 
 
 def check_closed(function: str, tape: Tape) -> None:
-    """Refuse a recording that uses variables of an outer scope: their derivatives would be lost
+    """Raise if a recording uses variables of an outer scope: their derivatives would be lost
     silently.
     """
     check_caught(function, tape)

@@ -52,8 +52,8 @@ Finish: TypeAlias = Callable[[], Any]  # makes, after its scope, a value and its
 
 
 def refuse_finished(function: str, y: Operand, tape: Tape) -> None:
-    """Refuse a result that is a dual of a call that has ended, or one that the function made by
-    hand.
+    """Raise for a result that is a dual of a call that has ended, or a dual that the function made
+    explicitly.
     """
     while isinstance(y, Dual):
         if y.level in tape.by_hand:
@@ -448,7 +448,7 @@ def gradients_of(
 def _refuse_what_cannot(
     function: str, entries: list[Operand], outside: list[Operand], tape: Tape
 ) -> None:
-    """Refuse a gradient that could not be differentiated in the variables from outside."""
+    """Raise for a gradient that could not be differentiated in the variables from outside."""
     for x in outside:
         if tape.parent is not None and not passed_by(tape, x):
             continue
@@ -471,7 +471,7 @@ def _refuse_what_cannot(
 
 
 def refuse_complex(function: str, x: Operand) -> None:
-    """Refuse complex points if the gradient depends on variables from outside."""
+    """Raise for complex points if the gradient depends on variables from outside."""
     if isinstance(x, ComplexKind):
         raise TypeError(
             f"{function}: an argument is complex, but must be real where the function uses "

@@ -123,7 +123,7 @@ def recorded(
         The positional arguments to differentiate with respect to, by default the first. A
         functional brings its own.
     runner : {"auto", "numpy", "native"}
-        What runs programs: calls of NumPy, or machine code, which needs llvmlite and is taken
+        The runner of programs: calls of NumPy, or machine code, which needs llvmlite and is taken
         where that is installed.
 
     Returns
@@ -145,11 +145,11 @@ def recorded(
     ValueError
         If `runner` is not one of these.
     ImportError
-        If the native runner is asked for and llvmlite is not installed.
+        If the native runner is required and llvmlite is not installed.
     TypeError
         If `f` is not a function, or is a functional and `argnums` is given.
     DomainError and others
-        What `f` raises.
+        The errors of `f`.
 
     Notes
     -----
@@ -225,7 +225,7 @@ class SparseJacobian(Recorded[Any]):
 
 
 def sparse_jacobian(f: Function) -> SparseJacobian:
-    """Compute the Jacobian of a function whose derivatives are mostly zero, as a sparse array.
+    """Make the function that computes the Jacobian of `f`, mostly zeros, as a sparse array.
 
     Parameters
     ----------

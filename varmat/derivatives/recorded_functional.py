@@ -67,7 +67,7 @@ T = TypeVar("T")
 
 
 class Functional(NamedTuple):
-    """How a functional is called, and which program it becomes.
+    """The call of a functional, and the program that it becomes.
 
     Attributes
     ----------
@@ -106,9 +106,9 @@ class RecordedCall:
     Attributes
     ----------
     args, named : sequence, dict
-        The arguments of the function; those of the point are plain.
+        The arguments of the function; the point's are plain.
     positions, points : sequence of int, tuple
-        The point: where it is among them, and what it is.
+        The point: its positions among them, and its values.
     structures, others : tuple, dict
         As in a `Recording`.
     leaves : list
@@ -149,13 +149,13 @@ class Recording:
     written : Written
     runner : str
     ways : list of tuple
-        The ways through the function that the program takes, see `Branches.taken`.
+        The branches of the function that the program takes, see `Branches.taken`.
     run : callable
         Takes the list of numbers and arrays; returns the list of outputs.
     results : callable
         Makes the results of the list of outputs but the first.
     values : Recording, optional
-        The program of the values alone, for a pull-back.
+        The program of the values only, for a pull-back.
     data : list
         Positions of the other arguments that are arguments of the program.
     """
@@ -201,7 +201,7 @@ class Recorded(BoundCalls, Generic[T]):
     Parameters
     ----------
     function : callable or DerivedFunction
-        What a functional returned for a function; for any other function `value_and_grad` is meant.
+        The result of a functional for a function; any other function means its `value_and_grad`.
     argnums : int or tuple of int, optional
         As in `value_and_grad`.
     runner : str
@@ -286,7 +286,7 @@ class Recorded(BoundCalls, Generic[T]):
             value, *found = _outputs(known, arguments, 1 if self._is_gradient else None)
             return (value, known.results(found)) if self._has_value else known.results(found)
         except ElsewhereError:
-            # A refusal, a density of zero, an overflow, or another branch: the function decides.
+            # An error, a density of zero, an overflow, or another branch: the function decides.
             result = self._eager(*args, **named)
             if known is not None:
                 self._follow(known, call)
@@ -426,8 +426,8 @@ class Recorded(BoundCalls, Generic[T]):
         return None
 
     def _follow(self, known: Recording, call: RecordedCall) -> Recording | None:
-        """Let a recording hold where the function takes another way; None if it takes a known one,
-        or if there are too many.
+        """Extend a recording to another branch of the function; return None if it is a known one,
+        or if it has too many.
         """
         ways: list[tuple[bool, ...]] = known.ways
         if not any(ways) or len(ways) >= _MOST_WAYS:
@@ -438,7 +438,7 @@ class Recorded(BoundCalls, Generic[T]):
             with suppress(RecordingError):
                 written, taken = self._written(replace(call, args=args))
             if written is None or known not in self._recordings or taken in ways:
-                # Points that are refused, or are not finite, are not tried again and again.
+                # Points where the function raises or is not finite are not tried again and again.
                 ways.append(taken)
                 return None
             written = Written(either(known.program, written.program), written.template)
@@ -486,12 +486,12 @@ class Recorded(BoundCalls, Generic[T]):
         ------
         ShapeError
             If a mapped argument lacks the axis, or is of another length than the first; or if the
-            length is zero and the shapes of the results are not those of the arguments.
+            length is zero and the shapes of the results differ from the arguments'.
         ValueError
             If nothing is mapped, or `in_axes` has not one item for each argument.
         TypeError
             If an item of `in_axes` is neither an integer nor None, or a mapped argument is not
-            plain numbers; or if `executor` has other workers than threads.
+            plain numbers; or if `executor` has workers other than threads.
         TapeError
             As by a call; and if the function looks at the value of a mapped argument.
         DomainError and others

@@ -1,5 +1,5 @@
-"""Gradients inside a function that is recorded: the program of the value and the gradients, and
-that of their contributions, become steps of the program around them.
+"""Gradients inside a function that is recorded: the program of the value and the gradients, and the
+program of their contributions, become steps of the program around them.
 """
 
 from __future__ import annotations

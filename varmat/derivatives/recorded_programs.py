@@ -53,7 +53,7 @@ class Written(NamedTuple):
         The structure of the results, with zeros in place of the numbers; or a function that makes
         them of the outputs but the first.
     only_reverse : bool
-        Whether there is an operation without a forward rule.
+        Whether some operation has no forward rule.
     values : Written, optional
         For products with the transposed Jacobian, the program of the values at the point.
     """
@@ -134,7 +134,7 @@ def record_values(
 
 
 def _followed(function: Function, leaf: Operand, tape: Tape, branches: Branches | None) -> Result:
-    """Record a function, and note its branches or refuse them."""
+    """Record a function, and note its branches or make them raise."""
     with watched(tape, function, branches=branches):
         results = function(leaf)
         if branches is not None:

@@ -86,7 +86,7 @@ def _bits(x: np.ndarray) -> np.ndarray:
 
 
 def check_threads(name: str, executor: Threads) -> None:
-    """Refuse executors of other workers than threads."""
+    """Raise for executors with workers other than threads."""
     if executor in (None, "threads", "serial"):
         return
     from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +104,7 @@ class ArgumentRows:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     args : tuple
     in_axes : int, None or tuple of them
         As in ``jax.vmap``.
@@ -208,7 +208,7 @@ class ArgumentRows:
             Returns the results and for each call whether its result holds; raises `ElsewhereError`
             if no program exists.
         function : callable
-            What to call where a result does not hold.
+            The function to call where a result does not hold.
         """
         try:
             found, holds = run(self)

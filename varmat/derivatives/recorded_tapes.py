@@ -1,11 +1,11 @@
-"""The tape of a recording that becomes a program: it refuses what no program can do, and records
+"""The tape of a recording that becomes a program: it raises for what no program can do, and records
 functions that look at values as one operation, which calls them at every run.
 
-A tangent rule may choose a formula by the values of its operands: that of the determinant treats
-singular matrices apart. The choice made at the recorded point can be wrong at other points. Such a
-tangent is therefore recorded as one operation, which calls the rule at every run: in forward mode
-for its value, and in forward over reverse mode for its contributions. So are functions of NumPy
-that order, search or mask by values, as `numpy.median` and `numpy.interp`."""
+A tangent rule may choose a formula by the values of its operands: the determinant's rule treats
+singular matrices separately. The choice made at the recorded point can be wrong at other points.
+Such a tangent is therefore recorded as one operation, which calls the rule at every run: in forward
+mode for its value, and in forward over reverse mode for its contributions. So are functions of
+NumPy that order, search or mask by values, as `numpy.median` and `numpy.interp`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class InnerTape(Tape):
 
 
 class WatchedTape(InnerTape):
-    """The tape of such a recording: it refuses an entry at once if no program can have it as a
+    """The tape of such a recording: it raises at once for an entry that no program can have as a
     step.
     """
 
@@ -125,8 +125,8 @@ def recording_to_write() -> Iterator[Tape]:
 
 @contextmanager
 def watched(tape: Tape, *reached: object, branches: Branches | None = None) -> Iterator[None]:
-    """Refuse what no program can do, and a function that catches such a refusal; follow branches on
-    values if there is something to note them in.
+    """Raise for what no program can do, and for a function that catches such an error; follow
+    branches on values if `branches` can note them.
 
     `reached` are the function and its arguments."""
     random = RandomStates(*reached)

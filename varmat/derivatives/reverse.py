@@ -84,7 +84,8 @@ def value_and_grad(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) 
         Also if `f` uses variables from outside and an operation that cannot be differentiated
         twice.
     TapeError
-        If the result is a dual made by hand, or has a derivative of a functional that has returned;
+        If the result is a dual made explicitly, or has a derivative of a functional that has
+        returned;
         if `f` uses variables from outside in a callback of a reverse pass.
 
     Notes
@@ -131,8 +132,8 @@ T = TypeVar("T")
 
 
 class DerivedFunction(partial[T]):
-    """What a functional makes of a function: a partial that becomes a method in a class, as
-    functions do (and all partials from Python 3.14 on).
+    """A functional of a function: a partial that becomes a method in a class, as functions do (and
+    all partials from Python 3.14 on).
 
     Attributes
     ----------
@@ -160,7 +161,7 @@ if TYPE_CHECKING:
 
 
 class Absent:
-    """Stands for the point where a functional is given a function alone."""
+    """A marker for the missing point of a functional that is given only a function."""
 
     def __repr__(self) -> str:
         return "<none>"
@@ -291,7 +292,8 @@ def is_plain(x: Operand) -> bool:
 
 
 class Terms(tuple[Any, ...]):
-    """What a function may return instead of the sum of its terms. The sum need not be recorded:
+    """A result that a function may return instead of the sum of its terms. The sum need not be
+    recorded:
     every term has the adjoint one.
     """
 
@@ -315,7 +317,7 @@ def swept(y: Operand, tape: Tape) -> Result:
 
 
 def _seeded(terms: Terms) -> float:
-    """Give all elements of all terms the adjoint one, and return their sum."""
+    """Set the adjoints of all elements of all terms to one, and return their sum."""
     total = 0.0
     for y in terms:
         is_variable = type(y) in VARIABLES

@@ -1,5 +1,5 @@
-"""Which elements of the results of a program depend on which elements of its first argument, and
-which columns of such a pattern can share a direction.
+"""Sparsity patterns: the elements of the first argument on which elements of results depend, and
+the columns of such a pattern that can share a direction.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from varmat.typing import Operand, Result, Shape
 
 __all__ = ["ravel_pytree", "stop_gradient"]
 
-# What has the structure of the tree that it is made of, with other leaves.
+# A tree with the structure of the tree that it is made of, with other leaves.
 T = TypeVar("T")
 # NumPy's functions take leaves of any kind; its annotations do not know that.
 _numpy: ModuleType = np

@@ -31,7 +31,7 @@ def _rising(j: int) -> Polynomial:
 
 
 _INTEGRALS = [_rising(j) for j in range(HIGHEST + 2)]
-# The coefficients of the explicit formulas; by how much those of the implicit ones differ.
+# The coefficients of the explicit formulas, and their differences from the implicit ones.
 _EXPLICIT = np.array([p(1.0) for p in _INTEGRALS])
 _ERROR = np.abs(np.diff(_EXPLICIT, prepend=0.0))
 _WEIGHTS = np.stack([np.append(p.coef[1:], np.zeros(HIGHEST - 1 - j))

@@ -480,7 +480,7 @@ def _fixed_point(
     def search(inner: Inner, y: np.ndarray) -> np.ndarray:
         from scipy.optimize import fixed_point as iterate
 
-        _residual(inner, y)  # refuses a function of another size
+        _residual(inner, y)  # raises for a function of another size
         try:
             found = iterate(lambda x: x + _residual(inner, x), y, xtol=1e-12, maxiter=max_steps)
         except RuntimeError:

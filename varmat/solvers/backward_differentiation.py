@@ -27,7 +27,7 @@ _ERROR = _KAPPA * _GAMMA + 1.0 / np.arange(1, HIGHEST + 2)
 class BackwardDifferentiation(Multistep):
     """The equation of a state and its sensitivities, and how their rates depend on the state.
 
-    What the method remembers is, in sequence: the derivatives of all rates with respect to the
+    The memory of the method is, in sequence: the derivatives of all rates with respect to the
     state, transposed; the inverse of the transposed matrix of Newton's method for the state, and
     the factor of the Jacobian in that matrix; whether the inverse is out of date, and whether the
     derivatives belong to this step.

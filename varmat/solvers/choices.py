@@ -41,7 +41,7 @@ class Choices:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     functions : sequence of callable
     points : sequence of floats and arrays
         The leaves.
@@ -195,8 +195,8 @@ def _recorded(name: str, index: Operand, inners: Sequence[Inner]) -> Result:
 
 
 def _shared(choices: Choices) -> Choices:
-    """Return the first of the choices with equal programs, so that those of the iterations of a
-    loop are equal settings.
+    """Return the first of the choices with equal programs, so that the choices in the iterations of
+    a loop are equal settings.
     """
     key = choices.name, choices.forward, choices.backward
     with suppress(NotSharedError):

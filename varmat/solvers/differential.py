@@ -118,7 +118,7 @@ TOLERANCES = """rel_tol, abs_tol : float
     max_num_steps : int
         The most steps from one output time to the next.
     """
-# What runs without Python.
+# The paragraph about programs that run without Python.
 _IN_PROGRAMS = (
     "In a recording the whole solution is one step of the program: with the native runner it calls "
     "no Python."

@@ -18,7 +18,7 @@ WIDEST, FEWEST, UNSEEN, MOST = 0.5, 2, 5, 9
 NOTHING = 1e-20
 # An integrand may be nan or infinite from the start to this part of the range.
 CLOSE = 1e-6
-# What rounding leaves of an integral, as a part of the integral of |f|.
+# The rounding error of an integral, as a part of the integral of |f|.
 ROUNDING = 1e-15
 
 

@@ -49,9 +49,9 @@ def implicit(solve: Function, residual: Function) -> Function:
     Notes
     -----
     With the residual F and the solution y of F(y, a) = 0, dy/da = -(dF/dy)^-1 dF/da [1]_. The
-    reverse pass solves one linear system with the transpose of the Jacobian, and multiplies once
-    by the derivative of the residual. Hessians follow from the same formula. The derivative is
-    that of the exact solution, so `solve` must be as accurate as the derivative should be.
+    reverse pass solves one linear system with the transpose of the Jacobian, and multiplies once by
+    the derivative of the residual. Hessians follow from the same formula. The derivative is the
+    exact solution's, so `solve` must be as accurate as the derivative should be.
 
     References
     ----------
@@ -133,7 +133,7 @@ def jacobian_of(inner: Inner, y: Operand, leaves: Sequence[Operand]) -> np.ndarr
 
 
 def check_size(inner: Inner, found: int, n: int) -> None:
-    """Refuse a residual of another number of elements than there are unknowns."""
+    """Raise unless the residual has as many elements as the unknowns."""
     if found != n:
         raise ShapeError(
             f"{inner.name}: the residual has {found} elements, but must have as many as there are "

@@ -34,7 +34,7 @@ Limits: TypeAlias = tuple[float, float, int | None]
 
 
 class SolverSettings(NamedTuple):
-    """How an equation is solved: method and tolerances, forward and backward. With 0 steps,
+    """The settings of a solver: method and tolerances, forward and backward. With 0 steps,
     `solution` takes `most_steps`.
     """
 
@@ -47,7 +47,7 @@ class SolverSettings(NamedTuple):
 
 
 def check_limits(name: str, limits: Limits) -> None:
-    """Refuse tolerances or a number of steps that are not positive and finite."""
+    """Raise for tolerances or a number of steps that are not positive and finite."""
     for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
         if value is not None and not 0.0 < value < np.inf:
             raise outside(name, title, value, "be positive and finite")
@@ -133,7 +133,7 @@ def checked_time(name: str, t0: Operand) -> float:
 
 
 def check_arguments(name: str, args: Sequence[Operand]) -> None:
-    """Refuse arguments of the right-hand side that are not finite."""
+    """Raise for arguments of the right-hand side that are not finite."""
     for x in args:
         values = np.asarray(value_now(x)) if not callable(x) else np.zeros(())
         if values.dtype.kind == "f" and not np.isfinite(values).all():

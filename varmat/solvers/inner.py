@@ -76,7 +76,7 @@ class KernelRunners:
 
 
 class _Place:
-    """The place of a variable among the arguments."""
+    """The index of a variable among the arguments."""
 
     __slots__ = ("index",)
 
@@ -122,7 +122,7 @@ class Inner:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     function : callable
     args : sequence
         The arguments after `lead`.

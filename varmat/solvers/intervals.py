@@ -84,7 +84,7 @@ def _before(states: Operand, chain: int) -> Operand:
 
 
 def _goes_on(count: int, chain: int) -> np.ndarray:
-    """Zero for the first interval of each chain, and one for the others."""
+    """Return zero for the first interval of each chain, and one for the others."""
     return np.where(np.arange(count) % chain == 0, 0.0, 1.0)
 
 

@@ -121,7 +121,7 @@ def _with_curvature(
             continue
         if block == 1:
             return matrix - covariance * column
-        # Column k of every block, at its place.
+        # Column k of every block, at its index.
         place = np.kron(np.eye(n // block), np.eye(block)[k : k + 1])
         own = np.kron(np.eye(n // block), np.ones((block, 1)))
         matrix = matrix - covariance @ (own * column[:, None]) @ place

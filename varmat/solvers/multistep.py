@@ -73,7 +73,7 @@ class Trial(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """What a formula makes of a trial.
+    """The correction of a trial by a formula.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Correction(NamedTuple):
     converged, safety : Operand
         Whether the equations are solved, and a safety factor of the next step size.
     memory : list of Operand
-        What the method keeps.
+        The values that the method keeps.
     """
 
     d: Operand

@@ -69,7 +69,7 @@ class RungeKutta(NamedTuple):
     def _to(
         self, t: Operand, y: Operand, rate: Operand, ahead: Operand, end: Operand, given: Operand
     ) -> tuple[list[Operand], list[Operand]]:
-        """Go on to an output time; the run ends if it is not reached."""
+        """Integrate to an output time; the run ends if it is not reached."""
         zero = np.zeros(())
         carried = [t, y, rate, ahead, ahead, zero, zero]
         t, y, rate, ahead, *_ = loop(self._try, ENDLESS, carried, [], [end, given], ends=True)

@@ -38,7 +38,7 @@ class Body:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     function : callable
         Takes three lists of leaves: the carry, the step's row, and shared leaves. Returns two
         lists: the next carry, and the results of the step.
@@ -313,11 +313,11 @@ def scan(
         must compute the same operations at every step, and all variables that it depends on must be
         among its arguments.
     init : structure of array_like
-        What is carried into the first step: a scalar or an array, or lists, tuples, dicts and named
-        tuples of them, to any depth.
+        The first carry: a scalar or an array, or lists, tuples, dicts and named tuples of them, to
+        any depth.
     xs : structure of array_like, shape (T, ...)
-        What the steps take, in rows. If it is None, each step takes None, and `length` is the
-        number of steps.
+        The arguments of the steps, in rows. If it is None, each step takes None, and `length` is
+        the number of steps.
     *args
         Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
         lists, tuples and dicts.

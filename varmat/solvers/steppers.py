@@ -30,13 +30,13 @@ class Problem(NamedTuple):
     Attributes
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     rate : callable
         The derivative of the state with respect to time.
     slopes : callable
         Derivatives of the rates with respect to the first of several equal parts of the state, an
         array of shape (parts, n, n). The rates of every other part also depend on that part, as
-        those of the first part on the first part.
+        the rates of the first part on it.
     rtol, atol : float
     max_steps : int
         The most steps from one output time to the next.
@@ -228,7 +228,7 @@ class Progress:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     t : float
         The initial time.
     """

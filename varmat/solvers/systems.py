@@ -29,7 +29,7 @@ from varmat.typing import Function, Operand, Result
 _MOST_BRANCHES = 8
 # The name of a program: what it computes, and whether also along the initial state.
 Key: TypeAlias = str | tuple[str, bool]
-# Programs of derivatives alone, which may jump.
+# Programs of derivatives only, which may jump.
 _SLOPES: set[Key] = {"jacobian", "jacobians", ("slopes", False), ("slopes", True)}
 
 
@@ -79,7 +79,7 @@ class System:
         self._runs: dict[Key, Function | None] = {}
         self._counts: dict[Key, int] = {}
         self._branches: dict[Key, int] = {}
-        # Where the rates were recorded: once for each branch that they took.
+        # The points where the rates were recorded: one for each branch that they took.
         self.vectors: dict[Key, list[tuple[float, np.ndarray, Leaves]]] = {}
 
     def rate(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
@@ -197,7 +197,7 @@ class System:
     def _branch(
         self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> None:
-        """Let a program hold at another point too, where the function takes another branch."""
+        """Extend a program to another point, where the function takes another branch."""
         known, branches = self._programs[key], self._branches.get(key, 1)
         if known is None or known.python_steps() or branches == _MOST_BRANCHES:
             return

@@ -32,7 +32,7 @@ TimedPairs: TypeAlias = tuple[Timed | None, Timed | None]
 
 
 class ArgumentPart:
-    """The place of an argument in the rows of active or of passive numbers."""
+    """The position of an argument in the rows of active or of passive numbers."""
 
     __slots__ = ("end", "is_active", "shape", "start")
 
@@ -172,7 +172,7 @@ class StopOrder:
         sizes = np.array([[np.size(x) for x in each.times] for each in stops])
         total = np.sum(sizes, axis=1)
         self.chain = int(np.max(total))
-        # The first place of each of the three kinds of stops, by subject.
+        # The first index of each of the three kinds of stops, by subject.
         self._places = np.cumsum(sizes, axis=1) - sizes
         self._sizes, self._numbers = sizes, np.arange(self.chain)
         first = (np.cumsum(total) - total)[:, None]
@@ -241,7 +241,7 @@ class Intervals:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     f : callable
     y0 : Operand, shape (S, n)
     t0 : sequence of Operand

@@ -1,6 +1,6 @@
 """Making programs, and simplifying them on the way.
 
-Steps that depend on constants alone are computed at once, equal steps are one step, views are no
+Steps that depend only on constants are computed at once, equal steps are one step, views are not
 steps, factors of one disappear, and numbers are taken out of products and sums of arrays. All of
 this is local; passes over a whole program are in `varmat.programs.passes`.
 """
@@ -62,7 +62,7 @@ class Builder:
     steps : list of Step
     """
 
-    # What writes an elementwise operation of the library, if not `apply_row`.
+    # The function that writes an elementwise operation of the library, if not `apply_row`.
     apply_row: Callable[..., Value] | None = None
 
     def __init__(self) -> None:
@@ -75,9 +75,9 @@ class Builder:
         self._constants: dict[int, tuple[Value, np.ndarray]] = {}
         # The factors of the products of two matrices.
         self.factors: dict[Value, tuple[Value, Value]] = {}
-        # While a check is traced: the conditions it asks for, which must hold at every run.
+        # While a check is traced: the conditions it tests, which must hold at every run.
         self.asked: list[Value] | None = None
-        # Whether the traced function asks `any` only to avoid a choice between elements.
+        # Whether the traced function calls `any` only to avoid a choice between elements.
         self.in_formula = False
 
     def program(self, outputs: Iterable[Value]) -> Program:
@@ -351,7 +351,7 @@ class Builder:
         return self.reduce(np.add, x, range(len(x.shape)))
 
     def unbroadcast(self, x: Value, whole: Shape, shape: Shape) -> Value:
-        """Bring a contribution to the shape of its operand. It stands for an array of the shape
+        """Reduce a contribution to the shape of its operand. It represents an array of the shape
         `whole`, and may be smaller.
         """
         if x.shape == shape == whole:
@@ -364,7 +364,7 @@ class Builder:
         axes = [*range(missing), *ones]
         return self.reshaped(self.sum(x, axes), shape) if axes else x
 
-    # --- products of matrices, places ---
+    # --- products of matrices, parts of arrays ---
 
     def matmul(self, a: Value, b: Value) -> Value:
         """Multiply matrices, vectors or stacks; one column and one row give the outer product."""

@@ -41,7 +41,7 @@ def triangle(x: Operand, half: bool = False, k: int = 0, factor: float = 1.0) ->
 
 
 def unrolled(a: Operand) -> None:
-    """Refuse empty matrices, and those so large that functions are called from Python."""
+    """Raise for empty matrices, and for matrices so large that functions are called from Python."""
     if not np.size(a) or np.shape(a)[-1] > UNROLLED:
         refuse()
 

@@ -238,7 +238,7 @@ class Symbol(NDArrayOperatorsMixin):
             made = self.builder.accumulate(ufunc, self.value, axis) if self.ndim else self.value
             return self.of(made)
         if settings or (method != "__call__" and (method != "outer" or out)):
-            refuse()  # before the operands are values: those of `at` are indices
+            refuse()  # before the operands are values: `at` has indices
         operands = [lift(self.builder, x) for x in inputs]
         if method == "outer":
             x, y = operands
@@ -499,7 +499,7 @@ def _like(x: Symbol, function: Function, *axis: Axis) -> Symbol:
     return x.reshape(function(np.empty(x.shape, bool), *axis).shape)
 
 
-# What answers when one of NumPy's functions is called on symbols.
+# The handlers of NumPy's functions for symbols.
 ANSWERS: dict[Function, Function] = {
     np.shape: attrgetter("shape"),
     np.ndim: attrgetter("ndim"),

@@ -1,11 +1,11 @@
-"""What every kernel has: a name for people, a meaning for Python, and its traits.
+"""The protocol of kernels: a name for people, a meaning for Python, and traits.
 
 A kernel is what a step of a program computes. Everything about it is on its class: passes and
 runners read traits, and name no class.
 
     results     the shapes and types of what it makes of its operands
     evaluate    arrays to new arrays: its meaning, for constants and for the interpreter
-    bind        arrays and places for the results to a function of nothing that computes into them
+    bind        arrays and memory for results to a function of no arguments that writes into it
     code        what the native runner makes of it; without it a step calls Python
     in_jax      the same as a function of JAX
     batched     one step in place of many similar ones
@@ -37,12 +37,12 @@ Results = tuple[Array, ...]
 # A step bound to its arrays.
 Run = Callable[[], object]
 T = TypeVar("T")
-# Where a part of an array lies, its shape there, the part and, without a place, its index.
+# The position of a part in an array, its shape there, the part and, without a position, its index.
 Parts = list[tuple[Place, Shape, T, T | None]]
 
 
 class Kernel:
-    """What a step computes.
+    """The computation of a step.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Kernel:
     otherwise : callable, optional
         For a guard in code made of a program: the function of the same arguments that takes over.
     bodies : sequence of Program
-        What a step runs, if that is programs.
+        The programs that a step runs, if any.
     as_loop : Loop, optional
         The kernel, if it is a loop.
     overwritable : slice
@@ -104,7 +104,7 @@ class Kernel:
         return run
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        """Say in a graph of the native runner what the results are."""
+        """Define the results in a graph of the native runner."""
         raise NotImplementedError(f"{self.name} is not native")
 
     def in_jax(self, jax: Module, step: Step) -> Function | None:

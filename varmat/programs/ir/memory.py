@@ -1,5 +1,5 @@
-"""Where the values of a program lie: results share memory as soon as nothing reads the values in
-it.
+"""The memory of the values of a program: results share memory as soon as nothing reads the values
+in it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ LINE = 64
 
 
 class Plan:
-    """Where each value with separate memory lies, by the id of the value.
+    """The position of each value with separate memory, by the id of the value.
 
     Parameters
     ----------
     program : Program
     numbers : bool
-        Whether outputs that are numbers have places, too.
+        Whether outputs that are numbers have memory, too.
 
     Attributes
     ----------

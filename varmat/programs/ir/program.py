@@ -32,7 +32,7 @@ FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
 Shape = tuple[int, ...]
 # Shape and type of what a step makes.
 ArrayLayout = tuple[Shape, np.dtype]
-# Where a part lies in an array: offset and strides of a view, in bytes, or the places of its
+# The position of a part in an array: offset and strides of a view, in bytes, or the indices of its
 # elements in the flattened array.
 Place = Any
 # The content of a value in a run: an array, a number, or a Python object.
@@ -87,7 +87,7 @@ class Value:
     shape : tuple of int
     dtype : numpy.dtype
     step : Step, optional
-        What makes it; None for arguments, constants and views.
+        The step that makes it; None for arguments, constants and views.
     data : ndarray, optional
         The data of a constant, held by reference.
     base : Value
@@ -146,7 +146,7 @@ class Value:
 
     @property
     def operands(self) -> tuple[Value, ...]:
-        """What the step that makes it reads."""
+        """The operands of the step that makes it."""
         step = self.step
         return () if step is None else step.operands
 
@@ -167,12 +167,12 @@ class Value:
         return self.strides == contiguous_strides(self.shape, self.dtype.itemsize) or self.size <= 1
 
 
-# A part of an array: its place, its shape there, and its value.
+# A part of an array: its position, its shape there, and its value.
 PackedPart = tuple[Place, Shape, Value]
 
 
 class Step:
-    """A kernel with what it reads and what it makes."""
+    """A kernel with its operands and results."""
 
     __slots__ = ("__weakref__", "kernel", "operands", "results")
 
@@ -266,7 +266,7 @@ class Program:
         callable
             Takes the arguments of the program and returns its outputs, a tuple of JAX arrays: for a
             recorded function its value and gradients. They have JAX's precision, which is single
-            unless ``jax_enable_x64`` is set. Where a run would end, because an argument is refused,
+            unless ``jax_enable_x64`` is set. Where a run would end, because an argument is invalid,
             a solver stops, or a choice that was recorded goes the other way, they are nan.
 
         Raises

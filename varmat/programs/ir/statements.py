@@ -22,7 +22,7 @@ class Cell:
     Attributes
     ----------
     is_temporary : bool
-        Whether it is assigned once in each pass, before it is read.
+        Whether it is assigned once in each iteration, before it is read.
     is_integer : bool
         Whether it only holds integers, so that it is one in native code.
     """
@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def unset(self) -> float:
-        """What it holds after it is declared."""
+        """Its value after it is declared."""
         return -(2.0**31) if self.is_integer else math.nan
 
     def like(self, name: str, is_temporary: bool) -> Cell:
@@ -152,7 +152,7 @@ class Load(Statement):
 
 @dataclass(slots=True, eq=False)
 class Store(Statement):
-    """``array[indices] = value``; with a `log` the index and what was there are kept."""
+    """``array[indices] = value``; with a `log` the index and the earlier value are kept."""
 
     array: Storage
     indices: Indices
@@ -210,7 +210,7 @@ class For(Statement):
 
 @dataclass(slots=True, eq=False)
 class While(Statement):
-    """As long as `holds` is not 0 after `condition`: `body`."""
+    """Run `body` as long as `holds` is not 0 after `condition`."""
 
     condition: list[Statement]
     holds: Number
@@ -285,7 +285,7 @@ def size_of(x: Storage) -> int:
 
 # The fields of statements that are lists of statements.
 _BODIES = ("condition", "body", "yes", "no")
-# How methods for statements are called.
+# The names of methods for statements.
 _NAMES = {"AddAt": "add_at", "For": "loop", "While": "while_loop", "If": "branch"}
 
 

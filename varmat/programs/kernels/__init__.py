@@ -1,1 +1,1 @@
-"""What the steps of programs compute. `programs.ir.kernel` says what each kernel offers."""
+"""The kernels of steps. `programs.ir.kernel` says what each of them offers."""

@@ -1,4 +1,4 @@
-"""Loops: a program that runs again and again, each time on what the last run handed on."""
+"""Loops: a program that runs again and again, each time on the carry of the last run."""
 
 from __future__ import annotations
 

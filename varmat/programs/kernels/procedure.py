@@ -106,7 +106,7 @@ class Procedure(Kernel):
 
     @property
     def cost(self) -> int:
-        """How many statements run at most."""
+        """The largest number of statements that run."""
         return _cost(self.body)
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:

@@ -1,4 +1,5 @@
-"""What the rows of a program are: sums of products of at most two affine functions of parameters.
+"""The form of the rows of a program: sums of products of at most two affine functions of
+parameters.
 
 It is found step by step, for each row of an array: columns of data times numbers of the program,
 and numbers that are gathered by group.
@@ -77,7 +78,7 @@ class RowTerm(NamedTuple):
 
     @property
     def data(self) -> np.ndarray | None:
-        """The column, if there is nothing else."""
+        """The column, if it is the whole term."""
         is_data = self.is_affine and not self.affine.blocks
         return self.number * self.affine.times(self.weights).column if is_data else None
 
@@ -94,8 +95,8 @@ TermsOfRow = tuple[RowTerm, ...]
 
 
 class SumOverRows(NamedTuple):
-    """The sum of a term over all rows, or over those of each group; of its product with a column,
-    if there is one.
+    """The sum of a term, and of its product with a column if given, over all rows, or over the rows
+    of each group.
     """
 
     term: RowTerm
@@ -104,7 +105,7 @@ class SumOverRows(NamedTuple):
 
 
 class RowAnalysis:
-    """What is known of the rows of a program, of `n` elements each."""
+    """The analysis of the rows of a program, of `n` elements each."""
 
     def __init__(self, program: Program, n: int) -> None:
         self.n = n

@@ -39,7 +39,7 @@ _ROUNDS = 2
 
 
 class Column(NamedTuple):
-    """What the members of a batch read in one place.
+    """An operand of all members of a batch.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Batch(NamedTuple):
     step : Step
         One of them.
     n : int
-        How many they are.
+        The number of members.
     columns : list of Column
         Their operands.
     """

@@ -68,7 +68,7 @@ def group_factors(columns: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, 
     ----------
     columns : ndarray, shape (n, k)
     starts : ndarray of int
-        Where the groups begin, in order.
+        The beginnings of the groups, in order.
     """
     n, k = columns.shape
     if not np.isfinite(columns).all() or len(starts) * k**2 > MOST_IN_GROUPS:
@@ -86,7 +86,7 @@ def group_factors(columns: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, 
 
 
 class Slices:
-    """How columns are cut into slices, so that sums of products of `count` rows are exact."""
+    """The cutting of columns into slices, so that sums of products of `count` rows are exact."""
 
     def __init__(self, columns: np.ndarray, count: int) -> None:
         self._bits = (53 - math.ceil(math.log2(max(count, 2)))) // 2

@@ -19,7 +19,7 @@ from varmat.programs.kernels.reductions import SUM, Reduce
 from varmat.programs.passes.affine_rows import RowsNeededError
 from varmat.programs.passes.rewriter import Rewriter
 
-# How many rows there must be for each one that is left.
+# The least number of rows for each one that remains.
 FOR_EACH = 2
 _JOINED = (np.logical_and, np.logical_or, np.maximum, np.minimum)
 

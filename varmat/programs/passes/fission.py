@@ -1,11 +1,10 @@
-"""Loop fission: what a loop computes on no cycle from trip to trip is computed for all trips at
-once.
+"""Loop fission: what a loop computes on no cycle is computed for all iterations at once.
 
-In the graph of a body, a carried value needs the output that hands it to the next trip. Steps on a
-cycle of this graph form a recurrence, and stay in the loop. All other steps become steps on arrays
-with a leading axis of trips, before or after the loop. A carried value that is on no cycle becomes
-an array too: its first value, followed by what the other trips handed on. Steps that are the same
-in all trips are run once.
+In the graph of a body, a carried value needs the output that the iteration before makes for it.
+Steps on a cycle of this graph form a recurrence, and stay in the loop. All other steps become steps
+on arrays with a leading axis of iterations, before or after the loop. A carried value that is on no
+cycle becomes an array too: its first value, followed by the outputs of the other iterations. Steps
+that are the same in all iterations are run once.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from varmat.programs.passes.batching import Batch, Column
 from varmat.programs.passes.dead_steps import without_dead_steps
 from varmat.programs.passes.rewriter import Rewriter
 
-# Trips from which steps on arrays are worth it.
+# The least number of iterations that makes steps on arrays worth it.
 LONG = 16
-# Elements of a value in one trip, at most: larger arrays gain little and take memory for each trip.
+# The most elements of a value in one iteration: larger arrays gain little and take much memory.
 SMALL = 16
-# The node of what stays in the loop.
+# The node of everything that stays in the loop.
 _LOOP = -1
 
 
@@ -79,7 +78,7 @@ class _Fission:
     Attributes
     ----------
     results : list of Value
-        Those that are read.
+        The results that are read.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What is known of variables of statements: which are assigned once, and which are needed."""
+"""The liveness of variables of statements: which are assigned once, and which are needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Access(NamedTuple):
 
     @property
     def indices(self) -> Sequence[s.Affine]:
-        """Those of an element."""
+        """The indices of an element."""
         x = self.statement
         return () if isinstance(x, s.Fill) else [*map(s.Affine.of, x.indices)]
 

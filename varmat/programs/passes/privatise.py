@@ -1,7 +1,7 @@
-"""Variables that each pass of a loop assigns before it reads them, as variables of the pass.
+"""Variables that each iteration of a loop assigns before it reads them, as its own variables.
 
-Nothing is handed on by them then, so that passes may be independent. Users often declare such
-variables in front of the loop.
+They carry nothing then, so that iterations may be independent. Users often declare such variables
+before the loop.
 """
 
 from __future__ import annotations

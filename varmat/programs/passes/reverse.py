@@ -1,11 +1,11 @@
 """The derivatives of procedures: their statements backwards, and along a direction.
 
 A block is reversed by its *forward* statements, which also keep partial derivatives in cells, and
-its *backward* ones, which add to adjoints and put back what was overwritten. Loops are of two
-kinds. One whose passes hand on nothing that has an adjoint runs each pass forward and then
-backward, and keeps nothing. Any other keeps the cells that its passes hand on, a log of elements
-that are overwritten, and values that are expensive; backwards it puts the first two back, pass by
-pass, and runs each pass again.
+its *backward* ones, which add to adjoints and restore overwritten values. Loops are of two kinds. A
+loop whose iterations carry nothing that has an adjoint runs each iteration forward and then
+backward, and keeps nothing. Any other loop keeps the cells that it carries, a log of overwritten
+elements, and expensive values; backwards it restores the first two, iteration by iteration, and
+runs each iteration again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Source:
     Attributes
     ----------
     leaves, data : list of Storage
-        What has derivatives, and what has none.
+        Arrays with derivatives, and arrays without.
     outputs : list of Storage
         The results in addition to the total.
     body : list of Statement
@@ -181,12 +181,12 @@ class Reverse:
         }
         # Arrays that hold what statements that run again would assign to them.
         self._complete: set[Variable] = set()
-        # The adjoints of what is not made by a pass of the innermost loop.
+        # The adjoints of variables that are not made by an iteration of the innermost loop.
         self._outer: set[Variable] = set()
-        # Whether statements run again, and where what is expensive has been kept for that.
+        # Whether statements run again, and where expensive values have been kept for that.
         self._again = False
         self._tape: tuple[s.Stack, Cell] | None = None
-        # Sums that a loop adds to: what they hold does not matter backwards.
+        # Sums that a loop adds to: their values do not matter backwards.
         self._sums: set[Variable] = set()
 
     def adjoint(self, x: V) -> V:
@@ -325,12 +325,12 @@ class Reverse:
         return [x] if counted else [], [*self._contribute(x.term, self.seed)]
 
     def _end(self, x: s.End, later: object, counted: bool) -> Pair:
-        # What runs again has come through.
+        # Statements that run again have passed this check before.
         return [] if self._again else [x], []
 
     def _branch(self, x: s.If, later: set[Variable], counted: bool) -> Pair:
         yes, no = (self.block(each, later, counted) for each in (x.yes, x.no))
-        holds = Cell()  # what it was before the bodies
+        holds = Cell()  # its value before the bodies
         backward: list[Statement] = [s.If(holds, yes[1], no[1])] if yes[1] or no[1] else []
         return [Compute(holds, SAME, (x.holds,)), s.If(holds, yes[0], no[0])], backward
 
@@ -462,7 +462,7 @@ class Reverse:
         return made
 
     def set_capacities(self, statements: Sequence[Statement]) -> None:
-        """Give stacks room for what comes on them at most."""
+        """Set the capacity of stacks to the most numbers that are pushed."""
         found: dict[s.Stack, int] = {}
         _count(statements, 1, found)
         for stack, size in found.items():
@@ -470,7 +470,7 @@ class Reverse:
 
 
 def _count(statements: Sequence[Statement], times: int, found: dict[s.Stack, int]) -> None:
-    """Count what comes on stacks at most."""
+    """Count the most numbers that are pushed on stacks."""
     for each in statements:
         if isinstance(each, s.Push):
             found[each.stack] = found.get(each.stack, 0) + times * len(each.cells)

@@ -40,7 +40,7 @@ from varmat.programs.passes.cross_products import (
 )
 from varmat.programs.passes.rewriter import Rewriter
 
-# How many rows there must be for each column, and for each row that is left if there are groups.
+# The least number of rows for each column, and for each row that remains if rows have groups.
 FOR_EACH, LEAST_IN_GROUPS = 3, 2
 _FINITE = ufunc_kernel(np.isfinite)
 
@@ -100,18 +100,19 @@ class Settled:
 
 
 class Columns:
-    """The different columns of an affine function, and of what it is multiplied with.
+    """The different columns of an affine function, and of its factors.
 
     Attributes
     ----------
     whole : ndarray, shape (n, m)
-        Those that are multiplied by elements of values come first, the one that is not comes last.
+        Columns that are multiplied by elements of values come first, the one that is not comes
+        last.
     dense : int
-        How many of the first there are.
+        The number of those that come first.
     numbers : ndarray
         The numbers by which they are also multiplied.
     places : dict
-        Where a column is, by its bytes.
+        The index of each column, by its bytes.
     """
 
     def __init__(self, affine: AffineFunction) -> None:

@@ -58,7 +58,7 @@ class _Array:
         self.reset(variable)
 
     def reset(self, variable: Operand) -> None:
-        """Let all elements come from one variable."""
+        """Make one variable the source of all elements."""
         self.sources = [variable]
         self.source = np.zeros(variable.size, np.int64)
         self.place = np.arange(variable.size)

@@ -1,7 +1,7 @@
 """Comparisons in recordings: variables of zeros and ones, which may only be combined and select.
 
-A plain array of truth values would be frozen into the recording. A `Condition` stands for one, and
-refuses everything that cannot be written as a program: branches, masks as indices, counts.
+A plain array of truth values would be frozen into the recording. A `Condition` replaces one, and
+raises for everything that cannot be written as a program: branches, masks as indices, counts.
 """
 
 from __future__ import annotations
@@ -95,12 +95,12 @@ _JUMPS: dict[np.ufunc, Function] = {
 class Branches:
     """The branches that a function takes while it is recorded.
 
-    Branches on variables of nested scopes are refused, because a program does not have them.
+    Branches on variables of nested scopes raise, because a program does not have them.
 
     Parameters
     ----------
     most : int, optional
-        How many it may take.
+        The most branches that it may take.
 
     Attributes
     ----------
@@ -122,12 +122,12 @@ class Branches:
 
     @property
     def conditions(self) -> list[tuple[Operand, bool]]:
-        """Under which a program holds."""
+        """The conditions under which a program holds."""
         return [*self.ways, *((x, True) for x in self.assumed)]
 
     @property
     def taken(self) -> tuple[bool, ...]:
-        """Which way it took."""
+        """The branches that it took."""
         return tuple(way for _, way in self.ways)
 
     def add_jumps(self, entries: Sequence[Entry]) -> None:
@@ -138,14 +138,14 @@ class Branches:
                 self.margins.append(_JUMPS[ufunc](*(x, y)[: rule.op.arity]))
 
 
-# `branches`, where they are followed; None where they are refused.
+# `branches`, where they are followed; None where they raise.
 _FOLLOWED = threading.local()
 
 
 @contextmanager
 def following(branches: Branches | None, tape: Tape) -> Iterator[None]:
-    """Follow the branches of a function on the variables of a tape and note them, or refuse
-    them.
+    """Follow the branches of a function on the variables of a tape and note them; if `branches` is
+    None, make them raise.
     """
     if branches is not None:
         branches.tape = tape
@@ -156,14 +156,14 @@ def following(branches: Branches | None, tape: Tape) -> Iterator[None]:
         _FOLLOWED.branches = before
 
 
-# Functions of an array whose result has elements of it, in other places.
+# Functions of an array that only select or move its elements.
 _REARRANGE = {
     np.broadcast_to, np.copy, np.expand_dims, np.flip, np.moveaxis, np.ravel, np.repeat, np.reshape,
     np.roll, np.squeeze, np.swapaxes, np.tile, np.transpose,
 }  # fmt: skip
 
 
-# Functions of truth values whose result is a number, each with what it is of zeros and ones.
+# Functions of truth values whose result is a number, each with its form for zeros and ones.
 _COUNT: dict[Function, Function] = {np.sum: np.sum, np.count_nonzero: np.sum, np.mean: np.mean}
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Results
     from varmat.programs.ir.program import Array
     from varmat.typing import Adjoint, Function, Index, Operand, Settings
-# What makes the tuples of several results; None for operations with a single one.
+# The constructor of tuples of several results; None for operations with a single one.
 Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
 
 

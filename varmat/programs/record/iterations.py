@@ -33,7 +33,7 @@ _MOST_KINDS, _MOST_CELLS, _MOST_ENTRIES = 32, 64, 1 << 12
 _SAMPLE, _TRIED, _SPLITS = 4096, 4, 8
 # How often a recording is searched.
 _SEARCHES = 16
-# How many iterations, for each number they hand on, are worth an entry that is written.
+# How many iterations, for each number they carry, are worth an entry that is written.
 _RUNS = 200
 # A loop has at least this many times as many entries as its bodies, and this part of the range,
 # because the rest is searched again.
@@ -47,7 +47,7 @@ CellKey = tuple[frozenset[int], int]
 
 
 class First(NamedTuple):
-    """What a cell holds at first: what makes it, and the variable."""
+    """The first value of a cell: what makes it, and the variable."""
 
     made_by: Hashable
     variable: Operand
@@ -240,7 +240,7 @@ class Kinds:
             self.bounds[each][:, None] + np.arange(n)
             for each, n in zip(self.members, self.lengths, strict=True)
         ]
-        # The entries of the bodies have numbers; of each entry that of the body's.
+        # The entries of the bodies have numbers; these are the first numbers of the bodies.
         self.base = np.cumsum([0, *self.lengths])
         offsets = np.arange(self.end - self.start) - np.repeat(
             self.bounds[:-1] - self.start, lengths
@@ -284,8 +284,8 @@ class Kinds:
         return found
 
     def split(self) -> np.ndarray | None:
-        """Give each operand that earlier iterations make a cell. Where that cannot be, the kinds
-        that might do better are returned.
+        """Assign a cell to each operand that earlier iterations make; where that is impossible,
+        return kinds that may do better.
         """
         carried = self._carried()
         makers = {

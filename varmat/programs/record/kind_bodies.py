@@ -43,13 +43,14 @@ class Body:
     Attributes
     ----------
     entries : list of Entry
-        Those of the first iteration of the kind, with stand-ins for what is from outside.
+        The entries of the first iteration of the kind, with placeholders for variables from
+        outside.
     hoisted, parts : set of int
         Entries that are the same in all iterations, and that take elements of variables outside.
     rows : dict
-        What differs from iteration to iteration.
+        The arguments that differ between iterations.
     shared : dict
-        What does not.
+        The arguments that do not.
     """
 
     def __init__(self, outer: TapeProgram, kinds: Kinds, k: int) -> None:
@@ -282,7 +283,7 @@ class Frame:
 
 
 class Given:
-    """What a program of an iteration is given, and how its cells are made.
+    """The arguments of a program of an iteration, and how its cells are made.
 
     Parameters
     ----------

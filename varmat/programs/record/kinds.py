@@ -1,8 +1,8 @@
 """Loops in Python whose iterations branch on data: one procedure that runs one of several bodies.
 
-The entries of an iteration of each kind are written as a program, as in recurrences.
-Forward, each iteration keeps the numbers that it was handed, where its derivatives want them.
-Backwards, it repeats its entries, runs their reverse pass, and hands on the adjoints of the cells.
+The entries of an iteration of each kind are written as a program, as in recurrences. Forward, each
+iteration keeps the numbers that it was given, where its derivatives need them. Backwards, it
+repeats its entries, runs their reverse pass, and carries the adjoints of the cells.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Adjoints:
-    """What the loop backwards is given, and makes.
+    """The inputs of the loop backwards, and its results.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Adjoints:
     cells, shared : dict
         The cells of the adjoints of cells, and of what all iterations read, by the id of its node.
     takers : dict
-        What is done with the results.
+        The functions that use the results.
     """
 
     def __init__(self, of_results: dict[Output, Value | None]) -> None:
@@ -62,9 +62,9 @@ class KindLoop:
     Attributes
     ----------
     cells : dict of CellKey to Cell
-        Those of values that are handed on, and of sums.
+        The cells of values that are carried, and of sums.
     sums : set of CellKey
-        Those that iterations only add to.
+        The cells that iterations only add to.
     """
 
     def __init__(self, outer: TapeProgram, kinds: Kinds) -> None:
@@ -92,7 +92,7 @@ class KindLoop:
 
     @property
     def rolled(self) -> list[Entry]:
-        """The entries that the loop stands for."""
+        """The entries that the loop replaces."""
         return self.periods.entries[self.kinds.start : self.kinds.end]
 
     def _is_sum(self, group: frozenset[int]) -> bool:
@@ -216,7 +216,7 @@ class KindLoop:
         return [*kept, *given.statements(outputs, sums), *stores]
 
     def _hand_on(self) -> None:
-        """Let later entries find what they read."""
+        """Make the results available to later entries."""
         outer = self.outer
         for i in self.used:
             rule, variable, x, y = self.periods.entries[i]
@@ -311,7 +311,7 @@ class KindLoop:
         return self.kept[k].setdefault(key, Value((self.bodies[k].count,)))
 
     def _write_again(self) -> None:
-        """Let the step forward make everything that is wanted of it now."""
+        """Write the step forward again, with everything that is needed of it now."""
         again = self._forward()
         self.step.kernel, self.step.operands = again.kernel, again.operands
         self.step.results = again.results

@@ -302,7 +302,7 @@ class Periods:
         return alike & same.all(1)  # type: ignore[no-any-return]
 
     def _phased(self, start: int, period: int, end: int) -> Stretch:
-        """Begin the trips where the fewest values are carried from one to the next."""
+        """Begin the iterations where the fewest values are carried from one to the next."""
         crossed = np.zeros(period, np.int64)
         last: dict[Hashable, tuple[int, int, int]] = {}
         first = start + (end - start) // period // 2 * period

@@ -1,4 +1,4 @@
-"""Parts of variables, by the places of their elements in the flattened array."""
+"""Parts of variables, by the indices of their elements in the flattened array."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def taken(
 
 
 class _Piece:
-    """Elements of one node, and their places in an array that is put together."""
+    """Elements of one node, and their indices in an array that is put together."""
 
     def __init__(self, program: TapeProgram, node: RecordedVariable, parts: TripLayout) -> None:
         # One axis for the parts if they are of one shape, because then they often lie regularly.
@@ -50,7 +50,7 @@ class _Piece:
         return self.node.value.size == size and np.array_equal(self.targets, self.at)
 
     def contribute(self, builder: Builder, g: Value, *, is_kept: bool) -> None:
-        """Hand on the part of an adjoint. A copy is kept where the next step may write over it."""
+        """Contribute the part of an adjoint. Keep a copy where the next step may write over it."""
         if self._contribute is not None:
             c = builder.gather(g, self.targets)
             self._contribute(builder.call(kept_kernel(c.shape), c) if is_kept else c)

@@ -43,7 +43,7 @@ WRITERS: dict[Any, Writer] = {}
 
 
 class Operands(NamedTuple):
-    """Where the operands of an entry are.
+    """The positions of the operands of an entry.
 
     Attributes
     ----------
@@ -129,16 +129,16 @@ class RecordedVariable:
 
     @property
     def is_reached(self) -> bool:
-        """Whether there are contributions to its adjoint."""
+        """Whether its adjoint has contributions."""
         return bool(self.contributions or self.parts or self.products)
 
 
 class RecordedLoop(Protocol):
-    """A loop in the place of entries."""
+    """A loop instead of entries."""
 
     @property
     def rolled(self) -> list[Entry]:
-        """The entries that it stands for."""
+        """The entries that it replaces."""
 
     def guard_finite(self) -> None:
         """Do the same as `TapeProgram.guard_finite`, inside the loop."""
@@ -157,7 +157,7 @@ class TapeProgram:
     def __init__(self) -> None:
         self.builder = Builder()
         self.backs: list[tuple[Sequence[RecordedVariable], Callable[[], None]]] = []
-        # Results that are finite unless an argument is refused, or the density is zero.
+        # Results that are finite unless an argument is invalid, or the density is zero.
         self.finite: list[RecordedVariable] = []
         # By id, which is safe: the tape keeps the variables alive.
         self._nodes: dict[int, RecordedVariable] = {}
@@ -248,7 +248,7 @@ class TapeProgram:
         return self.given.get(id(x)) or self.builder.constant(x), None
 
     def alias(self, variable: Operand, node: RecordedVariable) -> None:
-        """Let a variable have the node of another one."""
+        """Set the node of a variable to the node of another one."""
         self._nodes[id(variable)] = node
 
     def symbol(self, value: Value) -> Symbol:
@@ -288,7 +288,7 @@ class TapeProgram:
         if rest is not None and is_number(rest, 0.0):
             rest = None
         parts: list[PackedPart] = []
-        # What comes to one place is added up beforehand.
+        # Add up contributions to the same part first.
         groups: dict[tuple[Place, Shape], list[Value]] = {}
         for place, shape, part in node.parts:
             if isinstance(place, np.ndarray):
@@ -345,8 +345,8 @@ class TapeProgram:
                 back()
 
     def guard_finite(self) -> None:
-        """End the run where a result that must be finite is not, unless that shows in the output:
-        below a sum it does.
+        """End the run where a result that must be finite is not, unless that shows in the output,
+        as it does below a sum.
         """
         for node in self.finite:
             g = self.adjoint(node)

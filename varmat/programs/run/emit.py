@@ -1,4 +1,4 @@
-"""From a program to a Python function: the one place where steps become text.
+"""From a program to a Python function: the only module that makes steps text.
 
 The programs have numbers, and vectors of one length, which stands for any length: sums over
 elements, such as densities of one variable. Numbers are Python's floats, with the functions of
@@ -89,9 +89,9 @@ class Straight:
     Attributes
     ----------
     lines : list of str
-        What comes before the results.
+        The statements before the results.
     functions, exact : dict
-        What the text calls, and what it calls instead in IEEE arithmetic.
+        The functions that the text calls, and the functions for IEEE arithmetic.
     """
 
     def __init__(self, program: Program, names: Sequence[str]) -> None:
@@ -200,7 +200,7 @@ class Straight:
 class BlockText(Straight):
     """The text of a program as a loop over blocks.
 
-    Numbers are computed before the loop or, if they need its sums, behind it.
+    Numbers are computed before the loop or, if they need its sums, after it.
     """
 
     def steps(self) -> None:

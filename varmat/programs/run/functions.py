@@ -207,7 +207,7 @@ class Functions:
     Parameters
     ----------
     module : Module
-        Where the code of functions that are called is put.
+        The module for the code of functions that are called.
     width : int
         Lanes of a vector: `LANES`, or 1 for numbers.
 
@@ -302,8 +302,8 @@ class Functions:
     def _call(self, b: ir.IRBuilder, name: str, *x: ir.Value) -> ir.Value:
         """Call a function of `_WRITTEN`.
 
-        Those of vectors are inlined, because a call would spill all vector registers. Those of
-        numbers are compiled once in a process: a program may call them at hundreds of places.
+        Functions of vectors are inlined, because a call would spill all vector registers. Functions
+        of numbers are compiled once in a process: a program may call them hundreds of times.
         """
         full, is_far = self.full_name(name), name.startswith("far")
         if full not in self.module.globals and (self.width == 1 or is_far):

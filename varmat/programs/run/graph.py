@@ -1,8 +1,8 @@
 """A program as a graph of numbers and vectors, from which `code` makes instructions.
 
-Every axis of few elements is written out, so that a value is an array of nodes, one for each place
-on its short axes: a matrix of 1,000 x 5 is five vectors of a loop of 1,000 turns, a sum over its
-rows four additions; an array of 1,000 x 100 x 5 is five nodes of two loops. Views choose nodes.
+Every axis of few elements is written out, so that a value is an array of nodes, one for each index
+on its short axes: a matrix of 1,000 x 5 is five vectors of a loop of 1,000 iterations, a sum over
+its rows four additions; an array of 1,000 x 100 x 5 is five nodes of two loops. Views choose nodes.
 Equal nodes are one. A value that broadcasts along a loop is read from memory, with a stride of 0.
 Values without code are computed by the inner loops of NumPy and SciPy.
 
@@ -81,7 +81,7 @@ class Graph:
     given : dict
         For each argument, by its id, its memory, or what makes its nodes.
     outputs : sequence of Memory
-        Where the outputs go. Those without shape and memory are nodes, in `results`.
+        The memory of the outputs. Outputs without shape and memory are nodes, in `results`.
     constants : Constants
     """
 
@@ -392,7 +392,7 @@ class Graph:
         self.python(step)
 
     def put(self, value: Value, array: np.ndarray, axes: tuple[int, ...]) -> None:
-        """Say what the nodes of a result are."""
+        """Set the nodes of a result."""
         self.arrays[id(value)] = Nodes(array.reshape(shortened(value.shape, axes)), axes)
 
     def each(self, op: str, operands: Sequence[Value], result: Value) -> None:
@@ -592,6 +592,6 @@ class Graph:
 
     def python(self, step: Step) -> None:
         """Add a step that calls Python."""
-        # Its operands may be objects, which later steps find: it keeps its place among such steps.
+        # Its operands may be objects, which later steps find: it keeps its order among such steps.
         self.calls_python = True
         self.call("call_python", step.operands, step.results, self._number, impure=True)

@@ -18,18 +18,18 @@ Access = s.Load | s.Store | s.AddAt
 
 
 class Independent(NamedTuple):
-    """What is known of a loop whose passes are independent.
+    """The variables of a loop whose iterations are independent.
 
     Attributes
     ----------
     trips : int
     arrays : set of Storage
-        Those that every pass has for itself.
+        Arrays that every iteration has for itself.
     stacks : set of Stack
     sums : list of Cell
-        Those that passes add to.
+        The cells that iterations add to.
     own, common : set of Cell
-        Those of a pass, and those among them that are the same in all passes.
+        The cells of an iteration, and those among them that are the same in all iterations.
     mentions : Counter
         Counts of the variables in the body.
     """
@@ -96,7 +96,7 @@ def _mentions(statements: Sequence[s.Statement]) -> Counter[Any]:
 
 
 class _DependentError(Exception):
-    """Passes depend on each other."""
+    """The iterations of a loop depend on each other."""
 
 
 def _require(holds: bool) -> None:
@@ -127,7 +127,7 @@ def _known(loop: s.For, mentions: Counter[Any], least: int) -> Independent | Non
 
 
 class _Passes:
-    """The passes of a loop, which are independent of each other."""
+    """The iterations of a loop, which are independent of each other."""
 
     def __init__(self, loop: s.For) -> None:
         self.loop, self._inside = loop, [*s.walk(loop.body)]
@@ -137,7 +137,7 @@ class _Passes:
         added = dict.fromkeys(x for each in lines for x in each.sums)
         self.sums = [x for x in added if x not in self.own]
         _require(not any(x.is_integer for x in self.sums))
-        # The arrays of a pass, and the accesses of others.
+        # The arrays of an iteration, and the accesses of others.
         self.private = set[s.Storage]()
         self._shared: dict[s.Storage, list[Access]] = {}
         self._undone = {each.array for each in self._inside if isinstance(each, s.Undo)}
@@ -150,8 +150,8 @@ class _Passes:
             _require(all(not self._is_changed(x) or self._has_elements(x) for x in parts))
 
     def _block(self, statements: Sequence[s.Statement], known: set[s.Variable]) -> None:
-        """Find out whether what is read has been assigned to in the pass, and by that which arrays
-        belong to it.
+        """Check that everything that is read has been assigned to in the iteration, and find the
+        arrays that belong to it.
         """
         for each in statements:
             for x in _read(each):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 # Bytes of scratch memory that are taken from the stack.
 ON_STACK = 1 << 16
-# Bytes from a NumPy array to the address of its elements: those of an object's head.
+# Bytes from a NumPy array to the address of its elements: the size of an object's head.
 DATA = object.__basicsize__
 # How Python calls a function: with the addresses of its arguments, and their number.
 METH_FASTCALL = 0x80
@@ -67,8 +67,8 @@ _MANY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctype
 
 
 class _State:
-    """What steps that call Python leave in a thread: objects, by the id of the value, and what was
-    raised.
+    """The results of steps that call Python, in a thread: objects, by the id of the value, and the
+    error that was raised.
     """
 
     def __init__(self) -> None:
@@ -89,12 +89,12 @@ class _Table(np.ndarray):
 
 
 class _MachineCode:
-    """Machine code of a program, also for programs that differ from it in data alone.
+    """Machine code of a program, also for programs that differ from it in data only.
 
     Attributes
     ----------
     address : int
-        As of a runner.
+        The address, as in a runner.
     calls_python, calls_out : bool
         Whether the code calls Python, or any function of another library.
     """
@@ -340,12 +340,12 @@ class NativeRunner:
     def map(
         self, arguments: Sequence[Array], outputs: Sequence[Array], executor: Threads = None
     ) -> None:
-        """Run at many points, in threads: those of an executor, by default one for each processor;
-        or in this thread if it is "serial". The first output is nan where the run ended, as by an
-        error of a step that calls Python.
+        """Run at many points, in threads of an executor, by default one for each processor; or in
+        this thread if it is "serial". The first output is nan where the run ended, as by an error
+        of a step that calls Python.
 
         Each array has a row for each run, in one piece; rows of arguments may share their memory.
-        Signals are looked for between slices of points."""
+        Signals are checked between slices of points."""
         rows, count = [*arguments, *outputs], len(outputs[0])
         for x, v in zip(rows, self._values, strict=True):
             is_right = x.dtype == v.dtype and x.shape[1:] == v.shape and len(x) == count
@@ -416,7 +416,7 @@ def _array(v: Value, address: int) -> np.ndarray:
     return np.ndarray(v.shape, v.dtype, memory, -low, v.strides)
 
 
-# --- the functions around that of the program ---
+# --- the functions around the program's function ---
 
 
 def _scratch(

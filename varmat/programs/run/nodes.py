@@ -72,7 +72,7 @@ def as_objects(x: object) -> np.ndarray:
 
 
 class Memory:
-    """Where a value lies.
+    """The memory of a value.
 
     Attributes
     ----------
@@ -91,14 +91,14 @@ class Memory:
     ) -> None:
         self.base, self.size, self.itemsize = base, size, itemsize
         self.is_constant, self.stage = is_constant, 0
-        # What else is touched: the memory that a pointer points into.
+        # Other memory that is touched: the memory that a pointer points into.
         self.behind: tuple[Memory, ...] = ()
         # The first and last action that touch it.
         self.since = self.last = -1
 
 
 class Node:
-    """A number, or one element for each turn of loops of the lengths `loops`."""
+    """A number, or one element for each iteration of loops of the lengths `loops`."""
 
     __slots__ = ("args", "data", "loops", "number", "op", "stage", "truth")
 
@@ -136,7 +136,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The action that calls a method of `Code`, with the places of operands and results."""
+    """The action that calls a method of `Code` on operands and results in memory."""
 
     method: str
     places: Sequence[tuple[Memory, int] | None]
@@ -152,7 +152,7 @@ class Nodes(NamedTuple):
     Attributes
     ----------
     array : ndarray of Node
-        One for each place on the short axes; along axes that are loops it has one element.
+        One for each index on the short axes; along axes that are loops it has one element.
     axes : tuple of int
         The axes that are loops, the outer one first.
     """

@@ -17,7 +17,7 @@ from varmat.programs.run.nodes import Memory, Nodes, by_places, loop_axes
 if TYPE_CHECKING:
     from varmat.programs.kernels.loop import Loop
 
-# Values that are carried, shared or summed are in registers up to this many elements.
+# Values in registers that are carried, shared or summed have at most this many elements.
 IN_REGISTERS = 64
 GivenNodes = Memory | Callable[[Graph], Nodes]
 
@@ -72,7 +72,7 @@ class Repeat:
                 graph.put(v, *array)
                 continue
             itemsize = int(v.dtype.itemsize)
-            if i < n:  # there are two places, which the trips use in turns
+            if i < n:  # two buffers, which the iterations use alternately
                 memory = Memory("later", v.size * itemsize, itemsize)
                 memory.behind = tuple(graph.scratch(v.size, itemsize) for _ in range(2))
                 graph.memory[id(v)] = memory

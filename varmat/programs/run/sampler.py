@@ -49,9 +49,9 @@ class SamplerFunctions:
     ----------
     log_density, expand : int
         The addresses of ``log_density(size, point, gradient, value, user)``, which returns 1 where
-        the point is refused, and of ``expand(size, expanded, point, draw, user)``.
+        the point is rejected, and of ``expand(size, expanded, point, draw, user)``.
     user : ndarray of int64
-        What they are called with.
+        The last argument of both.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SamplerFunctions:
         _expand(module, values, elsewhere[1], keeps_point)
         self._code = Compiled(module)
         self.log_density, self.expand = map(self._code.address, ("log_density", "expand"))
-        # Whether every point is refused.
+        # Whether every point is rejected.
         self.user = np.zeros(1, np.int64)
 
     def refuse(self) -> None:

@@ -66,7 +66,7 @@ def _of_mach_o(code: bytes) -> set[str]:
             table = np.frombuffer(code, _MACH_O, length, offset)
             # External names, of no section.
             names = table["name"][(table["kind"] & 0x0F) == 1].tolist()
-            # All names have an underscore before that of C.
+            # All names have an underscore before the name in C.
             found.update(_text(code, texts + each).removeprefix("_") for each in names)
         at += size
     return found
@@ -81,7 +81,7 @@ def _of_coff(code: bytes) -> set[str]:
         if row["class"] == _EXTERNAL and row["section"] == 0 and row["value"] == 0:
             name = row["name"].tobytes()
             zero, place = struct.unpack("<II", name)
-            # Long names lie behind the table.
+            # Long names follow the table.
             texts = offset + count * _COFF.itemsize
             found.add(name.rstrip(b"\0").decode() if zero else _text(code, texts + place))
         i += 1 + int(row["further"])

@@ -1,4 +1,4 @@
-"""How many threads run at once: as many as there are processors, and one of the BLAS in each."""
+"""The number of threads that run at once: one for each processor, and one of the BLAS in each."""
 
 from __future__ import annotations
 

@@ -357,7 +357,7 @@ class Nest:
         if s.op and (around or not s.is_total):
             first = lane.constant(FIRST[s.op])
             before = self._elements(memory, s.at, strides, index, lane)
-            if s.is_total:  # at its first turn, nothing is there
+            if s.is_total:  # at its first iteration, memory is not set
                 is_first: ir.Value = BIT(1)
                 for i in around:
                     is_first = b.and_(is_first, b.icmp_unsigned("==", i, INT(0)))

@@ -1,8 +1,8 @@
-"""Loops whose passes are independent of each other: one pass in each lane of vector instructions.
+"""Loops whose iterations are independent: one iteration in each lane of vector instructions.
 
-Numbers are vectors, arrays that a pass declares have an element for each lane, and branches run all
-of their sides that some lane takes, with a mask. What lanes add to the same number or array is
-added lane by lane.
+Numbers are vectors, arrays declared in an iteration have an element for each lane, and branches run
+all of their sides that some lane takes, with a mask. If lanes add to the same number or array,
+their terms are added lane by lane.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from varmat.programs.run.constants import Constants
     from varmat.programs.run.procedures import Emitted
 
-# Passes of a loop of functions that take long, and that has vectors.
+# The least number of iterations of a loop of functions that take long, and that has vectors.
 FEWEST = 3
 _INTS, _BITS = ir.VectorType(INT, WIDTH), ir.VectorType(BIT, WIDTH)
 
 
 class WideLoop(NamedTuple):
-    """A loop whose passes are independent, with the graphs of the lines."""
+    """A loop whose iterations are independent, with the graphs of the lines."""
 
     passes: Independent
     graphs: dict[Line, Graph]
 
     @property
     def turns(self) -> int:
-        """How many vectors there are."""
+        """The number of vectors."""
         return -(-self.passes.trips // WIDTH)
 
     def sizes(self) -> Iterator[tuple[s.Storage | s.Stack, int]]:
@@ -111,8 +111,8 @@ def _actions(graph: Graph) -> Iterator[Any]:
 
 
 class _Position(NamedTuple):
-    """The number of an element: one that all lanes have in common, the factor of the number of the
-    pass, and what else is different in each lane.
+    """The index of an element: a number that all lanes have in common, the factor of the
+    iteration's number, and the part that is different in each lane.
     """
 
     common: ir.Value
@@ -121,7 +121,7 @@ class _Position(NamedTuple):
 
 
 class Wide(Instructions):
-    """The instructions of a loop whose passes are independent."""
+    """The instructions of a loop whose iterations are independent."""
 
     def __init__(self, outer: Emitted, loop: s.For, known: WideLoop) -> None:
         self.outer, self._loop, self.known = outer, loop, known
@@ -134,7 +134,7 @@ class Wide(Instructions):
         # others need what cells hold although it is temporary.
         self.mask: ir.Value | None = None
         self.is_branch = False
-        # The lanes of passes that are new, where not all are.
+        # The lanes of iterations that are new, where not all are.
         self.new: ir.Value | None = None
 
     def emit(self) -> None:
