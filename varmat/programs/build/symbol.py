@@ -52,7 +52,7 @@ _TESTS = frozenset({np.isfinite, np.isnan, np.isinf, np.signbit})
 
 
 class UntraceableError(Exception):
-    """A function asks a symbol for what only numbers have."""
+    """A function requires of a symbol what only numbers have."""
 
 
 def is_symbol(x: object) -> bool:
@@ -86,8 +86,8 @@ def _reduction(ufunc: np.ufunc) -> Callable[..., Symbol]:
 
 
 class Symbol(NDArrayOperatorsMixin):
-    """Stands for a value of the program that is being made, with those ways of an ndarray that need
-    shapes alone. NumPy's mixin makes each operator a call of the ufunc behind it.
+    """Represents a value of the program that is being made, with those methods of an ndarray that
+    need only shapes. NumPy's mixin makes each operator a call of the ufunc behind it.
     """
 
     __slots__ = ("_has_parts", "_is_part", "builder", "value")

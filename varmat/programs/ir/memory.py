@@ -28,7 +28,7 @@ class Plan:
         The number of the output that the value is, for results that are made where they are
         returned.
     objects : dict
-        The number of each value for Python steps alone.
+        The number of each value for Python steps only.
     """
 
     def __init__(self, program: Program, numbers: bool = False) -> None:

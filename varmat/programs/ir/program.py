@@ -80,7 +80,7 @@ def element_places(
 
 
 class Value:
-    """An array, a number (of shape ``()``), or with dtype object something for Python steps alone.
+    """An array, a number (of shape ``()``), or with dtype object something for Python steps only.
 
     Attributes
     ----------

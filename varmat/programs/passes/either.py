@@ -1,4 +1,4 @@
-"""Two ways through a function that branches, as one program."""
+"""Two branches of a function, as one program."""
 
 from __future__ import annotations
 

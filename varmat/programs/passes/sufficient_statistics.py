@@ -2,7 +2,7 @@
 
 The residuals ``y - X @ b`` of a normal regression occur in sums of their squares and of their
 products with columns of data. Such sums stay the same if the rows are multiplied by an orthogonal
-matrix, such as a triangular factor of all columns: thousands of rows become as many as there are
+matrix, as in a QR factorisation of all columns: thousands of rows become as many as there are
 columns (G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., section 5.3). The factor is
 taken about the least-squares point, so that small residuals of large numbers lose no digits.
 

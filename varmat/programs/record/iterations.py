@@ -1,10 +1,10 @@
 """Iterations of several kinds in a recording: loops whose iterations branch on data.
 
-Entries on numbers are split where one of them, the anchor, stands again and again. Iterations are
-of one kind if their entries match and read each other's results in the same places. Results of
-earlier iterations are read from *cells*: an iteration that makes a value for a cell moves the
-earlier value to the next cell. So each iteration finds a value in the same cell, however many
-iterations ago it was made.
+Entries on numbers are split where one of them, the anchor, repeats. Iterations are of one kind if
+their entries match and read each other's results in the same positions. Results of earlier
+iterations are read from *cells*: an iteration that makes a value for a cell moves the earlier value
+to the next cell. So each iteration finds a value in the same cell, however many iterations ago it
+was made.
 """
 
 from __future__ import annotations

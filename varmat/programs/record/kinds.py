@@ -130,8 +130,8 @@ class KindLoop:
     # --- the loop ---
 
     def is_written(self) -> bool:
-        """Write the loop; False if it hands on nothing but sums, or if its entries have arrays in
-        them, or what only Python runs.
+        """Write the loop; False if it carries nothing but sums, or if its entries have arrays, or
+        steps that call Python.
         """
         if not self.cells.keys() - self.sums:
             return False

@@ -97,7 +97,7 @@ class Periods:
     ----------
     entries : list
     operands : list of sequence
-        For each entry; None for an entry that no loop can have.
+        For each entry its operands; empty for an entry that no loop can have.
     codes : ndarray
         The same number for matching entries; negative for one that no loop can have.
     fine : ndarray

@@ -1,6 +1,6 @@
 """From a tape to a program: the value of what was recorded, and its adjoint.
 
-The entries are gone through once forward and once backward. Forward, each becomes steps. Backward,
+The entries are visited once forward and once backward. Forward, each becomes steps. Backward,
 contributions to adjoints are values too, kept until all of them are known: one number for all
 elements of an array stays a number, and parts of an array are put together once. A function
 registered with `writes` says how the entries of a rule become steps; where possible it is defined
@@ -107,7 +107,7 @@ class RecordedVariable:
     ----------
     value : Value
     contributions : list of Value
-        To its adjoint: each is of the shape of the node, or a number, which stands for equal
+        To its adjoint: each is of the shape of the node, or a number, which represents equal
         elements.
     parts : list of tuple
         Contributions to a part of it: ``(place, shape there, value)``, see `Builder.assemble`.
@@ -317,7 +317,7 @@ class TapeProgram:
 
     def contribute(self, operand: RecordedVariable | None, c: Value, whole: Shape) -> None:
         """Add a contribution to the adjoint of an operand that was broadcast to the shape `whole`.
-        A smaller contribution stands for its broadcast.
+        A smaller contribution represents its broadcast.
         """
         if operand is None or is_number(c, 0.0):
             return

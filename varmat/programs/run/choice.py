@@ -21,7 +21,7 @@ class Choice:
     ----------
     graph : Graph
     bodies : sequence of Program
-        The ways of the branch.
+        The programs of the branch.
     is_pure : bool
         Whether all of them are.
     operands, results : sequences of Value
@@ -91,7 +91,7 @@ class Choice:
     def _values(
         self, code: Code, body: Program, shared: dict[int, list[ir.Value]]
     ) -> list[ir.Value]:
-        """Emit one of the programs; its results in registers."""
+        """Emit one of the programs; return its results, in registers."""
         given: dict[int, GivenNodes] = {}
         for i, v in enumerate(body.arguments):
             if i in shared:

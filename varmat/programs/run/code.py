@@ -3,7 +3,7 @@
 Numbers are in registers. All steps of one stage over axes of the same lengths are one nest of
 loops, in vectors, with an accumulator for each reduction. Values that a nest needs from an earlier
 one are computed again if cheap, and kept in scratch memory otherwise. Scratch memory is assigned at
-the end, when it is known who touches it last.
+the end, when the last use of each part is known.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ class NativeRunner:
     def _run(
         self, places: np.ndarray, steps: np.ndarray, count: int, many: Function
     ) -> BaseException | None:
-        """Run at points whose arguments and outputs lie at addresses; what was raised at last."""
+        """Run at points whose arguments and outputs lie at addresses; return the last error."""
         if not self.calls_python:
             self._run_many(places, steps, count, many)
             return None
@@ -295,7 +295,7 @@ class NativeRunner:
     @cached_property
     def _in_lanes(self) -> tuple[Function, _Table] | None:
         """The function of many points that runs one in each lane of a vector, and its table; None
-        where vectors have not all that the program does.
+        if vectors cannot run all of the program.
         """
         try:
             code, table = _bound(self.program, PointLanes)

@@ -123,7 +123,7 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The action that writes a number to memory, or adds it to what is there."""
+    """The action that writes a number to memory, or adds it to the content."""
 
     memory: Memory
     node: Node
@@ -171,7 +171,7 @@ def lengths_of(shape: Shape, axes: Sequence[int]) -> Shape:
 
 
 class Store(NamedTuple):
-    """Elements of loops that are written to memory, or joined with what is there.
+    """Elements of loops that are written to memory, or joined with the content.
 
     Attributes
     ----------

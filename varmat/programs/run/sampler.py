@@ -40,8 +40,7 @@ class SamplerFunctions:
     density_elsewhere, values_elsewhere : callable
         Python functions for points where a program does not hold: of the addresses of the point,
         the gradient and the value, which returns 0 or 1, and of the addresses of the point and the
-        values.
-        They must not raise.
+        values. They must not raise.
     keeps_point : bool
         Whether the point comes after the values.
 
