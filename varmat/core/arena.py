@@ -2,11 +2,11 @@
 
 A bump allocator over blocks of float64. A block is a pair of equally long buffers: the values and
 the adjoints of a variable lie at the same offset in them. Blocks grow geometrically. After
-`Arena.release` they are used again, unless somebody else still refers to them: a NumPy view keeps
+`Arena.release` they are used again, unless something still refers to them: a NumPy view keeps
 the buffer it looks into alive, so the reference count of the buffer tells.
 
 Small arrays do not come here (see `LARGE`): NumPy's own cache serves them faster than a bump
-pointer written in Python can, and a small array that somebody keeps would hold back a whole block.
+pointer written in Python can, and a small array that is kept would hold back a whole block.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ np.empty((1 << 22) - (1 << 13))
 
 
 def _aligned(capacity: int) -> np.ndarray:
-    """A buffer of `capacity` float64 whose address is a multiple of 64."""
+    """Make a buffer of `capacity` float64 whose address is a multiple of 64."""
     raw = np.empty(capacity + LINE)
     start = -(raw.ctypes.data // 8) % LINE
     return raw[start : start + capacity]
@@ -56,7 +56,7 @@ class Block:
         return sys.getrefcount(self.values.base) + sys.getrefcount(self.adjoints.base)
 
     def is_free(self) -> bool:
-        """Whether no array outside this block looks into its memory."""
+        """Return whether no array outside this block looks into its memory."""
         return self._references() == self._alone
 
 
@@ -78,7 +78,7 @@ class Arena:
         self.bytes_taken = 0
 
     def take(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """Uninitialised arrays of `shape` for values and for adjoints."""
+        """Return uninitialised arrays of `shape` for values and for adjoints."""
         size = math.prod(shape)
         step = -(-size // LINE) * LINE
         if not self._used or self._offset + step > self._used[-1].capacity:
@@ -90,14 +90,14 @@ class Arena:
         return block.values[here].reshape(shape), block.adjoints[here].reshape(shape)
 
     def mark(self) -> Mark:
-        """The present state, for `release`. Arrays taken later come from other blocks."""
+        """Return the present state, for `release`. Arrays taken later come from other blocks."""
         mark = (len(self._used), self._offset)
         if self._used:
             self._offset = self._used[-1].capacity
         return mark
 
     def release(self, mark: Mark) -> None:
-        """Take back everything taken since `mark`, except blocks that somebody still looks into."""
+        """Take back everything taken since `mark`, except blocks that arrays still look into."""
         count, self._offset = mark
         if len(self._used) == count:
             return
@@ -119,7 +119,7 @@ class Arena:
             self._used.append(fitting)
         else:
             # Free blocks are too small for this request and are dropped. Blocks grow geometrically,
-            # so nobody would ask for them again.
+            # so these would not be needed again.
             largest = max((block.capacity for block in self._used + self._free), default=0)
             self._free.clear()
             self._used.append(Block(max(FIRST_BLOCK, 2 * largest, size)))

@@ -1,4 +1,4 @@
-"""The attributes and methods of an ndarray, for the types of varmat, and refused conversions."""
+"""The attributes and methods of an ndarray, for the types of varmat, and conversions that raise."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _refuse(x: Operand, kind: str, frame: FrameType, *, is_lost: bool = True) ->
 
 
 class ArrayMethods:
-    """What `Var`, `VarMat` and `Dual` share: the attributes and methods of an ndarray, and
-    refusals.
+    """The shared part of `Var`, `VarMat` and `Dual`: the attributes and methods of an ndarray, and
+    conversions that raise.
     """
 
     __slots__ = ()
@@ -121,7 +121,7 @@ class ArrayMethods:
 
     @property
     def flags(self) -> Operand:
-        # Of a view, so that setting a flag changes nothing here.
+        # Those are the flags of a view, so that setting one changes nothing here.
         names = ("_val", "_re", "val")
         part = next(getattr(self, name) for name in names if hasattr(type(self), name))
         if isinstance(part, np.ndarray):
@@ -202,7 +202,7 @@ class ArrayMethods:
         _refuse(self, "number", sys._getframe(1), is_lost=False)
 
     def _refuse_number(self) -> Operand:
-        # NumPy refuses arrays of several elements, so code that catches this goes the same way.
+        # NumPy raises for arrays of several elements too, so code that catches this acts the same.
         _refuse(self, "number", sys._getframe(1), is_lost=self.shape in ((), (1,)))
 
     __float__ = __int__ = __complex__ = __trunc__ = _refuse_number
@@ -258,8 +258,8 @@ for _name in [
 
 
 def is_foreign(x: Operand) -> bool:
-    """Whether `x` is of another library that may know what to do with a variable. Objects of pandas
-    are data, and symbols may be the values of duals.
+    """Return whether `x` is from another library that may know what to do with a variable. Objects
+    of pandas are data, and symbols may be the values of duals.
     """
     own = (ArrayMethods, np.ndarray, np.generic, dispatch.Standing)
     return (

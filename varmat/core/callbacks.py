@@ -20,7 +20,7 @@ __all__ = ["make_callback_var", "reverse_pass_callback"]
 
 
 def make_callback_var(value: ArrayLike, function: Function) -> Operand:
-    """A variable with a given value and a callback for its reverse pass.
+    """Make a variable with a given value and a callback for its reverse pass.
 
     Parameters
     ----------
@@ -65,10 +65,10 @@ _CALLBACK_VAR = Rule("make_callback_var", lambda result, function, _: function(r
 
 
 def reverse_pass_callback(function: Callable[[], None]) -> None:
-    """Call `function` when the reverse pass comes to this place of the tape.
+    """Call `function` when the reverse pass reaches this position of the tape.
 
-    The function reads the adjoints of later variables and adds to those of earlier ones, with
-    ``x.adj += ...``.
+    The function reads the adjoints of later variables and adds to the adjoints of earlier ones,
+    with ``x.adj += ...``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Data: what users hand over besides variables, as floats and float64 arrays."""
+"""Data: what callers pass besides variables, as floats and float64 arrays."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _SPARSE = (
 
 
 def data(x: object, name: str = "data") -> Plain:
-    """A float for a scalar, a float64 array for anything array-like; refuses what has no float64
-    value.
+    """Convert a scalar to a float, anything array-like to a float64 array; raise for anything but
+    real numbers.
     """
     if type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim:
         return x
@@ -37,14 +37,13 @@ def data(x: object, name: str = "data") -> Plain:
     if array.dtype is not FLOAT64:
         if array.dtype.kind not in "biuf":
             raise _refusal(x, array, name)
-        # A pickled array brings a dtype of its own, which is equal; fast paths ask for the one
-        # object.
+        # Fast paths test for the one dtype object; an array that was pickled has an equal one.
         array = array.view(FLOAT64) if array.dtype == FLOAT64 else array.astype(FLOAT64)
     return array if array.ndim else float(array)
 
 
 def has_masks(x: object) -> bool:
-    """Whether something is a masked array, or a list with one in it."""
+    """Return whether something is a masked array, or a list with one in it."""
     if isinstance(x, (list, tuple)):
         return "numpy.ma" in sys.modules and any(map(has_masks, x))  # not imported with NumPy
     return isinstance(x, np.ndarray) and hasattr(x, "mask")
@@ -60,7 +59,7 @@ def refuse_masks_and_matrices(x: object, name: str) -> None:
 
 
 def _refusal(x: object, array: np.ndarray, name: str) -> TypeError:
-    """What to raise for something that NumPy makes an array of, but not of real numbers."""
+    """Return the error for something that NumPy makes an array of, but not of real numbers."""
     if is_scipy_sparse(x):
         return TypeError(
             f"{name} is a sparse {type(x).__name__}, but must be dense here: {_SPARSE}"

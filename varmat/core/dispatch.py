@@ -1,8 +1,8 @@
 """NumPy's doors: what happens when a function of NumPy is called on a variable.
 
 NumPy calls `array_function`, or `array_ufunc` for a ufunc. Every function that NumPy can dispatch
-stands in exactly one of three tables: it is supported (`SUPPORTED`), evaluated on plain values
-because its result has no derivative (`CONSTANT`), or refused with a sentence (`REFUSED`). The
+is in exactly one of three tables: it is supported (`SUPPORTED`), evaluated on plain values
+because its result has no derivative (`CONSTANT`), or raises with a sentence (`REFUSED`). The
 modules of `varmat.functions` fill the tables, and `find` looks up what is supported.
 """
 
@@ -30,12 +30,12 @@ Function = Callable[..., Any]
 # with settings; and names, ``module.name``, of functions whose modules need not be imported.
 SUPPORTED: dict[Hashable, Function] = {}
 CONSTANT: set[Function] = set()
-# The keys are functions and names of modules, all of whose functions are refused.
+# The keys are functions and names of modules, all of whose functions raise.
 REFUSED: dict[Function | str, str] = {}
 # Name of a scipy.special ufunc -> function. Resolved when the first such ufunc arrives, because
 # importing scipy.special takes longer than importing NumPy.
 SPECIAL: dict[str, Function] = {}
-# What the modules above the engine do for it. "special" finds what answers for a ufunc of SciPy, in
+# Functions that modules above the engine provide. "special" finds the handler of a SciPy ufunc, in
 # SPECIAL or in tables that it imports. "sparse" makes a variable of a sparse matrix of SciPy, for a
 # function of a given name. Given the frame of the caller, "array" and "number" say what to write
 # instead of converting a variable to one, and "place" where other people's code uses one.
@@ -45,13 +45,13 @@ HOOKS: dict[str, Function] = {}
 PatchedPlace = tuple[Any, str, object, object]
 # Id of a module that is patched now -> in how many blocks, and the places.
 PATCHED: dict[int, tuple[int, list[PatchedPlace]]] = {}
-# What answers if an operand is complex, filled by the modules of `varmat.complexes`. The keys are
-# those of SUPPORTED, and operations and functions of the library.
+# Handlers of complex operands, filled by the modules of `varmat.complexes`. The keys are as in
+# SUPPORTED, and operations and functions of the library.
 COMPLEX: dict[Hashable, Function] = {}
 # Names of modules with answers for rare functions. They are imported, and fill the tables, when the
 # tables have no answer.
 LATER: list[str] = []
-# Of the operators <, <=, ==, !=, >=, >.
+# The operators <, <=, ==, !=, >=, >.
 COMPARISONS = (np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater)
 
 
@@ -75,7 +75,7 @@ class Standing(Answering):
 
 
 def settled(x: Operand) -> Operand:
-    """What `x` stands for, or `x` itself. An array is copied, since it may be changed later."""
+    """Return what `x` stands for, or `x` itself. Copy an array, because it may be changed later."""
     if not isinstance(x, Standing):
         return x
     return x._settled.copy() if type(x._settled) is np.ndarray else x._settled
@@ -88,7 +88,7 @@ class ComplexDataError(TypeError):
 def implements(
     *keys: Hashable, tables: Sequence[dict[Hashable, Function]] = (SUPPORTED,)
 ) -> Callable[[Function], Function]:
-    """Let the decorated function answer for the keys of tables, as for functions of NumPy."""
+    """Register the decorated function as the handler of keys, as for functions of NumPy."""
 
     def register(implementation: Function) -> Function:
         for table in tables:
@@ -125,13 +125,13 @@ def import_later() -> None:
 
 
 def complex_answers() -> dict[Hashable, Function]:
-    """The table of what answers for complex operands, filled."""
+    """Return the filled table of handlers for complex operands."""
     import_later()
     return COMPLEX
 
 
 def plain(thing: Operand) -> Operand:
-    """Values instead of variables, through tuples, lists and dicts."""
+    """Replace variables by their values, through tuples, lists and dicts."""
     if isinstance(thing, (tuple, list)):
         items = [plain(item) for item in thing]
         return items if isinstance(thing, list) else tuple(items)
@@ -141,7 +141,7 @@ def plain(thing: Operand) -> Operand:
 
 
 def is_complex(x: Operand) -> bool:
-    """Whether `x` is a complex variable or complex data, or a list with one in it."""
+    """Return whether `x` is a complex variable or complex data, or a list with one in it."""
     if isinstance(x, (list, tuple)):
         return any(map(is_complex, x))
     return isinstance(x, complex) or getattr(getattr(x, "dtype", None), "kind", "") == "c"
@@ -150,7 +150,7 @@ def is_complex(x: Operand) -> bool:
 def complex_answer(
     function: Function, name: str, operands: Sequence[Operand], settings: Settings
 ) -> Operand:
-    """The result of a function of complex operands, or a refusal if it takes real numbers alone."""
+    """Call a function on complex operands, or raise if it takes real numbers only."""
     implementation = complex_answers().get(function)
     if implementation is None:
         text = (
@@ -162,12 +162,12 @@ def complex_answer(
 
 
 def is_watched(x: Operand) -> bool:
-    """Whether a recording is told what is asked of `x`."""
+    """Return whether a recording follows how the value of `x` is used."""
     return getattr(getattr(x, "_tape", None), "watch", None) is not None
 
 
 def constant(ufunc: Function, inputs: Sequence[Operand], kwargs: Settings) -> Operand:
-    """A ufunc without a derivative, of plain values, unless a recording answers for it."""
+    """Call a ufunc without a derivative on plain values, unless a recording answers for it."""
     watched = next(filter(is_watched, inputs), None)
     outcome = None if watched is None or kwargs else watched._tape.watch(watched, ufunc, inputs)
     return ufunc(*plain(inputs), **kwargs) if outcome is None else outcome
@@ -180,7 +180,7 @@ def array_function(
     args: Sequence[Operand],
     kwargs: Settings,
 ) -> Operand:
-    """NumPy's `__array_function__` for every type of real numbers."""
+    """Implement NumPy's `__array_function__` for every type of real numbers."""
     if len(types) > 1 and any(issubclass(kind, Answering) for kind in types):
         return NotImplemented  # they will answer
     implementation = SUPPORTED.get(function)
@@ -189,7 +189,7 @@ def array_function(
     if implementation is not None:
         try:
             return _answering(self, function, implementation)(*args, **kwargs)
-        except ComplexDataError:  # beside a variable, in whatever argument it was
+        except ComplexDataError:  # next to a variable, in any argument
             if function not in complex_answers():
                 raise
         return COMPLEX[function](*args, **kwargs)
@@ -205,7 +205,7 @@ def array_function(
 
 
 def _answering(self: Operand, function: Function, implementation: Function) -> Function:
-    """What answers for a function; a recording may call the function itself, at each run."""
+    """Return the handler of a function; a recording may call the function itself, at each run."""
     tape = getattr(self, "_tape", None)
     if tape is not None and tape.watch is None:
         return implementation
@@ -215,7 +215,7 @@ def _answering(self: Operand, function: Function, implementation: Function) -> F
 def array_ufunc(
     self: Operand, ufunc: np.ufunc, method: str, *inputs: Operand, **kwargs: Setting
 ) -> Operand:
-    """NumPy's `__array_ufunc__` for every type of varmat."""
+    """Implement NumPy's `__array_ufunc__` for every type of varmat."""
     if method == "__call__" and not kwargs:
         implementation = SUPPORTED.get(ufunc)
         if implementation is not None:
@@ -233,7 +233,7 @@ def array_ufunc(
             raise TypeError(f"np.{ufunc.__name__}: out is a number, but must be an array!")
         part: Index = ...
         if "where" in kwargs and method == "__call__" and ufunc.signature is None:
-            # Compute the selected elements alone: elsewhere the derivative may not be finite.
+            # Compute only the selected elements: elsewhere the derivative may not be finite.
             part = np.broadcast_to(plain(kwargs.pop("where")), out.shape)
             inputs = tuple(np.broadcast_to(x, out.shape)[part] for x in inputs)
         out[part] = getattr(ufunc, method)(*inputs, **kwargs)
@@ -278,7 +278,7 @@ def _ufunc_method(
 
 
 def refuse_settings(ufunc: Function, settings: Settings) -> None:
-    """Raise unless the settings of a ufunc ask for what variables do in any case: float64."""
+    """Raise unless the settings of a ufunc require what variables do in any case: float64."""
     for name, value in settings.items():
         if name == "dtype":
             refuse_dtype(ufunc, value)
@@ -288,7 +288,7 @@ def refuse_settings(ufunc: Function, settings: Settings) -> None:
 
 
 def refuse_dtype(function: Function, dtype: DTypeLike | None) -> None:
-    """Raise unless float64 is asked for."""
+    """Raise unless float64 is required."""
     if dtype is not None and np.dtype(dtype) != np.float64:
         raise TypeError(f"{function.__name__}: dtype is {np.dtype(dtype)}, but must be float64!")
 

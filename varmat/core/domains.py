@@ -1,6 +1,4 @@
-"""The domains of arguments as data: what a density demands of a scale, and how a refusal says
-so.
-"""
+"""The domains of arguments as data: what a density requires of a scale, and the words of errors."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ class Domain:
     Parameters
     ----------
     phrase : str
-        What follows "but must be" in the refusal.
+        The words after "but must be" in the message.
     holds : callable
         Elementwise test of an array; nan must fail it.
     quick : callable, optional

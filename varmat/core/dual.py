@@ -30,18 +30,18 @@ _numbers = count()
 
 
 class Level:
-    """One direction of derivatives: that of a run of a functional in forward mode, or of the duals
-    made by hand in one function.
+    """One direction of derivatives: of a run of a functional in forward mode, or of the duals made
+    explicitly in one function.
 
     An operation differentiates in the direction of the newest level among its operands. Duals of
     other levels are constants to it and become parts of the result: values and tangents of newer
-    duals are older ones, or variables. Duals made by hand are always the newest, because their user
-    reads the tangent.
+    duals are older ones, or variables. Duals made explicitly are always the newest, because their
+    user reads the tangent.
 
     Attributes
     ----------
     function : str or None
-        The functional; None for duals made by hand.
+        The functional; None for duals made explicitly.
     is_over : bool
         Whether the functional has returned.
     """
@@ -73,10 +73,10 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
 
     Notes
     -----
-    Duals made in one function go in one direction together, and one of which the value or the
-    tangent is such a dual in another. Functionals (`jvp`, `hessian`, ...) have directions of their
-    own, which are never mixed with these or with each other: a function that makes duals, and
-    returns what it reads in their `tan`, can be differentiated.
+    Duals made in one function go in one direction together; a dual whose value or tangent is such a
+    dual goes in another. Functionals (`jvp`, `hessian`, ...) have separate directions, which are
+    never mixed with these or with each other: a function that makes duals, and returns what it
+    reads in their `tan`, can be differentiated.
 
     Examples
     --------
@@ -172,7 +172,7 @@ _DEEPER = (
 
 
 def _made_by_hand(*parts: Operand) -> Level:
-    """The level of a dual with such parts: one beyond the levels made in the same function."""
+    """Return the level of a dual with such parts: one beyond the levels made in this function."""
     levels: list[Level] = current_tape().by_hand
     depth = max(
         levels.index(x.level) + 1 if isinstance(x, Dual) and x.level in levels else 0 for x in parts
@@ -193,8 +193,8 @@ def _operand(x: Operand, name: str) -> Operand:
 
 
 def value_now(x: Operand) -> Operand:
-    """The plain value of an operand, for a look at its layout or for checks that the operation
-    repeats in each run of a recording, which does not count this as a look at it.
+    """Return the plain value of an operand, to see its layout or for checks that the operation
+    repeats in each run of a recording, so that the recording does not depend on the value.
     """
     while isinstance(x, Dual):
         x = x.val
@@ -202,8 +202,8 @@ def value_now(x: Operand) -> Operand:
 
 
 def in_order(x: Operand) -> Operand:
-    """An array of any kind, copied unless it is in row-major order and writeable; numbers as they
-    are.
+    """Copy an array of any kind unless it is in row-major order and writeable; return numbers
+    unchanged.
     """
     plain = value_now(x)
     as_it_is = type(plain) is not np.ndarray or (plain.flags.c_contiguous and plain.flags.writeable)
@@ -211,14 +211,14 @@ def in_order(x: Operand) -> Operand:
 
 
 def result_dual(val: Operand, tan: Operand, level: Level) -> Dual:
-    """A dual of results that nobody else holds. Both parts get one memory layout, because a reshape
-    must be a view of both or of neither.
+    """Make a dual of results that nothing else refers to. Both parts get one memory layout, because
+    a reshape must be a view of both or of neither.
     """
     return paired(in_order(val), in_order(tan), level)
 
 
 def paired(val: Operand, tan: Operand, level: Level) -> Dual:
-    """A dual of parts that fit, which are not copied."""
+    """Make a dual of parts that fit, without copying them."""
     dual: Dual = object.__new__(Dual)
     dual.val = _scalar(val)
     dual.tan = _scalar(tan)
@@ -227,7 +227,7 @@ def paired(val: Operand, tan: Operand, level: Level) -> Dual:
 
 
 def newest(duals: Sequence[Dual]) -> Level:
-    """The newest level of some duals, in whose direction an operation differentiates."""
+    """Return the newest level of some duals, in whose direction an operation differentiates."""
     level: Level = duals[0].level
     for x in duals:
         if x.level is not level and x.level.order > level.order:
@@ -236,8 +236,8 @@ def newest(duals: Sequence[Dual]) -> Level:
 
 
 def attached(val: Operand, tan: Operand, level: Level) -> Operand:
-    """The dual of a level whose value and tangent may be duals of any level. Newer ones become the
-    outer duals.
+    """Make the dual of a level from a value and a tangent that may be duals of any level. Newer
+    levels become the outer duals.
     """
     newer = [x for x in (val, tan) if type(x) is Dual and x.level.order > level.order]
     if not newer:
@@ -252,7 +252,7 @@ def attached(val: Operand, tan: Operand, level: Level) -> Operand:
 
 
 def taken_apart(x: Operand, level: Level) -> tuple[Operand, Operand]:
-    """The value and the tangent of a level, found through newer ones. The tangent may be None."""
+    """Return the value and the tangent of a level, through newer ones. The tangent may be None."""
     if not isinstance(x, Dual) or x.level.order < level.order:
         return x, None
     if x.level is level:
@@ -284,7 +284,7 @@ def _added(x: Operand, y: Operand) -> Operand:
 
 
 def dual_call(op: Any, args: Sequence[Operand], settings: Settings) -> Operand:
-    """Call an operation of which some operands are duals."""
+    """Call an operation on operands that include duals."""
     duals = [x for x in args if isinstance(x, Dual)]
     level = duals[0].level
     if len(duals) > 1:
@@ -321,8 +321,8 @@ def dual_call(op: Any, args: Sequence[Operand], settings: Settings) -> Operand:
 def _fitted(
     result: Operand, tangent: Operand, k: int | None, level: Level, operands: list[Dual]
 ) -> Dual:
-    """A dual whose tangent has the right shape and is no operand's, since results may be assigned
-    to.
+    """Make a dual whose tangent has the right shape and shares no memory with operands, because
+    results may be assigned to.
     """
     shape = getattr(result, "shape", ())
     shape = shape if k is None else (k, *shape)

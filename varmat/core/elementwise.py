@@ -66,8 +66,8 @@ class Elementwise:
     Attributes
     ----------
     rows : mapping of str to Elementwise
-        What the names in its expressions mean. The library's rows may name rows that are made
-        later; those of users keep the rows that had the names when they were made.
+        The meaning of the names in its expressions. The library's rows may name rows that are made
+        later; users' rows keep the rows that had the names when they were made.
     """
 
     stacked = True
@@ -102,10 +102,10 @@ class Elementwise:
         self.call: Function = makers[self.arity](self) if self.arity in makers else self.general
 
     def answer(self) -> None:
-        """Answer from now on when the ufunc is called on variables."""
+        """Register the row as the handler of its ufunc for variables."""
         if isinstance(self._given, str):
             dispatch.SPECIAL[self._given] = self.call
-        elif isinstance(self._given, np.ufunc):  # other functions do not ask their arguments
+        elif isinstance(self._given, np.ufunc):  # other functions do not dispatch
             dispatch.SUPPORTED[self._given] = self.call
 
     def _scalar_function(self, text: str) -> Function:
@@ -170,17 +170,17 @@ class Elementwise:
         return result
 
     def again(self, x: Operand, y: Operand) -> Operand:
-        """Compute an entry of the tape anew, with other operands."""
+        """Recompute an entry of the tape, with other operands."""
         return self(*(x if self.arity > 2 else (x, y)[: self.arity]))
 
     def ieee(self, *values: Operand) -> float:
-        """The value at scalars, in IEEE arithmetic where Python's raises."""
+        """Return the value at scalars, in IEEE arithmetic where Python's raises."""
         with np.errstate(all="ignore"):
             return float(self.ufunc(*map(float, values)))
 
     def rule(self, variable: tuple[bool, ...], compile_rule: Function) -> Rule:
-        """The rule for operands of which those marked are variables, compiled by one of the
-        functions in `rules`.
+        """Return the rule, compiled by one of the functions in `rules`, where `variable` says which
+        operands are variables.
         """
         key = (variable, compile_rule)
         known = self._rules.get(key)
@@ -198,7 +198,7 @@ class Elementwise:
         return names_in(*self.partials) - {"g", "r", *OPERANDS}
 
     def namespace(self, scalar: bool = False, plain: bool = True) -> dict[str, Function]:
-        """The functions that the expressions name: `math`-like ones for scalars, NumPy's and
+        """Return the functions that the expressions name: `math`-like ones for scalars, NumPy's and
         SciPy's for everything else.
         """
         return {
@@ -213,7 +213,7 @@ class Elementwise:
         return [self._function("g, {}, r", p, namespace, "derivative") for p in self.partials]
 
     def push(self, r: Plain, values: Sequence[Plain], settings: Settings) -> list[Linear]:
-        """The linear maps of the tangent rule, one per operand."""
+        """Return the linear maps of the tangent rule, one per operand."""
         exact = [np.float64(v) if type(v) is float else v for v in (*values, r)]
 
         def linear(push: Function, x: Operand) -> Linear:
@@ -278,7 +278,7 @@ class Elementwise:
         return call_of_kinds(self, self.ufunc, args, titles, {})
 
     def matvar_call(self, args: Sequence[Operand], _: Settings) -> Operand:
-        """Any varmat in, a varmat out; otherwise a matvar."""
+        """Return a varmat if any operand is one; otherwise a matvar."""
         if any(isinstance(x, VarMat) for x in args):
             return self.call(*map(to_varmat, args))
         try:
@@ -289,8 +289,8 @@ class Elementwise:
 
 
 def _of_floats(ufunc: Function) -> Function:
-    """The ufunc. Those of `numpy.frompyfunc` make arrays of objects, and are wrapped to make
-    floats.
+    """Return the ufunc. One made by `numpy.frompyfunc` makes arrays of objects, and is wrapped to
+    make floats.
     """
     if not isinstance(ufunc, np.ufunc) or not all(loop.endswith("O") for loop in ufunc.types):
         return ufunc
@@ -306,7 +306,7 @@ def _users_row(name: str) -> Elementwise:
 
 
 def for_scalars(name: str, rows: Mapping[str, Elementwise] = ROWS) -> Function:
-    """The function of floats that a name in an expression means."""
+    """Return the function of floats that a name in an expression means."""
     if name in rows:
         return rows[name].scalar
     if name == "where":
@@ -315,7 +315,7 @@ def for_scalars(name: str, rows: Mapping[str, Elementwise] = ROWS) -> Function:
 
 
 def for_arrays(name: str, plain: bool = False, rows: Mapping[str, Elementwise] = ROWS) -> Function:
-    """The function of arrays, and unless `plain` of variables, for a name in an expression."""
+    """Return the function of arrays (also variables unless `plain`) for a name in an expression."""
     row = rows.get(name)
     if row is not None:
         takes_ufunc = isinstance(row.ufunc, np.ufunc) or (plain and type(row) is Elementwise)
@@ -344,8 +344,8 @@ def elementwise(
         The name of the function, with which expressions of rows made later can name it. It may be
         a name of the library's, whose own expressions keep to the library's rows.
     ufunc : ufunc or str
-        What computes it on arrays (with ``out=``); the name of a `scipy.special` ufunc is imported
-        on first use.
+        The function that computes it on arrays (with ``out=``); the name of a `scipy.special` ufunc
+        is imported on first use.
     *partials : str
         For each operand its contribution, an expression of the adjoint `g` of the result (linear in
         it), of the operands ``x``, ``y``, ``z``, ``w`` and of the result ``r``, with names of other
@@ -425,7 +425,7 @@ def elementwise(
 
 def new_row(name: str, ufunc: Function | str, *partials: str, **settings: Any) -> Elementwise:
     """Make a row of the library, without checking its expressions: parsing them would add a tenth
-    to the import time. A row without points is a name in the expressions of others alone.
+    to the import time. A row without points is only a name in the expressions of others.
     """
     row = ROWS[name] = Elementwise(name, ufunc, *partials, **settings)
     row.answer()
@@ -437,7 +437,7 @@ def new_row(name: str, ufunc: Function | str, *partials: str, **settings: Any) -
 def _check_expressions(
     name: str, partials: Sequence[str], scalar: str | Function | None, rows: Set[str]
 ) -> None:
-    """Refuse expressions that would fail when they are first used, far from where they are
+    """Raise for expressions that would fail when they are first used, far from where they are
     written; `rows` are the names of all rows.
     """
 
@@ -475,7 +475,7 @@ def _check_expressions(
 
 
 def _names(what: str, expression: object) -> set[str]:
-    """The names in an expression, which must be one."""
+    """Return the names in `expression`; raise unless it is an expression."""
     if not isinstance(expression, str):
         raise TypeError(
             f"elementwise: {what} is a {type(expression).__name__}, but must be an expression in a "

@@ -1,7 +1,7 @@
-"""Errors: what is refused, and how it is said.
+"""Errors: their types, and how messages are written.
 
 One grammar for the whole library: *function: argument[index] is value, but must be rule!*
-Every name in such a sentence comes from the function that refuses.
+Every name in such a sentence comes from the function that raises.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["DataError", "DomainError", "ShapeError", "TapeError"]
 
 
 class _Refusals(threading.local):
-    """How many refusals of values, and of looks at them, a thread has made.
+    """The numbers of errors that a thread has raised for values, and for looks at them.
 
-    A function that catches a refusal goes on in a way that holds at this point alone. So whoever
-    records it compares these numbers before and after.
+    A function that catches such an error continues in a way that holds at this point only. So a
+    recording compares these numbers before and after.
     """
 
     of_values = of_looks = 0
@@ -59,14 +59,14 @@ class DataError(DomainError):
 
 
 def lost_derivative(text: str) -> TypeError:
-    """The refusal to make a plain number or array of a variable."""
+    """Return the error for making a plain number or array of a variable."""
     error = TypeError(text)
     error.remedy = True  # type: ignore[attr-defined]
     return error
 
 
 def raise_hidden(error: ValueError) -> None:
-    """Raise the refusal that NumPy hides if a variable is assigned to an element of a plain array,
+    """Raise the error that NumPy hides if a variable is assigned to an element of a plain array,
     because it says the remedy.
     """
     cause = error.__cause__
@@ -82,7 +82,7 @@ class ShapeError(ValueError):
 
 
 def mismatch(name: str, error: ValueError, *values: Plain) -> ValueError:
-    """What to raise where operands do not broadcast; any other error stays what it is."""
+    """Return what to raise where operands do not broadcast; return any other error unchanged."""
     shapes = " and ".join(str(np.shape(v)) for v in values)
     if "broadcast" not in str(error):
         return error

@@ -1,4 +1,4 @@
-"""Calls of elementwise operations on the common kinds, with code of its own for each kind.
+"""Calls of elementwise operations on the common kinds, with separate code for each kind.
 
 Operators between variables are the hottest code of the library. They are made from text, so that
 every operator of every type has its own code, which the interpreter specialises for the types that
@@ -28,7 +28,7 @@ Methods = dict[type, Any]
 
 
 def unary_call(row: Elementwise) -> Function:
-    """The call of a unary row: the common kinds first."""
+    """Make the call of a unary row: the common kinds first."""
     of_array, of_scalar = row.rule((True,), array_rule), row.rule((True,), scalar_rule)
     general, scalar, ieee = row.general, row.scalar, row.ieee
 
@@ -59,7 +59,7 @@ def unary_call(row: Elementwise) -> Function:
     return call
 
 
-# `self` is x or y, whichever side it stands on.
+# `self` is x or y, whichever side of the operator it is on.
 _OPERATOR = """
 {itself}
 kind = type(other)
@@ -110,7 +110,7 @@ except (ArithmeticError, ValueError): result._val = ieee(x, y)
 
 
 def operators(row: Elementwise) -> tuple[Methods, Methods]:
-    """The operators of a row and their reflections, by type."""
+    """Compile the operators of a row and their reflections, by type."""
     if row.arity == 1:
         return dict.fromkeys((Var, VarMat, Dual), row.call), {}
     general, rows = row.general, row.rows
@@ -159,7 +159,7 @@ def operators(row: Elementwise) -> tuple[Methods, Methods]:
 
 
 def binary_call(row: Elementwise) -> Function:
-    """The call of a binary row, by way of its operators, which are made on first use."""
+    """Make the call of a binary row, by way of its operators, which are compiled on first use."""
 
     def call(x: Operand, y: Operand) -> Operand:
         method = row.operators[0].get(type(x))

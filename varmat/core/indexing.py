@@ -1,6 +1,6 @@
 """Reading and assigning parts of a `VarMat`.
 
-A basic index gives a view, which is no entry on the tape; any other index gives one gather. An
+A basic index gives a view, which adds no entry to the tape; any other index gives one gather. An
 element is a `Var`. Assignment writes into the variable, and its entry keeps the overwritten values.
 In the reverse pass the entry hands the adjoint of the part to the source, sets it to zero, and puts
 the old values back, so that rules of earlier entries see the values they were computed with.
@@ -28,7 +28,7 @@ float64 = np.float64
 
 
 def getitem(self: VarMat, index: Index) -> Operand:
-    """NumPy's indexing: views for basic indices, one gather for others."""
+    """Index like NumPy: return views for basic indices, one gather for others."""
     val = self._val[index]
     kind = type(index)
     if kind is slice or (type(val) is not float64 and val.ndim and is_basic(index)):
@@ -47,7 +47,7 @@ def getitem(self: VarMat, index: Index) -> Operand:
 def _element_reverse(result: Operand, x: Operand, index: Index) -> None:
     try:  # a part of a read-only adjoint may be a copy
         (x._adj if type(x) is VarMat else x._writable_adjoint())[index] += result._adj
-    except (TypeError, ValueError):  # there is none, or a read-only one
+    except (TypeError, ValueError):  # the adjoint is None or read-only
         x._writable_adjoint()[index] += result._adj
 
 
@@ -88,7 +88,7 @@ class AssignmentBatch(list[Any]):
 
 
 def setitem(self: Operand, index: Index, source: Operand) -> None:
-    """NumPy's assignment, recorded: ``A[index] = source`` for variables and for data."""
+    """Assign like NumPy, recorded: ``A[index] = source`` for variables and for data."""
     tape, kind, values, new_values = self._tape, type(source), self._val, source
     if tape.top is not tape:
         _ = tape.top.arena  # stale?
@@ -142,18 +142,18 @@ def setitem(self: Operand, index: Index, source: Operand) -> None:
 
 
 def index_of(how: Function) -> Index:
-    """The index by which a view is taken from its parent; NotImplemented if it is no index."""
+    """Return the index that `how` takes of the parent; NotImplemented if it is not an index."""
     return how.__reduce__()[1][0] if type(how) is itemgetter else NotImplemented
 
 
 def frozen(index: Index) -> Index:
-    """An index in which everything that is not basic is an array that nobody else can change."""
+    """Copy arrays and lists in an index, so that nothing else can change them."""
     if is_basic(index):
         return index
     if isinstance(index, tuple):
         return tuple(map(frozen, index))
     refuse_masks_and_matrices(index, "getitem: the index")
-    # An empty list holds places; NumPy would make an array of floats of it.
+    # An empty list holds indices; NumPy would make an array of floats of it.
     return np.array(index, np.intp if isinstance(index, list) and not np.size(index) else None)
 
 

@@ -95,7 +95,7 @@ def matvar(x: ArrayLike) -> MatVar:
     Parameters
     ----------
     x : array_like of real numbers, or of Var
-        An array that holds `Var` already is taken as it is.
+        An array that already holds `Var` is used without a copy.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def matvar(x: ArrayLike) -> MatVar:
     Raises
     ------
     TypeError
-        For what is a variable already, and for what `var` refuses.
+        If the argument is a variable already, or `var` raises.
     ShapeError
         If a list has parts of different shapes.
 
@@ -143,7 +143,7 @@ def matvar(x: ArrayLike) -> MatVar:
 
 
 def _element(x: Operand) -> Operand:
-    """What may stand in a matvar: a `Var`, or a number, which is a constant."""
+    """Check an element of a matvar: a `Var`, or a number, which is a constant."""
     number = x if type(x) is Var else data(x, "matvar: an element of the argument")
     if np.ndim(number):
         raise ShapeError(
@@ -159,8 +159,8 @@ def object_array(items: Sequence[Operand], shape: tuple[int, ...]) -> MatVar:
 
 
 def as_objects(operands: Sequence[Operand]) -> list[Any]:
-    """Operands for NumPy's loops over objects, hidden from its dispatch."""
-    # NumPy would ask a bare Var for its __array_ufunc__; inside an object array it is an item.
+    """Wrap operands for NumPy's loops over objects, hidden from its dispatch."""
+    # NumPy would call __array_ufunc__ of a bare Var; inside an object array it is an item.
     items = [object_array([x], ()) if type(x) is Var else x for x in operands]
     return [x.view(np.ndarray) if isinstance(x, MatVar) else x for x in items]
 

@@ -15,10 +15,10 @@ and its tangent rule.
         return lambda t: -r @ t @ r                 # the linear map of the operand's tangent
 
 With several operands both rules return a tuple, one item per operand; in a reverse rule the items
-are functions of nothing, called only for operands that are variables. Shared work stands before the
-``return``. Settings (axis, ...) reach both rules as keywords. So does what the value function saved
-with `Saved`: the reverse rule gets all of it, the tangent rule what it names. A tangent rule may
-turn a saved value into a result, as the inverse of a factor, with `Operation.known`.
+are functions of no arguments, called only for operands that are variables. Put shared work before
+the ``return``. Settings (axis, ...) reach both rules as keywords. So does what the value function
+saved with `Saved`: the reverse rule gets all of it, the tangent rule what it names. A tangent rule
+may turn a saved value into a result, as the inverse of a factor, with `Operation.known`.
 
 In a program the value function and the reverse rule of the library's own operations are run on
 symbols. A function that looks at numbers may ask `is_symbol` and save, as `pull`, a function from
@@ -87,7 +87,7 @@ class Saved:
 
 
 def is_differentiable(x: Operand) -> bool:
-    """Whether `x` carries derivatives, or holds something that does."""
+    """Return whether `x` is a variable or dual, or holds one."""
     if isinstance(x, (list, tuple)):
         return any(map(is_differentiable, x))
     if isinstance(x, dispatch.Standing):
@@ -100,7 +100,7 @@ def is_differentiable(x: Operand) -> bool:
 
 
 def as_operand(x: Operand, name: str) -> Operand:
-    """An argument as the rules expect it: a variable, dual, `MatVar`, float or float64 array."""
+    """Convert an argument to what the rules expect: a variable, dual, `MatVar`, float or array."""
     if isinstance(x, (ArrayMethods, MatVar)) or hasattr(x, "apply_row"):
         return x
     if isinstance(x, (list, tuple)) and is_differentiable(x):
@@ -138,7 +138,7 @@ def call_of_kinds(
 
 
 def outputs_like(pattern: object) -> type[Outputs]:
-    """The class of several results that reach the reverse rule as a tuple of the type of
+    """Return the class of several results that reach the reverse rule as a tuple of the type of
     `pattern`.
     """
     kind: type = type(pattern)
@@ -153,8 +153,8 @@ def _named_outputs(kind: Any) -> type[Outputs]:
 class Operation:
     """A differentiable function of one or more operands; made by `operation`."""
 
-    # Of the operation that answers for an operator: the function of operands of any kinds, and the
-    # methods for the operator and its reflection, by type. An operation does not refer to itself.
+    # An operation with an operator also has the function of operands of any kinds, and the methods
+    # for the operator and its reflection, by type. An operation does not refer to itself.
     call: Function
     operators: tuple[dict[type, Function], dict[type, Function]]
 
@@ -171,7 +171,7 @@ class Operation:
         self.name = function.__name__
         self.function = function
         parameters = dict(inspect.signature(function).parameters)
-        # The workspace is no setting: neither callers nor the rules see it.
+        # The workspace is not a setting: neither callers nor the rules see it.
         self.wants_workspace = parameters.pop("workspace", None) is not None
         shown = [p.replace(annotation=p.empty) for p in parameters.values()]
         self.signature = self.__signature__ = inspect.Signature(shown)
@@ -197,12 +197,12 @@ class Operation:
         raise TypeError(f"{self.name} has no reverse rule, so there is no gradient")
 
     def reverse(self, rule: Function) -> Function:
-        """Decorator: the reverse rule."""
+        """Set the reverse rule, as a decorator."""
         self.reverse_rule = rule
         return rule
 
     def tangent(self, rule: Function) -> Function:
-        """Decorator: the tangent rule."""
+        """Set the tangent rule, as a decorator."""
         self._tangent = rule
         self.wanted = (
             frozenset(inspect.signature(rule).parameters) - self.signature.parameters.keys()
@@ -210,14 +210,14 @@ class Operation:
         return rule
 
     def _along(self, r: Plain, *args: Operand, **settings: Setting) -> tuple[Linear, ...]:
-        """The tangent rule of a function that is linear in each operand."""
+        """Return the linear maps of a function that is linear in each operand."""
         return tuple(
             lambda t, i=i: self(*args[:i], t, *args[i + 1 :], **settings) for i in range(len(args))
         )
 
     def chained(self, chain: Function) -> Function:
-        """Decorator: the reverse pass over an entry, for an operation so common that it adds to the
-        adjoints of its operands itself. Its arguments are those of `chain`.
+        """Set the reverse pass over an entry, as a decorator, for an operation so common that it
+        adds to the adjoints of its operands itself. `chain` has the arguments of `Operation.chain`.
         """
         self.rule = Rule(self.name, chain, self)
         return chain
@@ -265,7 +265,7 @@ class Operation:
         return result
 
     def saving(self, saved: Settings) -> Operation:
-        """This operation, which also puts the saved values that the tangent rule wants into
+        """Return this operation, which also puts the saved values that the tangent rule wants into
         `saved`.
         """
 
@@ -288,7 +288,7 @@ class Operation:
         return self(*args, **{name: x for name, x in settings.items() if name in self.settings})
 
     def known(self, value: Plain, *args: Operand, **settings: Setting) -> Operand:
-        """The result for operands whose plain value is known: it is recorded, but not computed."""
+        """Record the operation with a known plain value, without computing it."""
         return self._computing(lambda *_, **__: value)(*args, **settings)
 
     def bind(
@@ -303,15 +303,15 @@ class Operation:
         return tuple(bound.pop(name) for name in self.operands), bound
 
     def check(self, values: Sequence[Plain]) -> None:
-        """Refuse plain values outside their domains."""
+        """Raise for plain values outside their domains."""
         for name, value in zip(self.operands, values, strict=True):
             if name in self.domains:
                 title, domain = self.domains[name]
                 domain.check(self.name, title, value)
 
     def general(self, args: Sequence[Operand], settings: Settings) -> Operand:
-        """Operands of other kinds: array-likes, matvars, duals, and symbols, of which the value is
-        traced.
+        """Call the operation on other kinds of operands: array-likes, matvars, duals, and symbols,
+        whose value is traced.
         """
         has_dual = any(isinstance(x, Dual) for x in args)
         if not has_dual and any(hasattr(x, "apply_row") for x in args):
@@ -323,7 +323,7 @@ class Operation:
         return call_of_kinds(self, self, args, titles, settings)
 
     def matvar_call(self, args: Sequence[Operand], settings: Settings) -> Operand:
-        """Any varmat in, a varmat out; otherwise a matvar."""
+        """Return a varmat if any operand is one; otherwise a matvar."""
         if any(type(x) in VARIABLES and x.shape for x in args):
             return self(*map(to_varmat, args), **settings)
         if self.native:
@@ -336,7 +336,7 @@ class Operation:
         return to_matvar(result)
 
     def chain(self, result: Operand, operands: Sequence[Operand], settings: Settings) -> None:
-        """What the reverse pass does with an entry of this operation."""
+        """Run the reverse pass for an entry of this operation."""
         values = [x._val if type(x) in VARIABLES else x for x in operands]
         g = result._adj
         # These arrays must not become an adjoint, or will be one already: a rule may return what it
@@ -367,8 +367,8 @@ class Operation:
     def parts(
         self, g: Plain, r: Plain, values: Sequence[Plain], settings: Settings
     ) -> tuple[Adjoint, ...]:
-        """The contributions of the reverse rule, or functions of nothing that compute them, one per
-        operand.
+        """Return the contributions of the reverse rule, or functions of no arguments that compute
+        them, one per operand.
         """
         parts = self.reverse_rule(g, r, *values, **settings)
         parts = parts if type(parts) is tuple else (parts,)
@@ -380,12 +380,12 @@ class Operation:
         return parts
 
     def contribution(self, i: int, c: Plain) -> np.ndarray:
-        """A contribution as a float64 array."""
+        """Convert a contribution to a float64 array."""
         title = f"operand {i + 1}" if self.variadic else self.operands[i]
         return np.asarray(data(c, f"{self.name}: the contribution to {title}"))
 
     def push(self, r: Plain, values: Sequence[Plain], settings: Settings) -> tuple[Linear, ...]:
-        """The linear maps of the tangent rule, one per operand."""
+        """Return the linear maps of the tangent rule, one per operand."""
         if self._tangent is None:
             raise TypeError(
                 f"{self.name} has no tangent rule, so there is no forward derivative and no Hessian"
@@ -395,7 +395,7 @@ class Operation:
 
 
 def is_held(c: np.ndarray, owner: np.ndarray, held: list[Plain]) -> bool:
-    """Whether a contribution, in the memory of `owner`, shares memory with one of the held
+    """Return whether a contribution, in the memory of `owner`, shares memory with one of the held
     arrays.
     """
     for each in held:
@@ -434,7 +434,7 @@ def operation(
         independent of the rules.
     linear : bool
         The function is linear in each operand, which makes its tangent rule: the function itself,
-        with the tangent in the place of the operand. With `stacked` it accepts the leading axis.
+        with the tangent instead of the operand. With `stacked` it accepts the leading axis.
 
     Returns
     -------
@@ -445,7 +445,7 @@ def operation(
     Notes
     -----
     A parameter ``workspace=np.empty`` of the function is not a setting: while an operation is
-    recorded it is a function that makes an uninitialised array of a given shape, for what is saved,
+    recorded it is a function that makes an uninitialised array of a given shape, for saved values,
     in warm memory that lives as long as the tape.
 
     Examples

@@ -3,7 +3,7 @@
 `Operators` is a base of `Var`, `VarMat` and `Dual`. Comparisons are methods of `ArrayMethods`, and
 ``x[index]`` and ``x[index] = y`` are in `varmat.core.indexing`.
 
-An operation has operators of its own for every type (see `varmat.core.fast_calls`). Compiling them
+An operation has separate operators for every type (see `varmat.core.fast_calls`). Compiling them
 takes longer than importing everything else, so it waits until an operator is first used.
 """
 
@@ -34,13 +34,13 @@ BINARY = {
 
 
 class Operators:
-    """The operators of `Var`, `VarMat` and `Dual`: those of `UNARY` and `BINARY`."""
+    """The operators of `Var`, `VarMat` and `Dual`: `UNARY` and `BINARY`."""
 
     __slots__ = ()
 
 
 class InPlaceOperators:
-    """The in-place operators of what is assigned to; a `Var` is replaced, as numbers are."""
+    """The in-place operators for assignable types; a `Var` is replaced, as numbers are."""
 
     __slots__ = ()
 
@@ -54,9 +54,7 @@ class ReflectedOperators:
 
 
 def _first_use(operator: str, name: Hashable, method: str) -> Function:
-    """A method that puts the operators of an operation into their types, and calls the one that was
-    wanted.
-    """
+    """Make a method that puts operators into their types, and calls the one that was wanted."""
     ANSWERS.setdefault(name)
 
     def first_use(self: object, *other: object) -> object:
@@ -84,7 +82,7 @@ def _reflected(name: Hashable) -> Function:
 
 
 def attach(operator: str, name: Hashable, arity: int, kinds: Iterable[type]) -> None:
-    """Let what answers by a name do so for an operator, among others of some kinds of variables."""
+    """Add an operator to kinds of variables, with the handler of a name."""
     for kind in kinds:
         setattr(kind, f"__{operator}__", _first_use(operator, name, f"__{operator}__"))
         if arity == 2:

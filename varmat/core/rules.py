@@ -32,7 +32,7 @@ IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: 
 
 
 def names_in(*sources: str | ast.AST) -> set[str]:
-    """The names that texts, or syntax trees, use, functions included."""
+    """Return the names that texts, or syntax trees, use, functions included."""
     trees = [ast.parse(source) if isinstance(source, str) else source for source in sources]
     return {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
@@ -56,7 +56,7 @@ def function_of(
 
 
 def _file_of(source: str, title: str) -> str:
-    """Put a text where Python looks for the lines of source files, under a name of its own."""
+    """Put a text where Python looks for the lines of source files, under a unique name."""
     lines = source.splitlines(keepends=True)
     for i in count(1):
         file = f"<varmat {title}>" if i == 1 else f"<varmat {title}, {i}>"
@@ -68,7 +68,7 @@ def _file_of(source: str, title: str) -> str:
 
 
 def in_place(expression: str) -> list[str]:
-    """Statements that write an expression into `out`, which takes intermediate results too."""
+    """Return statements that write an expression, with its intermediate results, into `out`."""
 
     def write(node: ast.expr) -> list[str]:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -93,7 +93,7 @@ def in_place(expression: str) -> list[str]:
 
 
 def elementwise_rule(row: Elementwise, variable: tuple[bool, ...], compile_rule: Function) -> Rule:
-    """The reverse rule of a row for one use: which operands are variables, and what compiles it."""
+    """Make the reverse rule of a row, compiled on first use for the operands that are variables."""
 
     def first(*entry: Any) -> None:
         rule.chain = compile_rule(row, variable)
@@ -104,7 +104,7 @@ def elementwise_rule(row: Elementwise, variable: tuple[bool, ...], compile_rule:
 
 
 def _wanted(row: Elementwise, variable: tuple[bool, ...]) -> list[tuple[str, str]]:
-    """Name and expression of the operands that are variables."""
+    """Return name and expression of the operands that are variables."""
     return [
         (x, partial) for x, partial, v in zip(OPERANDS, row.partials, variable, strict=False) if v
     ]
@@ -113,7 +113,7 @@ def _wanted(row: Elementwise, variable: tuple[bool, ...]) -> list[tuple[str, str
 def _rule_function(
     row: Elementwise, variable: tuple[bool, ...], body: list[str], namespace: Settings
 ) -> Function:
-    """A rule that loads what its body uses and runs it."""
+    """Compile a rule that loads what its body uses and runs it."""
     parameters = {1: "result, x_, _", 2: "result, x_, y_"}.get(row.arity, "result, operands, _")
     used = names_in("\n".join(body))
     load = [
@@ -147,8 +147,8 @@ def array_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
 
 
 def large_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
-    """The rule for large arrays: a first contribution is written into warm memory, which also takes
-    its intermediate results.
+    """Compile the rule for large arrays: a first contribution is written into warm memory, which
+    also takes its intermediate results.
     """
     body = []
     for x, partial in _wanted(row, variable):

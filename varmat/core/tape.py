@@ -1,8 +1,8 @@
 """The tape: what was computed, in order, and the reverse pass over it.
 
 A tape is a list of entries ``(rule, result, x, y)``. Entries are data: `x` and `y` are what the
-reverse rule wants back (two operands, or a tuple of operands and what was saved for them). The
-reverse pass is the loop in `_run`, and there is no other.
+reverse rule needs (two operands, or a tuple of operands and the values saved for them). Only the
+loop in `_run` makes the reverse pass.
 
 Every variable holds the tape of the scope that made it. ``variable._tape.top`` is the tape that
 records now: another one while a nested scope is open, and `RECOVERED` once the tape is gone. So a
@@ -32,7 +32,7 @@ __all__ = ["keep_alive", "nested", "recover_memory", "set_zero_all_adjoints"]
 
 
 class Tape(list["Entry"]):
-    """The entries of one scope (chaining), with the other stacks of that scope beside them.
+    """The entries of one scope (chaining), and the other stacks of that scope.
 
     A recorder is a subclass, chosen when a scope is opened: it may override `append` for entries,
     `tangent` and `answering` for what is recorded of an operation of duals and of a function of
@@ -41,7 +41,7 @@ class Tape(list["Entry"]):
     Attributes
     ----------
     top : Tape
-        The tape that records now: this one, or that of the innermost scope opened since.
+        The tape that records now: this one, or the tape of the innermost scope opened since.
     leaves : list
         Variables without an operation (non-chaining): their adjoints only need zeroing.
     kept : list
@@ -49,16 +49,16 @@ class Tape(list["Entry"]):
     assignments : list
         Assignments into variables, to be made again when the reverse pass has undone them.
     beside : dict
-        Id of an array of a workspace -> the memory beside it for adjoints.
+        Id of an array of a workspace -> its memory for adjoints.
     swept : bool
-        Whether adjoints may be there from an earlier reverse pass.
+        Whether an earlier reverse pass may have left adjoints.
     sweeping : bool
         Whether a reverse pass is under way; its callbacks may open scopes.
     by_hand : list
-        The levels of duals made by hand in the function that runs here, see `core.dual`.
+        The levels of duals made explicitly in the function that runs here, see `core.dual`.
     lost : TypeError, optional
-        The last refusal to make a plain number or array of a variable in this scope. A function
-        that catches it goes on in a way that plain numbers do not.
+        The last error for making a plain number or array of a variable in this scope. A function
+        that catches it continues in a way that plain numbers do not.
     watch : callable, optional
         For recordings that are made once: called with a variable whose plain value or derivative is
         looked at, here or in a nested scope. For a comparison it is also given the ufunc and its
@@ -96,11 +96,11 @@ class Tape(list["Entry"]):
         self.by_hand: list[Level] = [] if parent is None else parent.by_hand
 
     def inner(self) -> Tape:
-        """The tape of a scope inside this one."""
+        """Make the tape of a scope inside this one."""
         return Tape(self.arena, self)
 
     def chain(self) -> list[Tape]:
-        """This tape and those of the scopes around it, innermost first."""
+        """Return this tape and the tapes of the scopes around it, innermost first."""
         tapes, tape = [self], self.parent
         while tape is not None:
             tapes.append(tape)
@@ -108,24 +108,24 @@ class Tape(list["Entry"]):
         return tapes
 
     def workspace(self, shape: tuple[int, ...]) -> np.ndarray:
-        """An uninitialised array, to be used until the tape is recovered; large ones lie in warm
-        memory.
+        """Return an uninitialised array, to be used until the tape is recovered; large ones lie in
+        warm memory.
         """
         if math.prod(shape) <= LARGE:
             return np.empty(shape)
         values, adjoints = self.arena.take(shape)
-        # The place of the adjoint, if the array becomes the values of a variable.
+        # The memory of the adjoint, if the array becomes the values of a variable.
         self.beside[id(values)] = adjoints
         return values
 
     def tangent(
         self, by_rule: Thunk, op: Operation, args: Sequence[Operand], settings: Settings
     ) -> Operand:
-        """The tangent that the rule of an operation of duals gives."""
+        """Return the tangent that the rule of an operation of duals gives."""
         return by_rule()
 
     def answering(self, function: Function, implementation: Function) -> Function:
-        """What runs for a function of NumPy: its implementation."""
+        """Return what runs for a function of NumPy: its implementation."""
         return implementation
 
     def drop_adjoints(self) -> None:
@@ -173,10 +173,9 @@ ALWAYS = _Always()
 
 
 class Rule:
-    """What stands on the tape for an operation: its name, the reverse rule for an entry, and the
-    operation.
+    """The tape's data for an operation: its name, the reverse rule for an entry, and the operation.
 
-    Without an operation, `again` computes the result of an entry anew, of operands of any kind.
+    Without an operation, `again` recomputes the result of an entry, from operands of any kind.
     """
 
     # One class for all operations, because the interpreter specialises the loop of the reverse pass
@@ -196,7 +195,7 @@ _thread = threading.local()
 
 
 def current_tape() -> Tape:
-    """The tape that records in this thread; made on first use."""
+    """Return the tape that records in this thread; make it on first use."""
     try:
         tape: Tape = _thread.tape
     except AttributeError:
@@ -206,7 +205,7 @@ def current_tape() -> Tape:
 
 
 def join(tape: Tape, other: Tape) -> Tape:
-    """The tape that records an operation on variables of two tapes."""
+    """Return the tape that records an operation on variables of two tapes."""
     top = tape.top
     if top is other.top:
         return top  # type: ignore[no-any-return]
@@ -219,7 +218,7 @@ def join(tape: Tape, other: Tape) -> Tape:
 
 
 def open_scope(recorder: type[Tape] | None = None) -> Tape:
-    """Begin a nested scope: from here everything is recorded on the tape returned."""
+    """Open a nested scope: from here everything is recorded on the tape returned."""
     parent = current_tape()
     inner = recorder(parent.arena, parent) if recorder else parent.inner()
     tapes = parent.chain()
@@ -268,7 +267,7 @@ def scope(recorder: type[Tape] | None = None) -> Iterator[Tape]:
 
 
 def nested() -> AbstractContextManager[Tape]:
-    """Record in a scope of its own, recovered on exit, also when an exception leaves it.
+    """Record in a separate scope, recovered on exit, also when an exception leaves it.
 
     ``y.grad()`` inside the scope runs the reverse pass over the scope only. Variables from outside
     may be used in it and receive their adjoints; variables made in it are stale afterwards.
@@ -334,7 +333,7 @@ def recover_memory() -> None:
 def set_zero_all_adjoints() -> None:
     """Set the adjoints of all variables on this thread's tapes to zero.
 
-    Every reverse pass begins so. This is for callbacks, and for adjoints that were set by hand.
+    Every reverse pass begins so. Call it for callbacks, and for adjoints that you set explicitly.
 
     Examples
     --------

@@ -6,7 +6,7 @@ and its tape. Reverse rules hand contributions over with one of two methods:
 ``x._take(c)``
     `c` was made for this call: it may become the adjoint array.
 ``x._add(c)``
-    `c` belongs to somebody else (the adjoint of a result, or a view): it is copied or only read.
+    `c` belongs to something else (the adjoint of a result, or a view): it is copied or only read.
 
 Both sum `c` over the axes along which `x` was broadcast. The operators are in
 `varmat.core.operators`, and reading and assigning parts in `varmat.core.indexing`.
@@ -83,7 +83,7 @@ class Variable(Operators, ArrayMethods):
         Parameters
         ----------
         variables : variable or sequence of variables, optional
-            Return copies of their adjoints, in the same order, or that of the only one.
+            Return copies of their adjoints, in the same order; for a single variable, its adjoint.
 
         Returns
         -------
@@ -114,7 +114,7 @@ class Variable(Operators, ArrayMethods):
 
 
 def backward(result: Operand, adjoint: Adjoint) -> None:
-    """One reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
+    """Run one reverse pass over the tape of `result`, whose adjoint is `adjoint`."""
     tape = result._tape
     _ = tape.top.append, result._plain  # raises if it is stale, or must not be looked at
     if tape.top is not current_tape():
@@ -285,7 +285,7 @@ class VarMat(InPlaceOperators, Container, Variable):
         self._take(c)
 
     def _writable_adjoint(self) -> np.ndarray:
-        """The adjoint array, to be added to in place."""
+        """Return the adjoint array, to be added to in place."""
         a = self._adj
         if a is None:
             self._adj = np.zeros(self._val.shape)
@@ -320,8 +320,8 @@ class Large(VarMat):
 
 
 def adjoint_space(x: Operand) -> Operand:
-    """Where the first contribution to an array is written: the place in the arena of a large one,
-    but only once, since somebody may keep the adjoint.
+    """Return memory for the first contribution to an array: the arena's for a large one, but only
+    once, because the adjoint may be kept.
     """
     space = x._tape.beside.pop(id(x._val), None)
     return np.empty(x.shape) if space is None or space.shape != x.shape else space
@@ -330,7 +330,7 @@ def adjoint_space(x: Operand) -> Operand:
 class View(VarMat):
     """A basic slice, transpose or reshape of a parent, whose values and adjoints it shares.
 
-    It stands on no tape. `how` takes the part of the parent: of the values now, and of the adjoints
+    It is not on a tape. `how` takes the part of the parent: of the values now, and of the adjoints
     when they are needed. `root` is the first parent.
     """
 
@@ -340,7 +340,7 @@ class View(VarMat):
     root: VarMat
 
     def _part(self, a: Operand) -> Operand:
-        """This part of an array that is as the root is."""
+        """Take this part of an array that is laid out like the root."""
         part = a
         if self.parent is self.root:
             part = self.how(a)
@@ -397,10 +397,10 @@ class LargeView(View):
 
 
 class Spread(View):
-    """A view in which an element occurs in several places: a broadcast, or windows.
+    """A view that repeats elements: a broadcast, or windows.
 
-    Its adjoints cannot be written into those of its root, because the places of an element have one
-    number there: contributions are summed. A user reads that sum in each of the places.
+    Its adjoints cannot be written into the root's, because a repeated element has only one number
+    there: contributions are summed. A user reads that sum for each repetition.
     """
 
     __slots__ = ()
@@ -438,7 +438,7 @@ ARRAYS = VARIABLES - {Var}
 
 
 def root_of(x: Operand) -> Operand:
-    """The variable whose values a view shares; any other variable itself."""
+    """Return the variable whose values a view shares; return any other variable itself."""
     return x.root if isinstance(x, View) else x
 
 
@@ -447,7 +447,7 @@ own_tape = attrgetter("_tape")
 
 
 def outsiders(tape: Tape) -> list[Operand]:
-    """The variables of other tapes that entries of this one use."""
+    """Find the variables of other tapes that entries of this one use."""
     used = [source for assignment in tape.assignments for _, source, _ in assignment]
     used += [part for _, _, x, y in tape for part in (x, y)]
     used += [each for part in used if type(part) is list or type(part) is tuple for each in part]
@@ -455,9 +455,10 @@ def outsiders(tape: Tape) -> list[Operand]:
 
 
 def forget_outside(tape: Tape) -> None:
-    """Forget what an earlier reverse pass left in variables of outer scopes that this one uses.
+    """Forget the adjoints that an earlier reverse pass left in variables of outer scopes that this
+    one uses.
 
-    In a callback of a pass that is under way out there the adjoints are its own, and are added to.
+    In a callback of a reverse pass of an outer scope the adjoints belong to it, and are added to.
     """
     others = tape.chain()[1:]
     # Skip the scan if the outer scopes are empty.
@@ -468,8 +469,8 @@ def forget_outside(tape: Tape) -> None:
 
 
 def make_view(parent: VarMat, how: Linear, val: np.ndarray) -> View:
-    """The view of `parent` whose values are ``val = how(parent's values)``."""
-    # Of the functions that take views, only partial ones repeat elements.
+    """Make the view of `parent` whose values are ``val = how(parent's values)``."""
+    # Among functions that take views, only those made by `partial` repeat elements.
     if (type(how) is partial or type(parent) is Spread) and overlaps(val):
         view: View = new(Spread)
         val.flags.writeable = False
@@ -484,7 +485,7 @@ def make_view(parent: VarMat, how: Linear, val: np.ndarray) -> View:
 
 
 def make_leaf(val: Operand, tape: Tape) -> Operand:
-    """A variable without an operation, of a float or an array that nobody else writes to."""
+    """Make a variable without an operation, from a float or an array nothing else writes to."""
     leaf: Operand = new(Var if type(val) is float else VarMat if val.size <= LARGE else Large)
     leaf._val, leaf._adj, leaf._tape = val, None, tape
     tape.leaves.append(leaf)
@@ -492,7 +493,7 @@ def make_leaf(val: Operand, tape: Tape) -> Operand:
 
 
 def borrow_leaf(x: Operand, tape: Tape) -> Operand:
-    """A leaf of a float or a float64 array for a functional. A large array is read where it lies
+    """Make a leaf of a float or a float64 array for a functional. A large array is read in place
     instead of being copied.
     """
     if type(x) is float or x.size <= LARGE or not x.flags.c_contiguous:
@@ -566,9 +567,9 @@ if TYPE_CHECKING:
 
 
 def value(x: object) -> Operand:
-    """The plain value of a variable, as a copy; data is returned as it is.
+    """Return the plain value of a variable, as a copy; return data unchanged.
 
-    Tuples (named ones too), lists and dicts are gone through.
+    Tuples (named ones too), lists and dicts are searched.
 
     Parameters
     ----------
@@ -606,7 +607,7 @@ def value(x: object) -> Operand:
 
 
 def make_result(val: Operand, tape: Tape) -> Operand:
-    """A variable for what an operation computed: `Var` for a scalar, `VarMat` for an array."""
+    """Make a variable for the value of an operation: `Var` for a scalar, `VarMat` for an array."""
     result: Operand
     if type(val) is np.ndarray and val.ndim:
         result, flags = new(VarMat if val.size <= LARGE else Large), val.flags
@@ -643,12 +644,12 @@ class Outputs(tuple["Variable", ...]):
 
 
 def like(pattern: tuple[Operand, ...], items: Iterable[Operand]) -> Operand:
-    """A tuple of the type of `pattern`, a tuple or a named one."""
+    """Make a tuple of the type of `pattern`, a tuple or a named one."""
     return type(pattern)(*items) if hasattr(pattern, "_fields") else tuple(items)
 
 
 def tape_of(operands: Sequence[Operand]) -> Tape | None:
-    """The tape that records an operation on `operands`; None if no operand is a variable."""
+    """Return the tape that records an operation on `operands`; None if none is a variable."""
     tape: Tape | None = None
     for x in operands:
         if type(x) in VARIABLES:

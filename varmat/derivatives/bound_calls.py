@@ -25,7 +25,7 @@ class BoundCalls(ABC):
 
     @abstractmethod
     def runner_of(self, shape: Shape) -> Any:
-        """The runner of the value and gradient for a vector alone, if it was recorded."""
+        """Return the runner of the value and gradient for a single vector, if it was recorded."""
 
     def bind(self, x: np.ndarray, out: np.ndarray) -> Callable[[], float]:
         """Bind a recorded value and gradient to an array that is read and one that is written.
@@ -41,13 +41,13 @@ class BoundCalls(ABC):
         -------
         callable
             Without arguments; returns the value. It is nan where the recorded program does not
-            hold, as at a point that the function refuses: call the recorded function there.
+            hold, as at a point where the function raises: call the recorded function there.
 
         Raises
         ------
         TypeError
             If the function is not the value and gradient for a single vector, does not run
-            natively, or an argument is no such array.
+            natively, or an argument is not such an array.
         ShapeError
             If the shapes are different.
         Exception
@@ -55,8 +55,8 @@ class BoundCalls(ABC):
 
         Notes
         -----
-        A call takes about 0.1 us besides the program, where that of the recorded function takes 1:
-        it does not look at its arguments, and makes no array.
+        A call takes about 0.1 us in addition to the program, a call of the recorded function 1 us:
+        it does not check its arguments, and makes no array.
 
         Examples
         --------
@@ -87,7 +87,7 @@ class BoundCalls(ABC):
         return partial(self._native("bind", x.shape).single, x, out)
 
     def address(self, n: int) -> int:
-        """The address of a C function for a vector of `n` elements, with which the recorded
+        """Return the address of a C function for a vector of `n` elements, with which the recorded
         function was called before.
 
         Parameters
@@ -121,7 +121,7 @@ class BoundCalls(ABC):
         return found
 
     def _native(self, name: str, shape: Shape) -> Any:
-        """The native runner for a vector."""
+        """Return the native runner for a vector."""
         run = self.runner_of(shape)
         if run is None or getattr(run, "single", None) is None:
             raise TypeError(

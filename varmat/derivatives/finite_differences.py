@@ -38,7 +38,7 @@ def finite_diff_gradient(f: Function, x: np.ndarray, eps: float = 1e-3) -> np.nd
 @overload
 def finite_diff_gradient(f: Function, x: object, eps: float = 1e-3) -> Result: ...
 def finite_diff_gradient(f: Function, x: object, eps: float = 1e-3) -> Result:
-    """The gradient of a scalar function from central differences of order six.
+    """Compute the gradient of a scalar function from central differences of order six.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _gradient_in_the_name_of(function: str, f: Function, x: object, eps: float) 
 
 
 def finite_diff_hessian(f: Function, x: object, eps: float = 5e-3) -> np.ndarray:
-    """The Hessian of a scalar function from central differences of order six of its values.
+    """Compute the Hessian of a scalar function from central differences of order six of its values.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def finite_diff_hessian(f: Function, x: object, eps: float = 5e-3) -> np.ndarray
     Returns
     -------
     ndarray, shape (N, N)
-        The elements of a structure stand one after the other.
+        The elements of a structure follow each other.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def finite_diff_gradient_auto(f: Function, x: object, eps: float = 1e-3) -> Resu
 
 
 def finite_diff_hessian_auto(f: Function, x: object) -> np.ndarray:
-    """The Hessian of a scalar function from central differences of order six of its gradient.
+    """Compute the Hessian of a scalar function from central differences of order six of gradients.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def finite_diff_hessian_auto(f: Function, x: object) -> np.ndarray:
     Returns
     -------
     ndarray, shape (N, N)
-        Symmetric. The elements of a structure stand one after the other.
+        Symmetric. The elements of a structure follow each other.
 
     Raises
     ------
@@ -184,8 +184,8 @@ def finite_diff_hessian_auto(f: Function, x: object) -> np.ndarray:
 
 
 def finite_diff_hessian_times_vector_auto(f: Function, x: object, v: object) -> Result:
-    """The Hessian of a scalar function times a vector, from central differences of order six of its
-    gradient.
+    """Multiply the Hessian of a scalar function by a vector, from central differences of order six
+    of its gradient.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def finite_diff_hessian_times_vector_auto(f: Function, x: object, v: object) -> 
     )
     longest = np.max(np.abs(direction), initial=0.0)
     if not longest:
-        gradient(f, points)  # refuses a function that is not scalar
+        gradient(f, points)  # raises if the function is not scalar
         return _rebuilt_from(points, np.zeros(vector.size))
     h = _STEP * max(1.0, np.max(np.abs(vector), initial=0.0)) / longest
     slope = _gradient_of_vector(f, points)
@@ -245,8 +245,8 @@ def finite_diff_hessian_times_vector_auto(f: Function, x: object, v: object) -> 
 
 
 def finite_diff_grad_hessian(f: Function, x: object, eps: float = 1e-3) -> np.ndarray:
-    """The derivatives of the Hessian of a scalar function, from central differences of order six of
-    the exact Hessian.
+    """Compute the derivatives of the Hessian of a scalar function, from central differences of
+    order six of the exact Hessian.
 
     Parameters
     ----------
@@ -260,8 +260,8 @@ def finite_diff_grad_hessian(f: Function, x: object, eps: float = 1e-3) -> np.nd
     Returns
     -------
     ndarray, shape (n, n, n)
-        Element ``[i, j, k]`` is the derivative in element `i` of that of the Hessian in row `j` and
-        column `k`.
+        Element ``[i, j, k]`` is the derivative in element `i` of the Hessian's element in row `j`
+        and column `k`.
 
     Raises
     ------
@@ -291,7 +291,7 @@ def finite_diff_grad_hessian(f: Function, x: object, eps: float = 1e-3) -> np.nd
 
 
 def finite_diff_grad_hessian_auto(f: Function, x: object) -> np.ndarray:
-    """`finite_diff_grad_hessian` with steps chosen by the size of the elements.
+    """Compute `finite_diff_grad_hessian` with steps chosen by the size of the elements.
 
     Parameters
     ----------
@@ -303,8 +303,8 @@ def finite_diff_grad_hessian_auto(f: Function, x: object) -> np.ndarray:
     Returns
     -------
     ndarray, shape (n, n, n)
-        Element ``[i, j, k]`` is the derivative in element `i` of that of the Hessian in row `j` and
-        column `k`.
+        Element ``[i, j, k]`` is the derivative in element `i` of the Hessian's element in row `j`
+        and column `k`.
 
     Raises
     ------
@@ -333,8 +333,8 @@ def finite_diff_grad_hessian_auto(f: Function, x: object) -> np.ndarray:
 
 
 def finite_diff_stepsize(u: float) -> float:
-    """The step that balances the errors of a central difference of order two: ``cbrt(2**-52) *
-    max(1, |u|)``.
+    """Return ``cbrt(2**-52) * max(1, |u|)``, the step that balances the errors of a central
+    difference of order two.
 
     Parameters
     ----------
@@ -369,7 +369,7 @@ _STEP = 1e-3
 
 
 def _symmetric(slope: Function, vector: np.ndarray, eps: float) -> np.ndarray:
-    """The Hessian by differences of the gradient."""
+    """Compute the Hessian by differences of the gradient."""
     rows: list[Plain] = _central(slope, vector, eps)
     matrix = np.reshape(np.array(rows), (vector.size, vector.size))
     return np.asarray((matrix + matrix.T) / 2)
@@ -414,7 +414,7 @@ def _gradient(function: Function, vector: np.ndarray, eps: float) -> np.ndarray:
 
 
 def _central(function: Function, vector: np.ndarray, eps: float) -> list[Operand]:
-    """The central difference of `function` along each axis."""
+    """Compute the central difference of `function` along each axis."""
 
     def along(i: int) -> Plain:
         h = eps * max(1.0, abs(vector[i]))

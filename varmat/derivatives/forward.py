@@ -35,7 +35,7 @@ __all__ = ["derivative", "gradient_dot_vector", "jvp", "partial_derivative"]
 
 
 def _dual(x: Operand, t: Operand, level: Level) -> Operand:
-    """The dual of a point and a direction; both may depend on variables from outside."""
+    """Make the dual of a point and a direction; both may depend on variables from outside."""
     x, t = own(x), own(t)
     # A tangent is a variable where the value is one, so that variables can be assigned into it.
     return attached(
@@ -90,10 +90,9 @@ _PLAIN = frozenset({float, np.ndarray, type(None)})
 def plain_parts(
     function: str, parts: list[tuple[Operand, Operand]], tape: Tape, k: int | None = None
 ) -> list[tuple[Operand, Operand]]:
-    """Values and tangents as floats and new arrays; with `k` directions tangents have a leading
-    axis.
+    """Return values and tangents as floats and new arrays; `k` directions are a first axis.
 
-    A value or tangent that depends on variables from outside stays as it is. The entries of the
+    A value or tangent that depends on variables from outside stays unchanged. The entries of the
     scope then move to the scope around it."""
     if not _PLAIN.issuperset([type(x) for pair in parts for x in pair]) and any(
         is_outer(x) for pair in parts for x in pair
@@ -108,9 +107,9 @@ def scalar_parts(
     parts: list[tuple[Operand, Operand]],
     other: str = "jacobian or varmat.vjp",
 ) -> tuple[Operand, Operand]:
-    """Value and tangent of a result that must be one scalar."""
+    """Return value and tangent of a result that must be one scalar."""
     if len(parts) != 1 or isinstance(y, (tuple, list, dict)):
-        parts = [(output(function, y), None)]  # refused, or an array of numbers
+        parts = [(output(function, y), None)]  # raises, or an array of numbers
     check_scalar(function, parts[0][0], other)
     return parts[0]
 
@@ -128,7 +127,7 @@ def _outer_parts(
 ) -> list[tuple[Operand, Operand]]:
     parts = [(to_varmat(value), to_varmat(t)) for value, t in parts]
     found = [x for pair in parts for x in pair if holds_variables(x)]
-    if found and tape.watch is None:  # otherwise there is no scope, see `forward_scope`
+    if found and tape.watch is None:  # otherwise no scope was opened, see `forward_scope`
         if not has_outside(tape) or any(
             passed_by(tape, x) for x in (*flattened(found), *outsiders(tape))
         ):
@@ -141,8 +140,8 @@ def _outer_parts(
 
 
 def forward_scope() -> AbstractContextManager[Tape]:
-    """A scope for duals. A recording that becomes a program needs all entries, so it is its own
-    scope.
+    """Open a scope for duals. A recording that becomes a program needs all entries, so it is itself
+    the scope.
     """
     tape = current_tape()
     return recording() if tape.watch is None else nullcontext(tape)
@@ -155,7 +154,7 @@ def jvp(f: Function, primals: object, tangents: object) -> tuple[Operand, Operan
 def jvp(
     f: Function, primals: object = ABSENT, tangents: object = ABSENT
 ) -> DerivedFunction[tuple[Result, Result]] | tuple[Result, Result]:
-    """The value of a function and its derivative in a direction: the Jacobian times a vector.
+    """Evaluate a function and its derivative in a direction: the Jacobian times a vector.
 
     Parameters
     ----------
@@ -178,7 +177,8 @@ def jvp(
     ShapeError
         If the tangents do not fit the primals.
     TapeError
-        If the result is a dual made by hand, or has a derivative of a functional that has returned.
+        If the result is a dual made explicitly, or has a derivative of a functional that has
+        returned.
 
     Notes
     -----
@@ -221,8 +221,8 @@ def _jvp(f: Function, primals: object, tangents: object) -> tuple[Operand, Opera
 def gradient_dot_vector(
     f: Function, x: Operand, v: object, /, *args: object, **kwargs: object
 ) -> float:
-    """The directional derivative of a scalar function, the gradient times a vector, without the
-    gradient.
+    """Compute the directional derivative of a scalar function, the gradient times a vector, without
+    the gradient.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def gradient_dot_vector(
     v : like `x`
         The direction, of the same structure and shapes.
     *args, **kwargs
-        Further arguments of `f`, passed on as they are.
+        Further arguments of `f`, passed unchanged.
 
     Returns
     -------
@@ -271,7 +271,7 @@ def _directional(
 def partial_derivative(
     f: Function, x: Operand, n: int | tuple[int, ...], /, *args: object, **kwargs: object
 ) -> float:
-    """The derivative of a scalar function with respect to one element of its argument.
+    """Differentiate a scalar function with respect to one element of its argument.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def partial_derivative(
     n : int or tuple of int
         The index of the element.
     *args, **kwargs
-        Further arguments of `f`, passed on as they are.
+        Further arguments of `f`, passed unchanged.
 
     Returns
     -------
@@ -323,7 +323,7 @@ def partial_derivative(
 
 
 def derivative(f: Function, x: float, /, *args: object, **kwargs: object) -> float:
-    """The derivative of a scalar function of one number, in forward mode.
+    """Differentiate a scalar function of one number, in forward mode.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def derivative(f: Function, x: float, /, *args: object, **kwargs: object) -> flo
     x : scalar
         The point.
     *args, **kwargs
-        Further arguments of `f`, passed on as they are.
+        Further arguments of `f`, passed unchanged.
 
     Returns
     -------

@@ -58,7 +58,7 @@ def hessian_times_vector(
 def hessian_times_vector(
     f: Function, x: object = ABSENT, v: object = ABSENT, /, *args: object, **kwargs: object
 ) -> Result:
-    """The Hessian of a scalar function times a vector, exact and without the Hessian.
+    """Multiply the Hessian of a scalar function by a vector, exactly and without the Hessian.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def hessian_times_vector(
     v : like `x`
         The vector, of the same structure and shapes.
     *args, **kwargs
-        Further arguments of `f`, passed on as they are.
+        Further arguments of `f`, passed unchanged.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def hessian_times_vector(
     Notes
     -----
     Forward over reverse: `f` is evaluated once at dual numbers over variables and swept once, at a
-    few times the cost of a gradient, whatever the dimension. What is to be a constant in `f` is
+    few times the cost of a gradient, whatever the dimension. Write a constant in `f` as
     ``varmat.value(x)``; ``x.val`` is a variable there.
 
     References
@@ -126,8 +126,8 @@ def _times_vector(f: Function, x: object, v: object, /, *args: object, **kwargs:
 
 
 def hessp(f: Function) -> DerivedFunction[np.ndarray]:
-    """The Hessian product of a scalar function in the form that `scipy.optimize.minimize` takes as
-    its argument ``hessp``.
+    """Make the Hessian product of a scalar function that `scipy.optimize.minimize` takes as its
+    argument ``hessp``.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def hessian(f: Function, x: np.ndarray, /, *args: object, **kwargs: object) -> n
 @overload
 def hessian(f: Function, x: object, /, *args: object, **kwargs: object) -> Result: ...
 def hessian(f: Function, x: object = ABSENT, /, *args: object, **kwargs: object) -> Result:
-    """The exact Hessian of a scalar function.
+    """Compute the exact Hessian of a scalar function.
 
     Parameters
     ----------
@@ -191,14 +191,14 @@ def hessian(f: Function, x: object = ABSENT, /, *args: object, **kwargs: object)
     x : scalar, array_like or nested structure of them
         The point.
     *args, **kwargs
-        Further arguments of `f`, passed on as they are.
+        Further arguments of `f`, passed unchanged.
 
     Returns
     -------
     float, ndarray or structure of them
-        Of shape ``(N, N)`` for a vector, the shape of `x` twice for an array. For a structure: that
-        of `x`, with the structure of `x` in place of each item. Without a point: a function of the
-        point and the further arguments, which `varmat.recorded` takes too.
+        Of shape ``(N, N)`` for a vector, the shape of `x` twice for an array. For a structure: the
+        structure of `x`, with the structure of `x` in place of each item. Without a point: a
+        function of the point and the further arguments, which `varmat.recorded` takes too.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def hessian(f: Function, x: object = ABSENT, /, *args: object, **kwargs: object)
 
     Notes
     -----
-    One product with each unit vector, see `hessian_times_vector`.
+    It is one product with each unit vector, see `hessian_times_vector`.
 
     References
     ----------
@@ -265,8 +265,8 @@ def _gradient_along(
     kwargs: Settings,
     second: list[Operand] | None = None,
 ) -> list[Operand]:
-    """The leaves of the gradient of the derivative of a scalar function in a direction or, with a
-    `second`, of the second derivative in both.
+    """Compute the leaves of the gradient of the derivative of a scalar function in a direction or,
+    with a `second`, of the second derivative in both.
     """
     with recording() as tape:
         finish = _recorded(name, f, points, direction, args, kwargs, second, tape)
@@ -325,7 +325,7 @@ def _point(function: str, x: Operand) -> np.ndarray:
 
 
 def grad_hessian(f: Function, x: ArrayLike, /, *args: object, **kwargs: object) -> np.ndarray:
-    """The derivatives of the Hessian of a scalar function, exactly: all third derivatives.
+    """Compute the derivatives of the Hessian of a scalar function, exactly: all third derivatives.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def grad_hessian(f: Function, x: ArrayLike, /, *args: object, **kwargs: object) 
     x : array_like, shape (n,)
         The point.
     *args, **kwargs
-        Further arguments of `f`, passed on as they are.
+        Further arguments of `f`, passed unchanged.
 
     Returns
     -------
@@ -382,7 +382,7 @@ def grad_hessian(f: Function, x: ArrayLike, /, *args: object, **kwargs: object) 
 def grad_tr_mat_times_hessian(
     f: Function, x: ArrayLike, m: ArrayLike, /, *args: object, **kwargs: object
 ) -> np.ndarray:
-    """The gradient of the trace of a matrix times the Hessian of a scalar function, exactly.
+    """Differentiate the trace of a matrix times the Hessian of a scalar function, exactly.
 
     Parameters
     ----------
@@ -393,7 +393,7 @@ def grad_tr_mat_times_hessian(
     m : array_like, shape (n, n)
         The matrix, which is constant.
     *args, **kwargs
-        Further arguments of `f`, passed on as they are.
+        Further arguments of `f`, passed unchanged.
 
     Returns
     -------
@@ -408,9 +408,9 @@ def grad_tr_mat_times_hessian(
 
     Notes
     -----
-    The sum of third derivatives ``m[j, i] * f[i, j, k]``, as one needs it for Laplace
-    approximations and Riemannian samplers: one evaluation at duals of duals over variables, and one
-    reverse pass, for each row of the matrix that is not zero.
+    The sum of third derivatives ``m[j, i] * f[i, j, k]``, for Laplace approximations and Riemannian
+    samplers: one evaluation at duals of duals over variables, and one reverse pass, for each row of
+    the matrix that is not zero.
 
     References
     ----------

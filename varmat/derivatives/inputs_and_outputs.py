@@ -1,5 +1,5 @@
-"""What functionals do before and after they call a function: leaves for its arguments, checks of
-what it returned, and the scope in between.
+"""The steps of functionals before and after they call a function: leaves for its arguments, checks
+of its results, and the scope in between.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from varmat.typing import Operand, Plain, Result
 
 @contextmanager
 def recording(recorder: type[Tape] | None = None) -> Iterator[Tape]:
-    """A nested scope with the cyclic collector paused.
+    """Open a nested scope with the cyclic collector paused.
 
     Entries live as long as the tape, so the collector finds nothing there. On a tape of 10^6
     entries it would still search them again and again, for several times as long as the recording
@@ -51,18 +51,18 @@ def recording(recorder: type[Tape] | None = None) -> Iterator[Tape]:
 
 
 def is_outer(x: Operand) -> bool:
-    """Whether a number or an array has derivatives of its own."""
+    """Return whether a number or an array is a variable or dual."""
     return isinstance(x, (ArrayMethods, MatVar))
 
 
 def holds_outer(args: Arguments) -> bool:
-    """Whether any leaf of the arguments has derivatives of its own."""
+    """Return whether any leaf of the arguments is a variable or dual."""
     return any(map(is_outer, leaves_of(args)))
 
 
 def stand_in(x: Operand, tape: Tape) -> Operand:
-    """A leaf of the tape for a plain number or array; for a variable from outside, a copy that only
-    this call uses.
+    """Make a leaf of the tape for a plain number or array; for a variable from outside, a copy that
+    only this call uses.
     """
     if type(x) is float or type(x) is np.ndarray:
         return borrow_leaf(x, tape)
@@ -72,7 +72,7 @@ def stand_in(x: Operand, tape: Tape) -> Operand:
 
 
 def own(x: Operand) -> Operand:
-    """A copy of an argument, into which a function may write."""
+    """Copy an argument, so that a function may write into it."""
     if type(x) is np.ndarray:
         return np.array(x, order="C")
     if isinstance(x, Dual):
@@ -83,7 +83,7 @@ def own(x: Operand) -> Operand:
 
 
 def bottom(x: Operand) -> Operand:
-    """The innermost value of a dual, or of duals of duals."""
+    """Return the innermost value of a dual, or of duals of duals."""
     while isinstance(x, Dual):
         x = x.val
     return x
@@ -92,14 +92,14 @@ def bottom(x: Operand) -> Operand:
 def leaf_tree(
     function: str, title: str, tree: object, tape: Tape, complex_too: bool = False
 ) -> Result:
-    """The tree with variables in place of its numbers. `tape` must be the current one."""
+    """Replace the numbers of a tree by variables. `tape` must be the current one."""
     plain = plain_tree(function, title, tree, complex_too, outer_too=True)
     return map_leaves(lambda x, _: var(x) if is_complex(x) else stand_in(x, tape), plain)
 
 
 def scalar_result(function: str, y: Operand, tape: Tape) -> Operand:
-    """The scalar that a function returned: a `Var` on `tape`, or a float if it does not depend on
-    the arguments.
+    """Return the scalar that a function returned: a `Var` on `tape`, or a float if it does not
+    depend on the arguments.
     """
     (y,) = outputs(function, [y], tape)
     check_scalar(function, y)
@@ -107,7 +107,7 @@ def scalar_result(function: str, y: Operand, tape: Tape) -> Operand:
 
 
 def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp") -> None:
-    """Refuse an array where a scalar is needed."""
+    """Raise for an array where a scalar is needed."""
     shape = getattr(y, "shape", ())
     if shape:
         raise ShapeError(
@@ -117,7 +117,7 @@ def check_scalar(function: str, y: Operand, other: str = "jacobian or varmat.vjp
 
 
 def outputs(function: str, results: Sequence[Operand], tape: Tape) -> list[Operand]:
-    """The results of a function, each a variable of `tape`, a float or an array."""
+    """Return the results of a function, each a variable of `tape`, a float or an array."""
     checked = [output(function, y) for y in results]
     for y in checked:
         if type(y) in VARIABLES and own_tape(y) is not tape:
@@ -128,7 +128,7 @@ def outputs(function: str, results: Sequence[Operand], tape: Tape) -> list[Opera
 
 
 def output(function: str, y: Operand) -> Operand:
-    """One result of a function as a variable, a float or an array."""
+    """Convert one result of a function to a variable, a float or an array."""
     y = y._settled if isinstance(y, Standing) else y
     if type(y) in VARIABLES:
         return y
@@ -153,7 +153,7 @@ def output(function: str, y: Operand) -> Operand:
 
 
 def check_caught(function: str, tape: Tape) -> None:
-    """Raise the refusal of a plain number or array that a function has caught."""
+    """Raise the error of a plain number or array that a function has caught."""
     if tape.lost is not None:
         raise TypeError(
             f"{function}: the function caught this error, and so computes something else than for "
@@ -162,7 +162,7 @@ def check_caught(function: str, tape: Tape) -> None:
 
 
 def check_closed(function: str, tape: Tape) -> None:
-    """Refuse a recording that uses variables of an outer scope: their derivatives would be lost
+    """Raise if a recording uses variables of an outer scope: their derivatives would be lost
     silently.
     """
     check_caught(function, tape)
@@ -172,7 +172,7 @@ def check_closed(function: str, tape: Tape) -> None:
 
 
 def has_outside(tape: Tape) -> bool:
-    """Whether there are variables outside of a scope."""
+    """Return whether variables exist outside of a scope."""
     outer: Any = tape.parent
     return outer or outer.leaves or outer.parent is not None
 
@@ -184,7 +184,7 @@ def check_fresh(variables: Sequence[Operand]) -> None:
 
 
 def lost(function: str, outsider: Operand) -> TapeError:
-    """The error for a function that depends on something differentiable besides its arguments."""
+    """Return the error for a function that depends on something differentiable from outside."""
     return TapeError(
         f"{function}: the function uses a {type(outsider).__name__} of shape {np.shape(outsider)} "
         "from outside, whose derivative would be lost: make it an argument of the function, or use "
@@ -194,8 +194,8 @@ def lost(function: str, outsider: Operand) -> TapeError:
 
 
 def adjoint_of(leaf: Operand) -> Plain:
-    """The adjoint of a leaf: a float, or a C-contiguous array that nobody else holds; complex for a
-    complex leaf.
+    """Return the adjoint of a leaf: a float, or a C-contiguous array that nothing else refers to;
+    complex for a complex leaf.
     """
     g = leaf.adj
     if type(g) is not np.ndarray:
@@ -204,7 +204,7 @@ def adjoint_of(leaf: Operand) -> Plain:
 
 
 def plain_copy(y: Operand) -> Operand:
-    """The value of a result: a float, or a C-contiguous array that nobody else holds."""
+    """Return the value of a result: a float, or a new C-contiguous array."""
     value = y if type(y) is np.ndarray or type(y) is float else value_now(y)
     return (
         np.array(value, order="C") if isinstance(value, np.ndarray) and value.ndim else float(value)
@@ -214,7 +214,7 @@ def plain_copy(y: Operand) -> Operand:
 def pulled_back(
     tape: Tape, results: Sequence[Operand], cotangents: Sequence[Operand], leaves: Sequence[Operand]
 ) -> list[Plain]:
-    """The adjoints of leaves after a reverse pass from results that have these adjoints, of which
+    """Compute the adjoints of leaves by a reverse pass from results with these cotangents, where
     None is zero.
     """
     start_sweep(tape)

@@ -57,7 +57,7 @@ def jacobian(f: Function, /) -> DerivedFunction[Any]: ...
 @overload
 def jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Result: ...
 def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: object) -> Result:
-    """The Jacobian of a function: the derivatives of all outputs with respect to all inputs.
+    """Compute the Jacobian of a function: the derivatives of outputs with respect to inputs.
 
     Parameters
     ----------
@@ -66,13 +66,13 @@ def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: objec
     x : scalar, array_like or nested structure of them
         The point.
     *args, **kwargs
-        Further arguments of `f`, passed on as they are.
+        Further arguments of `f`, passed unchanged.
 
     Returns
     -------
     float, ndarray or structure of them
-        For arrays the shape is that of the output followed by that of `x`: ``(M, N)`` for vectors;
-        for a scalar function it is the gradient. With structures: that of the output, with the
+        For arrays the shape of the output followed by the shape of `x`: ``(M, N)`` for vectors; for
+        a scalar function it is the gradient. With structures: the structure of the output, with the
         structure of `x` in place of each output. Without a point: a function of the point and the
         further arguments, which `varmat.recorded` takes too.
 
@@ -85,8 +85,8 @@ def jacobian(f: Function, x: Operand = ABSENT, /, *args: object, **kwargs: objec
     -----
     `f` is recorded once. Then there is either a reverse pass for each output, or `f` is evaluated
     once more, at dual numbers that carry a direction for each input (unless it contains an
-    operation that has no forward rule). What is likely to take less time is chosen: directions if
-    there are more outputs than inputs, or about as many and more than some twenty.
+    operation that has no forward rule). The choice is whatever is likely to take less time:
+    directions if there are more outputs than inputs, or about as many and more than some twenty.
 
     References
     ----------
@@ -113,7 +113,7 @@ def _jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Re
 
 
 def jacobian_at(name: str, f: Function, x: Operand, args: Arguments, kwargs: Settings) -> Result:
-    """The Jacobian; `name` is that of the functional in messages."""
+    """Compute the Jacobian; `name` is the functional in messages."""
     points = plain_tree(name, "x", x, outer_too=True)
     with recording() as tape:
         finish = _by_sweeps(name, f, points, args, kwargs, tape)
@@ -123,8 +123,8 @@ def jacobian_at(name: str, f: Function, x: Operand, args: Arguments, kwargs: Set
 def _by_sweeps(
     name: str, f: Function, points: object, args: Arguments, kwargs: Settings, tape: Tape
 ) -> Finish | None:
-    """A function that makes the Jacobian, after the scope, of a reverse pass for each output; None
-    if forward mode will be faster.
+    """Make a function that computes the Jacobian, after the scope, by a reverse pass for each
+    output; return None if forward mode will be faster.
     """
     given = leaf_tree(name, "x", points, tape)
     variables = list(map(bottom, leaves_of(given)))
@@ -165,12 +165,12 @@ def _by_sweeps(
 
 
 def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
-    """Whether one evaluation with a direction for each input is expected to take less time than a
-    reverse pass for each output.
+    """Return whether one evaluation with a direction for each input is expected to take less time
+    than a reverse pass for each output.
     """
     # In microseconds. An entry costs 15 with duals, once, and less than one in each reverse pass; a
-    # direction costs 0.8 by itself. Where an entry takes one direction after the other each costs
-    # 8, and each reverse pass 5.
+    # direction costs 0.8 by itself. Where an entry takes directions in sequence, each costs 8, and
+    # each reverse pass 5.
     loops = sum(map(_takes_one_direction, tape))
     forward = 35.0 + 15.0 * len(tape) + (0.8 + 8.0 * loops) * inputs
     backward = outputs * (3.0 + 0.6 * len(tape) + 5.0 * loops)
@@ -188,7 +188,7 @@ def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
 
 
 def _largest(entry: Entry) -> int:
-    """The size of the largest array of an entry, which may be data."""
+    """Return the size of the largest array of an entry, which may be data."""
     parts = [
         part
         for each in entry[1:]
@@ -198,7 +198,7 @@ def _largest(entry: Entry) -> int:
 
 
 def _is_join(rule: Rule) -> bool:
-    """Whether it is the rule of a join of the library, and not of a user's of that name."""
+    """Return whether this is the rule of a join of the library, not of a user's of that name."""
     return rule.name in _JOINS and rule.op.is_traceable
 
 
@@ -207,7 +207,7 @@ def _takes_one_direction(entry: Entry) -> bool:
 
 
 def has_no_tangent(entry: Entry) -> bool:
-    """Whether an entry of the tape has no forward rule."""
+    """Return whether an entry of the tape has no forward rule."""
     rule = entry[0]
     return rule in CALLBACKS or (not _is_join(rule) and getattr(rule.op, "_tangent", rule) is None)
 
@@ -215,7 +215,7 @@ def has_no_tangent(entry: Entry) -> bool:
 def _by_directions(
     name: str, f: Function, points: object, args: Arguments, kwargs: Settings
 ) -> Result:
-    """The Jacobian by one evaluation with all unit directions."""
+    """Compute the Jacobian by one evaluation with all unit directions."""
     leaves = leaves_of(points)
     bounds = np.cumsum([0, *map(size_of, leaves)])
     columns = [slice(*pair) for pair in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
@@ -250,7 +250,7 @@ def vjp(
 
 
 def vjp(f: Function, /, *primals: object) -> object:
-    """The value of a function, and the function that multiplies a vector with its Jacobian.
+    """Evaluate a function, and return the function that multiplies a vector by its Jacobian.
 
     Parameters
     ----------
@@ -311,8 +311,8 @@ def _pulled_back(f: Function, /, *primals: object) -> tuple[Operand, Operand]:
 
 
 def _outer_pullback(f: Function, points: Arguments) -> tuple[Operand, Operand]:
-    """Value and pull-back where the result depends on variables from outside. The pull-back calls
-    the function again.
+    """Return value and pull-back where the result depends on variables from outside. The pull-back
+    calls the function again.
     """
     y = f(*map_leaves(lambda x, _: own(x), points))
     results = [x if isinstance(x, Dual) else output("vjp", x) for x in leaves_of(y)]

@@ -52,8 +52,8 @@ Finish: TypeAlias = Callable[[], Any]  # makes, after its scope, a value and its
 
 
 def refuse_finished(function: str, y: Operand, tape: Tape) -> None:
-    """Refuse a result that is a dual of a call that has ended, or one that the function made by
-    hand.
+    """Raise for a result that is a dual of a call that has ended, or a dual that the function made
+    explicitly.
     """
     while isinstance(y, Dual):
         if y.level in tape.by_hand:
@@ -74,7 +74,7 @@ def refuse_finished(function: str, y: Operand, tape: Tape) -> None:
 
 
 def _parts(*fields: object) -> list[Operand]:
-    """The variables of an entry."""
+    """Return the variables of an entry."""
     flat = [each for x in fields for each in (x if isinstance(x, (list, tuple)) else (x,))]
     return [x for x in flat if type(x) in VARIABLES]
 
@@ -96,7 +96,7 @@ class KeptFunction:
     ----------
     y : Var, or tuple of variables
     wrt : sequence of variables
-        Of the tape, with respect to which its gradients are wanted.
+        Variables of the tape with respect to which its gradients are wanted.
     tape : Tape
     operands : sequence of variables, optional
         The variables that it is a function of; by default those from outside.
@@ -139,8 +139,7 @@ class KeptFunction:
         seeds: Sequence[Operand] | None = None,
         wrt: Sequence[Operand] | None = None,
     ) -> tuple[Operand, list[Operand]]:
-        """The scalar, and the variables `wrt`, computed again on the current tape for other
-        operands.
+        """Recompute the scalar, and the variables `wrt`, on the current tape for other operands.
 
         Parameters
         ----------
@@ -150,7 +149,7 @@ class KeptFunction:
         seeds : sequence, optional
             Tangents for the variables `wrt`, which become duals of that level.
         wrt : sequence of variables, optional
-            What takes the place of the variables `wrt`, which are returned as they were.
+            Replacements of the variables `wrt`, which are returned as they were.
         """
         tape = current_tape()
         places = {id(x): i for i, x in enumerate(self.wrt)}
@@ -187,8 +186,8 @@ class KeptFunction:
     def weighted(
         self, name: str, operands: Sequence[Operand], weights: Sequence[Operand], tape: Tape
     ) -> Operand:
-        """The sum of the scalar and its gradients with these weights, where None is zero: the
-        derivative along the weights of the gradients is their product with these."""
+        """Sum the scalar and its gradients with these weights, where None is zero: the derivative
+        along the weights is the product of the gradients with them."""
         c, *adjoints = weights
         level, seeds = None, None
         if any(w is not None for w in adjoints):
@@ -205,15 +204,15 @@ class KeptFunction:
 
 
 def _needed(tape: Tape, y: Operand) -> tuple[list[Operand], dict[int, Operand]]:
-    """The entries that a variable, or a tuple of them, depends on, in order, and the roots of all
-    variables in them.
+    """Find the entries that a variable, or a tuple of them, depends on, in order, and the roots of
+    all variables in them.
     """
     roots = {id(root_of(x)): root_of(x) for x in _parts(y)}
     entries = []
     for entry in reversed(tape):
         rule, result, target, _ = entry
         here = [target] if rule is ASSIGN else [] if result is ALWAYS else _parts(result)
-        # Checks are kept: what they refuse is refused at other points too.
+        # Keep checks, because what they reject here they reject at other points too.
         if (result is ALWAYS and rule is not ASSIGN) or any(id(root_of(x)) in roots for x in here):
             entries.append(entry)
             roots.update({id(root_of(x)): root_of(x) for x in _sources(entry)})
@@ -221,7 +220,7 @@ def _needed(tape: Tape, y: Operand) -> tuple[list[Operand], dict[int, Operand]]:
 
 
 def _found(env: dict[int, Operand], x: Operand) -> Operand:
-    """An operand of an entry, with its variables replaced by what `env` has for them."""
+    """Replace the variables of an operand of an entry by what `env` has for them."""
     if type(x) in VARIABLES:
         known = env.get(id(x))
         if known is None and isinstance(x, View):
@@ -233,14 +232,14 @@ def _found(env: dict[int, Operand], x: Operand) -> Operand:
 
 
 def _seen(x: Operand, how: Function) -> Any:
-    """A part of an array of any kind; a view if the part of a plain array would be one."""
+    """Take a part of an array of any kind; a view if the part of a plain array would be one."""
     if isinstance(x, Dual):
         return paired(_seen(x.val, how), _seen(x.tan, how), x.level)
     return make_view(x, how, how(value_now(x))) if type(x) in ARRAYS else how(x)
 
 
 def _writable(x: Operand, tape: Tape, level: Level | None) -> Operand:
-    """An array into which variables, and duals of the level, can be written."""
+    """Make an array into which variables, and duals of the level, can be written."""
     if isinstance(x, Dual):
         return paired(_writable(x.val, tape, None), _writable(x.tan, tape, None), x.level)
     if type(x) not in VARIABLES:
@@ -311,7 +310,7 @@ class Gradients(Operation):
     def _pushed(
         self, values: list[Operand], mine: list[bool], tangents: list[Operand], k: int | None = None
     ) -> Result:
-        """The derivative of value and gradients in a direction, or in `k`: the value and the
+        """Differentiate value and gradients in a direction, or in `k`: return the value and the
         gradients of the directional derivative.
         """
         shared, given = len(values) - self.mapped, [*values, *tangents]
@@ -342,14 +341,14 @@ def _row(x: np.ndarray, i: int) -> Plain:
 
 
 def _directions(values: Sequence[Plain], mapped: int) -> Iterator[list[Plain]]:
-    """The operands for each direction."""
+    """Yield the operands for each direction."""
     shared = len(values) - mapped
     for i in range(len(values[shared]) if mapped else 1):
         yield [*values[:shared], *(_row(x, i) for x in values[shared:])]
 
 
 def _values(kept: KeptFunction, values: Sequence[Plain]) -> tuple[Plain, ...]:
-    """The value and the gradients."""
+    """Compute the value and the gradients."""
     with nested() as tape:
         y, wrt = kept.again(values)
         return _swept(y, wrt, tape)
@@ -358,8 +357,7 @@ def _values(kept: KeptFunction, values: Sequence[Plain]) -> tuple[Plain, ...]:
 def _contributions(
     name: str, kept: KeptFunction, mapped: int, g: Adjoint, r: Plain, *values: Operand
 ) -> tuple[Operand, ...]:
-    """The reverse rule: for adjoints of the value and of the gradients, the gradient of their
-    products with these."""
+    """Apply the reverse rule: return the gradients of value and gradients times their adjoints."""
     found = []
     for i, operands in enumerate(_directions(values, mapped)):
         weights = [_row(w, i) if mapped and w is not None else w for w in g]
@@ -374,7 +372,7 @@ def _contributions(
 
 
 def _swept(y: Operand, wrt: Sequence[Operand], tape: Tape) -> tuple[Operand, ...]:
-    """The number and its gradients, as plain arrays."""
+    """Return the number and its gradients, as plain arrays."""
     value = float(value_now(y))
     if type(y) is not Var or own_tape(y) is not tape:
         return value, *(plain_copy(np.zeros(np.shape(x))) for x in wrt)
@@ -388,7 +386,7 @@ def gradients_of(
     tape: Tape,
     rows: Sequence[tuple[Operand, np.ndarray]] = (),
 ) -> Finish:
-    """A function that makes, after the scope, the value of a scalar of any kind and its gradients.
+    """Make a function that returns, after the scope, the value of a scalar and its gradients.
 
     Parameters
     ----------
@@ -396,12 +394,12 @@ def gradients_of(
         The functional, for messages.
     y : Var, Dual or float
     wrt : sequence of variables
-        Of the tape.
+        Variables of the tape.
     tape : Tape
-        Of the scope, which is the current one.
+        The tape of the scope, which is the current one.
     rows : sequence of tuple, optional
-        Leaves of the tape, and what takes their place, along a first axis, which value and
-        gradients then have too.
+        Leaves of the tape, and their replacements, along a first axis, which value and gradients
+        then have too.
     """
     refuse_finished(function, y, tape)
     if isinstance(y, Dual):
@@ -450,7 +448,7 @@ def gradients_of(
 def _refuse_what_cannot(
     function: str, entries: list[Operand], outside: list[Operand], tape: Tape
 ) -> None:
-    """Refuse a gradient that could not be differentiated in the variables from outside."""
+    """Raise for a gradient that could not be differentiated in the variables from outside."""
     for x in outside:
         if tape.parent is not None and not passed_by(tape, x):
             continue
@@ -473,7 +471,7 @@ def _refuse_what_cannot(
 
 
 def refuse_complex(function: str, x: Operand) -> None:
-    """Refuse complex points if the gradient depends on variables from outside."""
+    """Raise for complex points if the gradient depends on variables from outside."""
     if isinstance(x, ComplexKind):
         raise TypeError(
             f"{function}: an argument is complex, but must be real where the function uses "
@@ -482,8 +480,8 @@ def refuse_complex(function: str, x: Operand) -> None:
 
 
 def passed_by(tape: Tape, x: Operand) -> bool:
-    """Whether a reverse pass is under way between a scope and a variable from outside: it does not
-    see what is recorded for that variable now.
+    """Return whether a reverse pass is under way between a scope and a variable from outside: it
+    does not see what is recorded for that variable now.
     """
     for each in tape.chain():
         if each.sweeping or each is own_tape(x):
@@ -492,7 +490,7 @@ def passed_by(tape: Tape, x: Operand) -> bool:
 
 
 def is_outer_result(y: Operand, tape: Tape) -> bool:
-    """Whether a result depends on variables from outside, or the scope has used some."""
+    """Return whether a result depends on variables from outside, or the scope has used some."""
     if isinstance(y, Dual):
         return True
     if not has_outside(tape):
@@ -500,12 +498,12 @@ def is_outer_result(y: Operand, tape: Tape) -> bool:
     return (type(y) in VARIABLES and own_tape(y) is not tape) or bool(outsiders(tape))
 
 
-# --- what a function returns beside its scalar ---
+# --- what a function returns in addition to its scalar ---
 
 
 def set_aside(function: str, tree: object, tape: Tape) -> Finish:
-    """A function that makes, after the scope, a structure of anything with plain numbers in place
-    of variables.
+    """Make a function that returns, after the scope, a structure with plain numbers in place of
+    variables.
 
     Results that depend on variables from outside are computed again in the scope around this one,
     because they have derivatives there."""
@@ -575,7 +573,7 @@ def adopt(tape: Tape, results: Sequence[Operand]) -> None:
 
 
 def move(tape: Tape, other: Tape) -> None:
-    """Move what is on a tape to another one. The arena does not use memory again that somebody
+    """Move everything on a tape to another one. The arena does not reuse memory that something
     still refers to.
     """
     stacks: Any = (tape, tape.leaves, tape.kept, tape.assignments)
@@ -593,5 +591,5 @@ def flattened(results: Sequence[Operand]) -> list[Operand]:
 
 
 def holds_variables(x: Operand) -> bool:
-    """Whether something is a variable, or a dual with a variable among its parts."""
+    """Return whether something is a variable, or a dual with a variable among its parts."""
     return bool(flattened([x]))

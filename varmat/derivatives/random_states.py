@@ -54,8 +54,8 @@ class RandomStates:
 
 
 def _reached(roots: tuple[object, ...]) -> Iterator[Operand]:
-    """Objects that functions and containers refer to, the nearest first. Their parts are listed
-    when it is their turn, because few of them are.
+    """Yield objects that functions and containers refer to, the nearest first. Parts are listed
+    only when their turn comes, because few are needed.
     """
     seen: set[int] = set()
     waiting = deque([iter(roots)])
@@ -68,8 +68,8 @@ def _reached(roots: tuple[object, ...]) -> Iterator[Operand]:
 
 
 def _is_ours(x: Operand) -> bool:
-    """Whether `x` is a function or an operation of the library: those draw only from generators
-    that they are given, and refer to tables with many entries.
+    """Return whether `x` is a function or an operation of the library: those draw only from
+    generators that they are given, and refer to tables with many entries.
     """
     if isinstance(x, Elementwise):
         return x.rows is ROWS
@@ -98,7 +98,7 @@ def _parts(x: Operand) -> Iterator[Operand]:
 
 
 def _is_full(cell: Operand) -> bool:
-    """Whether the variable of a cell has a value yet."""
+    """Return whether the variable of a cell has a value yet."""
     try:
         return cell.cell_contents is not cell
     except ValueError:

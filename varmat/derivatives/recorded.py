@@ -68,9 +68,9 @@ class RecordedWithData(Recorded[tuple[float, Any]]):
 
 
 class RecordedIfPossible(Recorded[tuple[float, Any]]):
-    """A function recorded once; evaluated anew each time if it cannot be."""
+    """A function recorded once; evaluated each time if it cannot be."""
 
-    # What the attempt to record raised. The function may raise it too: while it is recorded, a
+    # The error raised by the attempt to record. The function may raise it too: while recorded, a
     # comparison is not a truth value.
     obstacle: Exception | None = None
 
@@ -103,14 +103,14 @@ def recorded(
 def recorded(
     f: Function, argnums: Argnums | None = None, *, runner: str = "auto"
 ) -> Recorded[T] | Recorded[tuple[float, Result]]:
-    """A function, or a functional of one, that is recorded once, and evaluated without it
-    afterwards.
+    """Record a function, or a functional of one, once, and evaluate the recording afterwards.
 
-    Of a scalar function it is the value and the gradient: the first call runs `f` on variables, as
-    `value_and_grad` does at every call, and writes what was recorded, forward and reverse, as a
-    program, a list of steps on arrays. Later calls run that. For small arrays this takes a fraction
-    of the time, for most of what `value_and_grad` takes is recording. Of a functional it is the
-    same functional: ``vm.recorded(vm.hessian(f))`` has the results of ``vm.hessian(f)``.
+    For a scalar function it computes the value and the gradient: the first call runs `f` on
+    variables, as `value_and_grad` does at every call, and writes what was recorded, forward and
+    reverse, as a program, a list of steps on arrays. Later calls run the program. For small arrays
+    this takes a fraction of the time, because most of what `value_and_grad` takes is recording. For
+    a functional it computes the same: ``vm.recorded(vm.hessian(f))`` has the results of
+    ``vm.hessian(f)``.
 
     Parameters
     ----------
@@ -123,15 +123,15 @@ def recorded(
         The positional arguments to differentiate with respect to, by default the first. A
         functional brings its own.
     runner : {"auto", "numpy", "native"}
-        What runs programs: calls of NumPy, or machine code, which needs llvmlite and is taken
+        The runner of programs: calls of NumPy, or machine code, which needs llvmlite and is taken
         where that is installed.
 
     Returns
     -------
     callable
         Takes the arguments of `f` and returns ``(value, gradient)``, as in `value_and_grad`; for a
-        functional it takes what that takes, and returns what that returns. For other shapes or
-        structures, and other objects as the other arguments, `f` is recorded anew; the last 16
+        functional it takes the same arguments, and returns the same results. For other shapes or
+        structures, and other objects as the other arguments, `f` is recorded again; the last 16
         recordings are kept. The attribute ``program`` is the last of them, and in print the list of
         its steps. The method ``map`` makes many calls at once, with the arguments of ``jax.vmap``.
 
@@ -143,35 +143,36 @@ def recorded(
         in `numpy.where` and `cond`. And for `reverse_pass_callback` and `MatVar`, which cannot be
         written as a program.
     ValueError
-        If there is no such runner.
+        If `runner` is not one of these.
     ImportError
-        If the native runner is asked for and llvmlite is not installed.
+        If the native runner is required and llvmlite is not installed.
     TypeError
-        If `f` is no function, or is a functional and `argnums` is given.
+        If `f` is not a function, or is a functional and `argnums` is given.
     DomainError and others
-        What `f` raises.
+        The errors of `f`.
 
     Notes
     -----
-    An ``if`` on a comparison is followed. Where a later call takes another way, `f` is recorded
-    again, and the program holds for both ways, up to eight; calls that take further ways are
-    evaluated as `f` is written. A run computes all recorded ways and selects one, so use `cond`
-    where a way is expensive.
+    An ``if`` on a comparison is followed. Where a later call takes another branch, `f` is recorded
+    again, and the program holds for both branches, up to eight; calls that take further branches
+    are evaluated as `f` is written. A run computes all recorded branches and selects one, so use
+    `cond` where a branch is expensive.
 
-    What `f` does apart from operations on its arguments happens at the recording only. Arrays among
-    the other arguments are compared at every call, or become arguments of the program where they
-    are large or change: then new data of the same shapes, such as minibatches, are not recorded
-    anew. Arrays that `f` reads from elsewhere are held by reference: a new array in their place,
-    another global value, or a random number, is not seen, and new values in the same array not
-    everywhere. A function that catches the refusal of ``float(x)`` or ``np.asarray(x)`` is refused,
-    because it would take another path for plain numbers. Where the program
-    comes to an argument that is refused, or to a density of zero, `f` itself is evaluated, and so
-    is a functional where a derivative is not finite. NumPy's warnings appear at the recording only.
+    Anything `f` does apart from operations on its arguments happens at the recording only. Arrays
+    among the other arguments are compared at every call, or become arguments of the program where
+    they are large or change: then new data of the same shapes, such as minibatches, are not
+    recorded again. Arrays that `f` reads from elsewhere are held by reference: a new array in their
+    place, another global value, or a random number, is not seen, and new values in the same array
+    not everywhere. Recording raises if `f` catches the error of ``float(x)`` or ``np.asarray(x)``,
+    because `f` would take another path for plain numbers. Where the program comes to an invalid
+    argument, or to a density of zero, `f` itself is evaluated, and so is a functional where a
+    derivative is not finite. NumPy's warnings appear at the recording only.
 
     Second derivatives are recorded with dual numbers over variables, and so are a `jvp` and a
     `jacobian` of more outputs than inputs; for this one `f` is called twice. The program of a
-    Hessian is a loop over the elements of the point, that of a Jacobian over the inputs or outputs,
-    whichever are fewer. A tangent rule that looks at values is called from Python at every run.
+    Hessian is a loop over the elements of the point, the program of a Jacobian one over the inputs
+    or outputs, whichever are fewer. A tangent rule that looks at values is called from Python at
+    every run.
 
     Calls from several threads at once are safe.
 
@@ -224,7 +225,7 @@ class SparseJacobian(Recorded[Any]):
 
 
 def sparse_jacobian(f: Function) -> SparseJacobian:
-    """The Jacobian of a function of which most derivatives are zero, as a sparse array.
+    """Make the function that computes the Jacobian of `f`, mostly zeros, as a sparse array.
 
     Parameters
     ----------
@@ -236,7 +237,7 @@ def sparse_jacobian(f: Function) -> SparseJacobian:
     SparseJacobian
         A function of `x` and the further arguments of `f`. It returns a ``scipy.sparse.csr_array``
         with a row for each element of the result and a column for each element of `x`, in C order.
-        Its attribute `program` is that of the elements.
+        Its attribute `program` computes the elements.
 
     Raises
     ------

@@ -67,7 +67,7 @@ T = TypeVar("T")
 
 
 class Functional(NamedTuple):
-    """How a functional is called, and which program it becomes.
+    """The call of a functional, and the program that it becomes.
 
     Attributes
     ----------
@@ -106,13 +106,13 @@ class RecordedCall:
     Attributes
     ----------
     args, named : sequence, dict
-        The arguments of the function; those of the point are plain.
+        The arguments of the function; the point's are plain.
     positions, points : sequence of int, tuple
-        The point: where it is among them, and what it is.
+        The point: its positions among them, and its values.
     structures, others : tuple, dict
         As in a `Recording`.
     leaves : list
-        Of the point and the vector.
+        The leaves of the point and the vector.
     """
 
     args: Sequence[Any]
@@ -124,8 +124,8 @@ class RecordedCall:
     leaves: list[Operand]
 
     def copied(self) -> RecordedCall:
-        """The same call with copies of arrays that the caller may change, for the program holds
-        them.
+        """Return the same call with copies of arrays that the caller may change, because the
+        program holds them.
         """
         if not self.others:
             return self
@@ -142,19 +142,20 @@ class Recording:
     Attributes
     ----------
     structures : tuple
-        Of the arguments to differentiate with respect to; for a number or an array its shape.
+        The structures of the arguments to differentiate with respect to; for a number or an array
+        its shape.
     others : dict
         All other arguments, by position or name; those with rows as `Mapped.key`.
     written : Written
     runner : str
     ways : list of tuple
-        The ways through the function that the program takes, see `Branches.taken`.
+        The branches of the function that the program takes, see `Branches.taken`.
     run : callable
         Takes the list of numbers and arrays; returns the list of outputs.
     results : callable
         Makes the results of the list of outputs but the first.
     values : Recording, optional
-        The program of the values alone, for a pull-back.
+        The program of the values only, for a pull-back.
     data : list
         Positions of the other arguments that are arguments of the program.
     """
@@ -179,7 +180,7 @@ class Recording:
         return self.written.program
 
     def is_alike(self, structures: tuple[object, ...], others: Others) -> bool:
-        """Whether this holds for other arguments like these: with other numbers in arrays."""
+        """Return whether this holds for arguments that differ only in the numbers in arrays."""
         like = dict(others)
         for key, x in self.others.items():
             y = others.get(key)
@@ -200,7 +201,7 @@ class Recorded(BoundCalls, Generic[T]):
     Parameters
     ----------
     function : callable or DerivedFunction
-        What a functional returned for a function; for any other function `value_and_grad` is meant.
+        The result of a functional for a function; any other function means its `value_and_grad`.
     argnums : int or tuple of int, optional
         As in `value_and_grad`.
     runner : str
@@ -242,7 +243,7 @@ class Recorded(BoundCalls, Generic[T]):
     __get__ = DerivedFunction.__get__
 
     def runner_of(self, shape: Shape) -> Any:
-        """The runner of the value and gradient for a vector alone, if it was recorded."""
+        """Return the runner of the value and gradient for a single vector, if it was recorded."""
         return self._by_shape.get((shape,)) if self._is_gradient and self._has_value else None
 
     @property
@@ -285,14 +286,14 @@ class Recorded(BoundCalls, Generic[T]):
             value, *found = _outputs(known, arguments, 1 if self._is_gradient else None)
             return (value, known.results(found)) if self._has_value else known.results(found)
         except ElsewhereError:
-            # A refusal, a density of zero, an overflow, or another branch: the function decides.
+            # An error, a density of zero, an overflow, or another branch: the function decides.
             result = self._eager(*args, **named)
             if known is not None:
                 self._follow(known, call)
             return result
 
     def _call(self, args: Sequence[Any], named: Settings) -> RecordedCall:
-        """The parts of a call. Raises `ElsewhereError` if something is missing, because the
+        """Split a call into its parts. Raise `ElsewhereError` if something is missing, because the
         functional says what, and inside another functional.
         """
         kind, outer, vector = self._kind, args, None
@@ -334,7 +335,7 @@ class Recorded(BoundCalls, Generic[T]):
         return RecordedCall(args, named, positions, tuple(points), structures, others, leaves)
 
     def _pulled_back(self, known: Recording, given: Sequence[Any]) -> Any:
-        """The values at a point, and the function that pulls cotangents back."""
+        """Return the values at a point, and the function that pulls cotangents back."""
         assert known.values is not None
         points = tuple(rebuilt(given, map(plain_copy, leaves_of(given))))
         leaves = leaves_of(points)
@@ -358,7 +359,7 @@ class Recorded(BoundCalls, Generic[T]):
     # --- recordings ---
 
     def known(self, x: np.ndarray, *others: object) -> Recording | None:
-        """The recording for calls with such an array and these other arguments, if there is one."""
+        """Return the recording for calls with such an array and these other arguments, or None."""
         return self._found(self._call((x, *others), {}))
 
     def _found(self, call: RecordedCall) -> Recording | None:
@@ -368,11 +369,12 @@ class Recorded(BoundCalls, Generic[T]):
         return None
 
     def _recording(self, call: RecordedCall, *, of_rows: bool = False) -> Recording:
-        """The recording for a call. If several threads need one at once, one of them records.
+        """Return the recording for a call. If several threads need one at once, one of them
+        records.
 
         For a gradient, data that differ from an earlier call, or are large, become arguments of the
         program if the function can be recorded so: it then holds for all data of their shapes, and
-        nothing is compared. Raises `ElsewhereError` where recording does not pay, because data that
+        nothing is compared. Raise `ElsewhereError` where recording does not pay, because data that
         cannot be arguments differ again and again."""
         with held(self._lock):
             known = self._found(call)
@@ -390,7 +392,7 @@ class Recorded(BoundCalls, Generic[T]):
         return Recording(call.structures, call.others, written, self.runner, [taken])
 
     def _written(self, call: RecordedCall) -> tuple[Written, tuple[bool, ...]]:
-        """The program for a call, and which way it takes through the function."""
+        """Write the program for a call; return also the branches it takes."""
         followed, count = Branches(_MOST_BRANCHES), len(call.positions)
         if self._kind.write is not None:
             given = call.args[:count], call.args[count:], call.named
@@ -401,7 +403,7 @@ class Recorded(BoundCalls, Generic[T]):
         return Written(program, template_of(point)), followed.taken
 
     def _recording_of_data(self, call: RecordedCall) -> Recording | None:
-        """A recording with data as arguments of the program; None if there is none."""
+        """Record with data as arguments of the program; return None if that is not possible."""
         others = call.others
         alike = [each for each in self._recordings if each.is_alike(call.structures, others)]
         if len(alike) >= _MOST_DATA:
@@ -417,15 +419,15 @@ class Recorded(BoundCalls, Generic[T]):
             known = self._recorded(replace(call, args=given, others=keys))
             expected = leaves_of(self._eager(*call.args, **call.named))
             found = known.run([*call.leaves, *(call.args[i] for i in data)])[not self._has_value :]
-            # Terms of data alone are dropped from densities without constants, those of variables
+            # Terms of data only are dropped from densities without constants, terms of variables
             # not.
             if all(np.allclose(x, y, 1e-8, 1e-12) for x, y in zip(found, expected, strict=True)):
                 return known
         return None
 
     def _follow(self, known: Recording, call: RecordedCall) -> Recording | None:
-        """Let a recording hold where the function takes another way; None if it takes a known one,
-        or if there are too many.
+        """Extend a recording to another branch of the function; return None if it is a known one,
+        or if it has too many.
         """
         ways: list[tuple[bool, ...]] = known.ways
         if not any(ways) or len(ways) >= _MOST_WAYS:
@@ -436,7 +438,7 @@ class Recorded(BoundCalls, Generic[T]):
             with suppress(RecordingError):
                 written, taken = self._written(replace(call, args=args))
             if written is None or known not in self._recordings or taken in ways:
-                # Points that are refused, or are not finite, are not tried again and again.
+                # Points where the function raises or is not finite are not tried again and again.
                 ways.append(taken)
                 return None
             written = Written(either(known.program, written.program), written.template)
@@ -460,7 +462,7 @@ class Recorded(BoundCalls, Generic[T]):
     # --- many calls ---
 
     def map(self, *args: object, in_axes: InAxes = 0, executor: Threads = None) -> Result:
-        """The results of many calls, natively and in threads where the native runner is installed.
+        """Evaluate many calls, natively and in threads where the native runner is installed.
 
         Parameters
         ----------
@@ -484,12 +486,12 @@ class Recorded(BoundCalls, Generic[T]):
         ------
         ShapeError
             If a mapped argument lacks the axis, or is of another length than the first; or if the
-            length is zero and the shapes of the results are not those of the arguments.
+            length is zero and the shapes of the results differ from the arguments'.
         ValueError
             If nothing is mapped, or `in_axes` has not one item for each argument.
         TypeError
             If an item of `in_axes` is neither an integer nor None, or a mapped argument is not
-            plain numbers; or if `executor` has other workers than threads.
+            plain numbers; or if `executor` has workers other than threads.
         TapeError
             As by a call; and if the function looks at the value of a mapped argument.
         DomainError and others
@@ -539,8 +541,8 @@ class Recorded(BoundCalls, Generic[T]):
     def _mapped(
         self, rows: ArgumentRows, executor: Threads, cotangent: int | None = None
     ) -> tuple[ArgumentTree, np.ndarray]:
-        """The results of calls, and which of them hold. With the position of a cotangent it is
-        pulled back.
+        """Compute the results of calls, and which of them hold. With the position of a cotangent,
+        pull it back.
         """
         points: Sequence[int] = (0,)
         if self._kind.write is pullback_program:
@@ -574,8 +576,8 @@ class Recorded(BoundCalls, Generic[T]):
 def _outputs(
     known: Recording, arguments: Sequence[Operand], checked: int | None = None
 ) -> list[Operand]:
-    """The outputs of a run. Raises `ElsewhereError` unless the first ones, by default all, are
-    finite, and where Python's floats raise or an argument is refused.
+    """Return the outputs of a run. Raise `ElsewhereError` unless the first ones, by default all,
+    are finite, and where Python's floats raise or an argument is invalid.
     """
     try:
         found: list[Operand] = known.run(arguments)

@@ -1,5 +1,5 @@
-"""Gradients inside a function that is recorded: the program of the value and the gradients, and
-that of their contributions, become steps of the program around them.
+"""Gradients inside a function that is recorded: the program of the value and the gradients, and the
+program of their contributions, become steps of the program around them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from varmat.typing import Operand, Settings
 def _gradients(
     program: TapeProgram, rule: Rule, result: Operand, args: Sequence[Operand], settings: Settings
 ) -> None:
-    """The steps of a value and gradients."""
+    """Write the steps of a value and gradients."""
     op, builder, first = rule.op, program.builder, len(args) - rule.op.mapped
     operands = [program.operand(x) for x in args]
     values = [value for value, _ in operands]
@@ -53,7 +53,7 @@ def _gradients(
 
 
 def _points(op: Gradients) -> Program:
-    """The program from the shared operands to the variables of the gradients."""
+    """Write the program from the shared operands to the variables of the gradients."""
     with recording_to_write() as tape, watched(tape):
         operands = [borrow_leaf(x, tape) for x in op.kept.points]
         shared = operands[: len(operands) - op.mapped]
@@ -62,8 +62,8 @@ def _points(op: Gradients) -> Program:
 
 
 def _values(op: Gradients) -> Program:
-    """The program of zero, the value and the gradients. Its arguments are the shared operands, the
-    variables of the gradients, and the operands with rows.
+    """Write the program of zero, the value and the gradients. Its arguments are the shared
+    operands, the variables of the gradients, and the operands with rows.
     """
     with recording_to_write() as tape, watched(tape):
         operands = [borrow_leaf(x, tape) for x in op.kept.points]
@@ -75,8 +75,8 @@ def _values(op: Gradients) -> Program:
 
 
 def _contributions(op: Gradients, has: Sequence[bool]) -> Program:
-    """The program of zero and the contributions to the operands, to those with rows first. Its
-    arguments are the operands, and the adjoints of the results that have one.
+    """Write the program of zero and the contributions to the operands, first to operands with rows.
+    Its arguments are the operands, and the adjoints of the results that have one.
     """
     with recording_to_write() as tape, watched(tape):
         operands = [borrow_leaf(x, tape) for x in op.kept.points]
@@ -98,10 +98,10 @@ def _along(program: Program, rows: Sequence[Value], summed: int = 0) -> Program:
 
 
 def along_rows(program: Program, rows: int, count: int, summed: int = 0) -> Program:
-    """The program for all rows of its last arguments.
+    """Return the program for all rows of its last arguments.
 
-    Its outputs but the first are stacked, the last of them summed. They are made by a loop, which
-    has those steps only that depend on the rows."""
+    Its outputs but the first are stacked, the last of them summed. A loop makes them from the steps
+    that depend on the rows."""
     first, outputs = len(program.arguments) - rows, program.outputs[1:]
     builder, given = Builder(), program.arguments[first:]
     columns = [Value((count, *v.shape)) for v in given]
@@ -112,7 +112,7 @@ def along_rows(program: Program, rows: int, count: int, summed: int = 0) -> Prog
     depending = depending_on(program, given)
     body, read = [], {id(v.base): v.base for v in outputs}
     for step in reversed(program.steps):
-        # A loop can share numbers only, so what makes truth values and objects is done in it too.
+        # A loop can share numbers only, so steps that make truth values and objects are in it too.
         is_local = any(id(v) in read and v.dtype is not FLOAT for v in step.results)
         if id(step) in depending or is_local:
             body.append(step)
@@ -131,7 +131,7 @@ def along_rows(program: Program, rows: int, count: int, summed: int = 0) -> Prog
 
 
 def depending_on(program: Program, values: Sequence[Value]) -> set[int]:
-    """The ids of some values, and of the steps and results of a program that depend on them."""
+    """Find the ids of values, and of the steps and results of a program that depend on them."""
     found = {id(v) for v in values}
     for step in program.steps:
         if any(id(v.base) in found for v in step.operands):

@@ -1,8 +1,8 @@
 """Recordings as programs: functions of a point and, for products with derivatives, of a vector.
 
-The arguments of these programs are the leaves of the point, those of what is `Mapped`, and those of
-the vector. The first output is the value of a gradient; of the other programs it is zero, but not
-after a run that ended early."""
+The arguments of these programs are the leaves of the point, the leaves of `Mapped` arguments, and
+the leaves of the vector. The first output is the value of a gradient; of the other programs it is
+zero, but not after a run that ended early."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Written(NamedTuple):
         The structure of the results, with zeros in place of the numbers; or a function that makes
         them of the outputs but the first.
     only_reverse : bool
-        Whether there is an operation without a forward rule.
+        Whether some operation has no forward rule.
     values : Written, optional
         For products with the transposed Jacobian, the program of the values at the point.
     """
@@ -68,7 +68,7 @@ first_leaf = itemgetter(0)
 
 
 def assembler(template: ArgumentTree) -> Callable[[list[Operand]], Result]:
-    """The function that makes a structure of its leaves; quick for the most common ones."""
+    """Return the function that makes a structure of its leaves, fast for common structures."""
     if callable(template):
         return template
     if not is_container(template):
@@ -86,11 +86,11 @@ def record(
     *,
     follows: Branches | None = None,
 ) -> Program:
-    """The program of the value and the gradients with respect to the arguments at some positions;
-    `follows` is as in `record_values`.
+    """Record the program of the value and the gradients with respect to the arguments at some
+    positions; `follows` is as in `record_values`.
 
-    Raises `ElsewhereError` if the function catches the refusal of a value: at points where nothing
-    is refused it would take another path."""
+    Raise `ElsewhereError` if the function catches the error of a value that is used as a number: at
+    plain values it would take another path."""
     with recording_to_write() as tape:
         arguments, rows = _with_leaves(args, tape)
         given = list(arguments)
@@ -106,8 +106,8 @@ def record(
 def record_values(
     function: Function, point: np.ndarray, *, follows: Branches | None = None
 ) -> tuple[Program, list[bool]]:
-    """The program of several results of a function of one vector, without derivatives. It raises
-    what `record` raises.
+    """Record the program of several results of a function of one vector, without derivatives. It
+    raises the errors of `record`.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def record_values(
 
 
 def _followed(function: Function, leaf: Operand, tape: Tape, branches: Branches | None) -> Result:
-    """Record a function, and note its branches or refuse them."""
+    """Record a function, and note its branches or make them raise."""
     with watched(tape, function, branches=branches):
         results = function(leaf)
         if branches is not None:
@@ -143,8 +143,8 @@ def _followed(function: Function, leaf: Operand, tape: Tape, branches: Branches 
 
 
 def margins_of(function: Function, point: np.ndarray) -> list[tuple[float, np.ndarray]]:
-    """The differences of both sides of all comparisons of a function of a vector at a point, with
-    their gradients.
+    """Return the differences of both sides of all comparisons of a function of a vector at a point,
+    with their gradients.
     """
     found, made = Branches(), []
     with recording_to_write() as tape:
@@ -163,8 +163,8 @@ def _with_tangents(
     named: Settings | None,
     tape: Tape,
 ) -> tuple[Operand, list[tuple[Operand, Operand]], list[Operand], list[Operand]]:
-    """What `call_with_tangents` returns, the leaves of the point, and those of the arguments of the
-    program.
+    """Return the results of `call_with_tangents`, the leaves of the point, and the leaves of the
+    arguments of the program.
     """
     variables, tangents = _variables(points, tape), _variables(points, tape)
     args, rows = _with_leaves(args, tape)
@@ -181,7 +181,7 @@ def product_program(
     args: Sequence[Any] = (),
     named: Settings | None = None,
 ) -> Written:
-    """The program of the Hessian of a scalar function of one point times a vector."""
+    """Write the program of the Hessian of a scalar function of one point times a vector."""
     with recording_to_write() as tape:
         y, parts, variables, leaves = _with_tangents(name, f, points, args, named, tape)
         value, tangent = scalar_parts(name, y, parts)
@@ -198,8 +198,8 @@ def tangent_program(
     args: Sequence[Any] = (),
     named: Settings | None = None,
 ) -> Written:
-    """The program of values and of their derivatives in a direction, not optimised; the template is
-    that of the values.
+    """Write the program of values and of their derivatives in a direction, not optimised; the
+    template is the structure of the values.
 
     The items of `points` are the first arguments of the function, and `args` are the others."""
     with recording_to_write() as tape:
@@ -222,8 +222,8 @@ def weighted_program(
     args: Sequence[Any] = (),
     named: Settings | None = None,
 ) -> Written:
-    """The program of values and of the gradients of their weighted sum, not optimised. The weights
-    are the vector, and the template is that of the values.
+    """Write the program of values and of the gradients of their weighted sum, not optimised. The
+    weights are the vector, and the template is the structure of the values.
     """
     with recording_to_write() as tape:
         variables = _variables(points, tape)
@@ -241,13 +241,13 @@ def weighted_program(
 
 
 def pushforward_program(*call: Any) -> Written:
-    """The program of `varmat.jvp`."""
+    """Write the program of `varmat.jvp`."""
     made = tangent_program(*call)
     return Written(_results_from(made.program, 0), (made.template, made.template))
 
 
 def pullback_program(name: str, f: Function, points: Sequence[Any], *_: object) -> Written:
-    """The programs of `varmat.vjp`."""
+    """Write the programs of `varmat.vjp`."""
     made, leaves = weighted_program(name, f, points), leaves_of(points)
     results = len(leaves_of(made.template))
     values = part_of(made.program, slice(len(leaves)), slice(1, 1 + results))
@@ -259,13 +259,13 @@ def pullback_program(name: str, f: Function, points: Sequence[Any], *_: object) 
 
 
 def hessian_program(name: str, f: Function, points: Sequence[Any], *others: Any) -> Written:
-    """The program of the Hessian: a loop over the products with the unit vectors."""
+    """Write the program of the Hessian: a loop over the products with the unit vectors."""
     made = product_program(name, f, points, *others)
     return _along_units(made.program, made.template, made.template)
 
 
 def jacobian_program(name: str, f: Function, points: Sequence[Any], *others: Any) -> Written:
-    """The program of the Jacobian: a loop over its rows, or columns if there are fewer."""
+    """Write the program of the Jacobian: a loop over its rows, or columns if these are fewer."""
     made, (x,) = weighted_program(name, f, points, *others), points
     template, by_columns, (rows, columns) = (
         made.template,
@@ -279,8 +279,8 @@ def jacobian_program(name: str, f: Function, points: Sequence[Any], *others: Any
 
 
 def sparse_jacobian_program(name: str, f: Function, points: Sequence[Any], *others: Any) -> Written:
-    """The program of the elements of the Jacobian that its pattern has: a loop over directions, of
-    which each is the sum of unit vectors whose rows, or columns, have no element in common.
+    """Write the program of the elements of the Jacobian that its pattern has: a loop over
+    directions, each the sum of unit vectors whose rows, or columns, have no element in common.
     """
     tangent, (x,) = tangent_program(name, f, points, *others), points
     y = tangent.template
@@ -306,7 +306,7 @@ def sparse_jacobian_program(name: str, f: Function, points: Sequence[Any], *othe
     found = without_dead_steps(builder.program([zero, elements]))
 
     def sparse(leaves: Sequence[np.ndarray]) -> Result:
-        """The sparse array of the elements."""
+        """Make the sparse array of the elements."""
         result = pattern.astype(float)
         result.data = np.array(leaves[0])
         return result
@@ -317,8 +317,8 @@ def sparse_jacobian_program(name: str, f: Function, points: Sequence[Any], *othe
 def _along_units(
     program: Program, results: ArgumentTree, point: ArgumentTree, by_columns: bool = False
 ) -> Written:
-    """The program of a matrix, of the results by the point, from the program of its product with a
-    vector: from the left or, for `by_columns`, from the right.
+    """Write the program of a matrix, of the results by the point, from the program of its product
+    with a vector: from the left or, for `by_columns`, from the right.
     """
     vector, others = (point, results) if by_columns else (results, point)
     rows, columns = leaves_of(vector), leaves_of(others)
@@ -345,8 +345,8 @@ def _along_units(
 def rolled_entries(
     name: str, f: Callable[[Operand, Tape], Operand], point: Operand
 ) -> tuple[Sequence[Entry], Sequence[Entry]]:
-    """The entries that the recording of a function keeps, and those of them that it rolls into
-    loops. The function is given its tape too.
+    """Return the entries that the recording of a function keeps, and the entries among them that it
+    rolls into loops. The function is given its tape too.
     """
     with recording_to_write() as tape:
         x = borrow_leaf(point, tape)
@@ -362,8 +362,8 @@ def rolled_entries(
 
 
 def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
-    """The program of the first and some other outputs. `arguments` must be all that these need, and
-    come first. Guards that depend on others are left out.
+    """Return the program of the first and some other outputs. `arguments` must be all that these
+    need, and come first. Guards that depend on others are left out.
     """
     chosen, given = [program.outputs[0], *program.outputs[outputs]], program.arguments[arguments]
     depending = depending_on(program, program.arguments[len(given) :])
@@ -372,12 +372,12 @@ def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
 
 
 def _results_from(program: Program, number: int) -> Program:
-    """The program of the first output and the results from a number on."""
+    """Return the program of the first output and the results from a number on."""
     return part_of(program, slice(None), slice(1 + number, None))
 
 
 def _with_leaves(args: Sequence[Operand], tape: Tape) -> tuple[Arguments, list[Operand]]:
-    """Arguments with variables in place of what is `Mapped`, and all these variables."""
+    """Replace `Mapped` arguments by variables; return the arguments and all these variables."""
     given, leaves = list(args), []
     for i, x in enumerate(args):
         if type(x) is Mapped:

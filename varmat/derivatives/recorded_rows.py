@@ -45,8 +45,8 @@ class Mapped(NamedTuple):
 def kept(
     x: Operand, copies: dict[int, np.ndarray] | None = None, *, is_new: bool = True
 ) -> Operand:
-    """An argument as it is now: arrays, lists and dicts may be changed later. An array is copied
-    once, and unless `is_new` only if it was.
+    """Return an argument as it is now, because arrays, lists and dicts may be changed later. Copy
+    an array once; unless `is_new`, replace it only if a copy exists.
     """
     copies = {} if copies is None else copies
     if type(x) in (tuple, list):
@@ -81,12 +81,12 @@ def is_same(x: Operand, y: Operand) -> bool:
 
 
 def _bits(x: np.ndarray) -> np.ndarray:
-    """An array of floats as integers, because 0.0 equals -0.0 and nan equals nothing."""
+    """View an array of floats as integers, because 0.0 equals -0.0 and nan equals nothing."""
     return x.view(np.int64) if x.dtype == np.float64 else x
 
 
 def check_threads(name: str, executor: Threads) -> None:
-    """Refuse executors of other workers than threads."""
+    """Raise for executors with workers other than threads."""
     if executor in (None, "threads", "serial"):
         return
     from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +104,7 @@ class ArgumentRows:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     args : tuple
     in_axes : int, None or tuple of them
         As in ``jax.vmap``.
@@ -112,7 +112,7 @@ class ArgumentRows:
     Attributes
     ----------
     count : int
-        Of calls.
+        The number of calls.
     mapped : dict
         From the positions of arguments with rows to trees whose leaves have the rows first, each in
         one piece.
@@ -165,7 +165,7 @@ class ArgumentRows:
         (self.count, *_) = lengths.values()
 
     def call(self, k: int) -> list[Operand]:
-        """The arguments of one call."""
+        """Return the arguments of one call."""
         if not self.count:
             raise ShapeError(
                 f"{self.name}: there is no row, but must be one at least, because the shapes of "
@@ -175,7 +175,7 @@ class ArgumentRows:
         return [rows.get(i, x) for i, x in enumerate(self.args)]
 
     def first(self, operands: Sequence[int]) -> tuple[list[Operand], list[np.ndarray]]:
-        """The arguments of the first call, those that are data with rows as `Mapped`, and the rows
+        """Return the arguments of the first call, where data with rows are `Mapped`, and the rows
         of these. The arguments at the positions `operands` are not data.
         """
         data = [i for i in self.mapped if i not in operands]
@@ -183,7 +183,7 @@ class ArgumentRows:
         return call, self.leaves(*data)
 
     def leaves(self, *positions: int) -> list[np.ndarray]:
-        """The leaves of some arguments, with a row for each call."""
+        """Return the leaves of some arguments, with a row for each call."""
         found = []
         for i in positions:
             if i in self.mapped:
@@ -200,15 +200,15 @@ class ArgumentRows:
     def results(
         self, run: Callable[[ArgumentRows], tuple[ArgumentTree, np.ndarray]], function: Function
     ) -> ArgumentTree:
-        """The results of all calls, in rows.
+        """Compute the results of all calls, in rows.
 
         Parameters
         ----------
         run : callable
             Returns the results and for each call whether its result holds; raises `ElsewhereError`
-            if there is no program.
+            if no program exists.
         function : callable
-            What to call where a result does not hold.
+            The function to call where a result does not hold.
         """
         try:
             found, holds = run(self)
@@ -229,8 +229,8 @@ def run_rows(
     executor: Threads,
     only_first: bool = False,
 ) -> tuple[np.ndarray, Any, np.ndarray]:
-    """The first output of a program at rows of arguments, the other outputs, and for each row
-    whether the program reached its end and all outputs, or `only_first` the first, are finite.
+    """Return the first output of a program at rows of arguments, the other outputs, and for each
+    row whether the program reached its end and all outputs, or `only_first` the first, are finite.
     """
     count = len(arguments[0]) if arguments else 1
     first, found = np.empty(count), rows_like(count, template)
@@ -244,8 +244,8 @@ def run_rows(
 def at_points(
     runner_of: Callable[[Shape], Any], args: Arguments, executor: Threads
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The values and gradients at the rows, a few, of a single array; None unless they were
-    recorded, and all values are finite.
+    """Compute the values and gradients at a few rows of a single array; return None unless they
+    were recorded, and all values are finite.
     """
     (x,) = args if len(args) == 1 else (None,)
     if not (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim and x.flags.c_contiguous):
@@ -261,10 +261,10 @@ def at_points(
 
 
 def rows_like(count: int, template: ArgumentTree) -> ArgumentTree:
-    """Memory for results of the shapes of `template`, in rows."""
+    """Allocate memory for results of the shapes of `template`, in rows."""
     return map_leaves(lambda x, _: np.empty((count, *np.shape(x))), template)
 
 
 def row_of(tree: ArgumentTree, k: int) -> ArgumentTree:
-    """Floats and arrays: a row of all leaves."""
+    """Take a row of all leaves, as floats and arrays."""
     return map_leaves(lambda x, _: x[k] if x.ndim > 1 else float(x[k]), tree)

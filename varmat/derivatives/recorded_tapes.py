@@ -1,11 +1,11 @@
-"""The tape of a recording that becomes a program: it refuses what no program can do, and records
+"""The tape of a recording that becomes a program: it raises for what no program can do, and records
 functions that look at values as one operation, which calls them at every run.
 
-A tangent rule may choose a formula by the values of its operands: that of the determinant treats
-singular matrices apart. The choice made at the recorded point can be wrong at other points. Such a
-tangent is therefore recorded as one operation, which calls the rule at every run: in forward mode
-for its value, and in forward over reverse mode for its contributions. So are functions of NumPy
-that order, search or mask by values, as `numpy.median` and `numpy.interp`."""
+A tangent rule may choose a formula by the values of its operands: the determinant's rule treats
+singular matrices separately. The choice made at the recorded point can be wrong at other points.
+Such a tangent is therefore recorded as one operation, which calls the rule at every run: in forward
+mode for its value, and in forward over reverse mode for its contributions. So are functions of
+NumPy that order, search or mask by values, as `numpy.median` and `numpy.interp`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class InnerTape(Tape):
             return made
 
     def answering(self, function: Function, implementation: Function) -> Function:
-        """What answers for a function of NumPy."""
+        """Return the handler of a function of NumPy."""
 
         def answer(*args: Operand, **settings: Any) -> Result:
             return self._by_rule(
@@ -77,15 +77,15 @@ class InnerTape(Tape):
         args: Sequence[Operand],
         settings: Settings,
     ) -> Result:
-        """The tangent of an operation on duals. A user's rule is always recorded as a call, because
-        it may use what it saved at the recorded point.
+        """Compute the tangent of an operation on duals. A user's rule is always recorded as a call,
+        because it may use values that it saved at the recorded point.
         """
         call = partial(called_tangent, op, tuple(args), settings)
         return self._by_rule(by_rule, call) if getattr(op, "is_traceable", True) else call()
 
 
 class WatchedTape(InnerTape):
-    """The tape of such a recording: it refuses an entry at once if no program can have it as a
+    """The tape of such a recording: it raises at once for an entry that no program can have as a
     step.
     """
 
@@ -99,7 +99,7 @@ class WatchedTape(InnerTape):
 def _looked_at(
     variable: Operand, ufunc: Operand = None, operands: Sequence[Operand] = ()
 ) -> Result:
-    """The outcome of a comparison. Any other look at a value is refused, unless a nested scope
+    """Return the outcome of a comparison. Any other look at a value raises, unless a nested scope
     looks at what it computed without the variables of the recording.
     """
     scopes = list(takewhile(lambda tape: type(tape) is not WatchedTape, own_tape(variable).chain()))
@@ -113,10 +113,10 @@ def _looked_at(
 
 @contextmanager
 def recording_to_write() -> Iterator[Tape]:
-    """A scope with memory of its own, for a recording that becomes a program."""
+    """Open a scope with separate memory, for a recording that becomes a program."""
     with recording(WatchedTape) as tape:
         # The program does not use the memory of the recording, and this thread may never again
-        # need so much: with an arena of its own it goes back to the system.
+        # need this much: with a separate arena it goes back to the system.
         tape.arena.release(tape.mark)
         tape.arena = Arena()
         tape.mark = tape.arena.mark()
@@ -125,8 +125,8 @@ def recording_to_write() -> Iterator[Tape]:
 
 @contextmanager
 def watched(tape: Tape, *reached: object, branches: Branches | None = None) -> Iterator[None]:
-    """Refuse what no program can do, and a function that catches such a refusal; follow branches on
-    values if there is something to note them in.
+    """Raise for what no program can do, and for a function that catches such an error; follow
+    branches on values if `branches` can note them.
 
     `reached` are the function and its arguments."""
     random = RandomStates(*reached)
@@ -153,8 +153,8 @@ def watched(tape: Tape, *reached: object, branches: Branches | None = None) -> I
 def called_tangent(
     op: Operation | Elementwise, args: tuple[Operand, ...], settings: Settings
 ) -> Result:
-    """Record the tangent of an operation on operands, of which one at least is a dual, as one call;
-    the tangents of an operation with several results as a tuple.
+    """Record the tangent of an operation on operands, at least one of them a dual, as one call; the
+    tangents of an operation with several results as a tuple.
     """
     places = [i for i, x in enumerate(args) if isinstance(x, Dual)]
     given = [x.val if isinstance(x, Dual) else x for x in args] + [args[i].tan for i in places]
@@ -171,8 +171,8 @@ def called_tangent(
 
 
 def _called(name: str, function: Function, variable: Sequence[bool]) -> Operation:
-    """A differentiable function as an operation that programs call; `variable` says which operands
-    have contributions.
+    """Make a differentiable function an operation that programs call; `variable` says which
+    operands have contributions.
     """
 
     def reverse(g: Operand, r: Operand, *given: Operand) -> tuple[Operand, ...]:

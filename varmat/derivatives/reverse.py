@@ -49,7 +49,7 @@ def value_and_grad(f: Function, argnums: Argnums) -> Callable[..., tuple[float, 
 @overload
 def value_and_grad(f: Function, argnums: Argnums = ..., *, has_aux: bool) -> Function: ...
 def value_and_grad(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) -> Function:
-    """The function that computes a scalar function together with its gradient.
+    """Make the function that computes a scalar function together with its gradient.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def value_and_grad(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) 
         array, or a dict, list, tuple or named tuple of them, to any depth; the gradient has the
         same structure, with a float for each scalar and a new float64 array for each array. For
         complex numbers it is complex: the derivative with respect to the real part, plus `i` times
-        that with respect to the imaginary part. The other arguments, also keywords, are passed on
-        as they are. With `has_aux` it is ``((value, aux), gradient)``, where `aux` has plain
+        the derivative with respect to the imaginary part. The other arguments, also keywords, are
+        passed unchanged. With `has_aux` it is ``((value, aux), gradient)``, where `aux` has plain
         numbers in place of variables, in dicts, lists, tuples and dataclasses too.
 
     Raises
@@ -84,7 +84,8 @@ def value_and_grad(f: Function, argnums: Argnums = 0, *, has_aux: bool = False) 
         Also if `f` uses variables from outside and an operation that cannot be differentiated
         twice.
     TapeError
-        If the result is a dual made by hand, or has a derivative of a functional that has returned;
+        If the result is a dual made explicitly, or has a derivative of a functional that has
+        returned;
         if `f` uses variables from outside in a callback of a reverse pass.
 
     Notes
@@ -131,8 +132,8 @@ T = TypeVar("T")
 
 
 class DerivedFunction(partial[T]):
-    """What a functional makes of a function: a partial that becomes a method in a class, as
-    functions do (and all partials from Python 3.14 on).
+    """A functional of a function: a partial that becomes a method in a class, as functions do (and
+    all partials from Python 3.14 on).
 
     Attributes
     ----------
@@ -160,7 +161,7 @@ if TYPE_CHECKING:
 
 
 class Absent:
-    """Stands for the point where a functional is given a function alone."""
+    """A marker for the missing point of a functional that is given only a function."""
 
     def __repr__(self) -> str:
         return "<none>"
@@ -190,7 +191,7 @@ def named(
 
 
 def check_alone(functional: str, *others: object) -> None:
-    """Refuse arguments beside a function that is given without a point."""
+    """Raise if a function that is given without a point has other arguments."""
     if any(others):
         raise TypeError(
             f"{functional}: there are arguments, but no point: the first one after the function "
@@ -201,8 +202,8 @@ def check_alone(functional: str, *others: object) -> None:
 def _differentiated(
     name: str, f: Function, argnums: Argnums, /, *args: object, **kwargs: object
 ) -> tuple[float, Result]:
-    """Value and gradients with respect to some arguments: the short way for floats and plain
-    arrays.
+    """Compute value and gradients with respect to some arguments: the fast path for floats and
+    plain arrays.
     """
     positions: tuple[int, ...] = argnums if type(argnums) is tuple else (argnums,)  # type: ignore[assignment]
     for i in positions:
@@ -229,7 +230,7 @@ def _differentiated(
             if finish is None:
                 value = swept(y, tape)
                 gradients = [adjoint_of(given[i]) for i in positions]
-            # The memory of the tape is used again only once nobody refers to its variables.
+            # The memory of the tape is used again only once nothing refers to its variables.
             del y, given
         except ValueError as error:
             raise_hidden(error)
@@ -252,7 +253,7 @@ def _differentiated(
 def with_aux(
     name: str, f: Function, argnums: Argnums, /, *args: object, **kwargs: object
 ) -> tuple[tuple[float, Result], Result]:
-    """Value and gradients of a function that returns something else too, and this."""
+    """Compute value, gradients and the other item of a function that returns a tuple of two."""
     finishes: list[Finish] = []
 
     def scalar(*given: object, **named: object) -> Operand:
@@ -272,7 +273,7 @@ def with_aux(
 
 
 def finish_of(name: str, y: Operand, leaves: Sequence[Operand], tape: Tape) -> Finish:
-    """A function that makes, after the scope, the value of a scalar result and its gradients."""
+    """Make a function that returns, after the scope, the value of a result and its gradients."""
     if not isinstance(y, Dual):
         y = output(name, y)
     if is_outer_result(y, tape):
@@ -286,12 +287,13 @@ def finish_of(name: str, y: Operand, leaves: Sequence[Operand], tape: Tape) -> F
 
 
 def is_plain(x: Operand) -> bool:
-    """Whether an argument needs no conversion: a float, or an array of them."""
+    """Return whether an argument needs no conversion: a float, or an array of them."""
     return type(x) is float or (type(x) is np.ndarray and x.dtype is FLOAT64 and x.ndim > 0)
 
 
 class Terms(tuple[Any, ...]):
-    """What a function may return instead of the sum of its terms. The sum need not be recorded:
+    """A result that a function may return instead of the sum of its terms. The sum need not be
+    recorded:
     every term has the adjoint one.
     """
 
@@ -315,7 +317,7 @@ def swept(y: Operand, tape: Tape) -> Result:
 
 
 def _seeded(terms: Terms) -> float:
-    """Give all elements of all terms the adjoint one, and return their sum."""
+    """Set the adjoints of all elements of all terms to one, and return their sum."""
     total = 0.0
     for y in terms:
         is_variable = type(y) in VARIABLES
@@ -329,14 +331,14 @@ def _seeded(terms: Terms) -> float:
 def of_structures(
     name: str, f: Function, argnums: Argnums, args: Arguments, kwargs: Settings
 ) -> tuple[float, Result]:
-    """Value and gradients with respect to any arguments of any structure."""
+    """Compute value and gradients with respect to any arguments of any structure."""
     chosen = positions_of(name, argnums, len(args))
     with recording() as tape:
         finish = _recorded(name, f, [*dict.fromkeys(chosen)], args, kwargs, tape)
     value, *leaves = finish()
     following = iter(leaves)
     found = {i: [next(following) for _ in leaves_of(args[i])] for i in dict.fromkeys(chosen)}
-    if len(found) < len(chosen):  # each gradient has arrays of its own
+    if len(found) < len(chosen):  # each gradient has separate arrays
         parts = [[*map(own, found[i])] for i in chosen]
     else:
         parts = [*found.values()]
@@ -356,7 +358,7 @@ def _recorded(
 
 
 def fixed_positions(argnums: Any) -> Argnums:
-    """Positions of arguments: a list, as autograd has it, becomes a tuple."""
+    """Return positions of arguments: a list, as autograd has it, becomes a tuple."""
     return tuple(argnums) if isinstance(argnums, list) else argnums
 
 
@@ -383,7 +385,7 @@ def gradient(f: Function, x: np.ndarray, /, *args: object, **kwargs: object) -> 
 @overload
 def gradient(f: Function, x: object, /, *args: object, **kwargs: object) -> Result: ...
 def gradient(f: Function, x: object, /, *args: object, **kwargs: object) -> Result:
-    """The gradient of a scalar function at a point.
+    """Compute the gradient of a scalar function at a point.
 
     Parameters
     ----------
@@ -392,7 +394,7 @@ def gradient(f: Function, x: object, /, *args: object, **kwargs: object) -> Resu
     x : scalar, array_like or nested structure of them
         The point.
     *args, **kwargs
-        Further arguments of `f`, passed on as they are.
+        Further arguments of `f`, passed unchanged.
 
     Returns
     -------
@@ -430,7 +432,7 @@ def grad(
 def grad(
     f: Function | Variable, argnums: Argnums = 0, *, has_aux: bool = False
 ) -> Gradient | DerivedFunction[Result] | None:
-    """For a function its gradient function; for a scalar variable the reverse pass.
+    """Make the gradient function of a function; for a scalar variable run the reverse pass.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Which elements of the results of a program depend on which elements of its first argument, and
-which columns of such a pattern can share a direction.
+"""Sparsity patterns: the elements of the first argument on which elements of results depend, and
+the columns of such a pattern that can share a direction.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _MOST_TERMS, _MOST_STEPS = 10_000_000, 20_000
 
 
 def sparsity_pattern(program: Program, result: Value) -> Pattern:
-    """The pattern of a result, as a sparse array of SciPy with sorted indices.
+    """Find the pattern of a result, as a sparse array of SciPy with sorted indices.
 
     It holds for all points at which the program does: an element that is missing is zero at all of
-    them. An element that is there may be zero."""
+    them. An element that is present may be zero."""
     from scipy.sparse import eye_array
 
     n = program.arguments[0].size
@@ -42,8 +42,8 @@ def sparsity_pattern(program: Program, result: Value) -> Pattern:
 
 
 def colours_of(pattern: Pattern) -> np.ndarray:
-    """A number for each column, such that columns with the same number have no row in common: the
-    first that is free, for the columns in order of decreasing length.
+    """Number the columns, such that columns with the same number have no row in common: each gets
+    the first free number, in order of decreasing length.
     """
     columns = pattern.tocsc()
     taken: list[int] = [0] * pattern.shape[0]  # the numbers in each row, as bits
@@ -68,7 +68,7 @@ class _Patterns:
         self.known: dict[Value, Pattern] = {}
 
     def follow(self, steps: Sequence[Step]) -> None:
-        """Derive the patterns of the results of steps from those of their operands."""
+        """Derive the patterns of the results of steps from the patterns of their operands."""
         for step in steps:
             if any(v.base in self.known for v in step.operands):
                 found = self._made(step)
@@ -77,7 +77,7 @@ class _Patterns:
                 )
 
     def of(self, x: Value) -> Pattern:
-        """The pattern of a value."""
+        """Return the pattern of a value."""
         whole = self.known.get(x.base)
         if whole is None or x.dtype == BOOL:
             return self._empty(x.size)
@@ -91,7 +91,7 @@ class _Patterns:
         return csr_array((size, self.n), dtype=bool)
 
     def _at(self, x: Value, shape: Shape) -> Pattern:
-        """The pattern of a value that is broadcast to a shape."""
+        """Return the pattern of a value that is broadcast to a shape."""
         if x.shape == shape:
             return self.of(x)
         return self.of(x)[np.broadcast_to(_numbers(x.shape), shape).ravel()]
@@ -100,16 +100,16 @@ class _Patterns:
         return sum(patterns, start=self._empty(size))
 
     def _collected(self, x: Pattern, to: Plain, at: Plain, size: int) -> Pattern:
-        """The pattern of sums: the element `to` of the result has the element `at` of `x`."""
+        """Return the pattern of sums: element `to` of the result has element `at` of `x`."""
         from scipy.sparse import csr_array
 
         to, at = np.ravel(to), np.ravel(at)
-        # Of int64: a sum of more than 255 bytes might be zero.
+        # int64, because a sum of more than 255 bytes might be zero.
         terms = csr_array((np.ones(to.size, np.int64), (to, at)), shape=(size, x.shape[0]))
         return (terms @ x.astype(np.int64)).astype(bool)
 
     def _dense(self, step: Step) -> list[Pattern]:
-        """Each element of the results depends on all elements of the operands."""
+        """Make each element of the results depend on all elements of the operands."""
         found = [self.of(v) for v in step.operands]
         every = self._sum(
             [
@@ -121,7 +121,7 @@ class _Patterns:
         return [every[np.zeros(v.size, int)] for v in step.results]
 
     def _made(self, step: Step) -> list[Pattern]:
-        """The patterns of the results of a step; a result without derivatives has none."""
+        """Return the patterns of the results of a step; a result without derivatives has none."""
         kernel, operands = step.kernel, step.operands
         if all(v.dtype == BOOL for v in step.results):
             return [None] * len(step.results)
@@ -151,7 +151,7 @@ class _Patterns:
         return self._collected(self.of(x), to, _numbers(x.shape), out.size)
 
     def _accumulate(self, kernel: Accumulate, out: Value, x: Value) -> Pattern:
-        """An element depends on those before it: here, on all of its line."""
+        """Make an element depend on all of its line, not only on the elements before it."""
         axis = kernel.axis
         lines = np.expand_dims(_numbers(x.shape[:axis] + x.shape[axis + 1 :]), axis)
         lines = np.broadcast_to(lines, x.shape)
@@ -182,7 +182,7 @@ class _Patterns:
         return result
 
     def _matmul(self, kernel: Matmul, out: Value, a: Value, b: Value) -> Pattern | None:
-        """The terms of all sums, without those in which a constant factor is zero."""
+        """Collect the terms of all sums, without those in which a constant factor is zero."""
         rows, columns = a.shape[-2:-1] or (1,), b.shape[-1:] if len(b.shape) > 1 else (1,)
         inner, leading = a.shape[-1], np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         shape = (*leading, *rows, inner, *columns)
@@ -223,7 +223,7 @@ class _Patterns:
         )
 
     def _loop(self, kernel: Loop, step: Step) -> list[Pattern] | None:
-        """The patterns after all iterations, one after the other."""
+        """Return the patterns after all iterations, taken in sequence."""
         if kernel.ends or kernel.trips * len(kernel.body.steps) > _MOST_STEPS:
             return None
         n, m = kernel.carried, kernel.carried + kernel.sliced
@@ -254,7 +254,7 @@ class _Patterns:
 
 
 def _numbers(shape: Shape) -> np.ndarray:
-    """The number of each element of an array."""
+    """Number the elements of an array."""
     return np.arange(math.prod(shape)).reshape(shape)
 
 

@@ -24,7 +24,7 @@ from varmat.typing import Operand, Result, Shape
 
 __all__ = ["ravel_pytree", "stop_gradient"]
 
-# What has the structure of the tree that it is made of, with other leaves.
+# A tree with the structure of the tree that it is made of, with other leaves.
 T = TypeVar("T")
 # NumPy's functions take leaves of any kind; its annotations do not know that.
 _numpy: ModuleType = np
@@ -63,12 +63,12 @@ def _mapped(function: Callable[[Operand, str], object], tree: object, path: str)
 
 
 def is_container(tree: object) -> bool:
-    """Whether an object has items or fields that are trees."""
+    """Return whether an object has items or fields that are trees."""
     return isinstance(tree, (dict, list, tuple)) or _is_dataclass(tree)
 
 
 def structure_of(tree: object) -> object:
-    """The types, keys and shapes of `tree`: equal for trees that have the same structure."""
+    """Return the types, keys and shapes of `tree`: equal for trees that have the same structure."""
     if isinstance(tree, dict):
         return (type(tree), *((key, structure_of(item)) for key, item in tree.items()))
     if isinstance(tree, (list, tuple)):
@@ -87,14 +87,14 @@ def _fields_of(tree: object) -> dict[str, object]:
 
 
 def leaves_of(tree: object) -> list[Operand]:
-    """The scalars and arrays of `tree`, in order."""
+    """List the scalars and arrays of `tree`, in order."""
     found: list[Operand] = []
     map_leaves(lambda leaf, _: found.append(leaf), tree)
     return found
 
 
 def rebuilt(tree: T, leaves: Iterable[object]) -> T:
-    """The structure of `tree` with other leaves, given in order."""
+    """Rebuild the structure of `tree` with other leaves, given in order."""
     following = iter(leaves)
     return map_leaves(lambda *_: next(following), tree)
 
@@ -102,9 +102,9 @@ def rebuilt(tree: T, leaves: Iterable[object]) -> T:
 def plain_tree(
     function: str, title: str, tree: T, complex_too: bool = False, outer_too: bool = False
 ) -> T:
-    """The tree with floats and float64 arrays as leaves; anything else is refused.
+    """Convert the leaves of a tree to floats and float64 arrays; raise for anything else.
 
-    With `complex_too` leaves may be complex. With `outer_too` a variable or dual stays as it is.
+    With `complex_too` leaves may be complex. With `outer_too` a variable or dual is unchanged.
     """
 
     def plain(leaf: Operand, path: str) -> Operand:
@@ -129,8 +129,8 @@ def plain_tree(
 def matching_leaves(
     function: str, title: str, other: object, tree: object, outer_too: bool = False
 ) -> list[Operand]:
-    """The leaves of `other`, floats and arrays, which must have the structure and the shapes of the
-    plain structure `tree`.
+    """Return the leaves of `other`, floats and arrays, which must have the structure and the shapes
+    of the plain structure `tree`.
     """
     return list(_matching(function, title, other, tree, outer_too))
 
@@ -175,8 +175,8 @@ def _described(tree: object) -> str:
 
 
 def template_of(tree: T, before: Shape = ()) -> T:
-    """The same structure with zeros in place of the numbers, which take no memory, of their shapes
-    behind that of `before`.
+    """Rebuild the structure with zeros, which take no memory, in place of the numbers; their shapes
+    begin with `before`.
     """
 
     def zeros(x: Operand, _: str) -> Operand:
@@ -187,12 +187,12 @@ def template_of(tree: T, before: Shape = ()) -> T:
 
 
 def size_of(leaf: Operand) -> int:
-    """The number of elements of a float or an array."""
+    """Return the number of elements of a float or an array."""
     return int(np.size(leaf))
 
 
 def unit_directions(leaves: Sequence[Operand]) -> Iterator[list[Operand]]:
-    """For each element of the leaves a direction that is one there and zero elsewhere."""
+    """Yield for each element of the leaves a direction that is one there and zero elsewhere."""
     for i, leaf in enumerate(leaves):
         for k in range(size_of(leaf)):
             direction = [np.zeros(np.shape(x)) for x in leaves]
@@ -201,8 +201,8 @@ def unit_directions(leaves: Sequence[Operand]) -> Iterator[list[Operand]]:
 
 
 def unit_rows(leaves: Sequence[Operand], before: int = 0) -> list[np.ndarray]:
-    """The same directions along a first axis, an array for each leaf; before them as many are zero
-    in all leaves.
+    """Return the same directions along a first axis, an array for each leaf; the `before` first
+    ones are zero in all leaves.
     """
     ends = np.cumsum([before, *map(size_of, leaves)]).tolist()
     units = np.eye(ends[-1])
@@ -213,7 +213,7 @@ def unit_rows(leaves: Sequence[Operand], before: int = 0) -> list[np.ndarray]:
 
 
 def split(vector: Operand, shapes: Iterable[Shape]) -> Iterator[Operand]:
-    """The parts of a vector of any kind that have these shapes, one after the other."""
+    """Yield the parts of a vector of any kind that have these shapes, in sequence."""
     start = 0
     for shape in shapes:
         end = start + math.prod(shape)
@@ -222,13 +222,13 @@ def split(vector: Operand, shapes: Iterable[Shape]) -> Iterator[Operand]:
 
 
 def shaped(vector: Operand, shapes: Iterable[Shape]) -> list[Operand]:
-    """The same as a list, with floats as numbers if the vector is plain."""
+    """List the same parts, with floats as numbers if the vector is plain."""
     return [float(x) if isinstance(x, np.floating) else x for x in split(vector, shapes)]
 
 
 def derivative_block(rows: Operand, shape: Shape, leaf: Operand) -> Operand:
-    """The derivative of an output of a given shape with respect to `leaf`: `rows` has a row for
-    each element of the output.
+    """Return the derivative of an output of a given shape with respect to `leaf`: `rows` has a row
+    for each element of the output.
     """
     if isinstance(rows, ArrayMethods) or (
         isinstance(rows, list) and any(isinstance(row, ArrayMethods) for row in rows)
@@ -243,8 +243,8 @@ def derivative_block(rows: Operand, shape: Shape, leaf: Operand) -> Operand:
 def derivative_tree(
     y: object, results: Iterable[Operand], rows: Iterable[Sequence[Operand]], point: object
 ) -> Result:
-    """The derivatives of a structure, which has these leaves, with respect to another; `rows` has
-    for each element of the leaves its derivatives with respect to the leaves of `point`.
+    """Return the derivatives of a structure, which has these leaves, with respect to another;
+    `rows` has for each element of the leaves its derivatives with respect to the leaves of `point`.
     """
     following, blocks = iter(rows), []
     for result in results:
@@ -261,8 +261,8 @@ def derivative_tree(
 
 
 def stop_gradient(x: T) -> T:
-    """The same numbers without derivatives: what depends on them is not differentiated with respect
-    to what they were made from.
+    """Return the same numbers without derivatives: results that depend on them are not
+    differentiated with respect to what they were made from.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def stop_gradient(x: T) -> T:
     Returns
     -------
     the same structure
-        Plain numbers, which recordings compute anew at every point.
+        Plain numbers, which recordings compute again at every point.
 
     See Also
     --------
@@ -295,8 +295,8 @@ def stop_gradient(x: T) -> T:
 
 
 def ravel_pytree(tree: object) -> tuple[Operand, Callable[[Operand], Result]]:
-    """All numbers of a structure as one vector, and the function that makes the structure of such a
-    vector. Both are differentiable.
+    """Return all numbers of a structure as one vector, and the function that makes the structure
+    from such a vector. Both are differentiable.
 
     Parameters
     ----------

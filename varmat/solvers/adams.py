@@ -21,8 +21,8 @@ AIM = 1 / 6
 
 
 def _rising(j: int) -> Polynomial:
-    """The integral from 0 of s (s + 1) ... (s + j - 1) / j!, by which the difference of order j of
-    the rates adds to the state.
+    """Integrate s (s + 1) ... (s + j - 1) / j! from 0: multiplied by this, the rates' difference of
+    order j adds to the state.
     """
     product = Polynomial([1.0])
     for i in range(j):
@@ -31,7 +31,7 @@ def _rising(j: int) -> Polynomial:
 
 
 _INTEGRALS = [_rising(j) for j in range(HIGHEST + 2)]
-# The coefficients of the explicit formulas; by how much those of the implicit ones differ.
+# The coefficients of the explicit formulas, and their differences from the implicit ones.
 _EXPLICIT = np.array([p(1.0) for p in _INTEGRALS])
 _ERROR = np.abs(np.diff(_EXPLICIT, prepend=0.0))
 _WEIGHTS = np.stack([np.append(p.coef[1:], np.zeros(HIGHEST - 1 - j))
@@ -39,7 +39,7 @@ _WEIGHTS = np.stack([np.append(p.coef[1:], np.zeros(HIGHEST - 1 - j))
 
 
 class Adams(Multistep):
-    """The differences are those of the rates, times the step size, behind the state itself."""
+    """The differences are differences of rates, times the step size, after the state itself."""
 
     highest = HIGHEST
     constants = np.array([
@@ -75,8 +75,8 @@ class Adams(Multistep):
     def shortened(
         self, s: State, trial: Trial, c: Correction, factor: Operand
     ) -> tuple[Operand, Operand]:
-        """A lower order where it allows longer steps, and the lowest after three rejections: at
-        high orders steps that become shorter and shorter are rejected over and over.
+        """Choose a lower order where it allows longer steps, and the lowest after three rejections,
+        because steps that get shorter and shorter are rejected again and again at high orders.
         """
         here = np.where(s.order == self.rows, 1.0, 0.0)
         last = here @ trial.differences[:-1] + c.d

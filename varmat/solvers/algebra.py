@@ -41,10 +41,10 @@ def _residual(inner: Inner, y: np.ndarray) -> np.ndarray:
 def _newton(
     inner: Inner, y: np.ndarray, f_tol: float, max_steps: int, shortest: float
 ) -> np.ndarray:
-    """Newton's method; a step is halved until it makes the residual smaller.
+    """Solve by Newton's method; halve a step until it makes the residual smaller.
 
-    The search goes on below the tolerance until the residual stops falling: the derivatives are
-    those of the exact solution, so the solution should be as exact as it can be.
+    The search goes on below the tolerance until the residual stops falling: the derivatives assume
+    the exact solution, so the solution should be as exact as possible.
     """
     f = _residual(inner, y)
     norm = float(np.linalg.norm(f))
@@ -90,8 +90,8 @@ def _solution(
     search: Callable[[Inner, np.ndarray], np.ndarray],
     **settings: float,
 ) -> Result:
-    """The solution of f(y, *args) = 0 that `search` finds from the guess, differentiable; settings
-    must be positive.
+    """Find a differentiable solution of f(y, *args) = 0 by `search` from the guess; settings must
+    be positive.
     """
     y = checked_vector(name, "y_guess", y_guess, ndmin=1)
     _positive(name, **settings)
@@ -174,7 +174,7 @@ def _solver(
 
     Notes
     -----
-    The method is described in [1]_. The derivative is that of the exact solution, by the implicit
+    The method is described in [1]_. The derivative is the exact solution's, by the implicit
     function theorem [2]_: see `implicit`. The search therefore goes on below the tolerance for as
     long as the residual falls.
 
@@ -260,7 +260,7 @@ def algebra_solver(
     f_tol: float = 1e-6,
     max_steps: int = 1000,
 ) -> Result:
-    """`solve_powell_tol` with the arguments of older Stan programs.
+    """Solve f(y) = 0 by `solve_powell_tol`, with the arguments of older Stan programs.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def algebra_solver(
 
     Notes
     -----
-    The derivative is that of `solve_powell_tol`.
+    The derivative is as in `solve_powell_tol`.
 
     References
     ----------
@@ -312,7 +312,7 @@ def algebra_solver_newton(
     f_tol: float = 1e-6,
     max_steps: int = 200,
 ) -> Result:
-    """`solve_newton_tol` with the arguments of older Stan programs.
+    """Solve f(y) = 0 by `solve_newton_tol`, with the arguments of older Stan programs.
 
     Parameters
     ----------
@@ -339,7 +339,7 @@ def algebra_solver_newton(
 
     Notes
     -----
-    The derivative is that of `solve_newton_tol`.
+    The derivative is as in `solve_newton_tol`.
 
     References
     ----------
@@ -361,7 +361,7 @@ def algebra_solver_newton(
 def fixed_point(
     f: Function, y_guess: Operand, *args: Operand, f_tol: float = 1e-10, max_steps: int = 500
 ) -> Result:
-    """The fixed point of a contraction, y = f(y, \\*args).
+    """Find the fixed point of a contraction, y = f(y, \\*args).
 
     Parameters
     ----------
@@ -393,9 +393,9 @@ def fixed_point(
 
     Notes
     -----
-    The iteration is that of `scipy.optimize.fixed_point`: Steffensen's method with Aitken's
-    acceleration [1]_. The derivative is that of the exact solution, by the implicit function
-    theorem [2]_: see `implicit`.
+    The iteration is as in `scipy.optimize.fixed_point`: Steffensen's method with Aitken's
+    acceleration [1]_. The derivative is the exact solution's, by the implicit function theorem
+    [2]_: see `implicit`.
 
     References
     ----------
@@ -426,7 +426,7 @@ def algebra_solver_fp(
     f_tol: float = 1e-8,
     max_steps: int = 200,
 ) -> Result:
-    """`fixed_point` with the arguments of Stan's function.
+    """Find a `fixed_point`, with the arguments of Stan's function.
 
     Parameters
     ----------
@@ -455,7 +455,7 @@ def algebra_solver_fp(
 
     Notes
     -----
-    The derivative is that of `fixed_point`. In Stan Math the function has the same arguments.
+    The derivative is as in `fixed_point`. In Stan Math the function has the same arguments.
 
     Examples
     --------
@@ -480,7 +480,7 @@ def _fixed_point(
     def search(inner: Inner, y: np.ndarray) -> np.ndarray:
         from scipy.optimize import fixed_point as iterate
 
-        _residual(inner, y)  # refuses a function of another size
+        _residual(inner, y)  # raises for a function of another size
         try:
             found = iterate(lambda x: x + _residual(inner, x), y, xtol=1e-12, maxiter=max_steps)
         except RuntimeError:

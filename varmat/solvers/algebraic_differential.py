@@ -30,7 +30,7 @@ class Residual(System):
     returned = "the residual has shape {}, but must have one element"
 
     def residual(self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves) -> np.ndarray:
-        """The residual of the state."""
+        """Evaluate the residual of the state."""
         return self._run("residual", self._residual, t, np.concatenate([y, yp]), leaves)
 
     def _residual(self, t: Operand, z: Operand, leaves: Sequence[Operand]) -> Result:
@@ -39,7 +39,7 @@ class Residual(System):
     def with_derivatives(
         self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves, in_state: bool
     ) -> np.ndarray:
-        """The residual of the state, then that of its derivatives S: F_y S + F_y' S' + F_p.
+        """Evaluate the residual of the state, then of its derivatives: F_y S + F_y' S' + F_p.
 
         T. Maly and L. R. Petzold, Appl. Numer. Math. 20, 1996.
         """
@@ -59,7 +59,7 @@ class Residual(System):
     def jacobians(
         self, t: float, y: np.ndarray, yp: np.ndarray, leaves: Leaves
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives of the residual with respect to the state and to its rates."""
+        """Differentiate the residual with respect to the state and to its rates."""
         n = self.n
         rows = self._run("jacobians", self._jacobians, t, np.concatenate([y, yp]), leaves).reshape(
             2 * n, n
@@ -86,8 +86,8 @@ def dae_solution(
     limits: tuple[float, float, int],
     in_state: bool,
 ) -> Plain:
-    """The states at `times` but the first, the initial one; `in_state`: whether derivatives in the
-    initial state are wanted.
+    """Compute the states at `times` but the first, the initial one; `in_state`: whether derivatives
+    in the initial state are wanted.
     """
     y, yp, given, n = np.asarray(yy0), np.asarray(yp0), Leaves(leaves), system.n
     k = n * in_state + sum(map(np.size, leaves))
@@ -109,7 +109,7 @@ def _initial_derivatives(
     in_state: bool,
     k: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Consistent derivatives S of the initial state and S' of its rates, each of shape (k, n).
+    """Find consistent derivatives S of the initial state and S' of its rates, each of shape (k, n).
 
     Components in the null space of F_y' are not free: the equation itself determines them, whatever
     the initial state is. That part of the given S is replaced, and S' is sought in the rest of the
@@ -139,7 +139,7 @@ def _integrated(
     limits: tuple[float, float, int],
     in_state: bool,
 ) -> np.ndarray:
-    """The states at all times but the first, by IDA of SUNDIALS."""
+    """Compute the states at all times but the first, by IDA of SUNDIALS."""
     from sksundae.ida import IDA
 
     n, parts, first = system.n, len(y) // system.n, sundials.FirstError()
@@ -268,13 +268,13 @@ def _solved(
 
     Notes
     -----
-    The method is that of IDA [1]_, for equations of index one. The derivatives S with respect to
-    the initial state and to `args` are further states of a larger system, with
-    F_y S + F_y' S' + F_p = 0 [2]_; the steps keep their errors to the same tolerances. They fit the
-    equations at `t0`: a state whose rate does not occur in the equations follows from the others,
-    so its initial value has the derivative zero, as `yp0` has. Where the equations jump at a fixed
-    state, the derivatives are wrong, because they leave out that the jump moves; a jump where the
-    time or the state passes a variable is refused. There are no second derivatives.{limit}
+    The method is IDA's [1]_, for equations of index one. The derivatives S with respect to the
+    initial state and to `args` are further states of a larger system, F_y S + F_y' S' + F_p = 0
+    [2]_; the steps keep their errors to the same tolerances. They fit the equations at `t0`: a
+    state whose rate does not occur in the equations follows from the others, so its initial value
+    has the derivative zero, as `yp0` has. Where the equations jump at a fixed state, the
+    derivatives are wrong, because they leave out that the jump moves; a jump where the time or the
+    state passes a variable raises an error. Second derivatives do not exist.{limit}
 
     References
     ----------

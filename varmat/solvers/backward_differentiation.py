@@ -1,6 +1,6 @@
 """Backward differentiation formulas, as loops of a program.
 
-The steps and their control are those of `scipy.integrate.BDF`: numerical differentiation formulas
+The steps and their control are as in `scipy.integrate.BDF`: numerical differentiation formulas
 (L. F. Shampine and M. W. Reichelt, The MATLAB ODE Suite, SIAM J. Sci. Comput. 18, 1997), solved by
 the simplified Newton's method.
 """
@@ -27,17 +27,17 @@ _ERROR = _KAPPA * _GAMMA + 1.0 / np.arange(1, HIGHEST + 2)
 class BackwardDifferentiation(Multistep):
     """The equation of a state and its sensitivities, and how their rates depend on the state.
 
-    What the method remembers is, in sequence: the derivatives of all rates with respect to the
+    The memory of the method is, in sequence: the derivatives of all rates with respect to the
     state, transposed; the inverse of the transposed matrix of Newton's method for the state, and
     the factor of the Jacobian in that matrix; whether the inverse is out of date, and whether the
-    derivatives are those of this step.
+    derivatives belong to this step.
 
     Parameters
     ----------
     equation : Equation
     slopes : Program
         Instead of the rates it returns their derivatives with respect to each element of the state,
-        in sequence. The rates of a sensitivity depend on it as those of the state on the state.
+        in sequence. The rates of a sensitivity depend on it as the rates of the state on the state.
     n : int
         The size of the state.
     """
@@ -79,7 +79,7 @@ class BackwardDifferentiation(Multistep):
         return [*matrices, np.where(adapts, 1.0, stale), np.where(good, 0.0, current)]
 
     def _slopes(self, t: Operand, y: Operand, given: Operand) -> Operand:
-        """The slopes; elements that are not finite are zero, as predictions may be bad."""
+        """Evaluate the slopes; set elements that are not finite to 0, as predictions may be bad."""
         flat = called(self.slopes, t, y, given)
         return np.reshape(np.where(np.isfinite(flat), flat, 0.0), (self.n, y.size))
 
@@ -111,7 +111,7 @@ class BackwardDifferentiation(Multistep):
         return [slopes, inverse, used, stale, current, converged, count, d], again
 
     def _iterate(self, *operands: Operand) -> tuple[list[Operand], Operand]:
-        """An iteration of the simplified Newton's method. The last norm is nan at the first."""
+        """Iterate the simplified Newton's method once. The last norm is nan at the first."""
         d, before, count, _, t, y, past, c, given, *matrices = operands
         rate = self.equation.rate(t, y + d, given)
         change = self._change(c * rate - past - d, *matrices)
@@ -125,8 +125,8 @@ class BackwardDifferentiation(Multistep):
         return [d + change, norm, count + 1.0, converged], ~diverges & ~converged
 
     def _change(self, rest: Operand, slopes: Operand, inverse: Operand, c: Operand) -> Operand:
-        """The solution of the equations of Newton's method: first for the state, because its change
-        also changes the rates of the sensitivities.
+        """Solve the equations of Newton's method: first for the state, because its change also
+        changes the rates of the sensitivities.
         """
         n, size = self.n, rest.size
         first = rest[:n] @ inverse

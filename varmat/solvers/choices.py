@@ -41,13 +41,13 @@ class Choices:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     functions : sequence of callable
     points : sequence of floats and arrays
         The leaves.
     now : int
-        Which function is chosen at these. Another one that is refused there is no program: a run
-        ends that chooses it.
+        The function that is chosen at these. If another one raises there, it has no program: a run
+        that chooses it ends.
     """
 
     def __init__(
@@ -81,14 +81,15 @@ class Choices:
         self.backward = Branch([_part(p, slice(None), gradients) for p in programs])
 
     def along(self, which: int) -> Choices:
-        """The derivatives of the functions along a leaf, as functions of the leaves and a
+        """Return the derivatives of the functions along a leaf, as functions of the leaves and a
         tangent.
         """
         if which not in self._along:
 
             def tangent(function: Function, *leaves: Operand) -> list[Operand]:
                 *points, t = leaves
-                # Of each call, because it must be newer than the levels of its arguments.
+                # A new level for each call, because it must be newer than the levels of its
+                # arguments.
                 level = Level(self.name)
                 points[which] = attached(points[which], t, level)
                 return [_tangent(x, level) for x in function(*points)]
@@ -100,13 +101,13 @@ class Choices:
 
 
 def _part(program: Program, arguments: slice, outputs: slice) -> Program:
-    """The program of some of the outputs, without the zero."""
+    """Return the program of some of the outputs, without the zero."""
     part = part_of(program, arguments, outputs)
     return Program(part.arguments, part.steps, part.outputs[1:])
 
 
 def _ended(like: Program) -> Program:
-    """A program with the arguments and outputs of another one, whose runs end at once."""
+    """Make a program with the arguments and outputs of another one, whose runs end at once."""
     builder = Builder()
     builder.arguments = [Value(v.shape) for v in like.arguments]
     builder.apply(GUARD, builder.constant(False))
@@ -121,7 +122,7 @@ def _tangent(x: Operand, level: Level) -> Operand:
 
 @operation(variadic=True)
 def chosen(index: Plain, *leaves: Plain, choices: Choices) -> tuple[Plain, ...]:
-    """The results of one of the functions."""
+    """Evaluate one of the functions."""
     if any(map(is_symbol, (index, *leaves))):
         return tuple(called(choices.forward, index, *leaves))
     found = choices.functions[_number(index, len(choices.functions))](*leaves)
@@ -156,7 +157,7 @@ def chosen_tangent(
 def _choose(
     name: str, index: Operand, functions: Sequence[Function], operands: Sequence[Operand]
 ) -> Result:
-    """The result of one of the functions; in a recording that depends on the index, of a branch."""
+    """Return the result of one of the functions; a branch if a recording depends on the index."""
     for i, f in enumerate(functions):
         if not callable(f):
             raise TypeError(
@@ -194,8 +195,8 @@ def _recorded(name: str, index: Operand, inners: Sequence[Inner]) -> Result:
 
 
 def _shared(choices: Choices) -> Choices:
-    """Return the first of the choices with equal programs, so that those of the iterations of a
-    loop are equal settings.
+    """Return the first of the choices with equal programs, so that the choices in the iterations of
+    a loop are equal settings.
     """
     key = choices.name, choices.forward, choices.backward
     with suppress(NotSharedError):
@@ -208,12 +209,12 @@ _KNOWN: WeakValueDictionary[tuple[Hashable, ...], Choices] = WeakValueDictionary
 
 
 def _number(index: Plain, count: int) -> int:
-    """The number of one of several functions."""
+    """Return the number of one of several functions."""
     return sum(not float(np.reshape(index, ())) < i for i in range(1, count))
 
 
 def cond(pred: Operand, true_fun: Function, false_fun: Function, *operands: Operand) -> Result:
-    """One of two functions of the same arguments, by a truth value.
+    """Call one of two functions of the same arguments, by a truth value.
 
     Parameters
     ----------
@@ -238,17 +239,18 @@ def cond(pred: Operand, true_fun: Function, false_fun: Function, *operands: Oper
     TapeError
         In a recording, if a function uses variables that are not among `operands`.
     TypeError
-        If `true_fun` or `false_fun` is no function.
+        If `true_fun` or `false_fun` is not a function.
 
     Notes
     -----
-    The derivative is that of the function that runs; how the choice depends on variables has none.
-    Outside of recordings this is ``true_fun(*operands) if pred else false_fun(*operands)``. In a
-    recording both functions are recorded, and each run computes one of them, where `numpy.where`
-    computes both. In a loop, pass data that change from iteration to iteration as operands: the
-    iterations are then alike, and become one loop. If the function that is not chosen is refused at
-    the recorded point, runs that choose it are evaluated as the function is written. The arguments
-    are those of JAX's function of this name [1]_.
+    The derivative is taken of the function that runs; how the choice depends on variables has no
+    derivative. Outside of recordings this is
+    ``true_fun(*operands) if pred else false_fun(*operands)``. In a recording both functions are
+    recorded, and each run computes one, where `numpy.where` computes both. In a loop, pass data
+    that change from iteration to iteration as operands: the iterations then match, and become
+    one loop. If the function that is not chosen raises at the recorded point, runs that choose it
+    are evaluated as the function is written. The arguments are as in JAX's function of this name
+    [1]_.
 
     References
     ----------
@@ -273,13 +275,13 @@ def cond(pred: Operand, true_fun: Function, false_fun: Function, *operands: Oper
 
 
 def switch(index: Operand, branches: Sequence[Function], *operands: Operand) -> Result:
-    """One of several functions of the same arguments, by its number.
+    """Call one of several functions of the same arguments, by its number.
 
     Parameters
     ----------
     index : int, or a scalar
-        The number of the function, counted from 0. Below and above it is that of the first and the
-        last one.
+        The number of the function, counted from 0. Smaller numbers choose the first function,
+        larger ones the last.
     branches : sequence of callable
         Functions of `operands`. Their results have the same structure and shapes. In a recording
         they read no variables other than `operands`.
@@ -299,13 +301,13 @@ def switch(index: Operand, branches: Sequence[Function], *operands: Operand) -> 
     TapeError
         In a recording, if a function uses variables that are not among `operands`.
     TypeError
-        If one of `branches` is no function.
+        If one of `branches` is not a function.
     ValueError
-        If there are no functions.
+        If `branches` is empty.
 
     Notes
     -----
-    As in `cond`. The arguments are those of JAX's function of this name [1]_.
+    As in `cond`. The arguments are as in JAX's function of this name [1]_.
 
     References
     ----------
@@ -337,7 +339,7 @@ def while_loop(
     *args: Operand,
     max_iterations: int = 1000,
 ) -> Result:
-    """A loop that goes on as long as a condition holds.
+    """Repeat a function as long as a condition holds.
 
     It computes::
 
@@ -372,11 +374,11 @@ def while_loop(
 
     Notes
     -----
-    The derivative is that of the iterations that are made: how their number depends on variables
-    has none. In a recording this is a `scan` over `max_iterations` steps, each of which is a
-    `cond`: what the steps after the last iteration take is small, but not nothing. So choose
-    `max_iterations` of the order of what you expect. Functions and carry are those of JAX's
-    function of this name [1]_, which has no gradient.
+    The derivative is taken of the iterations that are made: how their number depends on variables
+    has no derivative. In a recording this is a `scan` over `max_iterations` steps, each of which is
+    a `cond`: the steps after the last iteration take little time, but some. So choose
+    `max_iterations` of the order of what you expect. Functions and carry are as in JAX's function
+    of this name [1]_, which has no gradient.
 
     References
     ----------

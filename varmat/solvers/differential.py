@@ -84,8 +84,8 @@ def _solved(
     same tolerances. The derivatives with respect to the times are the rates there. Second
     derivatives solve the system of a derivative in the same way. Where `f` jumps at a fixed state,
     the derivatives are wrong, because they leave out that the jump moves; a jump where the time or
-    the state passes a variable is refused. `f` is recorded at its second call, and once more for
-    each branch that it takes, up to eight. If it cannot be recorded, it is called as it is
+    the state passes a variable raises an error. `f` is recorded at its second call, and once more
+    for each branch that it takes, up to eight. If it cannot be recorded, it is called as it is
     written, which is slower.
     {native}{limit}
 
@@ -118,7 +118,7 @@ TOLERANCES = """rel_tol, abs_tol : float
     max_num_steps : int
         The most steps from one output time to the next.
     """
-# What runs without Python.
+# The paragraph about programs that run without Python.
 _IN_PROGRAMS = (
     "In a recording the whole solution is one step of the program: with the native runner it calls "
     "no Python."
@@ -152,7 +152,7 @@ _METHODS = {
 
 
 def _solvers(method: str, limits: Limits) -> tuple[Function, Function]:
-    """The function of a method with these limits, and the one that takes them."""
+    """Make the function of a method with these limits, and the one that takes them."""
     words = dict(zip(("method", "notes", "source"), _METHODS[method], strict=True))
     words["native"] = _IN_PROGRAMS
     limit = ONE_STEP_LIMIT if limits is ONE_STEP else MULTISTEP_LIMIT
@@ -258,8 +258,8 @@ def ode_adjoint_tol_ctl(
     The adjoint l(t) solves l' = -(df/dy)^T l backwards in time, and jumps at each output by the
     adjoint of that output. The gradient is the integral of (df/dp)^T l [1]_. It is wrong where `f`
     jumps at a fixed state, because it leaves out that the jump moves; a jump where the time or the
-    state passes a variable is refused. The forward methods are `scipy.integrate.LSODA` and `BDF`,
-    which have dense output; the backward ones are those of CVODES [2]_ where scikit-sundae is
+    state passes a variable raises an error. The forward methods are `scipy.integrate.LSODA` and
+    `BDF`, which have dense output; the backward ones are from CVODES [2]_ where scikit-sundae is
     installed.
 
     References
@@ -316,7 +316,7 @@ def ode_adjoint_tol_ctl(
 
 
 def _older(name: str, method: str) -> Function:
-    """`{new}` with the arguments of older Stan programs.
+    """Solve a differential equation by `{new}`, with the arguments of older Stan programs.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def _older(name: str, method: str) -> Function:
 
     Notes
     -----
-    The derivative is that of `{new}`.
+    The derivative is as in `{new}`.
 
     References
     ----------

@@ -18,7 +18,7 @@ WIDEST, FEWEST, UNSEEN, MOST = 0.5, 2, 5, 9
 NOTHING = 1e-20
 # An integrand may be nan or infinite from the start to this part of the range.
 CLOSE = 1e-6
-# What rounding leaves of an integral, as a part of that of |f|.
+# The rounding error of an integral, as a part of the integral of |f|.
 ROUNDING = 1e-15
 
 
@@ -35,9 +35,9 @@ class RangeSums:
     Attributes
     ----------
     integral, norm, error, ends : ndarray, shape (size,)
-        The integrals, those of the absolute values, estimates of the errors, and how much of these
-        lies beyond the outermost points: infinite if the integrand does not fall off there. All are
-        nan if it is not finite between the ends.
+        The integrals, the integrals of the absolute values, estimates of the errors, and the share
+        of these beyond the outermost points: infinite if the integrand does not fall off there. All
+        are nan if it is not finite between the ends.
     """
 
     integral: np.ndarray
@@ -57,7 +57,7 @@ class RangeSums:
         self.ends = self.error
 
     def _places(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The distances from the start and from the end, and the weights.
+        """Return the distances from the start and from the end, and the weights.
 
         From an infinite end the distance is counted in the same way as from the start.
         """
@@ -85,7 +85,7 @@ class RangeSums:
         self.error = self.ends + self._of_differences()
 
     def _estimate(self) -> None:
-        """The sums, without points far out that are not finite, or give nothing."""
+        """Compute the sums, without points far out that are not finite, or give nothing."""
         self.error = np.full(self.values.shape[1], np.inf)
         good = np.isfinite(self.values).all(axis=1)
         # Close to the start rounding may spoil the integrand, but not elsewhere.
@@ -103,7 +103,7 @@ class RangeSums:
             self.t, self.values = self.t[kept], self.values[kept]
 
     def _of_differences(self) -> np.ndarray:
-        """The errors by the differences of the sums between the last levels.
+        """Estimate the errors by the differences of the sums between the last levels.
 
         They fall as powers of each other where the integrand is analytic. Otherwise the last one
         may be small by chance, and the one before it counts too.
@@ -119,7 +119,7 @@ class RangeSums:
         return error
 
     def _ends(self) -> np.ndarray:
-        """What the integrals lack beyond the outermost points.
+        """Estimate what the integrals lack beyond the outermost points.
 
         There the distance times |f| goes as a power of the distance.
         """
@@ -137,7 +137,7 @@ class RangeSums:
 
 
 def integrals(ranges: Sequence[RangeSums], aim: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The integrals over several ranges together, estimates of their errors, and the norms.
+    """Compute the integrals over several ranges together, estimates of their errors, and the norms.
 
     Parameters
     ----------

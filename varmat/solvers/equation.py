@@ -35,21 +35,21 @@ class Equation(NamedTuple):
     max_steps: int
 
     def rate(self, t: Operand, y: Operand, given: Operand) -> Operand:
-        """The rates of change."""
+        """Evaluate the rates of change."""
         return called(self.rates, t, y, given)
 
     def norm(self, x: Operand, size: Operand) -> Operand:
-        """The norm of an array relative to the tolerances at a state with the magnitudes `size`."""
+        """Return the norm of `x` relative to the tolerances at a state of magnitudes `size`."""
         return np.sqrt(np.sum(np.square(x / (self.atol + size * self.rtol))) / x.size)
 
     def first_step(
         self, t: Operand, y: Operand, rate: Operand, span: Operand, given: Operand, order: int
     ) -> Operand:
-        """The first step size for an error of the given order, as in SciPy; the run ends if it is
-        not positive.
+        """Choose the first step size for an error of the given order, as in SciPy; the run ends if
+        it is not positive.
 
         See Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.4. A
-        norm that is nan has no say.
+        norm that is nan is ignored.
         """
         size = abs(y)
         d0, d1 = self.norm(y, size), self.norm(rate, size)
@@ -65,12 +65,12 @@ class Equation(NamedTuple):
 
 
 def called(program: Program, t: Operand, y: Operand, given: Operand) -> Operand:
-    """The second output of a program of the time, a state and the parameters."""
+    """Call a program of the time, a state and the parameters; return its second output."""
     point: Operand = np.concatenate([np.reshape(t, (1,)), y, given])
     _, made = point.builder.inlined(program, point.value)
     return Symbol(point.builder, made)
 
 
 def least_step(t: Operand) -> Operand:
-    """The smallest step size at a time."""
+    """Return the smallest step size at a time."""
     return 10.0 * abs(np.nextafter(t, np.inf) - t)

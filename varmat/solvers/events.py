@@ -63,7 +63,7 @@ def solve_ode(
     ----------
     f : callable
         ``f(t, y, *args)`` returns the rates of change, one for each state; with inputs it is
-        ``f(t, y, u, *args)``, where `u` are those that hold at the time. Written in NumPy; all
+        ``f(t, y, u, *args)``, where `u` are the inputs at the time. Written in NumPy; all
         variables on which it depends must be among its arguments.
     y0 : array_like, shape (n,)
         Initial state, finite.
@@ -85,7 +85,7 @@ def solve_ode(
     rel_tol, abs_tol : float, keyword only
         Tolerances of the error of one step; positive.
     max_num_steps : int, keyword only
-        The most steps between two times; by default those of the function of the method.
+        The most steps between two times; by default as many as the function of the method takes.
 
     Returns
     -------
@@ -108,10 +108,11 @@ def solve_ode(
     All arguments but the settings may be variables. Events and inputs after the last of `ts` have
     no effect. The solver stops at each time and each event and goes on from there. With l the
     adjoint of the state after an event, the derivative in the time of the event is (f before - f
-    after) . l, and that in the addition is l [1]_. An infusion is an input that is above zero for
-    a while. The other notes of `ode_rk45` hold. In a recording the solution is a loop of the
-    program, in which times that are variables may pass each other. The methods "bdf" and "adams"
-    start again at each stop, which takes many steps: choose them only where the others fail.
+    after) . l, and the derivative in the addition is l [1]_. An infusion is an input that is above
+    zero for a while. The other notes of `ode_rk45` hold. In a recording the solution is a loop of
+    the program, in which times that are variables may pass each other. The methods "bdf" and
+    "adams" start again at each stop, which takes many steps: choose them only where the others
+    fail.
 
     References
     ----------
@@ -120,7 +121,7 @@ def solve_ode(
 
     Examples
     --------
-    Two doses, of which the second is twice as large:
+    Two doses, the second twice as large:
 
     >>> import numpy as np, varmat as vm
     >>> def decay(t, y, rate):
@@ -148,7 +149,7 @@ def _alone(
     inputs: Timed | None,
     args: Sequence[object],
 ) -> Intervals:
-    """The intervals of one subject, whose arguments are checked."""
+    """Make the intervals of one subject, with checked arguments."""
     y0 = stacked(y0)
     n = checked_vector(name, "y0", y0).size
     stops = checked_stops(name, n, t0, ts, events, inputs)
@@ -307,8 +308,8 @@ def solve_ode_group(
     method, rel_tol, abs_tol, max_num_steps : keyword only
         As in `solve_ode`.
     executor : ThreadPoolExecutor or "threads", keyword only
-        What solves the subjects at the same time, in native code; "threads" is a thread for each
-        processor. By default they are solved in sequence.
+        The executor that solves the subjects at the same time, in native code; "threads" is a
+        thread for each processor. By default they are solved in sequence.
 
     Returns
     -------

@@ -27,8 +27,8 @@ def implicit(solve: Function, residual: Function) -> Function:
         differentiated.
     residual : callable
         ``residual(y, *args)`` is zero at the solution, and has as many elements as the solution.
-        Written in NumPy. What it depends on must be among `args`: it must not read variables from
-        outside.
+        Written in NumPy. Everything it depends on must be among `args`: it must not read variables
+        from outside.
 
     Returns
     -------
@@ -49,9 +49,9 @@ def implicit(solve: Function, residual: Function) -> Function:
     Notes
     -----
     With the residual F and the solution y of F(y, a) = 0, dy/da = -(dF/dy)^-1 dF/da [1]_. The
-    reverse pass solves one linear system with the transpose of the Jacobian, and multiplies once
-    by the derivative of the residual. Hessians follow from the same formula. The derivative is
-    that of the exact solution, so `solve` must be as accurate as the derivative should be.
+    reverse pass solves one linear system with the transpose of the Jacobian, and multiplies once by
+    the derivative of the residual. Hessians follow from the same formula. The derivative is the
+    exact solution's, so `solve` must be as accurate as the derivative should be.
 
     References
     ----------
@@ -77,7 +77,7 @@ def implicit(solve: Function, residual: Function) -> Function:
 
 
 def solved_with(inner: Inner, solve: Function) -> Result:
-    """The solution for the arguments of a residual."""
+    """Find the solution for the arguments of a residual."""
     if not inner.leaves:
         return _plain_solution(inner, solve, ())
     return implicit_solution(*inner.leaves, inner=inner, solve=solve)
@@ -125,7 +125,7 @@ def implicit_solution_tangent(
 
 
 def jacobian_of(inner: Inner, y: Operand, leaves: Sequence[Operand]) -> np.ndarray:
-    """The matrix of derivatives of the residual with respect to the unknowns, at plain numbers."""
+    """Compute the derivatives of the residual with respect to the unknowns, at plain numbers."""
     n = int(np.size(y))
     found = jacobian(lambda unknowns: inner((unknowns,), leaves), y)
     check_size(inner, np.size(found) // n, n)
@@ -133,7 +133,7 @@ def jacobian_of(inner: Inner, y: Operand, leaves: Sequence[Operand]) -> np.ndarr
 
 
 def check_size(inner: Inner, found: int, n: int) -> None:
-    """Refuse a residual of another number of elements than there are unknowns."""
+    """Raise unless the residual has as many elements as the unknowns."""
     if found != n:
         raise ShapeError(
             f"{inner.name}: the residual has {found} elements, but must have as many as there are "

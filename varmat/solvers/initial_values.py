@@ -34,7 +34,7 @@ Limits: TypeAlias = tuple[float, float, int | None]
 
 
 class SolverSettings(NamedTuple):
-    """How an equation is solved: method and tolerances, forward and backward. With 0 steps,
+    """The settings of a solver: method and tolerances, forward and backward. With 0 steps,
     `solution` takes `most_steps`.
     """
 
@@ -47,18 +47,18 @@ class SolverSettings(NamedTuple):
 
 
 def check_limits(name: str, limits: Limits) -> None:
-    """Refuse tolerances or a number of steps that are not positive and finite."""
+    """Raise for tolerances or a number of steps that are not positive and finite."""
     for title, value in zip(("rel_tol", "abs_tol", "max_num_steps"), limits, strict=True):
         if value is not None and not 0.0 < value < np.inf:
             raise outside(name, title, value, "be positive and finite")
 
 
 def most_steps(method: str, times: int) -> int:
-    """The most steps from one output time to the next where the user sets no limit.
+    """Return the most steps from one output time to the next where the user sets no limit.
 
     A sampler proposes parameters for which no solver gets to the end. Such a proposal may cost some
-    hundred times what a usual one does: tens of steps at the tolerances of the one-step methods,
-    and hundreds to thousands at those of the others.
+    hundred times as much as usual: tens of steps at the tolerances of the one-step methods, and
+    hundreds to thousands for the others.
     """
     if method in ONE_STEP:
         return max(10_000 // times, 1_000)
@@ -74,7 +74,7 @@ def solution(
     args: Sequence[Operand],
     how: SolverSettings,
 ) -> Result:
-    """The states at the times, shape (T, n); operands and arguments may be variables."""
+    """Compute the states at the times, shape (T, n); operands and arguments may be variables."""
     y0, ts = stacked(y0), stacked(ts)
     inner = Inner(name, f, args)
     state, start, times = checked_start(name, y0, t0, ts, [*leaves_of(args)])
@@ -92,7 +92,7 @@ def solution(
 
 
 def stacked(x: Operand) -> Operand:
-    """A list of variables as a vector."""
+    """Make a list of variables a vector."""
     return np.stack(x) if isinstance(x, (list, tuple)) and is_differentiable(x) else x
 
 
@@ -110,7 +110,7 @@ def checked_start(
 
 
 def check_ascending(name: str, title: str, times: np.ndarray) -> None:
-    """Refuse times of which one is below the time before it."""
+    """Raise if a time is below the time before it."""
     late = np.flatnonzero(np.diff(times) < 0.0)
     if late.size:
         i = int(late[0]) + 1
@@ -123,7 +123,7 @@ def check_ascending(name: str, title: str, times: np.ndarray) -> None:
 
 
 def checked_time(name: str, t0: Operand) -> float:
-    """The plain value of the initial time."""
+    """Return the plain value of the initial time."""
     start: float = data(value_now(t0), f"{name}: t0")
     if type(start) is not float:
         raise misfit(name, "t0", np.shape(start), "be a scalar")
@@ -133,7 +133,7 @@ def checked_time(name: str, t0: Operand) -> float:
 
 
 def check_arguments(name: str, args: Sequence[Operand]) -> None:
-    """Refuse arguments of the right-hand side that are not finite."""
+    """Raise for arguments of the right-hand side that are not finite."""
     for x in args:
         values = np.asarray(value_now(x)) if not callable(x) else np.zeros(())
         if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -146,7 +146,7 @@ def check_arguments(name: str, args: Sequence[Operand]) -> None:
 def problem_of(
     system: System, how: SolverSettings, leaves: Leaves, k: int = 0, in_state: bool = False
 ) -> Problem:
-    """The equation of the state and of its derivatives in `k` directions."""
+    """Make the equation of the state and of its derivatives in `k` directions."""
 
     def rate(t: float, z: np.ndarray) -> np.ndarray:
         return system.coupled(t, z, leaves, in_state) if k else system.rate(t, z, leaves)
@@ -166,8 +166,8 @@ def ode_solution(
     how: SolverSettings,
     in_state: bool,
 ) -> Plain:
-    """The states at the times; `in_state`: whether derivatives in the initial state or time are
-    wanted.
+    """Compute the states at the times; `in_state`: whether derivatives in the initial state or time
+    are wanted.
     """
     if any(map(is_symbol, (y0, t0, ts, *leaves))):
         return _by_loops(y0, t0, ts, leaves, system, how, in_state)
@@ -200,7 +200,7 @@ def integrated(
     leaves: Leaves,
     in_state: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The states and their derivatives, of shapes (T, n) and (T, n, k), on plain numbers."""
+    """Compute the states and their derivatives, shapes (T, n) and (T, n, k), on plain numbers."""
     n, k, start = system.n, *start_of(system.n, y0, leaves.elements.size, in_state)
     problem = problem_of(system, how, leaves, k, in_state)
     whole, _ = integrate(how.method, problem, t0, start, ts)
@@ -209,7 +209,7 @@ def integrated(
 
 
 def start_of(n: int, y0: Operand, given: int, in_state: bool) -> tuple[int, Operand]:
-    """The number of directions, and the initial state with its derivatives in them."""
+    """Return the number of directions, and the initial state with its derivatives in them."""
     units = np.eye(n).ravel() if in_state else np.empty(0)
     return n * in_state + given, np.concatenate([y0, units, np.zeros(given * n)])
 
@@ -217,7 +217,7 @@ def start_of(n: int, y0: Operand, given: int, in_state: bool) -> tuple[int, Oper
 def as_loops(
     system: System, how: SolverSettings, k: int, in_state: bool, unrolled: bool = False
 ) -> RungeKutta | Multistep:
-    """The method as loops of a program, for the state and its derivatives in `k` directions."""
+    """Return the method as loops of a program, for the state and derivatives in `k` directions."""
     rates = system.rates(k, in_state)
     if rates is None:
         raise UntraceableError
@@ -247,7 +247,7 @@ def _by_loops(
     how: SolverSettings,
     in_state: bool,
 ) -> Saved:
-    """The solution as loops of a program. Where they end early, the operation says why."""
+    """Solve by loops of a program. Where they end early, the operation says why."""
     n, count = system.n, np.shape(ts)[0]
     k, start = start_of(n, y0, sum(map(np.size, leaves)), in_state)
     method = as_loops(system, how, k, in_state)
@@ -310,7 +310,8 @@ def _backwards(
     how: SolverSettings,
     between: Function,
 ) -> np.ndarray:
-    """The adjoint of the initial state and the gradient in the leaves, by the adjoint equation.
+    """Compute the adjoint of the initial state and the gradient in the leaves, by the adjoint
+    equation.
 
     Cao, Li, Petzold and Serban, SIAM J. Sci. Comput. 24, 2003.
     """
@@ -360,7 +361,7 @@ def ode_solution_tangent(
         return system.checked(inner((t, y), leaves))
 
     def along(i: int | None, start: Operand, t: Operand) -> Result:
-        """The derivative along the initial state (None) or leaf `i`, by a larger equation."""
+        """Differentiate along the initial state (None) or leaf `i`, by a larger equation."""
         states = solution(
             inner.name,
             SystemTangent(system, i),

@@ -31,20 +31,20 @@ from varmat.programs.passes import optimised
 from varmat.programs.run import has_native, runner_for
 from varmat.typing import Function, Operand, Result
 
-# A derivative is recorded after so many evaluations: a recording takes as long as ten of them.
+# A derivative is recorded after this many evaluations: a recording takes as long as ten of them.
 OFTEN = 10
-# The native runner takes over after so many evaluations by NumPy, because compiling a program takes
-# as long as them.
+# The native runner takes over after this many evaluations by NumPy, because compiling a program
+# takes as long as them.
 MANY = 2000
 
 
 def zeros_like(x: Operand) -> Result:
-    """A zero of the shape of an operand: a float or an array."""
+    """Return a zero of the shape of an operand: a float or an array."""
     return np.zeros(np.shape(x)) if np.shape(x) else 0.0
 
 
 def filled(g: Sequence[Operand], like: Sequence[Operand]) -> list[Operand]:
-    """Adjoints, where None is zero."""
+    """Replace adjoints of None by zeros."""
     return [zeros_like(x) if each is None else each for each, x in zip(g, like, strict=True)]
 
 
@@ -55,8 +55,8 @@ class KernelRunners:
         self._runners: dict[Kernel, Function] = {}
 
     def run(self, kernel: Kernel, count: int, *operands: Operand) -> list[Operand] | None:
-        """The results of a kernel, whose steps run `count` times; None where its run ends. For
-        symbols, a step of their program.
+        """Return the results of a kernel, whose steps run `count` times; None where its run ends.
+        For symbols, write a step of their program.
         """
         if any(map(is_symbol, operands)):
             return called(kernel, *operands)
@@ -76,7 +76,7 @@ class KernelRunners:
 
 
 class _Place:
-    """The place of a variable among the arguments."""
+    """The index of a variable among the arguments."""
 
     __slots__ = ("index",)
 
@@ -85,7 +85,7 @@ class _Place:
 
 
 def checked_vector(name: str, title: str, x: Operand, ndmin: int = 0) -> np.ndarray:
-    """The plain values of a vector with elements, all finite, in a new array."""
+    """Return the plain values of a vector with elements, all finite, in a new array."""
     values = np.array(data(value_now(x), f"{name}: {title}"), ndmin=ndmin)
     if values.ndim != 1:
         raise misfit(name, title, values.shape, "be a vector")
@@ -102,12 +102,12 @@ def check_finite(name: str, title: str, x: np.ndarray) -> None:
 
 
 def native_pays(count: int) -> bool:
-    """Whether there is a native runner, and worth compiling for after `count` runs."""
+    """Return whether a native runner exists, and is worth compiling for after `count` runs."""
     return count >= MANY and has_native()  # which imports llvmlite
 
 
 def _ieee(x: Operand) -> Operand:
-    """A number for the user's function. Python's own raise where NumPy's are infinite or nan."""
+    """Convert a float to NumPy's, because Python's raise where NumPy's are infinite or nan."""
     return np.float64(x) if type(x) is float else x
 
 
@@ -122,7 +122,7 @@ class Inner:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     function : callable
     args : sequence
         The arguments after `lead`.
@@ -156,8 +156,9 @@ class Inner:
         return _Place(len(self.leaves) - 1)
 
     def arguments(self, leaves: Sequence[Operand]) -> tuple[Operand, ...]:
-        """The arguments with other leaves. Symbols are refused, because a user's function may catch
-        what they raise, and then its answer for symbols would be taken for that of numbers.
+        """Return the arguments with other leaves. Raise for symbols, because a user's function may
+        catch what they raise, and its result for symbols would then be taken for the result for
+        numbers.
         """
         if any(map(is_symbol, leaves)):
             refuse()
@@ -173,7 +174,7 @@ class Inner:
             return settled(self.function(*map(_ieee, lead), *self.arguments(leaves)))
 
     def values(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> np.ndarray:
-        """What the function returns for plain numbers, as a float64 vector."""
+        """Return the function's results for plain numbers, as a float64 vector."""
         found = self(lead, leaves)
         if is_differentiable(found):
             raise lost(self.name, found)
@@ -182,8 +183,8 @@ class Inner:
     def tangent(
         self, lead: Sequence[Operand], leaves: Sequence[Operand], directions: Sequence[Operand]
     ) -> tuple[Operand, Operand]:
-        """The value and its derivative along `directions`, one for each leading argument and
-        leaf.
+        """Compute the value and its derivative along `directions`, one for each leading argument
+        and leaf.
         """
         derivative = self._derivative("jvp", jvp)
         return derivative((*lead, *leaves), tuple(directions))  # type: ignore[no-any-return]
@@ -191,13 +192,13 @@ class Inner:
     def pullback(
         self, lead: Sequence[Operand], leaves: Sequence[Operand]
     ) -> tuple[Operand, Operand]:
-        """The value, and the function from its cotangent to the cotangents of the leading arguments
-        and the leaves.
+        """Return the value, and the function from its cotangent to the cotangents of the leading
+        arguments and the leaves.
         """
         return self._derivative("vjp", vjp)(*lead, *leaves)  # type: ignore[no-any-return]
 
     def _derivative(self, name: str, functional: Function) -> Result:
-        """A functional of this function; it is recorded after some calls, if it can be."""
+        """Make a functional of this function; it is recorded after some calls, if it can be."""
         count = self._counts[name] = self._counts.get(name, 0) + 1
         eager = functional(self._of_all)
         if count <= OFTEN:
@@ -214,11 +215,11 @@ class Inner:
     def along(
         self, lead: Sequence[Operand], tangents: Sequence[Operand], leaves: Sequence[Operand]
     ) -> tuple[Operand, Operand]:
-        """The value and its derivative in a direction, of numbers that may be variables.
+        """Compute the value and its derivative in a direction, of numbers that may be variables.
 
         A tangent of None is zero. A tangent with a leading axis holds several directions, and so
-        does that of the result. The result has the tangent None if the function does not depend on
-        any number with a tangent.
+        does the result's tangent. The result has the tangent None if the function does not depend
+        on any number with a tangent.
         """
         level = Level(self.name)
         several = [
@@ -244,7 +245,7 @@ class Inner:
     def rate(
         self, lead: Sequence[Operand], leaves: Sequence[Operand], i: int, t: Operand
     ) -> Result:
-        """The derivative along `t` in leaf `i`; None if the function does not depend on it."""
+        """Differentiate along `t` in leaf `i`; return None if the function does not use it."""
         tangents: list[Operand] = [None] * (len(lead) + len(leaves))
         tangents[len(lead) + i] = t
         return self.along(lead, tangents, leaves)[1]

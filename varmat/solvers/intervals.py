@@ -44,15 +44,16 @@ def states_at_ends(
     in_state: bool,
     threads: ChainThreads | None = None,
 ) -> Saved:
-    """The states at the ends of M intervals, shape (M, n).
+    """Compute the states at the ends of M intervals, shape (M, n).
 
     An interval begins at the last state plus its jump, and the first of every `chain` intervals at
     its jump. The system takes a row of the active and of the passive arguments in each interval.
     The passive ones are data.
 
-    With `in_state`, the sensitivities of an interval are those in the state where it begins and in
-    its row, and the reverse pass chains them. Without, times and jumps are data, the active rows of
-    a chain are equal, and the sensitivities are those in this row since the chain began.
+    With `in_state`, the sensitivities of an interval are with respect to the state where it begins
+    and its row, and the reverse pass chains them. Without, times and jumps are data, the active
+    rows of a chain are equal, and the sensitivities are with respect to this row since the chain
+    began.
     """
     given = begins, ends, jumps, active, passive
     if any(map(is_symbol, given)):
@@ -77,13 +78,13 @@ def states_at_ends(
 
 
 def _before(states: Operand, chain: int) -> Operand:
-    """The states to which the jumps are added: zero where a chain begins."""
+    """Return the states to which the jumps are added: zero where a chain begins."""
     shifted = np.concatenate([np.zeros((1, np.shape(states)[1])), states[:-1]])
     return np.where(np.arange(len(shifted))[:, None] % chain == 0, 0.0, shifted)
 
 
 def _goes_on(count: int, chain: int) -> np.ndarray:
-    """Zero for the first interval of each chain, and one for the others."""
+    """Return zero for the first interval of each chain, and one for the others."""
     return np.where(np.arange(count) % chain == 0, 0.0, 1.0)
 
 
@@ -94,7 +95,7 @@ def in_sequence(
     chain: int,
     in_state: bool | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The states at the ends on plain numbers and, if `in_state` says which, the sensitivities."""
+    """Compute the states at the ends and, if `in_state` says which, sensitivities."""
     begins, ends, jumps, active, passive = given
     n, states, slopes = system.n, [], []
     k, start = _start(n, active.shape[1], in_state)
@@ -114,7 +115,7 @@ def in_sequence(
 
 
 def _start(n: int, p: int, in_state: bool | None) -> tuple[int, np.ndarray]:
-    """The number of directions, and a state of zero with its sensitivities."""
+    """Return the number of directions, and a state of zero with its sensitivities."""
     zero = np.zeros(n)
     return (0, zero) if in_state is None else start_of(n, zero, p, in_state)
 
@@ -141,7 +142,7 @@ class ChainThreads:
         chain: int,
         in_state: bool | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `in_sequence`."""
+        """Compute the same as `in_sequence`."""
         total = len(given[0])
         rows = [np.reshape(x, (total // chain, chain, *x.shape[1:])) for x in given]
 
@@ -169,7 +170,7 @@ class ChainThreads:
 def _runner_of_chain(
     operands: Sequence[np.ndarray], system: System, how: SolverSettings, in_state: bool | None
 ) -> Function:
-    """What runs the program of a chain: from the operands to zero, the states and sensitivities."""
+    """Make the runner of a chain: from the operands to zero, the states and the sensitivities."""
     builder = Builder()
     symbols = [Symbol(builder, builder.argument(x.shape)) for x in operands]
     made = _by_loops(symbols, system, how, len(operands[0]), in_state)
@@ -181,7 +182,7 @@ def _runner_of_chain(
 def _by_loops(
     given: Sequence[Operand], system: System, how: SolverSettings, chain: int, in_state: bool | None
 ) -> Saved:
-    """The same as a loop of a program over the intervals."""
+    """Compute the same as a loop of a program over the intervals."""
     begins, ends, jumps, active, passive = given
     n, (count, p) = system.n, np.shape(active)
     k, start = _start(n, p, in_state)
@@ -256,7 +257,7 @@ def states_at_ends_reverse(
     def back(
         later: Operand, own: Operand, goes_on: Operand, slopes: Operand
     ) -> tuple[list[Operand], list[Operand]]:
-        """From the adjoint of the state where the next interval begins to that of this one."""
+        """Step from the adjoint of the state where the next interval begins to this interval's."""
         at_end = own + goes_on * later
         weights = at_end @ slopes
         return [weights[:n]], [at_end, weights]
@@ -300,7 +301,7 @@ def states_at_ends_tangent(
         return np.stack([*map(system.checked, found)])
 
     def along(of_jumps: Operand, of_active: Operand) -> Operand:
-        """The derivative in jumps and arguments, by a larger system if there are variables."""
+        """Differentiate along jumps and arguments; if some are variables, by a larger system."""
         if is_plain and not in_state:
             return np.reshape(sensitivity @ np.reshape(of_active, (count, p, 1)), (count, n))
         if is_plain:
@@ -337,14 +338,14 @@ def states_at_ends_tangent(
 def _forward(
     t: Operand, of_jump: Operand, goes_on: Operand, of_active: Operand, slopes: Operand
 ) -> tuple[list[Operand], list[Operand]]:
-    """The tangent at the end of an interval, from that at the end of the one before."""
+    """Return the tangent at the end of an interval, from the previous interval's."""
     t = slopes @ np.concatenate([of_jump + goes_on * t, of_active])
     return [t], [t]
 
 
 def _with_tangents(system: System, p: int, passive: int) -> System:
-    """The system of a state and its tangent, whose rows have the directions of the `p` active
-    arguments behind them.
+    """Make the system of a state and its tangent, whose rows have the directions of the `p` active
+    arguments after them.
     """
     n = system.n
 

@@ -15,14 +15,14 @@ _NEAR, _JUMP = 1e-7, 1e-5
 
 
 def jumps(rates: Function, point: np.ndarray, own: int) -> bool:
-    """Whether a function jumps where something of its first elements passes something of the rest.
+    """Return whether a function jumps where its first elements pass something of the rest.
 
     Parameters
     ----------
     rates : callable
         From a vector to a vector.
     point : ndarray
-        Where to find out what it compares.
+        Where its comparisons are recorded.
     own : int
         How many elements come first: the time and the state.
     """
@@ -45,8 +45,8 @@ def _margins(rates: Function, point: np.ndarray) -> list[tuple[float, np.ndarray
 def _zero_of_margin(
     rates: Function, i: int, at: np.ndarray, own: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """A point at which a comparison changes its outcome, by Newton's method in the first elements,
-    and a small step across; None if there is none.
+    """Find a point at which a comparison changes its outcome, by Newton's method in the first
+    elements, and a small step across; return None if it finds none.
     """
     for _ in range(20):
         found = _margins(rates, at)

@@ -50,7 +50,8 @@ def _bernoulli_logit(
 def _neg_binomial_2_log(
     theta: Operand, m: Operand, sums: Operand, counts: Operand, y: Operand, eta: Operand
 ) -> Result:
-    """sums t - (sums + counts eta) log(1 + exp(t)) + coefficients, with t = theta + m - log eta."""
+    """Compute the log likelihood: the sum of sums t - (sums + counts eta) log(1 + exp(t)), plus
+    coefficients, with t = theta + m - log eta."""
     t = theta + m - np.log(eta)
     coefficients = np.sum(log_rising_factorial(eta, y)) - np.sum(lgamma(y + 1.0))
     return np.sum(sums * t) - np.sum((sums + counts * eta) * log1p_exp(t)) + coefficients

@@ -32,7 +32,7 @@ __all__ = [
 
 @operation(variadic=True)
 def laplace_density(covariance: Plain, *leaves: Plain, inner: Inner, control: Control) -> Plain:
-    """The approximate log density; `leaves` are the variables in the log likelihood."""
+    """Compute the approximate log density; `leaves` are the variables in the log likelihood."""
     mode = find_mode(inner, np.asarray(covariance), leaves, control)
     return Saved(mode.log_density, mode=mode)
 
@@ -47,7 +47,7 @@ def laplace_density_reverse(
     control: Control,
     mode: Mode,
 ) -> tuple[Adjoint, ...]:
-    """Margossian et al. (2020), with blocks of the covariance of the mode instead of its diagonal.
+    """Differentiate as Margossian et al. (2020), with blocks of the covariance of the mode.
 
     Let a = K^-1 theta, W minus the Hessian of the log likelihood f, S = (K^-1 + W)^-1,
     R = W (I + K W)^-1, and s the derivative of -log det(I + K W) / 2 in theta. The mode moves by
@@ -92,7 +92,7 @@ def laplace_density_tangent(
 
 
 def _written(inner: Inner, control: Control, covariance: Operand, *leaves: Operand) -> Result:
-    """The approximate log density in differentiable functions: slower, but differentiable again."""
+    """Compute the approximate log density by functions that are differentiable again; slower."""
     theta = laplace_mode(covariance, *leaves, inner=inner, control=control)
     a, matrix = (
         _gradient(inner, theta, leaves),
@@ -102,7 +102,7 @@ def _written(inner: Inner, control: Control, covariance: Operand, *leaves: Opera
 
 
 def _gradient(inner: Inner, theta: Operand, leaves: Sequence[Operand]) -> Result:
-    """The gradient of the log likelihood in the latent variables, which may be variables here."""
+    """Compute the gradient of the log likelihood in theta, which may be a variable."""
     n = np.shape(theta)[0]
     _, found = inner.along((theta,), (np.eye(n), *[None] * len(leaves)), leaves)
     return np.zeros(n) if found is None else found
@@ -111,7 +111,7 @@ def _gradient(inner: Inner, theta: Operand, leaves: Sequence[Operand]) -> Result
 def _with_curvature(
     inner: Inner, block: int, covariance: Operand, theta: Operand, leaves: Sequence[Operand]
 ) -> Result:
-    """I + K W."""
+    """Compute I + K W."""
     n = np.shape(theta)[0]
     slope = Inner(inner.name, lambda theta, *given: _gradient(inner, theta, given), ())
     matrix = np.eye(n)
@@ -121,7 +121,7 @@ def _with_curvature(
             continue
         if block == 1:
             return matrix - covariance * column
-        # Column k of every block, at its place.
+        # Column k of every block, at its index.
         place = np.kron(np.eye(n // block), np.eye(block)[k : k + 1])
         own = np.kron(np.eye(n // block), np.ones((block, 1)))
         matrix = matrix - covariance @ (own * column[:, None]) @ place
@@ -130,7 +130,7 @@ def _with_curvature(
 
 @operation(variadic=True)
 def laplace_mode(covariance: Plain, *leaves: Plain, inner: Inner, control: Control) -> Plain:
-    """The mode alone, which solves theta = K grad f(theta)."""
+    """Find the mode only, which solves theta = K grad f(theta)."""
     mode = find_mode(inner, np.asarray(covariance), leaves, control)
     return Saved(mode.theta, mode=mode)
 
@@ -239,7 +239,7 @@ def draws(
 def laplace_functions(
     family: str, given: Sequence[str], problem: Callable[..., tuple[Function, Sequence[Operand]]]
 ) -> tuple[Function, Function, Function, Function]:
-    """The log density of a family, the one with tolerances, and the draws of both.
+    """Make the log density of a family, the one with tolerances, and the draws of both.
 
     Parameters
     ----------

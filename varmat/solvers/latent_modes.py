@@ -53,7 +53,7 @@ class DirectionalRate(Inner):
 
 
 def units(n: int, block: int) -> Iterator[np.ndarray]:
-    """For each column of a block, the vector with a one at that place in every block."""
+    """Yield, for each column of a block, the vector with a one at that index in every block."""
     for k in range(block):
         unit = np.zeros(n)
         unit[k::block] = 1.0
@@ -61,7 +61,7 @@ def units(n: int, block: int) -> Iterator[np.ndarray]:
 
 
 def blocks_of(matrix: np.ndarray, block: int) -> np.ndarray:
-    """The diagonal blocks, shape (n / block, block, block); the diagonal if `block` is 1."""
+    """Return the diagonal blocks, shape (n / block, block, block); for `block` 1 the diagonal."""
     if block == 1:
         return np.diagonal(matrix).copy()
     m = len(matrix) // block
@@ -71,7 +71,7 @@ def blocks_of(matrix: np.ndarray, block: int) -> np.ndarray:
 
 
 def times(blocks: np.ndarray, x: np.ndarray) -> Result:
-    """The product of a block-diagonal matrix, given by its blocks, and a vector or a matrix."""
+    """Multiply a block-diagonal matrix, given by its blocks, by a vector or a matrix."""
     if blocks.ndim == 1:
         return blocks * x if x.ndim == 1 else blocks[:, None] * x
     m, block, _ = blocks.shape
@@ -79,7 +79,7 @@ def times(blocks: np.ndarray, x: np.ndarray) -> Result:
 
 
 def root_of(blocks: np.ndarray) -> Result:
-    """The symmetric square root, or None if there is none."""
+    """Return the symmetric square root, or None if it does not exist."""
     if blocks.ndim == 1:
         return np.sqrt(blocks) if (blocks >= 0.0).all() else None
     values, vectors = np.linalg.eigh(blocks)
@@ -89,7 +89,7 @@ def root_of(blocks: np.ndarray) -> Result:
 
 
 def without_negative(blocks: np.ndarray) -> Result:
-    """The nearest positive semidefinite matrix, with which Newton's steps raise the objective.
+    """Find the nearest positive semidefinite matrix, with which Newton's steps raise the objective.
 
     Higham, Linear Algebra Appl. 103, 1988.
     """
@@ -103,7 +103,7 @@ class Factor:
     """A factor of I + K W in one of Stan's three forms; W, given by blocks, is minus the Hessian of
     the log likelihood.
 
-    Raises `numpy.linalg.LinAlgError` if there is no factor in that form.
+    Raises `numpy.linalg.LinAlgError` if a factor in that form does not exist.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Factor:
             self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor))))
 
     def curvature_times(self, x: np.ndarray) -> Result:
-        """W (I + K W)^-1 x."""
+        """Compute W (I + K W)^-1 x."""
         from scipy import linalg
 
         if self.form == 1:
@@ -154,7 +154,7 @@ class Factor:
         return times(self.w, linalg.lu_solve(self.factor, x, check_finite=False))
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
-        """(K^-1 + W)^-1, the covariance at the mode, and W (I + K W)^-1."""
+        """Compute (K^-1 + W)^-1, the covariance at the mode, and W (I + K W)^-1."""
         from scipy import linalg
 
         n = len(self.k)
@@ -207,7 +207,7 @@ class Mode(NamedTuple):
 
 
 def find_mode(inner: Inner, k: np.ndarray, leaves: Sequence[Operand], control: Control) -> Mode:
-    """The mode and the approximate log density.
+    """Find the mode and the approximate log density.
 
     Rasmussen and Williams (2006), algorithm 3.1, with a line search.
     """
@@ -252,7 +252,7 @@ class Search:
         self.rate = DirectionalRate(inner)
 
     def value(self, theta: np.ndarray) -> float:
-        """The log likelihood."""
+        """Evaluate the log likelihood."""
         found = self.inner((theta,), self.leaves)
         if is_differentiable(found):
             raise lost(self.inner.name, found)
@@ -261,7 +261,7 @@ class Search:
         return float(data(found, f"{self.inner.name}: what the log likelihood returns"))
 
     def derivatives(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gradient of the log likelihood, and the blocks of minus its Hessian."""
+        """Compute the gradient of the log likelihood, and the blocks of minus its Hessian."""
         columns = []
         for unit in units(self.n, self.control.block):
             _, pullback = self.rate.pullback((theta, unit), self.leaves)
@@ -273,7 +273,7 @@ class Search:
         return gradient, 0.5 * (blocks + np.swapaxes(blocks, 1, 2))
 
     def factor(self, w: np.ndarray) -> Factor | None:
-        """A factor in the form that the user chose or, if allowed, the next one that exists."""
+        """Make a factor in the form that the user chose or, if allowed, in the next possible."""
         last = 3 if self.control.allow_fallthrough else self.control.solver
         for form in range(self.control.solver, last + 1):
             try:
@@ -318,7 +318,7 @@ class Search:
         )
 
     def newton(self, theta: np.ndarray, gradient: np.ndarray, w: np.ndarray) -> Result:
-        """K^-1 theta after a full step."""
+        """Compute K^-1 theta after a full step."""
         factor = self.factor(w) if np.isfinite(w).all() else None
         if factor is None:
             w = without_negative(np.nan_to_num(w))
@@ -329,7 +329,7 @@ class Search:
     def started(
         self, start: np.ndarray, theta: np.ndarray, objective: float
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """A full step from the user's start, or zero if that is better.
+        """Take a full step from the user's start, or return zero if that is better.
 
         The step is taken first because K^-1 times the start itself is not known.
         """
@@ -348,7 +348,7 @@ class Search:
         ahead: np.ndarray,
         moved: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """A step, halved until it raises the objective."""
+        """Take a step, halved until it raises the objective."""
         part = 1.0
         for _ in range(1 + self.control.max_steps_line_search):
             stepped, along = theta + part * moved, a + part * ahead
@@ -365,7 +365,7 @@ class Search:
         )
 
     def found(self, theta: np.ndarray) -> Mode:
-        """The result at `theta`, checked to be a maximum with a Hessian of the given blocks."""
+        """Make the result at `theta`, checked to be a maximum with a Hessian of these blocks."""
         name = self.inner.name
         a, w = self.derivatives(theta)
         self.check_blocks(theta, w)

@@ -2,7 +2,7 @@
 
 A method keeps backward differences with a quasi-constant step size: where the size changes, the
 polynomial through them is sampled again (F. T. Krogh, Algorithms for changing the step size, SIAM
-J. Numer. Anal. 10, 1973). The control of the error and the order is that of `scipy.integrate.BDF`;
+J. Numer. Anal. 10, 1973). The control of the error and the order is as in `scipy.integrate.BDF`;
 see G. D. Byrne and A. C. Hindmarsh, A polyalgorithm for the numerical solution of ordinary
 differential equations, ACM Trans. Math. Softw. 1, 1975.
 """
@@ -73,7 +73,7 @@ class Trial(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """What a formula makes of a trial.
+    """The correction of a trial by a formula.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Correction(NamedTuple):
     converged, safety : Operand
         Whether the equations are solved, and a safety factor of the next step size.
     memory : list of Operand
-        What the method keeps.
+        The values that the method keeps.
     """
 
     d: Operand
@@ -127,7 +127,7 @@ class Multistep(ABC):
 
     @abstractmethod
     def memory(self, t: Operand, y: Operand, given: Operand) -> list[Operand]:
-        """What the method keeps from trial to trial, at the first time."""
+        """Return what the method keeps from trial to trial, at the first time."""
 
     @abstractmethod
     def corrected(
@@ -137,27 +137,27 @@ class Multistep(ABC):
 
     @abstractmethod
     def changes(self, factor: Operand, order: Operand) -> Operand:
-        """The matrix that resamples differences for a step size multiplied by a factor."""
+        """Return the matrix that resamples differences for a step size multiplied by a factor."""
 
     @abstractmethod
     def weights(self, s: Operand, h: Operand) -> Operand:
-        """The weights of the differences, but the state, in the state at a time `s` after it."""
+        """Return the weights of the differences (but the state) in the state a time `s` later."""
 
     def shortened(
         self, s: State, trial: Trial, c: Correction, factor: Operand
     ) -> tuple[Operand, Operand]:
-        """The order after a rejection, and the next step size in units of the rejected one."""
+        """Return the order after a rejection, and the factor of the next step size."""
         return s.order, factor
 
     def remembered(self, good: Operand, adapts: Operand, c: Correction) -> Sequence[Operand]:
-        """What the method keeps after a trial."""
+        """Return what the method keeps after a trial."""
         return c.memory
 
     def solve(
         self, t0: Operand, y0: Operand, ts: Operand, given: Operand
     ) -> tuple[Operand, Function, Operand]:
-        """The states at the times, a function that returns their rates of change there, and the
-        first rates; the run ends if the solver stops.
+        """Compute the states at the times, a function that returns their rates of change there, and
+        the first rates; the run ends if the solver stops.
         """
         t0, y0, ts, given = as_symbols(t0, y0, ts, given)
         first = self.equation.rate(t0, y0, given)
@@ -176,7 +176,7 @@ class Multistep(ABC):
     def go_on(
         self, t: Operand, y: Operand, ahead: Operand, end: Operand, given: Operand
     ) -> list[Operand]:
-        """The state at the end of an interval, where the method starts again, and `ahead`."""
+        """Return the state at the end of an interval, where the method restarts, and `ahead`."""
         return [self.solve(t, y, np.reshape(end, (1,)), given)[0][0], ahead]
 
     def _to(self, *operands: Operand) -> tuple[list[Operand], list[Operand]]:
@@ -242,7 +242,7 @@ class Multistep(ABC):
         ], (t < end) & goes_on  # fmt: skip
 
     def _adapted(self, order: Operand, *operands: Operand) -> list[Operand]:
-        """The order and size of the next step, which is as large as possible."""
+        """Choose the order and size of the next step, which is as large as possible."""
         _, differences, size, error, safety, below, above = operands
         lower, upper = (
             constant * self.equation.norm(np.where(row == self.rows, 1.0, 0.0) @ differences, size)
@@ -256,8 +256,8 @@ class Multistep(ABC):
         return [order + change, np.minimum(10.0, safety * most)]
 
     def _advanced(self, order: Operand, _: Operand) -> list[Operand]:
-        """The matrix that advances the differences by a step, with a column for the formula's sum:
-        the difference above the order of the method is subtracted from the next one.
+        """Return the matrix that advances the differences by a step, with a column for the
+        formula's sum: the difference above the order of the method is subtracted from the next one.
         """
         rows = np.reshape(self.rows, (-1, 1))
         height, width = self.added.shape
@@ -266,12 +266,12 @@ class Multistep(ABC):
         return [np.where(rows <= order, self.added, above)]
 
     def _resampled(self, order: Operand, factor: Operand) -> list[Operand]:
-        """The same for differences whose step size changes first."""
+        """Return the same matrix for differences whose step size changes first."""
         return [self.changes(factor, order) @ self._advanced(order, factor)[0]]
 
 
 def resampling(factor: Operand, orders: np.ndarray) -> Operand:
-    """The matrix R of Shampine and Reichelt, for a step size that is multiplied by a factor."""
+    """Compute the matrix R of Shampine and Reichelt, for a step size multiplied by a factor."""
     rows = [np.ones(orders.size)]
     for i in range(1, orders.size):
         rows.append(rows[-1] * ((i - 1.0 - factor * orders) / i))

@@ -49,13 +49,13 @@ class StatementCode:
         return self.forward.is_native and gradient.is_native
 
     def along(self, which: int) -> StatementCode:
-        """The derivative along a leaf."""
+        """Differentiate along a leaf."""
         if which not in self._along:
             self._along[which] = StatementCode(self.source.along(which), self.data)
         return self._along[which]
 
     def run(self, kernel: Procedure, *operands: Plain) -> list[np.ndarray]:
-        """The results of a procedure for operands, before the data."""
+        """Compute the results of a procedure for operands, before the data."""
         n = len(self.source.leaves)
         given = [*operands[:n], *self.data, *operands[n:]]
         found = self._runners.run(kernel, kernel.cost, *given)
@@ -66,7 +66,7 @@ class StatementCode:
 
 @operation(variadic=True)
 def procedure_results(*leaves: Plain, code: StatementCode) -> tuple[Plain, ...] | Saved:
-    """The total and the other results of statements."""
+    """Compute the total and the other results of statements."""
     if not code.source.outputs and any(map(is_symbol, leaves)):
         total, *gradient = code.run(code.with_gradient, *leaves)
         return Saved((total,), gradient=gradient)
@@ -93,5 +93,5 @@ def procedure_results_tangent(
 
 
 def procedure(code: StatementCode, leaves: Sequence[Operand]) -> Sequence[Operand]:
-    """The total of statements and their other results, for leaves that are variables."""
+    """Compute the total of statements and their other results, for leaves that are variables."""
     return procedure_results(*leaves, code=code)  # type: ignore[no-any-return]

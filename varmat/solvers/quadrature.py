@@ -36,7 +36,7 @@ AIM = 1e-12
 def integrate_1d(
     f: Function, a: Operand, b: Operand, *args: Operand, relative_tolerance: float = 1.5e-8
 ) -> Result:
-    """The integral of a function of one variable from `a` to `b`.
+    """Integrate a function of one variable from `a` to `b`.
 
     Parameters
     ----------
@@ -70,10 +70,11 @@ def integrate_1d(
     The method is double exponential quadrature [1]_, from each limit to the middle of the range,
     which copes with singularities at the limits. Its error is estimated by how the sums change when
     points are added, and by how `f` falls off at both ends. So an integrand that falls too slowly
-    there, as 1/x or x**-0.99, is refused, and one with a pole in between. A narrow peak far from
-    the limits is better given limits of its own. The derivatives with respect to the arguments of
-    `f` are integrals of its derivatives over the same points (Leibniz' rule), to the same relative
-    tolerance; those with respect to the limits are -f(a) and f(b), and zero for infinite limits.
+    there, as 1/x or x**-0.99, raises an error, and one with a pole in between. A narrow peak far
+    from the limits is better integrated separately. The derivatives with respect to the arguments
+    of `f` are integrals of its derivatives over the same points (Leibniz' rule), to the same
+    relative tolerance; the derivatives with respect to the limits are -f(a) and f(b), and zero for
+    infinite limits.
 
     References
     ----------
@@ -175,7 +176,7 @@ def _number(inner: Inner, lead: tuple[Operand, ...], leaves: Sequence[Operand]) 
 def _numbers(
     inner: Inner, lead: tuple[Operand, ...], leaves: Sequence[Operand], with_gradient: bool
 ) -> np.ndarray:
-    """The integrand, and its derivatives with respect to all elements of the leaves."""
+    """Evaluate the integrand, and its derivatives with respect to all elements of the leaves."""
     if not with_gradient:
         return np.array([_number(inner, lead, leaves)])
     value, pullback = inner.pullback(lead, leaves)
@@ -191,13 +192,13 @@ def _integral(
     tolerance: float,
     with_gradient: bool = False,
 ) -> np.ndarray:
-    """The integral, and those of the derivatives with respect to all elements of the leaves."""
+    """Integrate the function, and its derivatives with respect to all elements of the leaves."""
     size = 1 + with_gradient * sum(np.size(x) for x in leaves)
     if a == b or (with_gradient and size == 1):
         return np.zeros(size)
 
     def away(start: float, sign: float, length: float, is_finite: bool) -> RangeSums:
-        """The range from a limit, or from zero, to that side."""
+        """Return the range from a limit, or from zero, to that side."""
 
         def at(u: np.float64) -> np.ndarray:
             lead = start + sign * u, -sign * u if is_finite else math.nan
@@ -244,7 +245,7 @@ def hcubature(
     relative_tolerance: float = 1e-8,
     max_subdivisions: int = 10000,
 ) -> Result:
-    """The integral of a function of several variables over a box.
+    """Integrate a function of several variables over a box.
 
     Parameters
     ----------
@@ -357,7 +358,7 @@ def integral_over_box_tangent(
 def _cubature(
     inner: Inner, leaves: Sequence[Operand], box: Box, with_gradient: bool = False
 ) -> np.ndarray:
-    """The integral, and those of the derivatives with respect to all elements of the leaves."""
+    """Integrate the function, and its derivatives with respect to all elements of the leaves."""
     from scipy.integrate import cubature
 
     low, high, absolute, relative, most = box

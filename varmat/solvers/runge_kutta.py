@@ -1,6 +1,6 @@
 """Runge-Kutta methods with step control, as loops of a program.
 
-The steps end at the output times. They and their control are those of `scipy.integrate.RK45` (E.
+The steps end at the output times. They and their control are as in `scipy.integrate.RK45` (E.
 Hairer, S. P. Norsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd edition, 1993,
 section II.4).
 """
@@ -40,8 +40,8 @@ class RungeKutta(NamedTuple):
     def solve(
         self, t0: Operand, y0: Operand, ts: Operand, given: Operand
     ) -> tuple[Operand, Function, Operand]:
-        """The states at the times, a function that returns their rates of change there, and the
-        first rates; the run ends if the solver stops.
+        """Compute the states at the times, a function that returns their rates of change there, and
+        the first rates; the run ends if the solver stops.
         """
         t0, y0, ts, given = as_symbols(t0, y0, ts, given)
         first = self.equation.rate(t0, y0, given)
@@ -52,8 +52,8 @@ class RungeKutta(NamedTuple):
     def go_on(
         self, t: Operand, y: Operand, ahead: Operand, end: Operand, given: Operand
     ) -> list[Operand]:
-        """The state at the end of an interval, and the step size to try next; a size of zero is
-        one that is not known yet.
+        """Return the state at the end of an interval, and the step size to try next; a size of zero
+        is not known yet.
         """
         rate = self.equation.rate(t, y, given)
 
@@ -69,7 +69,7 @@ class RungeKutta(NamedTuple):
     def _to(
         self, t: Operand, y: Operand, rate: Operand, ahead: Operand, end: Operand, given: Operand
     ) -> tuple[list[Operand], list[Operand]]:
-        """Go on to an output time; the run ends if it is not reached."""
+        """Integrate to an output time; the run ends if it is not reached."""
         zero = np.zeros(())
         carried = [t, y, rate, ahead, ahead, zero, zero]
         t, y, rate, ahead, *_ = loop(self._try, ENDLESS, carried, [], [end, given], ends=True)
@@ -115,10 +115,11 @@ class RungeKutta(NamedTuple):
     def _stages(
         self, t: Operand, y: Operand, rate: Operand, h: Operand, given: Operand
     ) -> list[Operand]:
-        """The error, the rates after a step, and the state after it, for a step of length `h`.
+        """Return the error, the rates after a step, and the state after it, for a step of length
+        `h`.
 
-        Sums of the rates are carried, each with its weights: the first one is that of the next
-        stage, and the error is the last one left.
+        Sums of the rates are carried, each with its weights: the first one gives the next stage,
+        and the error is the last one left.
         """
         count = len(self.times)
         table = np.zeros((count + 1, count + 1))

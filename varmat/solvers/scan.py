@@ -38,10 +38,10 @@ class Body:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     function : callable
-        Takes three lists of leaves: those carried, those of the step, and those shared. Returns two
-        lists: what is carried on, and what the step makes.
+        Takes three lists of leaves: the carry, the step's row, and shared leaves. Returns two
+        lists: the next carry, and the results of the step.
     carried, row, shared : sequences of floats and arrays
         The leaves of the first step.
     """
@@ -78,15 +78,15 @@ class Body:
         return [*after, *made]
 
     def parts(self, operands: LeafSequence) -> tuple[LeafSequence, LeafSequence, LeafSequence]:
-        """The leaves carried, those in rows, and those shared."""
+        """Split operands into the carry, the rows, and the shared leaves."""
         n, m = self.carried, self.carried + self.rows
         return operands[:n], operands[n:m], operands[m:]
 
     # --- loops ---
 
     def forward(self, count: int) -> Loop:
-        """The loop of the values. It carries and stacks what is carried, and stacks what the steps
-        make.
+        """Return the loop of the values. It carries and stacks the carry, and stacks the results of
+        the steps.
         """
         if count not in self._loops:
             n, given = self.carried, sum(map(len, self._points))
@@ -97,12 +97,12 @@ class Body:
         return self._loops[count]
 
     def backward(self, count: int, in_rows: bool, in_history: bool) -> Loop:
-        """The loop of the adjoints. It carries those of what is carried, stacks those of the rows
-        if `in_rows`, and sums those of what is shared.
+        """Return the loop of the adjoints. It carries the adjoints of the carry, stacks those for
+        the rows if `in_rows`, and sums those for the shared leaves.
 
-        Its rows are what was carried, the rows, and the adjoints of what the steps made and, if
-        `in_history`, of what was carried. It has only those guards that depend on adjoints, because
-        all others have held forward.
+        Its rows are the carries, the rows, and the adjoints of the results of the steps and, if
+        `in_history`, of the carries. It has only those guards that depend on adjoints, because all
+        others have held forward.
         """
         key = count, in_rows, in_history
         if key not in self._loops:
@@ -139,8 +139,8 @@ class Body:
         count: int,
         in_rows: bool,
     ) -> list[Operand] | None:
-        """The contributions to the adjoints of the operands, of the adjoints of the results, where
-        None is zero.
+        """Compute the contributions to the adjoints of the operands, from the adjoints of the
+        results, where None is zero.
         """
         n, (_, rows, shared) = self.carried, self.parts(operands)
         weights, in_history = filled(g, results), any(x is not None for x in g[n : 2 * n])
@@ -152,11 +152,11 @@ class Body:
         return [*found[:n], *[0.0] * self.rows, *found[n:]]
 
     def run(self, loop: Loop, *operands: Operand) -> list[Operand] | None:
-        """The results of a loop; None where its program does not hold."""
+        """Return the results of a loop; None where its program does not hold."""
         return self._runners.run(loop, loop.trips, *operands)
 
     def forward_as_written(self, operands: LeafSequence, count: int) -> list[Operand]:
-        """The results of the loop of the values."""
+        """Compute the results of the loop of the values."""
         now, rows, shared = self.parts(operands)
         steps = []
         for t in range(count):
@@ -170,7 +170,7 @@ class Body:
     def backward_as_written(
         self, operands: LeafSequence, results: LeafSequence, g: LeafSequence, count: int
     ) -> list[Operand]:
-        """The contributions to the adjoints of the operands."""
+        """Compute the contributions to the adjoints of the operands."""
         n, (_, rows, shared) = self.carried, self.parts(operands)
         weights = filled(g, results)
         now, of_rows, total = (
@@ -195,14 +195,14 @@ class Body:
         return [*now, *of_rows, *total]
 
     def _step(self, t: int, function: Function, *leaves: LeafSequence) -> Result:
-        """A step as it is written; errors name it."""
+        """Run a step as it is written; errors name it."""
         with Noted(f"in step {t} of {self.name}"), np.errstate(all="ignore"):
             return function(*map(list, leaves))
 
     # --- derivatives ---
 
     def along(self, which: int) -> Body:
-        """The body of the derivative of the loop along an operand.
+        """Return the body of the derivative of the loop along an operand.
 
         It carries the tangents of what the loop carries. Its rows are what the loop carried, the
         rows and, along an operand in rows, the tangent of the row; its shared leaves likewise.
@@ -215,7 +215,8 @@ class Body:
             def tangents(
                 carried: LeafSequence, row: LeafSequence, shared: LeafSequence
             ) -> tuple[list[Operand], list[Operand]]:
-                # Of each call, because it must be newer than the levels of its arguments.
+                # A new level for each call, because it must be newer than the levels of its
+                # arguments.
                 level = Level(self.name)
                 dual = partial(attached, level=level)
                 values = [*map(dual, row[:n], carried), *row[n : n + q], *shared[:m]]
@@ -236,7 +237,7 @@ class Body:
 
 
 def _number(x: Operand) -> Result:
-    """A row as a float or an array."""
+    """Convert a row to a float or an array."""
     return np.array(x) if np.ndim(x) else float(x)
 
 
@@ -246,7 +247,7 @@ def _row(columns: LeafSequence, t: int) -> list[Operand]:
 
 @operation(variadic=True)
 def scan_history(*operands: Plain, body: Body, count: int, in_rows: bool) -> Saved:
-    """What is carried last, and in rows what was carried into each step and what it made.
+    """Return the last carry, and in rows the carry into each step and the results of the step.
 
     `in_rows` says whether the rows are variables.
     """
@@ -294,7 +295,7 @@ def scan(
     reverse: bool = False,
     checkpoints: int | None = None,
 ) -> tuple[Operand, Operand]:
-    """A loop that carries something from step to step, as one operation.
+    """Loop over rows, carrying something from step to step, as one operation.
 
     It computes, on structures of arrays::
 
@@ -307,44 +308,44 @@ def scan(
     Parameters
     ----------
     f : callable
-        ``f(carry, x, *args)`` returns a pair: what is carried on, with the structure and shapes of
-        `init`, and what is kept of the step: a structure of numbers, or None. Written in NumPy; it
+        ``f(carry, x, *args)`` returns a pair: the next carry, with the structure and shapes of
+        `init`, and the result of the step: a structure of numbers, or None. Written in NumPy; it
         must compute the same operations at every step, and all variables that it depends on must be
         among its arguments.
     init : structure of array_like
-        What is carried into the first step: a scalar or an array, or lists, tuples, dicts and named
-        tuples of them, to any depth.
+        The first carry: a scalar or an array, or lists, tuples, dicts and named tuples of them, to
+        any depth.
     xs : structure of array_like, shape (T, ...)
-        What the steps take, in rows. If it is None, each step takes None, and `length` is the
-        number of steps.
+        The arguments of the steps, in rows. If it is None, each step takes None, and `length` is
+        the number of steps.
     *args
         Further arguments of `f`. Scalars and arrays in them may be variables, to any depth of
         lists, tuples and dicts.
     length : int, keyword only
         The number of steps T; at least 1.
     reverse : bool, keyword only
-        Whether the last row of `xs` comes first; what is kept stands beside its row.
+        Whether the last row of `xs` comes first; results of a step have its row's index.
     checkpoints : int, keyword only
-        Keep what is carried only after every so many steps, and compute the steps between again on
+        Keep the carry only after every `checkpoints` steps, and compute the steps between again on
         the way back [2]_. This saves memory, and takes about a third more time. The square root of
         T is a good choice. By default every step is kept.
 
     Returns
     -------
     carry : structure
-        What is carried after the last step; structured as `init`.
+        The carry after the last step; structured as `init`.
     ys : structure of ndarray or VarMat, shape (T, ...)
-        What was kept of the steps, in rows; None if `f` keeps None.
+        The results of the steps, in rows; None if `f` returns None for them.
 
     Raises
     ------
     ShapeError
-        If `f` carries on another structure or other shapes than those of `init`; if the rows of
-        `xs` and `length` disagree.
+        If the carry from `f` has another structure or other shapes than `init`; if the rows of `xs`
+        and `length` disagree.
     DomainError
-        If there is no step. Errors of `f` get a note that names the step.
+        If the number of steps is 0. Errors of `f` get a note that names the step.
     TapeError
-        If `f` uses variables besides its arguments, or reads the value of one.
+        If `f` uses variables that are not its arguments, or reads the value of one.
     TypeError
         If `f` does not return a pair.
 
@@ -354,10 +355,10 @@ def scan(
     forward, and one of its contributions to adjoints, which runs backwards. In long loops, what no
     step needs from the one before is computed for all steps at once. Where the recording is not
     valid, the loop is evaluated as it is written. All numbers of `init` and `xs` reach `f` as
-    floating-point variables, those of integer arrays too. Second derivatives are loops over the
-    derivative of `f`. Arguments and results are those of JAX's function of this name [1]_.
+    floating-point variables, elements of integer arrays too. Second derivatives are loops over the
+    derivative of `f`. Arguments and results are as in JAX's function of this name [1]_.
 
-    Whatever `f` reads besides its arguments is read once for each call.
+    Anything that `f` reads from elsewhere is read once for each call.
 
     References
     ----------
@@ -424,7 +425,7 @@ def _run(
     count: int,
     checkpoints: int | None,
 ) -> tuple[LeafSequence, LeafSequence]:
-    """What is carried after the last step, and what is kept of all steps, in rows."""
+    """Return the carry after the last step, and the results of all steps, in rows."""
     n, in_rows = body.carried, is_differentiable([*rows])
     size = count if checkpoints is None else checkpoints
     pieces = count // size
@@ -432,7 +433,7 @@ def _run(
         found = scan_history(*start, *rows, *shared, body=body, count=count, in_rows=in_rows)
         return found[:n], found[2 * n :]
 
-    # A loop over pieces, each of which is a loop.
+    # A loop over pieces, each a loop.
     def piece(
         carried: LeafSequence, rows: LeafSequence, shared: LeafSequence
     ) -> tuple[LeafSequence, LeafSequence]:
@@ -452,12 +453,12 @@ def _run(
 
 
 def _nesting(tree: Any) -> Result:
-    """The structure without the shapes."""
+    """Return the structure without the shapes."""
     return structure_of(map_leaves(lambda *_: 0.0, tree))
 
 
 def _leaves(name: str, title: str, tree: Any) -> list[Operand]:
-    """The leaves as variables, floats and float64 arrays; other leaves are refused."""
+    """Return the leaves as variables, floats and float64 arrays; raise for other leaves."""
     found: list[Operand] = []
 
     def add(leaf: Operand, path: str) -> None:
@@ -471,7 +472,7 @@ def _leaves(name: str, title: str, tree: Any) -> list[Operand]:
 
 
 def _columns(name: str, xs: Operand, length: int | None) -> tuple[list[Operand], int]:
-    """The leaves of `xs`, with time along the first axis, and the number of steps."""
+    """Return the leaves of `xs`, with time along the first axis, and the number of steps."""
     columns = [] if xs is None else _leaves(name, "xs", xs)
     counts = [] if length is None else [int(length)]
     for i, x in enumerate(columns):

@@ -1,4 +1,4 @@
-"""Integrators of differential equations on plain arrays: SciPy's, and those of SUNDIALS if
+"""Integrators of differential equations on plain arrays: from SciPy, and from SUNDIALS if
 installed.
 """
 
@@ -30,13 +30,13 @@ class Problem(NamedTuple):
     Attributes
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     rate : callable
         The derivative of the state with respect to time.
     slopes : callable
         Derivatives of the rates with respect to the first of several equal parts of the state, an
         array of shape (parts, n, n). The rates of every other part also depend on that part, as
-        those of the first part on the first part.
+        the rates of the first part on it.
     rtol, atol : float
     max_steps : int
         The most steps from one output time to the next.
@@ -53,7 +53,7 @@ class Problem(NamedTuple):
 def integrate(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool = False
 ) -> tuple[Operand, Operand]:
-    """The states at the times and, if `dense`, the state as a function of time.
+    """Compute the states at the times and, if `dense`, the state as a function of time.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def integrate(
 def _by_one_step(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray
 ) -> np.ndarray:
-    """Steps that end at the output times, as in `varmat.solvers.runge_kutta`."""
+    """Take steps that end at the output times, as in `varmat.solvers.runge_kutta`."""
     states, ahead, common = [], 0.0, {"rtol": problem.rtol, "atol": problem.atol}
     for time in times.tolist():
         if time != t0:
@@ -117,8 +117,8 @@ def _by_one_step(
 def _by_scipy(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray, dense: bool
 ) -> tuple[Operand, Operand]:
-    """Multistep methods: they interpolate at the output times, where a restart would cost their
-    order.
+    """Integrate by multistep methods: they interpolate at the output times, where a restart would
+    cost their order.
     """
     from scipy.integrate import OdeSolution
 
@@ -148,9 +148,10 @@ def crossing(
     end: float,
     value: Callable[[float, np.ndarray], float],
 ) -> tuple[float | None, np.ndarray]:
-    """The first time at which a value of time and state crosses zero, or None, and the last state.
+    """Find the first time at which a value of time and state crosses zero, or None; and the last
+    state.
 
-    The sign is looked at after each step.
+    The sign is checked after each step.
     """
     if method in ONE_STEP:
         tolerances = {"rtol": problem.rtol, "atol": problem.atol}
@@ -176,8 +177,8 @@ def _zero(
     value: Callable[[float, np.ndarray], float],
     sign: float,
 ) -> float:
-    """The time within a step at which a value that has a sign at first becomes zero. It solves over
-    parts of the step, because interpolation would be less accurate than the step.
+    """Find the time within a step at which a value that has a sign at first becomes zero. It solves
+    over parts of the step, because interpolation would be less accurate than the step.
     """
     from scipy.optimize import brentq
 
@@ -185,7 +186,7 @@ def _zero(
         whole = integrate(method, problem, t0, z, np.array([t]))[0] if t != t0 else [z]
         return value(t, whole[0])
 
-    # At the end it may have the first sign still, as it is zero up to the tolerances.
+    # At the end it may still have the first sign, because it is zero up to the tolerances.
     return float(brentq(at, t0, end, xtol=1e-14)) if sign * at(end) < 0.0 else end
 
 
@@ -213,7 +214,7 @@ def _go(problem: Problem, solver: Any, steps: int) -> None:
 
 
 def stopped(name: str, t: float, effort: int | str, why: str) -> DomainError:
-    """The refusal of a solver, after so many steps or what the words say."""
+    """Return the error of a solver that stopped after some steps, or after what `effort` says."""
     after = f"{effort} steps towards the next output time" if type(effort) is int else effort
     return DomainError(f"{name}: the solver stopped at t = {t:.6g} after {after}: {why}")
 
@@ -227,12 +228,12 @@ class Progress:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     t : float
         The initial time.
     """
 
-    # Evaluations of the rates in a row within so many spacings of numbers: a step that is rejected
+    # Evaluations of the rates in a row within `CLOSE` spacings of numbers: a step that is rejected
     # ten times takes some tens.
     MOST, CLOSE = 200, 10.0
 
@@ -266,7 +267,7 @@ def _multistep(method: str, problem: Problem, t0: float, z: np.ndarray, end: flo
 
 
 def _jacobian(problem: Problem, t: float, z: np.ndarray) -> Result:
-    """The Jacobian of the rates, which is sparse if the state has several parts.
+    """Compute the Jacobian of the rates, which is sparse if the state has several parts.
 
     It is used at a prediction, where it may not be finite: a smaller step does without.
     """
@@ -276,7 +277,7 @@ def _jacobian(problem: Problem, t: float, z: np.ndarray) -> Result:
     slopes = np.where(np.isfinite(slopes), slopes, 0.0)
     if len(slopes) == 1:
         return slopes[0]
-    # The blocks on the diagonal, and those below the first one.
+    # The blocks on the diagonal, and the blocks below the first one.
     part, row, column = np.indices(slopes.shape)
     at, same = part * len(slopes[0]), np.broadcast_to(slopes[0], slopes.shape)
     values = np.concatenate([np.ravel(same), np.ravel(slopes[1:])])
@@ -287,7 +288,7 @@ def _jacobian(problem: Problem, t: float, z: np.ndarray) -> Result:
 
 @cache
 def one_step(method: str) -> Result:
-    """SciPy's class for a method in `ONE_STEP`, with its table of coefficients."""
+    """Return SciPy's class for a method in `ONE_STEP`, with its table of coefficients."""
     from scipy.integrate import RK45
 
     class CashKarp(RK45):  # type: ignore[misc]
@@ -319,7 +320,7 @@ def one_step(method: str) -> Result:
 def _by_sundials(
     method: str, problem: Problem, t0: float, z: np.ndarray, times: np.ndarray
 ) -> np.ndarray:
-    """The methods of CVODES, of variable order, through scikit-sundae.
+    """Integrate by the methods of CVODES, of variable order, through scikit-sundae.
 
     It calls only Python functions, so each call of the rates costs some microseconds even if their
     program runs natively.

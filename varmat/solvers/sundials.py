@@ -19,7 +19,7 @@ LARGEST_DENSE = 128
 
 @cache
 def has_sundials() -> bool:
-    """Whether scikit-sundae, which wraps SUNDIALS, is installed."""
+    """Return whether scikit-sundae, which wraps SUNDIALS, is installed."""
     return importlib.util.find_spec("sksundae") is not None
 
 
@@ -35,7 +35,7 @@ class FirstError:
         self.error: BaseException | None = None
 
     def kept(self, function: Function) -> Function:
-        """The function, with its errors kept."""
+        """Wrap a function to keep its errors."""
 
         @wraps(function)
         def called(*args: object) -> None:
@@ -67,7 +67,7 @@ def fill(matrix: np.ndarray, blocks: np.ndarray) -> None:
 
 
 def made(kind: type, *functions: Function, **settings: Any) -> Any:
-    """A solver; without its warning that a sparse matrix given with its pattern is not
+    """Make a solver, without its warning that a sparse matrix given with its pattern is not
     approximated.
     """
     with warnings.catch_warnings():
@@ -76,12 +76,12 @@ def made(kind: type, *functions: Function, **settings: Any) -> Any:
 
 
 def limits(rtol: float, atol: float, max_steps: int) -> dict[str, Any]:
-    """The settings of a solver's tolerances and steps, of which it counts 2**31 - 1 at most."""
+    """Return the settings of a solver's tolerances and steps; it counts at most 2**31 - 1 steps."""
     return {"rtol": rtol, "atol": atol, "max_num_steps": min(max_steps, 2**31 - 1)}
 
 
 def pattern(parts: int, n: int) -> dict[str, Any]:
-    """The settings of a block-diagonal Jacobian: a sparse one, if it is large."""
+    """Return the settings of a block-diagonal Jacobian: a sparse one, if it is large."""
     if parts == 1 or parts * n <= LARGEST_DENSE:
         return {}
     return {"linsolver": "sparse", "sparsity": np.kron(np.eye(parts), np.ones((n, n)))}

@@ -29,7 +29,7 @@ from varmat.typing import Function, Operand, Result
 _MOST_BRANCHES = 8
 # The name of a program: what it computes, and whether also along the initial state.
 Key: TypeAlias = str | tuple[str, bool]
-# Programs of derivatives alone, which may jump.
+# Programs of derivatives only, which may jump.
 _SLOPES: set[Key] = {"jacobian", "jacobians", ("slopes", False), ("slopes", True)}
 
 
@@ -46,7 +46,7 @@ class Leaves(tuple[Any, ...]):
         return made
 
     def point(self, t: float, z: np.ndarray) -> np.ndarray:
-        """The time, the state and the elements as one vector, which the next call overwrites."""
+        """Return time, state and elements as one vector, which the next call overwrites."""
         if z.size not in self.vectors:
             whole = np.concatenate([(t,), z, self.elements])
             self.vectors[z.size] = whole, whole[1 : 1 + z.size]
@@ -65,12 +65,12 @@ class System:
     n : int
         The size of the state.
     passive : int
-        How many of the last leaves are data, in which there are no derivatives.
+        The number of last leaves that are data, which have no derivatives.
     """
 
     # Counts the evaluations of all systems in this process.
     evaluations = 0
-    # What the function returned, for messages.
+    # The start of a message about the results of the function.
     returned = "f returns rates of shape {}, but must return one"
 
     def __init__(self, inner: Inner, n: int, passive: int = 0) -> None:
@@ -79,18 +79,18 @@ class System:
         self._runs: dict[Key, Function | None] = {}
         self._counts: dict[Key, int] = {}
         self._branches: dict[Key, int] = {}
-        # Where the rates were recorded: once for each branch that they took.
+        # The points where the rates were recorded: one for each branch that they took.
         self.vectors: dict[Key, list[tuple[float, np.ndarray, Leaves]]] = {}
 
     def rate(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
-        """The rates of the state."""
+        """Evaluate the rates of the state."""
         return self._run(*self._rates_of(0, False), t, y, leaves)
 
     def _rate(self, t: Operand, y: Operand, leaves: Sequence[Operand]) -> Result:
         return self.checked(self.inner((t, y), leaves))
 
     def checked(self, found: Operand) -> Result:
-        """What the user's function returned, as a vector with one element for each state."""
+        """Return the results of the user's function: a vector with one element for each state."""
         if isinstance(found, (list, tuple)):
             found = np.stack(found)
         if np.shape(found) != (self.n,):
@@ -107,13 +107,13 @@ class System:
         leaves: Sequence[Operand],
         k: int = 1,
     ) -> tuple[Result, Result]:
-        """What the function returns, and its derivatives in `k` directions as one vector."""
+        """Return the function's value, and its derivatives in `k` directions as one vector."""
         value, rates = self.inner.along(lead, tangents, leaves)
         size = k * self.n
         return self.checked(value), np.zeros(size) if rates is None else np.reshape(rates, (size,))
 
     def coupled(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
-        """The rates of the state, then those of its derivatives: in the initial state, if
+        """Evaluate the rates of the state, then of its derivatives: in the initial state, if
         `in_state`, and in the leaves.
         """
         return self._run(*self._rates_of(z.size // self.n - 1, in_state), t, z, leaves)
@@ -127,7 +127,7 @@ class System:
         return np.concatenate(self.along((t, y), tangents, leaves, k))
 
     def jacobian(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
-        """Derivatives of the rates with respect to the state."""
+        """Differentiate the rates with respect to the state."""
         found: np.ndarray = self.slopes(t, y, leaves, False)[0]
         return found
 
@@ -136,7 +136,7 @@ class System:
         return self.along((t, y), tangents, leaves, self.n)[1]
 
     def slopes(self, t: float, z: np.ndarray, leaves: Leaves, in_state: bool) -> np.ndarray:
-        """Derivatives of the rates of the state and of its `k` sensitivities with respect to the
+        """Differentiate the rates of the state and of its `k` sensitivities with respect to the
         state, shape (1 + k, n, n).
         """
         k = z.size // self.n - 1
@@ -163,7 +163,7 @@ class System:
     def _run(
         self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> np.ndarray:
-        """The result of a function, by its program if it has one."""
+        """Evaluate a function, by its program if it has one."""
         count = self._counts[key] = self._counts.get(key, 0) + 1
         System.evaluations += 1
         if count in (2, MANY):
@@ -197,7 +197,7 @@ class System:
     def _branch(
         self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> None:
-        """Let a program hold at another point too, where the function takes another branch."""
+        """Extend a program to another point, where the function takes another branch."""
         known, branches = self._programs[key], self._branches.get(key, 1)
         if known is None or known.python_steps() or branches == _MOST_BRANCHES:
             return
@@ -210,7 +210,7 @@ class System:
     def _program(
         self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> Program | None:
-        """The program of a function, of one vector; None if the function cannot be recorded."""
+        """Record the program of a function of one vector; return None if it cannot be recorded."""
         shapes, point, followed = [np.shape(x) for x in leaves], leaves.point(t, z), Branches()
 
         def of_vector(v: Operand) -> list[Operand]:
@@ -222,7 +222,7 @@ class System:
         if program is not None and key not in _SLOPES:
             self.vectors.setdefault(key, []).append((t, z.copy(), leaves))
         if followed.margins and leaves.elements.size and key not in _SLOPES:
-            # Behind the rates come those of derivatives, which may jump.
+            # After the rates come the rates of derivatives, which may jump.
             rates = lambda v: np.ravel(of_vector(v)[0])[: self.n]  # noqa: E731
             if jumps(rates, point.copy(), 1 + z.size):
                 raise TapeError(
@@ -233,15 +233,15 @@ class System:
         return program
 
     def rates(self, k: int, in_state: bool) -> Program | None:
-        """The program of the rates of the state and its derivatives in `k` directions; None if they
-        have not been recorded, or call Python.
+        """Return the program of the rates of the state and its derivatives in `k` directions; None
+        if they have not been recorded, or call Python.
         """
         program = self._programs.get(self._rates_of(k, in_state)[0])
         return None if program is None or program.python_steps() else program
 
     def slope_program(self, k: int, in_state: bool) -> Program | None:
-        """The program of `slopes`, which holds on all branches on which that of `rates` does; None
-        if it cannot be recorded, or calls Python.
+        """Return the program of `slopes`, which holds on all branches on which the rates' program
+        does; None if it cannot be recorded, or calls Python.
         """
         key, function = self._slopes_of(k, in_state)
         whole = None
@@ -253,7 +253,7 @@ class System:
         return whole
 
     def _rates_of(self, k: int, in_state: bool) -> tuple[Key, Function]:
-        """The key and the function of the rates of the state and its derivatives in `k`
+        """Return the key and the function of the rates of the state and its derivatives in `k`
         directions.
         """
         if not k:
@@ -261,7 +261,7 @@ class System:
         return ("coupled", in_state), lambda t, z, leaves: self._coupled(t, z, leaves, in_state)
 
     def _slopes_of(self, k: int, in_state: bool) -> tuple[Key, Function]:
-        """The same for the derivatives with respect to the state."""
+        """Return the same for the derivatives with respect to the state."""
         if not k:
             return "jacobian", self._jacobian
         return ("slopes", in_state), lambda t, z, leaves: self._slopes(t, z, leaves, in_state)

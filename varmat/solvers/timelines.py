@@ -32,7 +32,7 @@ TimedPairs: TypeAlias = tuple[Timed | None, Timed | None]
 
 
 class ArgumentPart:
-    """The place of an argument in the rows of active or of passive numbers."""
+    """The position of an argument in the rows of active or of passive numbers."""
 
     __slots__ = ("end", "is_active", "shape", "start")
 
@@ -65,12 +65,12 @@ class IntervalArguments:
         return ArgumentPart(is_active, start, end, shape)
 
     def table(self, is_active: bool) -> Operand:
-        """The rows of all intervals."""
+        """Return the rows of all intervals."""
         return np.concatenate(self._tables[is_active], axis=1)
 
     def inner(self, name: str, f: Function, args: Sequence[object]) -> Inner:
-        """The function of a row of active and of a row of passive numbers; `args` are the further
-        arguments of `f`, with parts where rows have their numbers.
+        """Make the function of a row of active and of a row of passive numbers; `args` are the
+        further arguments of `f`, with parts where rows have their numbers.
         """
 
         def called(t: Operand, y: Operand, active: Operand, passive: Operand) -> Result:
@@ -105,7 +105,7 @@ class Stops(NamedTuple):
 def checked_stops(
     name: str, n: int, t0: Operand, ts: Operand, events: Timed | None, inputs: Timed | None
 ) -> Stops:
-    """The stops of a subject, whose arguments are checked."""
+    """Make the stops of a subject, with checked arguments."""
     start, ts = checked_time(name, t0), stacked(ts)
     check_ascending(name, "ts", _not_before(name, "ts", checked_vector(name, "ts", ts), start))
     event_times, additions = _pair(name, "events", "(times, additions)", events, np.zeros((0, n)))
@@ -131,7 +131,7 @@ def checked_stops(
 def _pair(
     name: str, title: str, parts: str, pair: Timed | None, nothing: np.ndarray
 ) -> tuple[Operand, Operand]:
-    """Times and what happens at them."""
+    """Split a pair into times and what happens at them."""
     if pair is None:
         return np.zeros(0), nothing
     if not isinstance(pair, tuple) or len(pair) != 2:
@@ -141,7 +141,7 @@ def _pair(
 
 
 def _moments(name: str, title: str, times: Operand) -> np.ndarray:
-    """The plain values of ascending times, of which there may be none."""
+    """Return the plain values of ascending times, which may be empty."""
     moments: np.ndarray = checked_vector(name, title, times) if np.size(times) else np.zeros(0)
     check_ascending(name, title, moments)
     return moments
@@ -172,7 +172,7 @@ class StopOrder:
         sizes = np.array([[np.size(x) for x in each.times] for each in stops])
         total = np.sum(sizes, axis=1)
         self.chain = int(np.max(total))
-        # The first place of each of the three kinds of stops, by subject.
+        # The first index of each of the three kinds of stops, by subject.
         self._places = np.cumsum(sizes, axis=1) - sizes
         self._sizes, self._numbers = sizes, np.arange(self.chain)
         first = (np.cumsum(total) - total)[:, None]
@@ -199,8 +199,8 @@ class StopOrder:
         )
 
     def _table(self, kind: int, x: Operand, nothing: np.ndarray) -> Operand:
-        """What stops of a kind have, in rows for all subjects, with nothing for the others; in the
-        order of time.
+        """Return the rows that stops of a kind have, for all subjects, with `nothing` for other
+        stops; in the order of time.
         """
         sizes = self._sizes[:, kind]
         within = self._numbers - self._places[:, kind, None]
@@ -209,12 +209,12 @@ class StopOrder:
         return self._sorted(np.concatenate([x, nothing])[index])
 
     def jumps(self, y0: Operand, additions: Operand) -> Operand:
-        """What is added where each interval begins; the initial state is added to zero."""
+        """Return what is added where each interval begins; the initial state is added to zero."""
         added = self._table(1, additions, np.zeros((1, np.shape(y0)[1])))
         return np.concatenate([y0[:, None], added[:, :-1]], axis=1)
 
     def inputs(self, values: Operand) -> Operand:
-        """The inputs in each interval, shape (S, M, m)."""
+        """Return the inputs in each interval, shape (S, M, m)."""
         is_change = self._table(2, np.ones((len(values), 1)), np.zeros((1, 1)))[:, :, 0]
         changes = np.tri(self.chain, k=-1) @ is_change[:, :, None]
         number, sizes = np.maximum(changes - 1.0, 0.0), self._sizes[:, 2]
@@ -226,7 +226,7 @@ class StopOrder:
         return np.where(number == most, 1.0, 0.0) @ table
 
     def outputs(self, states: Operand) -> Operand:
-        """The states at the outputs of all subjects, from those at all stops."""
+        """Select the states at the outputs of all subjects from the states at all stops."""
         is_output = self._numbers < self._sizes[:, :1]
         if self._is_data:
             states = np.take_along_axis(states, np.argsort(self._order, axis=1)[:, :, None], 1)
@@ -241,7 +241,7 @@ class Intervals:
     Parameters
     ----------
     name : str
-        What the user called.
+        The name of the function that the user called.
     f : callable
     y0 : Operand, shape (S, n)
     t0 : sequence of Operand
@@ -284,7 +284,7 @@ class Intervals:
         )
 
     def states(self, how: SolverSettings, threads: ChainThreads | None = None) -> Result:
-        """The states at the outputs of all subjects."""
+        """Compute the states at the outputs of all subjects."""
         chain, shape = self.order.chain, (len(self._stops), self.order.chain, self.system.n)
         if is_differentiable([*self.operands]):
             chained = [*self.operands[:3], *(each.inputs for each in self._stops)]
@@ -303,8 +303,8 @@ class Intervals:
         return self.order.outputs(np.reshape(states, shape))
 
     def crossing(self, how: SolverSettings, value: Callable[[float, np.ndarray], float]) -> float:
-        """The first time at which a value of the time and the state of one subject crosses zero;
-        nan if it does not.
+        """Find the first time at which a value of the time and the state of one subject crosses
+        zero; return nan if it does not.
         """
         y = np.zeros(self.system.n)
         for begin, end, jump, active, passive in zip(*self.operands, strict=True):

@@ -30,7 +30,7 @@ def is_number(x: Value, number: float) -> bool:
 
 
 def is_zero(x: Value, sign: float) -> bool:
-    """Whether a value is the zero with a sign."""
+    """Return whether a value is the zero with a sign."""
     return is_number(x, 0.0) and math.copysign(1.0, float(x.data)) == sign
 
 
@@ -46,7 +46,7 @@ def is_product(x: Value) -> bool:
 
 
 def split_number(x: Value) -> tuple[Value, Value] | None:
-    """The number and the array of which an array is the product; None if it is no such product."""
+    """Split a product into a number and an array; return None if `x` is not a product."""
     if x.kernel is NEGATIVE:
         return _MINUS_ONE, x.operands[0]
     if x.kernel is MULTIPLY and x.shape:
@@ -59,7 +59,7 @@ def split_number(x: Value) -> tuple[Value, Value] | None:
 
 
 def peeled(x: Value) -> tuple[list[Value], list[Value], Value]:
-    """An array as numbers above and below the bar, and an array of its shape."""
+    """Split an array into numbers above and below the bar, and an array of its shape."""
     above, below = [], []
     while x.shape:
         pair = split_number(x)

@@ -1,6 +1,6 @@
 """Making programs, and simplifying them on the way.
 
-Steps that depend on constants alone are computed at once, equal steps are one step, views are no
+Steps that depend only on constants are computed at once, equal steps are one step, views are not
 steps, factors of one disappear, and numbers are taken out of products and sums of arrays. All of
 this is local; passes over a whole program are in `varmat.programs.passes`.
 """
@@ -62,22 +62,22 @@ class Builder:
     steps : list of Step
     """
 
-    # What writes an elementwise operation of the library, if not `apply_row`.
+    # The function that writes an elementwise operation of the library, if not `apply_row`.
     apply_row: Callable[..., Value] | None = None
 
     def __init__(self) -> None:
         self.arguments: list[Value] = []
         self.steps: list[Step] = []
-        # What was made before, by what it was made of. Arrays are held, because they are known by
+        # Earlier results, by what they were made of. Arrays are held, because they are known by
         # their ids.
         self._results: dict[Hashable, tuple[Value, ...]] = {}
         self._values: dict[Hashable, Value] = {}
         self._constants: dict[int, tuple[Value, np.ndarray]] = {}
-        # Of the products of two matrices.
+        # The factors of the products of two matrices.
         self.factors: dict[Value, tuple[Value, Value]] = {}
-        # While a check is traced: the conditions it asks for, which must hold at every run.
+        # While a check is traced: the conditions it tests, which must hold at every run.
         self.asked: list[Value] | None = None
-        # Whether the traced function asks `any` only to avoid a choice between elements.
+        # Whether the traced function calls `any` only to avoid a choice between elements.
         self.in_formula = False
 
     def program(self, outputs: Iterable[Value]) -> Program:
@@ -91,7 +91,7 @@ class Builder:
         return value
 
     def constant(self, x: Array) -> Value:
-        """The value of a number, or of an array, which is held by reference."""
+        """Return the value of a number, or of an array, which is held by reference."""
         if isinstance(x, np.ndarray) and x.ndim:
             if id(x) not in self._constants:
                 data = x if x.dtype in (FLOAT, BOOL) or x.dtype == np.int64 else x.astype(FLOAT)
@@ -102,7 +102,7 @@ class Builder:
         return self.adopted(Value((), number.dtype, data=number))
 
     def adopted(self, x: Value) -> Value:
-        """A value that another builder made; of equal numbers and equal views always the first."""
+        """Take a value that another builder made; reuse the first of equal numbers and views."""
         if x.is_view and not x.is_constant:
             return self._values.setdefault((x.base, x.offset, x.shape, x.strides), x)
         if x.is_constant and not x.shape:
@@ -112,7 +112,7 @@ class Builder:
     def apply(
         self, kernel: Kernel, *operands: Value, step: Step | None = None
     ) -> tuple[Value, ...]:
-        """The results of a kernel; of a step that is there already, unless they are known."""
+        """Return the results of a kernel; as results of `step` if given, unless they are known."""
         is_once = kernel.is_pure or kernel.is_guard
         key = (kernel, *operands)
         results = self._results.get(key) if is_once else None
@@ -120,7 +120,7 @@ class Builder:
             made = step or Step(kernel, operands, kernel.results(*operands))
             results = made.results
             if kernel.is_pure and not any(v.size for v in results):
-                # Runners take it that there is something to compute.
+                # Runners rely on having something to compute.
                 results = tuple(self.constant(np.empty(v.shape, v.dtype)) for v in results)
             elif kernel.is_pure and kernel.is_foldable and all(v.is_constant for v in operands):
                 with np.errstate(all="ignore"):
@@ -133,11 +133,11 @@ class Builder:
         return results
 
     def call(self, kernel: Kernel, *operands: Value) -> Value:
-        """The result of a kernel that makes one value."""
+        """Return the result of a kernel that makes one value."""
         return self.apply(kernel, *operands)[0]
 
     def inlined(self, program: Program, *arguments: Value) -> list[Value]:
-        """The outputs of another program, whose steps become steps of this one."""
+        """Return the outputs of another program, whose steps become steps of this one."""
         given = map(self.contiguous, arguments)
         known = {id(v): x for v, x in zip(program.arguments, given, strict=True)}
 
@@ -152,10 +152,10 @@ class Builder:
     # --- views ---
 
     def view(self, x: Value, how: Linear) -> Value:
-        """A view of a value, taken by a function from an array to a view of it."""
+        """Make a view of a value, taken by a function from an array to a view of it."""
         if x.is_constant:
             return self._view_of_constant(x, how)
-        # An array that lies in memory as `x` does, only to see which part is taken.
+        # An array that lies in memory as `x` does, only to see which part `how` takes.
         like = (
             np.lib.stride_tricks.as_strided(_PLACE, x.shape, x.strides)
             if x.size
@@ -174,7 +174,7 @@ class Builder:
         return value if part.ndim else self.constant(part)
 
     def part(self, x: Value, shape: Shape, offset: int, strides: Shape) -> Value:
-        """The view that begins `offset` bytes after `x`."""
+        """Make the view that begins `offset` bytes after `x`."""
         if shape == x.shape and strides == x.strides and not offset:
             return x
         key = (x.base, x.offset + offset, shape, strides)
@@ -183,7 +183,7 @@ class Builder:
         return self._values[key]
 
     def part_like(self, old: Value, base: Value) -> Value:
-        """What stands for an old value, where another value stands for its base."""
+        """Return what replaces an old value, where another value replaces its base."""
         if not old.is_view:
             return base
         whole = self.contiguous(base)
@@ -192,7 +192,7 @@ class Builder:
         return self.part(whole, old.shape, old.offset, old.strides)
 
     def element(self, x: Value, index: int) -> Value:
-        """An element of a flattened array."""
+        """Return an element of a flattened array."""
         place = np.unravel_index(index, x.shape)
         if x.is_constant:
             return self.constant(x.data[place])
@@ -213,7 +213,7 @@ class Builder:
         return self.part(x, tuple(x.shape[i] for i in order), 0, tuple(x.strides[i] for i in order))
 
     def broadcast(self, x: Value, shape: Shape) -> Value:
-        """A view of a larger shape, the same along some axes."""
+        """Make a view of a larger shape, the same along some axes."""
         if x.shape == shape:
             return x
         if x.is_constant:
@@ -221,23 +221,23 @@ class Builder:
         return self.part(x, shape, 0, broadcast_strides(x.shape, x.strides, shape))
 
     def contiguous(self, x: Value) -> Value:
-        """The same values in one piece."""
+        """Return the same values in one piece."""
         return x if x.is_contiguous else self.call(copy_kernel(x.shape), x)
 
     def full(self, x: Value, shape: Shape) -> Value:
-        """The values of what broadcasts, written out."""
+        """Broadcast values, and write them out."""
         return self.contiguous(self.broadcast(x, shape))
 
     # --- arithmetic ---
 
     def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
-        """A ufunc of values; arithmetic in its simplest form."""
+        """Apply a ufunc to values; write arithmetic in its simplest form."""
         numbers = map(self.number, operands)
         simpler = SIMPLER.get(ufunc)
         return simpler(self, *numbers) if simpler else self.call(ufunc_kernel(ufunc), *numbers)
 
     def number(self, x: Value) -> Value:
-        """Truth values as numbers."""
+        """Convert truth values to numbers."""
         if x.dtype != BOOL:
             return x
         return self.call(SELECT, x, self.constant(1.0), self.constant(0.0))
@@ -251,14 +251,14 @@ class Builder:
         return self.call(ufunc_kernel(ufunc), *map(self.truth, operands))
 
     def truth(self, x: Value) -> Value:
-        """Numbers as truth values: whether they are not zero."""
+        """Convert numbers to truth values: whether they are not zero."""
         if x.dtype == BOOL:
             return x
         if is_indicator(x):
             holds, one, _ = x.operands
             return self.logical(np.logical_not, holds) if is_number(one, 0.0) else holds
         if x.kernel is ufunc_kernel(np.maximum) and all(map(is_indicator, x.operands)):
-            return self.logical(np.logical_or, *x.operands)  # how a recording writes `|`
+            return self.logical(np.logical_or, *x.operands)  # because a recording writes `|` so
         return self.compare(np.not_equal, x, self.constant(0.0))
 
     def where(self, condition: Value, x: Value, y: Value) -> Value:
@@ -285,7 +285,7 @@ class Builder:
         self.guard(self.compare(np.less, x, self.constant(high)))
 
     def add_all(self, terms: Sequence[Value]) -> Value:
-        """The sum of values that broadcast."""
+        """Sum values that broadcast."""
         terms = [t for t in terms if not is_number(t, 0.0)] or list(terms[:1])
         if not terms:
             return self.constant(0.0)
@@ -296,8 +296,8 @@ class Builder:
     # --- sums ---
 
     def sum(self, x: Value, axes: Sequence[int] | None = None) -> Value:
-        """The sum over axes, of all by default; numbers are taken out, and products of two arrays
-        become inner products.
+        """Sum over axes, all by default; numbers are taken out, and products of two arrays become
+        inner products.
         """
         x = self.number(x)
         every = range(len(x.shape))
@@ -322,7 +322,7 @@ class Builder:
         return self.total(x) if is_all else self.reduce(np.add, x, axes)
 
     def total(self, x: Value) -> Value:
-        """The sum of all elements."""
+        """Sum all elements."""
         above, below, x = peeled(x)
         if x.kernel in (MULTIPLY, SQUARE) and all(f.shape == x.shape for f in x.operands):
             factors = x.operands if x.kernel is MULTIPLY else x.operands * 2
@@ -341,7 +341,7 @@ class Builder:
         return x
 
     def _sum_of_sum(self, x: Value) -> Value:
-        """The sum of an array. A number that is added to an array is taken out of the sum."""
+        """Sum an array. A number that is added to an array is taken out of the sum."""
         is_sum = x.kernel in (ADD, SUBTRACT, SUM)
         if is_sum and all(not t.shape or is_product(t) for t in x.operands):
             totals = [self.sum(self.broadcast(t, x.shape)) for t in x.operands]
@@ -351,7 +351,7 @@ class Builder:
         return self.reduce(np.add, x, range(len(x.shape)))
 
     def unbroadcast(self, x: Value, whole: Shape, shape: Shape) -> Value:
-        """Bring a contribution to the shape of its operand. It stands for an array of the shape
+        """Reduce a contribution to the shape of its operand. It represents an array of the shape
         `whole`, and may be smaller.
         """
         if x.shape == shape == whole:
@@ -364,10 +364,10 @@ class Builder:
         axes = [*range(missing), *ones]
         return self.reshaped(self.sum(x, axes), shape) if axes else x
 
-    # --- products of matrices, places ---
+    # --- products of matrices, parts of arrays ---
 
     def matmul(self, a: Value, b: Value) -> Value:
-        """A product of matrices, vectors or stacks; of one column and one row the outer product."""
+        """Multiply matrices, vectors or stacks; one column and one row give the outer product."""
         if len(a.shape) > 1 < len(b.shape) and a.shape[-1] == 1:
             made = self.ufunc(np.multiply, a, b)
         else:
@@ -377,7 +377,7 @@ class Builder:
         return made
 
     def _with_unit_stride(self, x: Value) -> Value:
-        """A value as BLAS takes it: others are copied, since NumPy's loop without BLAS is slow."""
+        """Return a value as BLAS takes it, because NumPy's loop without BLAS is slow."""
         if len(x.shape) == 1:
             return x if x.strides[0] == 8 or x.size <= 1 else self.contiguous(x)
         rows, columns = x.strides[-2:]
@@ -390,8 +390,8 @@ class Builder:
         return x if fits else self.contiguous(x)
 
     def sum_of_products(self, pairs: Sequence[tuple[Value, Value]]) -> Value:
-        """The sum of products of matrices, as one product of all left ones side by side and all
-        right ones above each other.
+        """Sum products of matrices, as one product of all left ones side by side and all right ones
+        above each other.
         """
         if len(pairs) == 1:
             return self.matmul(*pairs[0])
@@ -399,7 +399,7 @@ class Builder:
         return self.matmul(self.transposed(left), self.concatenated([q for _, q in pairs]))
 
     def concatenated(self, values: Sequence[Value], axis: int = 0) -> Value:
-        """Arrays one behind the other along an axis."""
+        """Concatenate arrays along an axis."""
         shape, parts, start = [*values[0].shape], [], 0
         axis %= len(shape)
         shape[axis] = sum(x.shape[axis] for x in values)
@@ -411,7 +411,7 @@ class Builder:
         return self.assemble(tuple(shape), parts)
 
     def gather(self, x: Value, index: np.ndarray) -> Value:
-        """Elements by their places in the flattened array: a view if these are regular."""
+        """Take elements by their indices in the flattened array: a view if these are regular."""
         x, place = self.contiguous(x), place_at(index, int(x.dtype.itemsize))
         if isinstance(place, tuple) and not x.is_constant:
             return self.part(x, index.shape, *place)
@@ -420,8 +420,8 @@ class Builder:
         return self.call(GATHER, x, self.constant(np.ascontiguousarray(index, np.int64)))
 
     def written(self, before: Value, place: Place, shape: Shape, source: Value) -> Value:
-        """An array with a part, of a shape, replaced by what broadcasts to it. The place of the
-        part is that in a contiguous array, wherever the elements of `before` lie.
+        """Replace a part of an array, of a shape, by something that broadcasts to it. The place of
+        the part is in a contiguous array, wherever the elements of `before` lie.
         """
         source = self.number(source)
         if shape == before.shape and place == (0, contiguous_strides(shape)):
@@ -440,8 +440,8 @@ class Builder:
     def assemble(
         self, shape: Shape, parts: Sequence[PackedPart], base: Value | None = None
     ) -> Value:
-        """Zeros, or a base, with parts added to it; the place of a part is ``(offset, strides)``,
-        or an array of places.
+        """Add parts to zeros, or to a base; the place of a part is ``(offset, strides)``, or an
+        array of indices.
         """
         parts = [each for part in parts for each in self._without_overlap(shape, *part)]
         places: list[Place] = []
@@ -463,8 +463,8 @@ class Builder:
     def _without_overlap(
         self, shape: Shape, place: Place, at: Shape, part: Value
     ) -> Iterable[PackedPart]:
-        """A part as one or more parts that name each element once: windows may overlap. A list of
-        places becomes that of a view if they are regular.
+        """Split a part into parts that name each element once, because windows may overlap. An
+        array of indices becomes offset and strides if they are regular.
         """
         if isinstance(place, np.ndarray) and not isinstance(regular := place_at(place), np.ndarray):
             place, part = regular, self.broadcast(part, at)
@@ -491,14 +491,14 @@ class Builder:
         return found
 
 
-# Overlapping windows up to which they are added one after the other, and not element by element.
+# Add at most this many overlapping windows in sequence, and more of them element by element.
 FEW = 8
-# The memory of strided arrays whose elements nobody looks at.
+# Dummy memory for strided arrays that are never read.
 _PLACE = np.zeros(1)
 
 
 def place_at(places: np.ndarray, itemsize: int = 8) -> Place:
-    """Places as the offset and strides of a view, in bytes, if they are regular."""
+    """Return indices as the offset and strides of a view, in bytes, if they are regular."""
     if not places.ndim:
         return itemsize * int(places), ()
     if not places.size:
@@ -514,7 +514,7 @@ def place_at(places: np.ndarray, itemsize: int = 8) -> Place:
 
 
 def is_partition(shape: Shape, places: Sequence[tuple[tuple[int, Shape], Shape]]) -> bool:
-    """Whether views cover an array without overlapping."""
+    """Return whether views cover an array without overlapping."""
     if sum(math.prod(at) for _, at in places) != math.prod(shape):
         return False
     hits = np.zeros(math.prod(shape), bool)

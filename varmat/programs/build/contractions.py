@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def contracted(subscripts: str, operands: Sequence[Operand]) -> Operand:
-    """The sum of products of symbols that the subscripts say; a view if a single operand is not
-    summed. None for axes of length one and others, and without an arrow.
+    """Sum products of symbols as the subscripts say; make a view if a single operand is not summed.
+    Return None for axes of length one and others, and without an arrow.
     """
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = inputs.split(",")
@@ -58,7 +58,7 @@ def contracted(subscripts: str, operands: Sequence[Operand]) -> Operand:
 
 
 def _without_repeats(term: str, x: Operand) -> EinsumTerm:
-    """The diagonal of axes that have one letter."""
+    """Take the diagonal of axes that have one letter."""
     letters = "".join(dict.fromkeys(term))
     if letters == term:
         return term, x
@@ -66,13 +66,13 @@ def _without_repeats(term: str, x: Operand) -> EinsumTerm:
 
 
 def _summed(term: str, x: Operand, wanted: str) -> EinsumTerm:
-    """The sum over axes that nothing else names."""
+    """Sum over axes that nothing else names."""
     axes = tuple(i for i, c in enumerate(term) if c not in wanted)
     return "".join(c for c in term if c in wanted), (x.sum(axis=axes) if axes else x)
 
 
 def _product(one: EinsumTerm, other: EinsumTerm, wanted: str) -> EinsumTerm:
-    """The product of two terms, summed over what only they have in common."""
+    """Multiply two terms, and sum over what only they have in common."""
     (a, x), (b, y) = _summed(*one, wanted + other[0]), _summed(*other, wanted + one[0])
     common = [c for c in a if c in b]
     kept, gone = (

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
-    """An elementwise operation of values: as its ufunc, as the NumPy expression behind it, or else
-    as a call of Python.
+    """Apply an elementwise operation to values: as its ufunc, as its NumPy expression, or else as a
+    call of Python.
     """
     if row is SELECTION:
         return builder.where(*values)
@@ -57,7 +57,7 @@ def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
 
 
 def _apply_to_symbols(self: Symbol, row: Elementwise, operands: Sequence[Operand]) -> Symbol:
-    """An elementwise operation of this symbol and other operands, as its builder has it."""
+    """Apply an elementwise operation to this symbol and other operands, as its builder has it."""
     builder = self.builder
     return self.of(
         (builder.apply_row or apply_row)(builder, row, [lift(builder, x) for x in operands])
@@ -68,7 +68,7 @@ Symbol.apply_row = _apply_to_symbols  # type: ignore[attr-defined]
 
 
 def applied(row: Elementwise, *operands: Operand) -> Operand:
-    """An elementwise operation of symbols and plain values, in rules that are traced."""
+    """Apply an elementwise operation to symbols and plain values, in rules that are traced."""
     if not any(isinstance(x, Symbol) for x in operands):
         return row(*operands)
     builder = builder_of(*operands)
@@ -76,7 +76,7 @@ def applied(row: Elementwise, *operands: Operand) -> Operand:
 
 
 def plain_or_symbol(builder: Builder, value: Value) -> Operand:
-    """A constant as it is, any other value as a symbol: a traced rule may look at constants."""
+    """Return a constant unchanged, because traced rules may read it; make others symbols."""
     if value.data is None:
         return Symbol(builder, value)
     return value.data if value.shape else float(value.data)

@@ -21,7 +21,7 @@ TOLERANCE = 1e-8
 
 
 def solve_lower(a: Operand, b: Operand, transposed: bool = False) -> Operand:
-    """The solution of a lower triangular system, or of its transpose, for a vector or a matrix."""
+    """Solve a lower triangular system, or its transpose, for a vector or a matrix."""
     if np.ndim(a) != 2 or np.ndim(b) > 2 or not np.size(b) or np.shape(a)[-1] > UNROLLED:
         refuse()
     builder = builder_of(a, b)
@@ -30,25 +30,25 @@ def solve_lower(a: Operand, b: Operand, transposed: bool = False) -> Operand:
 
 
 def inverse_lower(factor: Operand) -> Operand:
-    """The inverse of the matrix of which `factor` is the lower Cholesky factor."""
+    """Invert the matrix whose lower Cholesky factor is `factor`."""
     return solve_lower(factor, solve_lower(factor, np.eye(np.shape(factor)[-1])), transposed=True)
 
 
 def triangle(x: Operand, half: bool = False, k: int = 0, factor: float = 1.0) -> Operand:
-    """The lower triangle, zeros above it, times a factor; with `half` the diagonal is halved."""
+    """Take the lower triangle times a factor, with zeros above; `half` halves the diagonal."""
     n = np.shape(x)[-1]
     return x * (factor * (np.tri(n) - 0.5 * np.eye(n) if half else np.tri(n, k=k)))
 
 
 def unrolled(a: Operand) -> None:
-    """Refuse empty matrices, and those so large that functions are called from Python."""
+    """Raise for empty matrices, and for matrices so large that functions are called from Python."""
     if not np.size(a) or np.shape(a)[-1] > UNROLLED:
         refuse()
 
 
 def regular(x: Operand) -> Operand:
-    """An inverse, a solution or a Cholesky factor, which NumPy's loops fill with nan where the
-    matrix has none: the run ends there.
+    """Return an inverse, a solution or a Cholesky factor; end the run where NumPy's loops fill it
+    with nan, because it does not exist.
     """
     if isinstance(x, Symbol) and x.size:
         require(np.isfinite(x[..., 0, 0]))
@@ -56,6 +56,6 @@ def regular(x: Operand) -> Operand:
 
 
 def cholesky(a: Operand) -> Operand:
-    """The lower Cholesky factor of one matrix."""
+    """Factor one matrix: the lower Cholesky factor."""
     unrolled(a)
     return regular(np.linalg.cholesky(a)) if np.ndim(a) == 2 else refuse()

@@ -28,14 +28,14 @@ def loop(
     backwards: bool = False,
     ends: bool = False,
 ) -> list[Operand]:
-    """The results of a loop over symbols: what is carried at last, then what is stacked.
+    """Run a loop over symbols; return the last carry, then the stacked outputs.
 
     Parameters
     ----------
     body : callable
-        A function of what is carried, a row of each of the rows, and what is shared. It returns a
-        list of what it carries on and a list of what is stacked or, if the loop `ends`, a truth
-        value: whether to go on.
+        A function of the carry, a row of each of the rows, and the shared operands. It returns a
+        list of the next carry and a list of outputs to stack or, if the loop `ends`, a truth value:
+        whether to go on.
     trips : int
     carried, rows, shared : sequence of Symbol or array
         At least one is a symbol.
@@ -67,7 +67,7 @@ def loop(
 
 
 def branch(number: Operand, bodies: Sequence[Function], *operands: Operand) -> list[Symbol]:
-    """The results of one of several functions of symbols, chosen by a number as in `Branch`.
+    """Return the results of one of several functions of symbols, chosen by a number as in `Branch`.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def each_trip(
     *,
     backwards: bool = False,
 ) -> list[Operand]:
-    """The results of `loop` for symbols, and the same for arrays and variables."""
+    """Return the results of `loop` for symbols, and the same for arrays and variables."""
     if any(map(is_symbol, (*carried, *rows, *shared))):
         return loop(body, trips, carried, rows, shared, backwards=backwards)
     way, made = -1 if backwards else 1, []

@@ -17,12 +17,12 @@ from varmat.programs.kernels.procedure import Line, Procedure
 def procedure(
     inputs: Sequence[s.Storage], outputs: Sequence[s.Storage], body: Sequence[s.Statement]
 ) -> Procedure:
-    """The procedure of statements; see `Procedure`."""
+    """Make the procedure of statements; see `Procedure`."""
     return Procedure(inputs, outputs, in_lines(body))
 
 
 def in_lines(statements: Sequence[s.Statement]) -> list[s.Statement]:
-    """Statements with functions and sums that follow each other as programs."""
+    """Write functions and sums that follow each other as programs."""
     made: list[s.Statement] = []
     line = _Line()
     for each in statements:
@@ -39,7 +39,7 @@ def in_lines(statements: Sequence[s.Statement]) -> list[s.Statement]:
 
 
 class _Line:
-    """Functions and sums one after the other."""
+    """Functions and sums in sequence."""
 
     def __init__(self) -> None:
         self._builder, self._values = Builder(), dict[s.Cell, Value]()
@@ -48,7 +48,7 @@ class _Line:
         self._sums: dict[s.Cell, list[Value]] = {}
 
     def takes(self, x: s.Compute | s.Add) -> bool:
-        """Whether it may come after what is there: a sum is not read, and not written either."""
+        """Return whether `x` may follow: a sum is not read, and not written either."""
         if isinstance(x, s.Add):
             return x.out not in self._outputs and x.value not in self._sums
         return self._sums.keys().isdisjoint((x.out, *x.arguments))
@@ -72,7 +72,7 @@ class _Line:
         return float(value.data) if value.is_constant else Symbol(self._builder, value)
 
     def ended(self) -> list[s.Statement]:
-        """The statement, if there is any."""
+        """Return a list of the statement, if it has any."""
         if not self._outputs and not self._sums:
             return []
         sums = [self._builder.add_all(terms) for terms in self._sums.values()]

@@ -24,7 +24,7 @@ class ScalarFunction:
     Parameters
     ----------
     function : callable
-        Of symbols, and of duals over symbols.
+        A function of symbols, and of duals over symbols.
     arity : int
     is_discrete : bool
         Whether the derivatives are zero.
@@ -54,7 +54,7 @@ class ScalarFunction:
         self._tangents: dict[tuple[int, ...], ScalarFunction] = {}
 
     def partial(self, i: int) -> ScalarFunction | float:
-        """The derivative with respect to an argument: a function of the same arguments, or a
+        """Return the derivative with respect to an argument: a function of the same arguments, or a
         number if it is the same everywhere.
         """
         if i not in self._partials:
@@ -66,13 +66,13 @@ class ScalarFunction:
         return self._partials[i]
 
     def tangent(self, which: tuple[int, ...]) -> ScalarFunction:
-        """The derivative along some of the arguments, as a function of all of them and of the
-        tangents of these.
+        """Return the derivative along some of the arguments, as a function of all of them and of
+        the tangents of these.
         """
         if which not in self._tangents:
 
             def along(*x: Operand) -> Operand:
-                # Of each call, because it must be newer than the levels of its arguments.
+                # A new level for each call, because it must be newer than those of its arguments.
                 level, values = Level("procedure"), [*x[: self.arity]]
                 for i, t in zip(which, x[self.arity :], strict=True):
                     values[i] = attached(values[i], t, level)

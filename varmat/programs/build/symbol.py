@@ -52,17 +52,17 @@ _TESTS = frozenset({np.isfinite, np.isnan, np.isinf, np.signbit})
 
 
 class UntraceableError(Exception):
-    """A function asks a symbol for what only numbers have."""
+    """A function requires of a symbol what only numbers have."""
 
 
 def is_symbol(x: object) -> bool:
-    """Whether a rule is run on symbols, for a program."""
+    """Return whether a rule is run on symbols, for a program."""
     return type(x) is Symbol
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether a function looked at numbers of a symbol. NumPy raises an error of its own, with ours
-    as the cause, where a symbol is written into an array.
+    """Return whether a function looked at numbers of a symbol. NumPy raises another error, with
+    ours as the cause, where a symbol is written into an array.
     """
     return isinstance(error, UntraceableError) or isinstance(error.__cause__, UntraceableError)
 
@@ -86,8 +86,8 @@ def _reduction(ufunc: np.ufunc) -> Callable[..., Symbol]:
 
 
 class Symbol(NDArrayOperatorsMixin):
-    """Stands for a value of the program that is being made, with those ways of an ndarray that need
-    shapes alone. NumPy's mixin makes each operator a call of the ufunc behind it.
+    """Represents a value of the program that is being made, with those methods of an ndarray that
+    need only shapes. NumPy's mixin makes each operator a call of the ufunc behind it.
     """
 
     __slots__ = ("_has_parts", "_is_part", "builder", "value")
@@ -98,8 +98,8 @@ class Symbol(NDArrayOperatorsMixin):
 
     def __init__(self, builder: Builder, value: Value, is_part: bool = False) -> None:
         self.builder, self.value = builder, value
-        # What is written into an array shows in its views. Between symbols it would not, so a
-        # symbol with views, or that is one, is not written into.
+        # An assignment to an array shows in its views. Between symbols it would not, so nothing is
+        # assigned to a symbol with views, or that is one.
         self._is_part, self._has_parts = is_part, False
 
     # --- what an array is ---
@@ -121,16 +121,16 @@ class Symbol(NDArrayOperatorsMixin):
         return Symbol(self.builder, value)
 
     def part(self, value: Value) -> Symbol:
-        """A symbol that looks into the memory of this one."""
+        """Make a symbol that looks into the memory of this one."""
         self._has_parts = True
         return Symbol(self.builder, value, True)
 
     def viewed(self, how: Linear) -> Symbol:
-        """A view of this one."""
+        """Make a view of this symbol."""
         return self.part(self.builder.view(self.value, how))
 
     def become(self, value: Value) -> Symbol:
-        """Stand for another value from here on, as an array that is written into."""
+        """Replace the value from here on, as in an array that is written into."""
         if self._is_part or self._has_parts or value.shape != self.shape:
             refuse()
         self.value = value
@@ -170,7 +170,7 @@ class Symbol(NDArrayOperatorsMixin):
         self.become(_replaced(self.builder, self.value, self._places(index), source))
 
     def _places(self, index: Index) -> np.ndarray:
-        """The places of a part in the flattened array."""
+        """Return the indices of a part in the flattened array."""
         if any(isinstance(i, Symbol) for i in (index if isinstance(index, tuple) else (index,))):
             refuse()
         return np.asarray(np.arange(self.size).reshape(self.shape)[index])
@@ -238,7 +238,7 @@ class Symbol(NDArrayOperatorsMixin):
             made = self.builder.accumulate(ufunc, self.value, axis) if self.ndim else self.value
             return self.of(made)
         if settings or (method != "__call__" and (method != "outer" or out)):
-            refuse()  # before the operands are values: those of `at` are indices
+            refuse()  # before the operands are values: `at` has indices
         operands = [lift(self.builder, x) for x in inputs]
         if method == "outer":
             x, y = operands
@@ -259,7 +259,7 @@ class Symbol(NDArrayOperatorsMixin):
 
 
 def lift(builder: Builder, x: Operand) -> Value:
-    """Anything as a value of the program."""
+    """Convert anything to a value of the program."""
     if isinstance(x, Symbol):
         return x.value
     if isinstance(x, (list, tuple)):
@@ -271,7 +271,7 @@ def lift(builder: Builder, x: Operand) -> Value:
 
 
 def _replaced(builder: Builder, before: Value, places: np.ndarray, source: Value) -> Value:
-    """An array whose elements at some places are those of what broadcasts to the shape of
+    """Replace the elements of an array at some indices by something that broadcasts to the shape of
     `places`. If an element is named several times, the last one stays.
     """
     while len(source.shape) > places.ndim:  # NumPy drops leading axes of length one
@@ -288,7 +288,7 @@ def _replaced(builder: Builder, before: Value, places: np.ndarray, source: Value
 
 
 def part_of(builder: Builder, x: Value, index: Index) -> Value:
-    """A view by a basic index, also of one element."""
+    """Make a view by a basic index, also of one element."""
     whole = index if isinstance(index, tuple) else (index,)
     # With an ellipsis NumPy makes a view of an element, too.
     whole = whole if any(i is Ellipsis for i in whole) else (*whole, Ellipsis)
@@ -297,14 +297,14 @@ def part_of(builder: Builder, x: Value, index: Index) -> Value:
 
 @cache
 def is_traced(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc makes one array: of floats, or of truth values if it tests floats."""
+    """Return whether a ufunc makes one array: of floats, or of truth values if it tests floats."""
     return ufunc.nout == 1 and (
         ufunc in _TESTS or any(each.endswith("->d") for each in ufunc.types)
     )
 
 
 def apply_ufunc(builder: Builder, ufunc: np.ufunc, values: list[Value]) -> Value:
-    """A ufunc of values."""
+    """Apply a ufunc to values."""
     if ufunc in COMPARISONS:
         return builder.compare(ufunc, *values)
     if ufunc in _LOGICAL:
@@ -322,14 +322,14 @@ def apply_ufunc(builder: Builder, ufunc: np.ufunc, values: list[Value]) -> Value
 
 
 def normalised(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """Axes as a tuple, counted from the front."""
+    """Return axes as a tuple, counted from the front."""
     if axis is None or not ndim:
         return tuple(range(ndim))
     return tuple(i % ndim for i in (axis if isinstance(axis, tuple) else (axis,)))
 
 
 def reduced(x: Symbol, ufunc: np.ufunc, axis: Axis = None, keepdims: bool = False) -> Symbol:
-    """A reduction of a symbol by a ufunc."""
+    """Reduce a symbol by a ufunc."""
     builder, value = x.builder, x.value
     axes = normalised(axis, x.ndim)
     if ufunc is np.add:
@@ -343,7 +343,7 @@ def reduced(x: Symbol, ufunc: np.ufunc, axis: Axis = None, keepdims: bool = Fals
 
 
 def builder_of(*operands: Operand) -> Builder:
-    """The builder of the first symbol among operands, or in a list of them."""
+    """Return the builder of the first symbol among operands, or in a list of them."""
     for each in operands:
         for x in each if isinstance(each, (list, tuple)) else (each,):
             if isinstance(x, Symbol):
@@ -352,33 +352,33 @@ def builder_of(*operands: Operand) -> Builder:
 
 
 def joined(arrays: Sequence[Operand], axis: int = 0) -> Symbol:
-    """`numpy.concatenate`."""
+    """Implement `numpy.concatenate`."""
     builder = builder_of(list(arrays))
     return Symbol(builder, builder.concatenated([lift(builder, x) for x in arrays], axis))
 
 
 def stacked(arrays: Sequence[Operand], axis: int = 0) -> Operand:
-    """`numpy.stack`."""
+    """Implement `numpy.stack`."""
     if not any(isinstance(x, Symbol) for x in arrays):
         return np.stack(arrays, axis)
     return joined([np.expand_dims(x, axis) for x in as_symbols(*arrays)], axis)
 
 
 def called(kernel: Kernel, *operands: Operand) -> list[Symbol]:
-    """The results of a kernel of contiguous arrays."""
+    """Return the results of a kernel of contiguous arrays."""
     builder = builder_of(*operands)
     values = [builder.contiguous(lift(builder, x)) for x in operands]
     return [Symbol(builder, v) for v in builder.apply(kernel, *values)]
 
 
 def as_symbols(*operands: Operand) -> list[Symbol]:
-    """Symbols and plain values as symbols."""
+    """Convert symbols and plain values to symbols."""
     builder = builder_of(*operands)
     return [x if isinstance(x, Symbol) else Symbol(builder, lift(builder, x)) for x in operands]
 
 
 def spread_back(x: Operand, places: np.ndarray, shape: Shape) -> Operand:
-    """Zeros with the elements of an array added at places of the flattened array."""
+    """Add the elements of an array to zeros, at indices of the flattened array."""
     if not isinstance(x, Symbol):
         sums = np.bincount(np.ravel(places), np.ravel(x), math.prod(shape))
         return sums.astype(np.float64).reshape(shape)  # without elements the sums are integers
@@ -395,19 +395,19 @@ def require(condition: Operand) -> None:
 
 
 def holds(condition: Operand) -> bool:
-    """Whether a condition holds for all elements."""
+    """Return whether a condition holds for all elements."""
     if isinstance(condition, Symbol):
         return condition.require()
     return condition if type(condition) is bool else bool(condition.all())
 
 
 def number(x: Operand) -> Operand:
-    """A float, or a symbol of a number."""
+    """Return a float, or a symbol of a number."""
     return x if isinstance(x, Symbol) else float(x)
 
 
 def is_between(x: Operand, low: float, high: float) -> bool:
-    """Whether all of some non-negative numbers lie between two others; nan does not."""
+    """Return whether non-negative numbers all lie between two others; nan does not."""
     if isinstance(x, float):
         return low < x < high
     if isinstance(x, Symbol):
@@ -419,7 +419,7 @@ def is_between(x: Operand, low: float, high: float) -> bool:
 
 
 def is_safe_divisor(r: Operand) -> bool:
-    """Whether a product can be divided by its factors: it is not near zero nor near overflow."""
+    """Return whether a product can be divided by its factors: it is not near 0 or overflow."""
     return is_between(np.abs(r), 1e-290, 1e290)
 
 
@@ -458,7 +458,7 @@ def _contracted(subscripts: str, *arrays: Operand, **_: Setting) -> Operand:
 
 
 def _inner_of_all(a: Operand, b: Operand) -> Operand:
-    """`numpy.vdot`."""
+    """Implement `numpy.vdot`."""
     x, y = as_symbols(a, b)
     if a is b and list(x.strides) != sorted(x.strides, reverse=True):
         x = y = x.T  # so that columns are not copied
@@ -471,7 +471,7 @@ def _moved(x: Symbol, source: Axes, destination: Axes) -> Symbol:
 
 
 def _sine_quotient(x: Symbol) -> Operand:
-    """`numpy.sinc`."""
+    """Implement `numpy.sinc`."""
     angle = math.pi * _where(x == 0.0, 1e-20, x)
     return np.sin(angle) / angle
 
@@ -495,11 +495,11 @@ def _mean(x: Symbol, axis: Axis = None) -> Operand:
 
 
 def _like(x: Symbol, function: Function, *axis: Axis) -> Symbol:
-    """A symbol in the shape that a function gives to an array of its shape."""
+    """Reshape a symbol as a function reshapes an array of its shape."""
     return x.reshape(function(np.empty(x.shape, bool), *axis).shape)
 
 
-# What answers when one of NumPy's functions is called on symbols.
+# The handlers of NumPy's functions for symbols.
 ANSWERS: dict[Function, Function] = {
     np.shape: attrgetter("shape"),
     np.ndim: attrgetter("ndim"),

@@ -1,4 +1,4 @@
-"""The reference interpreter: what a program means, step by step, each with arrays of its own."""
+"""The reference interpreter: what a program means, step by step, each with separate arrays."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def interpret(
 
 
 def seconds_of(program: Program, steps: Iterable[Step], arguments: Array) -> dict[int, float]:
-    """How long steps take at a point, by the id of the step: the least of several runs."""
+    """Measure how long steps take at a point, by the id of the step: the least of several runs."""
     runs: list[dict[int, float]] = [{} for _ in range(5)]
     for run in runs:
         interpret(program, *arguments, seconds=run)

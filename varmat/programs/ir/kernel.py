@@ -1,14 +1,14 @@
-"""What every kernel has: a name for people, a meaning for Python, and its traits.
+"""The protocol of kernels: a name for people, a meaning for Python, and traits.
 
-A kernel is what a step of a program computes. All that is known about it stands on its class:
-passes and runners ask for traits, and name no class.
+A kernel is what a step of a program computes. Everything about it is on its class: passes and
+runners read traits, and name no class.
 
     results     the shapes and types of what it makes of its operands
     evaluate    arrays to new arrays: its meaning, for constants and for the interpreter
-    bind        arrays and places for the results to a function of nothing that computes into them
+    bind        arrays and memory for results to a function of no arguments that writes into it
     code        what the native runner makes of it; without it a step calls Python
     in_jax      the same as a function of JAX
-    batched     one step in place of many that are alike
+    batched     one step in place of many similar ones
 
 A kernel without settings is one object for all steps; one with settings equals another with the
 same settings.
@@ -37,18 +37,18 @@ Results = tuple[Array, ...]
 # A step bound to its arrays.
 Run = Callable[[], object]
 T = TypeVar("T")
-# Where a part of an array lies, its shape there, the part and, without a place, its index.
+# The position of a part in an array, its shape there, the part and, without a position, its index.
 Parts = list[tuple[Place, Shape, T, T | None]]
 
 
 class Kernel:
-    """What a step computes.
+    """The computation of a step.
 
     Attributes
     ----------
     name : str
     is_pure : bool
-        Whether a step may be left out if nobody reads what it makes, and shared with an equal one.
+        Whether a step may be left out if nothing reads its results, and shared with an equal one.
     is_native : bool
         Whether it has `code`; a step of any other kernel is a call of Python.
     is_foldable : bool
@@ -62,7 +62,7 @@ class Kernel:
     otherwise : callable, optional
         For a guard in code made of a program: the function of the same arguments that takes over.
     bodies : sequence of Program
-        What a step runs, if that is programs.
+        The programs that a step runs, if any.
     as_loop : Loop, optional
         The kernel, if it is a loop.
     overwritable : slice
@@ -84,11 +84,11 @@ class Kernel:
         raise NotImplementedError(f"{self.name} does not say what it makes")
 
     def settings(self, *operands: Value) -> str:
-        """What print says beside the operands."""
+        """Return what print shows after the operands."""
         return ""
 
     def parts(self, operands: Sequence[T]) -> tuple[T | None, Parts[T]]:
-        """How an array is put together: the base, if there is one, and the parts that are added."""
+        """Split an array into the base, or None, and the parts that are added to it."""
         return None, []
 
     def evaluate(self, *operands: np.ndarray) -> Results:
@@ -104,22 +104,22 @@ class Kernel:
         return run
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
-        """Say in a graph of the native runner what the results are."""
+        """Define the results in a graph of the native runner."""
         raise NotImplementedError(f"{self.name} is not native")
 
     def in_jax(self, jax: Module, step: Step) -> Function | None:
-        """A step as a function of JAX, from its operands to what it makes; for a guard that is
+        """Return a step as a function of JAX, from its operands to its results; for a guard, to
         whether it holds. None if JAX cannot run it.
         """
         return None
 
     def is_liftable(self, operands: Sequence[Value]) -> bool:
-        """Whether the steps of all trips of a loop become one by `batched`."""
+        """Return whether the steps of all iterations of a loop become one by `batched`."""
         return self.is_batchable or self.is_guard
 
     def batched(self, batch: Batch) -> Value | None:
-        """The results of many steps, with a leading axis; None if the operands do not allow it. As
-        it stands here it is right for elementwise kernels.
+        """Return the results of many steps, with a leading axis; None if the operands do not allow
+        it. This implementation is right for elementwise kernels.
         """
         return batch.builder.call(self, *batch.operands())
 

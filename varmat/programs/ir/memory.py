@@ -1,23 +1,23 @@
-"""Where the values of a program lie: results share memory as soon as nobody reads what was there
-before.
+"""The memory of the values of a program: results share memory as soon as nothing reads the values
+in it.
 """
 
 from __future__ import annotations
 
 from varmat.programs.ir.program import OBJECT, Program, Step, Value
 
-# Arrays begin at multiples of so many bytes; numbers need no such care.
+# Arrays begin at multiples of this many bytes; numbers may lie anywhere.
 LINE = 64
 
 
 class Plan:
-    """Where each value with memory of its own lies, by the id of the value.
+    """The position of each value with separate memory, by the id of the value.
 
     Parameters
     ----------
     program : Program
     numbers : bool
-        Whether outputs that are numbers have places, too.
+        Whether outputs that are numbers have memory, too.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Plan:
         The number of the output that the value is, for results that are made where they are
         returned.
     objects : dict
-        The number of each value for Python steps alone.
+        The number of each value for Python steps only.
     """
 
     def __init__(self, program: Program, numbers: bool = False) -> None:
@@ -90,12 +90,12 @@ class Plan:
 
 
 def _bytes(value: Value) -> int:
-    """The size of a value, a multiple of a double."""
+    """Return the size of a value, a multiple of a double."""
     return max(-(-value.size * int(value.dtype.itemsize) // 8) * 8, 8)
 
 
 def overwritable(step: Step) -> list[Value]:
-    """The operands over which the first result may be written."""
+    """Return the operands over which the first result may be written."""
     operands = step.operands
     chosen = operands[step.kernel.overwritable]
     # An operand that is read twice, in two layouts or in sequence, would be overwritten before it

@@ -1,6 +1,6 @@
 """The intermediate representation: a program is data, a list of steps on typed values.
 
-    Value     a shape and a type, in memory of its own (an argument, a constant, the result of a
+    Value     a shape and a type, in separate memory (an argument, a constant, the result of a
               step), or a view of another value's memory
     Step      a kernel, the values it reads, the values it makes
     Program   arguments, steps, outputs
@@ -32,10 +32,10 @@ FLOAT, BOOL, OBJECT = np.dtype(np.float64), np.dtype(bool), np.dtype(object)
 Shape = tuple[int, ...]
 # Shape and type of what a step makes.
 ArrayLayout = tuple[Shape, np.dtype]
-# Where a part lies in an array: offset and strides of a view, in bytes, or the places of its
+# The position of a part in an array: offset and strides of a view, in bytes, or the indices of its
 # elements in the flattened array.
 Place = Any
-# What a value is in a run: an array, a number, or an object of Python's.
+# The content of a value in a run: an array, a number, or a Python object.
 Array: TypeAlias = Any
 
 
@@ -54,7 +54,7 @@ class RecordingError(TapeError):
 
 
 def contiguous_strides(shape: Shape, itemsize: int = 8) -> Shape:
-    """The strides, in bytes, of a C-contiguous array."""
+    """Return the strides, in bytes, of a C-contiguous array."""
     strides, step = [], itemsize
     for n in reversed(shape):
         strides.append(step)
@@ -63,7 +63,7 @@ def contiguous_strides(shape: Shape, itemsize: int = 8) -> Shape:
 
 
 def broadcast_strides(shape: Shape, strides: Shape, whole: Shape) -> Shape:
-    """The strides of an array as if it had been broadcast to a whole shape."""
+    """Return the strides of an array as if it had been broadcast to a whole shape."""
     missing = len(whole) - len(shape)
     return (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
 
@@ -71,7 +71,7 @@ def broadcast_strides(shape: Shape, strides: Shape, whole: Shape) -> Shape:
 def element_places(
     shape: Sequence[int], strides: Sequence[int], offset: int = 0, itemsize: int = 8
 ) -> np.ndarray:
-    """Where the elements of a view lie in the flattened array, of its shape."""
+    """Return the indices of the elements of a view in the flattened array, in its shape."""
     index = np.full(tuple(shape), offset // itemsize)
     for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
         along = np.arange(n) * (stride // itemsize)
@@ -80,16 +80,16 @@ def element_places(
 
 
 class Value:
-    """An array, a number (of shape ``()``), or with dtype object something for Python steps alone.
+    """An array, a number (of shape ``()``), or with dtype object something for Python steps only.
 
     Attributes
     ----------
     shape : tuple of int
     dtype : numpy.dtype
     step : Step, optional
-        What makes it; None for arguments, constants and views.
+        The step that makes it; None for arguments, constants and views.
     data : ndarray, optional
-        Of a constant, held by reference.
+        The data of a constant, held by reference.
     base : Value
         Whose memory it lies in: itself, unless it is a view.
     offset : int
@@ -114,14 +114,14 @@ class Value:
         )
 
     def view(self, shape: Shape, offset: int, strides: Shape) -> Value:
-        """A part of the memory that this value lies in."""
+        """Make a view of the memory that this value lies in."""
         value = Value.__new__(Value)
         value.shape, value.dtype, value._step, value.data = shape, self.dtype, None, None
         value._base, value.offset, value.strides = self.base, offset, strides
         return value
 
     def array_in(self, memory: Array) -> Array:
-        """The array of this value, where `memory` is what its base stands for."""
+        """Return the array of this value, if `memory` holds its base."""
         if not self.is_view:
             return memory
         return np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
@@ -146,7 +146,7 @@ class Value:
 
     @property
     def operands(self) -> tuple[Value, ...]:
-        """What the step that makes it reads."""
+        """The operands of the step that makes it."""
         step = self.step
         return () if step is None else step.operands
 
@@ -167,12 +167,12 @@ class Value:
         return self.strides == contiguous_strides(self.shape, self.dtype.itemsize) or self.size <= 1
 
 
-# A part of an array: its place, its shape there, and its value.
+# A part of an array: its position, its shape there, and its value.
 PackedPart = tuple[Place, Shape, Value]
 
 
 class Step:
-    """A kernel with what it reads and what it makes."""
+    """A kernel with its operands and results."""
 
     __slots__ = ("__weakref__", "kernel", "operands", "results")
 
@@ -216,15 +216,15 @@ class Program:
         return html.table(["", "makes", "step", ""], rows, first) + html.paragraph(last)
 
     def counts(self) -> Counter[str]:
-        """How many steps there are of each kernel."""
+        """Count the steps of each kernel."""
         return Counter(step.kernel.name for step in self.steps)
 
     def python_steps(self) -> list[Step]:
-        """The steps that call Python on every runner, because their kernels have no loop."""
+        """List the steps that call Python on every runner, because their kernels have no loop."""
         return [step for step in self.steps if not step.kernel.is_native]
 
     def explain(self, *arguments: Array) -> str:
-        """Which steps call Python and, at a point, what each of them costs; everything else runs
+        """Say which steps call Python and, at a point, what each of them costs; all others run
         natively without it.
 
         Parameters
@@ -258,15 +258,15 @@ class Program:
         return "\n".join(lines)
 
     def to_jax(self) -> Callable[..., tuple[Array, ...]]:
-        """The program as a function of JAX, which runs on its devices, under ``jax.jit`` and
-        ``jax.vmap``.
+        """Convert the program to a function of JAX, which runs on its devices, under ``jax.jit``
+        and ``jax.vmap``.
 
         Returns
         -------
         callable
             Takes the arguments of the program and returns its outputs, a tuple of JAX arrays: for a
             recorded function its value and gradients. They have JAX's precision, which is single
-            unless ``jax_enable_x64`` is set. Where a run would end, because an argument is refused,
+            unless ``jax_enable_x64`` is set. Where a run would end, because an argument is invalid,
             a solver stops, or a choice that was recorded goes the other way, they are nan.
 
         Raises
@@ -280,8 +280,8 @@ class Program:
         -----
         Loops by `varmat.scan` become ``jax.lax.scan``, forward and backwards, as do the filters of
         hidden Markov chains. Solutions by `ode_rk45` and `ode_ckrk` become ``jax.lax.while_loop``,
-        with the same steps. Refused are steps that call Python, as those of stiff solvers and of
-        your own operations, and functions that JAX does not have.
+        with the same steps. Steps that call Python, such as stiff solvers and your own operations,
+        and functions that JAX does not have, cannot be converted.
 
         Compile the function with ``jax.jit`` before you call it often: without it JAX compiles each
         loop again at every call.
@@ -300,7 +300,7 @@ class Program:
         return to_jax(self)
 
     def constants(self) -> list[Value]:
-        """The constants that steps read, or that are outputs."""
+        """List the constants that steps read, or that are outputs."""
         read = (v.base for v in (*(v for step in self.steps for v in step.operands), *self.outputs))
         return list({id(v): v for v in read if v.is_constant}.values())
 
@@ -309,7 +309,7 @@ class Program:
 
 
 def printed(program: Program) -> Iterator[str]:
-    """The lines of a program, with names: ``a`` arguments, ``k`` constants, ``v`` everything
+    """Yield the lines of a program, with names: ``a`` arguments, ``k`` constants, ``v`` everything
     else.
     """
     names: dict[int, str] = {}
@@ -345,8 +345,8 @@ def _brackets(shape: Shape) -> str:
 
 
 def _place(value: Value) -> str:
-    """A view in print: where it begins, in elements, its shape, and its strides if it does not lie
-    in one piece.
+    """Print a view: where it begins, in elements, its shape, and its strides if it does not lie in
+    one piece.
     """
     size = value.dtype.itemsize
     strides = (
@@ -357,7 +357,7 @@ def _place(value: Value) -> str:
 
 
 def read_values(steps: Iterable[Step], outputs: Iterable[Value]) -> Counter[int]:
-    """How often each value's memory is read, by the id of its base."""
+    """Count how often each value's memory is read, by the id of its base."""
     reads = Counter(id(v.base) for step in steps for v in step.operands)
     reads.update(id(v.base) for v in outputs)
     return reads

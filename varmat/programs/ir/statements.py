@@ -22,7 +22,7 @@ class Cell:
     Attributes
     ----------
     is_temporary : bool
-        Whether it is assigned once in each pass, before it is read.
+        Whether it is assigned once in each iteration, before it is read.
     is_integer : bool
         Whether it only holds integers, so that it is one in native code.
     """
@@ -34,11 +34,11 @@ class Cell:
 
     @property
     def unset(self) -> float:
-        """What it holds after it is declared."""
+        """Its value after it is declared."""
         return -(2.0**31) if self.is_integer else math.nan
 
     def like(self, name: str, is_temporary: bool) -> Cell:
-        """Another one, for real numbers."""
+        """Make another cell, for real numbers."""
         return Cell(name, is_temporary)
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class Storage:
         self.shape, self.name, self.is_temporary = shape, name, is_temporary
 
     def like(self, name: str, is_temporary: bool) -> Storage:
-        """Another one of the same shape."""
+        """Make another storage of the same shape."""
         return Storage(self.shape, name, is_temporary)
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Stack:
         self.capacity = 0
 
 
-# Passes of a loop for which there is room on stacks, if nobody knows how many there are.
+# Iterations of a loop for which stacks have room, if their number is unknown.
 MANY = 1 << 17
 Variable = Cell | Storage
 Number = Cell | float
@@ -100,7 +100,7 @@ class Affine:
         return [cell for cell, _ in self.terms]
 
     def plus(self, other: Affine, factor: int = 1) -> Affine:
-        """The sum with another one times a number."""
+        """Return the sum with another one times a number."""
         found = dict(self.terms)
         for cell, n in other.terms:
             found[cell] = found.get(cell, 0) + factor * n
@@ -109,7 +109,7 @@ class Affine:
 
     @classmethod
     def of(cls, x: Number | Affine) -> Affine:
-        """An index as a sum."""
+        """Convert an index to a sum."""
         if isinstance(x, Affine):
             return x
         return cls(((x, 1),)) if isinstance(x, Cell) else cls((), int(x))
@@ -143,7 +143,7 @@ class Add(Statement):
 
 @dataclass(slots=True, eq=False)
 class Load(Statement):
-    """``out = array[indices]``; indices begin with 0, and are those of an element."""
+    """``out = array[indices]``; indices are counted from 0, one for each axis."""
 
     out: Cell
     array: Storage
@@ -152,7 +152,7 @@ class Load(Statement):
 
 @dataclass(slots=True, eq=False)
 class Store(Statement):
-    """``array[indices] = value``; with a `log` the index and what was there are kept."""
+    """``array[indices] = value``; with a `log` the index and the earlier value are kept."""
 
     array: Storage
     indices: Indices
@@ -179,7 +179,7 @@ class Fill(Statement):
 
 @dataclass(slots=True, eq=False)
 class Declare(Statement):
-    """A variable begins anew: a cell is unset; elements are nan if the array is not temporary."""
+    """A new variable: a cell is unset; elements are nan if the array is not temporary."""
 
     variable: Variable
 
@@ -210,7 +210,7 @@ class For(Statement):
 
 @dataclass(slots=True, eq=False)
 class While(Statement):
-    """As long as `holds` is not 0 after `condition`: `body`."""
+    """Run `body` as long as `holds` is not 0 after `condition`."""
 
     condition: list[Statement]
     holds: Number
@@ -279,24 +279,24 @@ class Undo(Statement):
 
 
 def size_of(x: Storage) -> int:
-    """The number of elements of an array."""
+    """Return the number of elements of an array."""
     return math.prod(x.shape)
 
 
 # The fields of statements that are lists of statements.
 _BODIES = ("condition", "body", "yes", "no")
-# How methods for statements are called.
+# The names of methods for statements.
 _NAMES = {"AddAt": "add_at", "For": "loop", "While": "while_loop", "If": "branch"}
 
 
 def name_of(statement: Statement) -> str:
-    """The name of a method for a statement."""
+    """Return the name of a method for a statement."""
     kind = type(statement).__name__
     return _NAMES.get(kind, kind.lower())
 
 
 def bodies(statement: Statement) -> Iterator[list[Statement]]:
-    """The lists of statements in a statement."""
+    """Yield the lists of statements in a statement."""
     for name in _BODIES:
         found = getattr(statement, name, None)
         if found is not None:
@@ -306,7 +306,7 @@ def bodies(statement: Statement) -> Iterator[list[Statement]]:
 def mapped(
     statement: Statement, function: Callable[[list[Statement]], list[Statement]]
 ) -> Statement:
-    """A statement with a function of its bodies in their place."""
+    """Replace the bodies of a statement by a function of them."""
     names = [name for name in _BODIES if hasattr(statement, name)]
     if not names:
         return statement
@@ -314,7 +314,7 @@ def mapped(
 
 
 def walk(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """All statements, also those in bodies."""
+    """Yield all statements, also those in bodies."""
     for each in statements:
         yield each
         for body in bodies(each):
@@ -322,7 +322,7 @@ def walk(statements: Iterable[Statement]) -> Iterator[Statement]:
 
 
 def _parts(values: Iterable[object]) -> Iterator[object]:
-    """The cells of indices, and all else."""
+    """Yield the cells of indices, and all else."""
     for x in values:
         if isinstance(x, Affine):
             yield from x.cells
@@ -331,7 +331,7 @@ def _parts(values: Iterable[object]) -> Iterator[object]:
 
 
 def variables(statements: Iterable[Statement]) -> Iterator[Variable | Stack]:
-    """All variables and stacks, some of them several times."""
+    """Yield all variables and stacks, some of them several times."""
     for each in walk(statements):
         for part in fields(each):
             found = getattr(each, part.name)
@@ -341,7 +341,7 @@ def variables(statements: Iterable[Statement]) -> Iterator[Variable | Stack]:
 
 
 def assigned(statements: Iterable[Statement]) -> set[Variable]:
-    """The variables to which statements assign."""
+    """Return the variables to which statements assign."""
     found: set[Variable] = set()
     for each in walk(statements):
         if isinstance(each, (Compute, Load, Add)):
@@ -358,12 +358,12 @@ def assigned(statements: Iterable[Statement]) -> set[Variable]:
 
 
 def declared(statements: Iterable[Statement]) -> set[Variable]:
-    """The variables that begin anew in statements."""
+    """Return the variables that are declared in statements."""
     return {each.variable for each in walk(statements) if isinstance(each, Declare)}
 
 
 def reads(statements: Iterable[Statement]) -> set[Variable]:
-    """The variables that statements read."""
+    """Return the variables that statements read."""
     found: set[object] = set()
     for each in walk(statements):
         if isinstance(each, Compute):

@@ -1,1 +1,1 @@
-"""What the steps of programs compute. What each kernel offers is said in `programs.ir.kernel`."""
+"""The kernels of steps. `programs.ir.kernel` says what each of them offers."""

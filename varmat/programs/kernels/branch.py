@@ -43,7 +43,7 @@ class Branch(Kernel):
         return " or ".join(f"{len(body.steps)} steps" for body in self.bodies)
 
     def _chosen(self, index: float) -> int:
-        """The number of the program for an index."""
+        """Return the number of the program for an index."""
         return sum(not index < i for i in range(1, len(self.bodies)))
 
     def evaluate(self, number: np.ndarray, *operands: np.ndarray) -> Results:  # type: ignore[override]
@@ -68,7 +68,7 @@ class Branch(Kernel):
         Choice(graph, self.bodies, self.is_pure, operands, results)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
-        """The branch as one of JAX; results of a run that ends are nan."""
+        """Return the branch as one of JAX; results of a run that ends are nan."""
         from varmat.programs.run.jax import translated
 
         jnp, bodies = jax.numpy, [translated(jax, body) for body in self.bodies]

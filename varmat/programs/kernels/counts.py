@@ -1,4 +1,4 @@
-"""Sums over counts: a table of logarithms of factorials stands in for gamma functions."""
+"""Sums over counts: a table of logarithms of factorials replaces gamma functions."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _table() -> np.ndarray:
 
 
 def _is_tabulated(n: np.ndarray | float, least: int = 1, most: int = TABLE) -> bool:
-    """Whether counts are an array of at least so many, none of them greater than `most`."""
+    """Return whether counts are an array of at least `least`, none of them greater than `most`."""
     return np.size(n) >= least and bool(np.max(n) <= most)
 
 
 def log_factorials(n: np.ndarray, tallied: Any = None) -> Array:
-    """The sum of ``log(n!)`` over an array of counts, which may have been tallied."""
+    """Sum ``log(n!)`` over an array of counts, which may have been tallied."""
     if tallied is not None:
         return tallied.dot(np.log(np.arange(1.0, len(tallied) + 1.0)))
     # From the table it takes a tenth of the time for 10^5 counts, and as long for 100.
@@ -44,8 +44,8 @@ def log_factorials(n: np.ndarray, tallied: Any = None) -> Array:
 
 
 def log_binomials(total_count: np.ndarray | float, n: Array) -> Array:
-    """The sum of the logarithms of the binomial coefficients of numbers, and counts that are not
-    greater; one of them an array.
+    """Sum the logarithms of the binomial coefficients of numbers, and counts that are not greater;
+    one of them an array.
     """
     whole = np.asarray(total_count)
     if _is_tabulated(whole, most=DIFFERENCES) and (np.floor(whole) == whole).all():
@@ -60,9 +60,7 @@ def log_binomials(total_count: np.ndarray | float, n: Array) -> Array:
 # The next three are sums over the integers below each count: of log(x + k), of 1 / (x + k), and of
 # 1 / (x + k) - 1 / x. Where they are wanted together, the counts are tallied once for all.
 def log_rising_factorials(x: np.ndarray | float, n: Any, tallied: Any = None) -> Any:
-    """The sum of ``log(gamma(x + n) / gamma(x))`` of positive numbers and counts; one of them an
-    array.
-    """
+    """Sum ``log(gamma(x + n) / gamma(x))`` over positive numbers and counts; one is an array."""
     greater = tally(n) if tallied is None and np.ndim(x) == 0 else tallied
     if greater is not None:
         return greater.dot(np.log(x + np.arange(len(greater))))
@@ -70,7 +68,7 @@ def log_rising_factorials(x: np.ndarray | float, n: Any, tallied: Any = None) ->
 
 
 def digamma_differences(x: np.ndarray | float, n: Any, tallied: Any = None) -> Any:
-    """The sum of ``digamma(x + n) - digamma(x)``."""
+    """Sum ``digamma(x + n) - digamma(x)``."""
     greater = tally(n) if tallied is None and np.ndim(x) == 0 else tallied
     if greater is not None:
         return np.add.reduce(greater / (x + np.arange(len(greater))))
@@ -78,7 +76,7 @@ def digamma_differences(x: np.ndarray | float, n: Any, tallied: Any = None) -> A
 
 
 def digamma_less_lines(x: np.ndarray | float, n: Any, tallied: Any = None) -> Any:
-    """The sum of ``digamma(x + n) - digamma(x) - n / x``."""
+    """Sum ``digamma(x + n) - digamma(x) - n / x``."""
     greater = tally(n) if tallied is None and np.ndim(x) == 0 else tallied
     if greater is not None:
         k = np.arange(float(len(greater)))
@@ -87,8 +85,8 @@ def digamma_less_lines(x: np.ndarray | float, n: Any, tallied: Any = None) -> An
 
 
 def tally(n: Any) -> Any:
-    """How many counts are greater than 0, 1, 2, ..., as long as some are; None if one of them is
-    greater than the table, or if there is no array.
+    """Count how many counts are greater than 0, 1, 2, ..., as long as some are; return None if one
+    of them is greater than the table, or `n` is not an array.
     """
     if np.ndim(n) and _is_tabulated(n):
         return n.size - np.add.accumulate(np.bincount(n.astype(np.intp))[:-1])
@@ -105,9 +103,9 @@ class Total(PythonFunction):
 
 
 TALLY = PythonFunction("tally", tally)
-# The sums that take one beside a number.
+# The sums that take a tally with a number.
 TALLIED = ("log_rising_factorials", "digamma_differences", "digamma_less_lines")
-# The kernel of what is summed -> that of its sum.
+# The kernel of a term -> the kernel of its sum.
 SUMS = {
     "gammaln": Total("log_factorials", log_factorials),
     "lchoose": Total("log_binomials", log_binomials),
@@ -118,13 +116,13 @@ SUMS = {
 
 
 def sum_of_counts(x: Value, counts: Container[Value]) -> tuple[Total, tuple[Value, ...]] | None:
-    """The kernel that sums an array, and its operands, if the array is a function of counts that
-    has such a kernel. A number and an array of counts take a tally as well, if it is known.
+    """Return the kernel that sums an array, and its operands, if the array is a function of counts
+    that has such a kernel. A number and an array of counts take a tally as well, if it is known.
     """
     if x.step is None or x.step.kernel.name not in SUMS:
         return None
     name, operands = x.step.kernel.name, x.step.operands
-    if name == "gammaln":  # of a count and one
+    if name == "gammaln":  # of a count plus one
         operands = (
             operands[0].step.operands[::-1]
             if operands[0].step is not None and operands[0].step.kernel is ADD

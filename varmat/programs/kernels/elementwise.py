@@ -35,7 +35,7 @@ class Ufunc(Kernel):
         self.name = ufunc.__name__
 
     def dtype(self, operands: Sequence[Value]) -> np.dtype:
-        """The type of the result."""
+        """Return the type of the result."""
         return _result_dtype(self.ufunc, *[v.dtype for v in operands])
 
     def results(self, *operands: Value) -> list[ArrayLayout]:
@@ -52,7 +52,7 @@ class Ufunc(Kernel):
         return partial(self.ufunc, *operands, *results)
 
     def loop(self, operands: Sequence[Value], results: Sequence[Value]) -> LoopLengths:
-        """The inner loop of the ufunc."""
+        """Return the inner loop of the ufunc."""
         inputs = "".join(v.dtype.char for v in operands)
         return loop_of(self.ufunc, f"{inputs}->{results[0].dtype.char}")
 
@@ -60,7 +60,7 @@ class Ufunc(Kernel):
         graph.elementwise(self, self.name if self._is_known() else "", operands, results[0])
 
     def _is_known(self) -> bool:
-        """Whether the ufunc is NumPy's or SciPy's of that name."""
+        """Return whether the ufunc is NumPy's or SciPy's of that name."""
         homes = (np, sys.modules.get("scipy.special"))
         return any(getattr(home, self.name, None) is self.ufunc for home in homes)
 
@@ -90,7 +90,7 @@ _OF_NUMBERS: dict[np.ufunc, Callable[[float, float], float]] = {
 
 
 def _of_numbers(ufunc: np.ufunc, x: Any, *more: Any) -> Run:
-    """A function of one or two numbers and the place of the result, each a `memoryview`."""
+    """Make a function of one or two numbers and the memory of the result, each a `memoryview`."""
     *second, out = more
     y, of_floats = second[0] if second else x, _OF_NUMBERS[ufunc]
 
@@ -105,12 +105,12 @@ def _of_numbers(ufunc: np.ufunc, x: Any, *more: Any) -> Run:
 
 @Once
 def ufunc_kernel(ufunc: np.ufunc) -> Ufunc:
-    """The kernel of a ufunc: one object for each."""
+    """Return the kernel of a ufunc: one object for each."""
     return Ufunc(ufunc)
 
 
 class PythonFunction(Kernel):
-    """An elementwise function that is no true ufunc, as those of users. It is a call of Python."""
+    """An elementwise function that is not a true ufunc, as users' are; a call of Python."""
 
     is_native = False
     is_batchable = True

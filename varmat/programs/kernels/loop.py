@@ -1,4 +1,4 @@
-"""Loops: a program that runs again and again, each time on what the last run handed on."""
+"""Loops: a program that runs again and again, each time on the carry of the last run."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 class Loop(Kernel):
     """A program that runs again and again.
 
-    The operands of a step are the values carried at first, the rows and what all runs share, in the
-    order of the arguments of the body. Its results are the values carried at last, what is stacked
-    and what is summed, in the order of the outputs of the body.
+    The operands of a step are the first carry, the rows and the operands that all runs share, in
+    the order of the arguments of the body. Its results are the last carry, the stacked and the
+    summed outputs, in the order of the outputs of the body.
 
     Parameters
     ----------
     body : Program
-        Its arguments are what is carried, a row of each array of rows, and what is shared. Its
-        outputs are what it carries on, what is stacked and what is summed; with `ends` they are
-        followed by a truth value: whether to go on.
+        Its arguments are the carry, a row of each array of rows, and the shared operands. Its
+        outputs are the next carry, and outputs to stack and to sum; with `ends` they are followed
+        by a truth value: whether to go on.
     trips : int
         How often it runs; with `ends` at most.
     carried, sliced, stacked : int
         How many values are carried, are rows of an operand, and are stacked. All other arguments
         are shared, and all other outputs are summed.
     backwards : bool
-        Whether the runs take the rows from the last to the first. What is stacked has the order of
+        Whether the runs take the rows from the last to the first. Stacked outputs have the order of
         the rows.
     ends : bool
         Whether the body says when to stop. Such a loop stacks nothing and takes no rows.
@@ -131,7 +131,7 @@ class Loop(Kernel):
         Repeat(graph, self, operands, results)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
-        """The loop as one of JAX; a run that ends makes all that follows nan."""
+        """Return the loop as one of JAX; a run that ends makes all that follows nan."""
         from varmat.programs.run.jax import translated
 
         jnp, body = jax.numpy, translated(jax, self.body)

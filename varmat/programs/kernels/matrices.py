@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from varmat.typing import Function
 
 
-# Rows and columns up to which matrices are computed with by instructions of their own.
+# Matrices with at most this many rows and columns are computed by separate instructions.
 SMALL = 16
 
 
 def is_small(*lengths: int) -> bool:
-    """Whether a matrix has instructions of its own: it has elements, and not many."""
+    """Return whether a matrix has separate instructions: it has elements, and not many."""
     return min(lengths) > 0 and max(lengths) <= SMALL
 
 
@@ -59,7 +59,7 @@ class Matmul(Kernel):
             self._called(graph, a, b, out)
 
     def _fused(self, graph: Graph, a: Value, b: Value, out: Value) -> None:
-        """Products of few elements as sums of products of numbers and vectors."""
+        """Write products of few elements as sums of products of numbers and vectors."""
         x, y = (
             graph.expanded(v, *((0, 2) if len(v.shape) == 1 else [len(v.shape) - before]))
             for v, before in ((a, 0), (b, 2))
@@ -114,8 +114,8 @@ class Matmul(Kernel):
         return all(len(v.shape) < 3 for v in operands)
 
     def batched(self, batch: Batch) -> Value | None:
-        """Products as one: a product with a shared matrix or vector, sums of rows for vectors, a
-        stack of all others.
+        """Write products as one: a product with a shared matrix or vector, sums of rows for
+        vectors, a stack of all others.
         """
         builder, (a, b), n = batch.builder, batch.columns, batch.n
         axes = len(a.shape), len(b.shape)
@@ -139,7 +139,7 @@ class Matmul(Kernel):
 
 
 def _spread(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, int]:
-    """The strides of a matrix, with those of axes of length one as if it were C-contiguous."""
+    """Return the strides of a matrix; axes of length one get strides as if it were C-contiguous."""
     (rows, columns), (m, n) = strides, shape
     if n == 1:
         columns = 8
@@ -180,7 +180,7 @@ class Gufunc(Kernel):
         ]
 
     def parted(self, values: Sequence[Value]) -> tuple[list[int], dict[str, int]]:
-        """How many leading axes values have, and how long the core axes are."""
+        """Return how many leading axes values have, and how long the core axes are."""
         pairs = list(zip(values, self.axes, strict=False))
         leading = [len(v.shape) - len(core) for v, core in pairs]
         return leading, {
@@ -233,7 +233,7 @@ CHOLESKY, INVERSE, DETERMINANT, LOG_DETERMINANT, SOLVE, SOLVE_ONE = (
     Gufunc(getattr(_LINALG, name))
     for name in ("cholesky_lo", "inv", "det", "slogdet", "solve", "solve1")
 )
-# Of the lower triangle and of the upper one.
+# For the lower triangle and for the upper one.
 EIGH = {"L": Gufunc(_LINALG.eigh_lo), "U": Gufunc(_LINALG.eigh_up)}
 
 
@@ -281,7 +281,7 @@ class SolveTriangular(Kernel):
 
 @cache
 def blas(name: str) -> int:
-    """The address of a function of SciPy's BLAS."""
+    """Return the address of a function of SciPy's BLAS."""
     from scipy.linalg import cython_blas
 
     capsule = cython_blas.__pyx_capi__[name]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Copy(Kernel):
-    """The values of a view, or of a number repeated, in memory of their own."""
+    """The values of a view, or of a number repeated, in separate memory."""
 
     shape: Shape
 
@@ -52,8 +52,8 @@ class Copy(Kernel):
 
 
 class Kept(Copy):
-    """A copy of what is about to be written over: it keeps its place among the steps, and is never
-    batched.
+    """A copy of memory that is about to be overwritten: it keeps its position among the steps, and
+    is never batched.
     """
 
     is_batchable = False
@@ -63,7 +63,7 @@ copy_kernel, kept_kernel = cache(Copy), cache(Kept)
 
 
 class Gather(Kernel):
-    """Elements of a contiguous array, by their places in it: ``x.reshape(-1)[index]``."""
+    """Elements of a contiguous array, by their indices in it: ``x.reshape(-1)[index]``."""
 
     name = "gather"
     is_batchable = True
@@ -86,10 +86,10 @@ class Gather(Kernel):
         return lambda x, index: jax.numpy.reshape(x, (-1,))[index]
 
     def is_liftable(self, operands: Sequence[Value]) -> bool:
-        return False  # because `batched` needs the place of the array
+        return False  # because `batched` needs the position of the array
 
     def batched(self, batch: Batch) -> Value | None:
-        """Elements of parts of one value as elements of it."""
+        """Gather elements of parts of one value as elements of it."""
         array, index = batch.columns
         if array.whole is None:
             return None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Line(s.Statement):
-    """Functions one after the other, as a program from cells to cells, and to what is added to
+    """Functions in sequence, as a program from cells to cells, and to terms that are added to
     cells.
     """
 
@@ -100,13 +100,13 @@ class Procedure(Kernel):
         return tuple(run.arrays[x] for x in self.outputs)
 
     def __str__(self) -> str:
-        """The statements, one in a line; cells without names are numbered."""
+        """Print the statements, one in a line; cells without names are numbered."""
         names: dict[object, str] = {}
         return "\n".join(_text(self.body, "", names))
 
     @property
     def cost(self) -> int:
-        """How many statements run at most."""
+        """The largest number of statements that run."""
         return _cost(self.body)
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:

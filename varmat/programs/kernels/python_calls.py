@@ -1,4 +1,4 @@
-"""Calls of Python: everything that has no kernel of its own."""
+"""Calls of Python: everything without a separate kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from varmat.programs.ir.program import OBJECT, ArrayLayout, Value
 
 
 class PythonCall(Kernel):
-    """A call of a Python function of arrays: everything that has no kernel of its own."""
+    """A call of a Python function of arrays: everything without a separate kernel."""
 
     is_native = is_foldable = False
 

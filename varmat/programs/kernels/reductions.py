@@ -1,4 +1,4 @@
-"""Sums and their like: reductions over axes, running results, sums of several values."""
+"""Sums and similar functions: reductions over axes, running results, sums of several values."""
 
 from __future__ import annotations
 

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def csr(data: Operand, indices: Operand, indptr: Operand, shape: tuple[int, int]) -> Operand:
-    """A sparse array of SciPy around arrays that are not copied."""
+    """Make a sparse array of SciPy around arrays that are not copied."""
     from scipy.sparse import csr_array
 
     return csr_array((data, indices, indptr), shape=shape)
 
 
 def sampled(x: Operand, y: Operand, rows: Operand, columns: Operand) -> Operand:
-    """The elements of ``x @ y.T`` at places: for vectors the outer product's."""
+    """Compute elements of ``x @ y.T``: for vectors the outer product's."""
     if np.ndim(x) == 1:
         return x[rows] * y[columns]
     result = np.empty(len(rows))
@@ -152,10 +152,10 @@ def product_step(
     b: Operand,
     transposed: bool,
 ) -> Symbol:
-    """The product as a step; the non-zeros or `b` are symbols."""
+    """Write the product as a step; the non-zeros or `b` are symbols."""
     return called(SparseProduct(shape, transposed), data, indices, indptr, b)[0]
 
 
 def sampled_step(x: Operand, y: Operand, rows: Operand, columns: Operand) -> Symbol:
-    """The elements of an outer product as a step."""
+    """Write the elements of an outer product as a step."""
     return called(SAMPLED, x, y, rows, columns)[0]

@@ -17,6 +17,6 @@ __all__ = ["fissioned", "optimised", "without_dead_steps"]
 
 
 def optimised(program: Program) -> Program:
-    """All passes, in order."""
+    """Run all passes, in order."""
     program = without_dead_steps(fissioned(without_dead_steps(program)))
     return without_dead_steps(batched(with_fewer_rows(flattened(program))))

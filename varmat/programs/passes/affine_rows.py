@@ -1,4 +1,5 @@
-"""What the rows of a program are: sums of products of at most two affine functions of parameters.
+"""The form of the rows of a program: sums of products of at most two affine functions of
+parameters.
 
 It is found step by step, for each row of an array: columns of data times numbers of the program,
 and numbers that are gathered by group.
@@ -77,7 +78,7 @@ class RowTerm(NamedTuple):
 
     @property
     def data(self) -> np.ndarray | None:
-        """The column, if there is nothing else."""
+        """The column, if it is the whole term."""
         is_data = self.is_affine and not self.affine.blocks
         return self.number * self.affine.times(self.weights).column if is_data else None
 
@@ -89,13 +90,13 @@ class RowTerm(NamedTuple):
         return self.number * math.fsum(map(operator.mul, column, squared))
 
 
-# What is known of a row: the terms of a sum.
+# A row as a sum of these terms.
 TermsOfRow = tuple[RowTerm, ...]
 
 
 class SumOverRows(NamedTuple):
-    """The sum of a term over all rows, or over those of each group; of its product with a column,
-    if there is one.
+    """The sum of a term, and of its product with a column if given, over all rows, or over the rows
+    of each group.
     """
 
     term: RowTerm
@@ -104,7 +105,7 @@ class SumOverRows(NamedTuple):
 
 
 class RowAnalysis:
-    """What is known of the rows of a program, of `n` elements each."""
+    """The analysis of the rows of a program, of `n` elements each."""
 
     def __init__(self, program: Program, n: int) -> None:
         self.n = n
@@ -169,14 +170,14 @@ class RowAnalysis:
     # --- operands ---
 
     def _rows(self, v: Value) -> list[TermsOfRow]:
-        """The rows of an array with elements along its last axis."""
+        """Return the rows of an array with elements along its last axis."""
         found = self._operand(v, v.shape)
         if any(isinstance(x, Value) for x in found):
             raise RowsNeededError
         return found  # type: ignore[return-value]
 
     def _operand(self, v: Value, shape: tuple[int, ...]) -> Sequence[TermsOfRow | Value]:
-        """For each row of a shape, the row of a value that broadcasts, or its number."""
+        """Return, for each row of a shape, the row of a value that broadcasts, or its number."""
         lead = shape[:-1]
         if len(lead) > 1:
             raise RowsNeededError
@@ -213,7 +214,7 @@ class RowAnalysis:
         return [rows[at // size] for at in places]
 
     def _row(self, x: TermsOfRow | Value) -> TermsOfRow:
-        """A number as a row."""
+        """Convert a number to a row."""
         if not isinstance(x, Value):
             return x
         if x.is_constant:
@@ -223,7 +224,7 @@ class RowAnalysis:
     def _weighted(
         self, columns: np.ndarray, weights: Value, groups: np.ndarray | None = None
     ) -> TermsOfRow:
-        """Columns times a value."""
+        """Multiply columns by a value."""
         block = WeightedColumns(columns, weights, groups=groups)
         return (RowTerm(AffineFunction(np.zeros(self.n), block)),)
 
@@ -300,7 +301,7 @@ class RowAnalysis:
     # --- products ---
 
     def _times(self, a: Value, b: Value) -> list[TermsOfRow]:
-        """A matrix of data times a vector."""
+        """Multiply a matrix of data by a vector."""
         matrix, weights = (a, b) if a.is_constant else (b, a)
         if not matrix.is_constant or weights.is_constant or self.has_rows(weights):
             raise RowsNeededError
@@ -310,7 +311,7 @@ class RowAnalysis:
         return [self._weighted(np.asarray(columns, float), weights)]
 
     def _products(self, a: Value, b: Value) -> list[list[SumOverRows]]:
-        """The sums of the products of two arrays along the rows."""
+        """Sum the products of two arrays along the rows."""
         if not (self.has_rows(a) or self.has_rows(b)):
             raise RowsNeededError
         if b.is_constant:
@@ -332,7 +333,7 @@ def _is_infinite(v: Value) -> bool:
 
 
 def _split(a: RowTerm, b: RowTerm) -> tuple[np.ndarray | None, RowTerm, RowTerm]:
-    """Two factors, the one of data first, and its column if there is such a factor."""
+    """Return two factors, data first, and its column if one of them is data."""
     column = a.data
     if column is None:
         column, a, b = b.data, b, a
@@ -340,7 +341,7 @@ def _split(a: RowTerm, b: RowTerm) -> tuple[np.ndarray | None, RowTerm, RowTerm]
 
 
 def _multiplied(a: RowTerm, b: RowTerm) -> RowTerm:
-    """The product of two terms."""
+    """Multiply two terms."""
     column, a, b = _split(a, b)
     if column is not None:
         if not np.ptp(column):
@@ -357,7 +358,7 @@ def product_of(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
 
 
 def _total(a: RowTerm, b: RowTerm) -> SumOverRows:
-    """The sum of the product of two terms over all rows."""
+    """Sum the product of two terms over all rows."""
     column, a, b = _split(a, b)
     if column is None or b.is_square:
         return SumOverRows(_multiplied(a, b), None)

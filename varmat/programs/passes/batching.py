@@ -1,10 +1,10 @@
-"""Batching: independent steps that are alike become one step over a leading axis.
+"""Batching: independent similar steps become one step over a leading axis.
 
 Loops that repeat the same entries are arrays already (see `varmat.programs.record.recurrences`).
-What is left are loops that branch on data, sums of several lengths, trees. The program is written
-again, batch by batch: of the steps whose operands are known those of one role are next that stand
-least deep on average (G. Neubig et al., On-the-fly operation batching in dynamic computation
-graphs, 2017). The results of a batch are rows of one value. What the members read in one place is a
+The rest are loops that branch on data, sums of several lengths, trees. The program is written
+again, batch by batch: of the steps whose operands are known, next come those of the role with the
+least average depth (G. Neubig et al., On-the-fly operation batching in dynamic computation graphs,
+2017). The results of a batch are rows of one value. The members' operands at one position are a
 column: a value that they share, constants on top of each other, a view or a gather if the rows lie
 in one value, and otherwise an array assembled of parts. `Kernel.batched` writes the step.
 """
@@ -39,12 +39,12 @@ _ROUNDS = 2
 
 
 class Column(NamedTuple):
-    """What the members of a batch read in one place.
+    """An operand of all members of a batch.
 
     Attributes
     ----------
     shape : tuple of int
-        Of what one member reads.
+        The shape of the operand of one member.
     make : callable
         Makes the value: of that shape if the members share it, else with a leading axis.
     is_shared : bool
@@ -59,7 +59,7 @@ class Column(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Steps that are alike, about to become one.
+    """Similar steps, about to become one.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Batch(NamedTuple):
     step : Step
         One of them.
     n : int
-        How many they are.
+        The number of members.
     columns : list of Column
         Their operands.
     """
@@ -78,23 +78,23 @@ class Batch(NamedTuple):
     columns: list[Column]
 
     def operands(self) -> list[Value]:
-        """The columns in shapes that broadcast to the result."""
+        """Return the columns in shapes that broadcast to the result."""
         return [self.aligned(column, self.step.results[0].shape) for column in self.columns]
 
     def aligned(self, column: Column, shape: Shape) -> Value:
-        """A column in a shape that broadcasts to members of a shape behind a leading axis."""
+        """Return a column in a shape that broadcasts to members of a shape after a leading axis."""
         x, missing = column.make(), len(shape) - len(column.shape)
         if column.is_shared or not missing:
             return x
         return self.builder.view(x, lambda a: a[(slice(None), *(None,) * missing)])
 
     def full(self, column: Column) -> Value:
-        """A column with a leading axis, also if it is shared."""
+        """Return a column with a leading axis, also if it is shared."""
         return self.builder.broadcast(column.make(), (self.n, *column.shape))
 
 
 def batched(program: Program) -> Program:
-    """Make one step of many that are alike."""
+    """Make one step of many similar ones."""
     keys, longest = [*map(_key, program.steps)], [len(step.operands) for step in program.steps]
     if max([*Counter(keys).values(), *longest], default=0) < LEAST:
         return program
@@ -109,7 +109,7 @@ def batched(program: Program) -> Program:
 
 
 def _adds_up(step: Step) -> bool:
-    """Whether a step adds up values of its shape, in any order."""
+    """Return whether a step adds up values of its shape, in any order."""
     return step.kernel in (SUM, ADD) and all(
         v.shape == step.results[0].shape for v in step.operands
     )
@@ -119,8 +119,8 @@ _IN_ANY_ORDER = "terms"
 
 
 def _key(step: Step) -> tuple[Hashable, ...] | None:
-    """The same for steps that may be one, but for the roles of what they read; None for a step that
-    stays.
+    """Return a key that is equal for steps that may be one, but for the roles of their operands;
+    None for a step that stays.
     """
     kernel, results = step.kernel, step.results
     is_one = len(results) == 1 and results[0].dtype in (FLOAT, BOOL)
@@ -136,8 +136,8 @@ def _key(step: Step) -> tuple[Hashable, ...] | None:
 
 
 def _agenda(steps: Sequence[Step], roles: Sequence[int]) -> Iterator[list[Step]]:
-    """Steps of one role, the results of earlier ones known. Steps that are not pure keep their
-    order; guards may change places with guards.
+    """Yield steps of one role, the results of earlier ones known. Steps that are not pure keep
+    their order; guards may change places with guards.
     """
     made = {id(v): i for i, step in enumerate(steps) for v in step.results}
     readers: list[list[int]] = [[] for _ in steps]
@@ -177,7 +177,7 @@ def _agenda(steps: Sequence[Step], roles: Sequence[int]) -> Iterator[list[Step]]
 
 
 def _grouped(keys: Iterable[K]) -> dict[K, list[int]]:
-    """The places of equal keys."""
+    """Return the indices of equal keys."""
     groups: dict[K, list[int]] = {}
     for i, key in enumerate(keys):
         groups.setdefault(key, []).append(i)
@@ -185,12 +185,12 @@ def _grouped(keys: Iterable[K]) -> dict[K, list[int]]:
 
 
 def _where(x: Value) -> Hashable:
-    """The same for values that lie in one base as rows may."""
+    """Return a key that is equal for values that lie in one base as rows may."""
     return (0 if x.base.is_constant else id(x.base), x.shape, x.strides, x.dtype)
 
 
 def _rows(to: Sequence[int], strides: Shape, shape: Shape, itemsize: int = 8) -> np.ndarray:
-    """The places of the elements of values on top of each other, each at its byte."""
+    """Return the indices of the elements of values on top of each other, each at its byte."""
     places = element_places(shape, strides, itemsize=itemsize)
     return np.asarray(np.add.outer(np.array(to) // itemsize, places))
 
@@ -201,7 +201,7 @@ class _Batching(Rewriter):
     Attributes
     ----------
     roles : list of int
-        Of each step; steps of one role may be one.
+        The role of each step; steps of one role may be one.
     """
 
     def __init__(self, program: Program, keys: Sequence[tuple[Hashable, ...] | None]) -> None:
@@ -260,7 +260,7 @@ class _Batching(Rewriter):
         self.replace(old, rows)
 
     def _column(self, old: Sequence[Value]) -> tuple[Column, int]:
-        """What members read in one place, and of how many pieces it is made."""
+        """Make the column of an operand of the members, and count the pieces it is made of."""
         values = [*map(self.value, old)]
         first, groups = values[0], _grouped(map(_where, values))
         whole = None
@@ -273,7 +273,7 @@ class _Batching(Rewriter):
         return Column(first.shape, lambda: self._assembled(old, values, groups)), len(groups)
 
     def _taken(self, values: Sequence[Value]) -> Value:
-        """Constants, or parts of one value, with a leading axis."""
+        """Return constants, or parts of one value, with a leading axis."""
         first, builder = values[0], self.builder
         key = tuple(map(id, values))
         if key not in self._known:
@@ -289,7 +289,7 @@ class _Batching(Rewriter):
     def _assembled(
         self, old: Sequence[Value], values: Sequence[Value], groups: dict[Hashable, list[int]]
     ) -> Value:
-        """Values assembled with a leading axis, where later steps find them from now on."""
+        """Assemble values with a leading axis, where later steps find them from now on."""
         builder, shape = self.builder, (len(values), *values[0].shape)
         whole = Value(shape)
         parts = []
@@ -316,7 +316,7 @@ class _Batching(Rewriter):
             self.replace(step.results, [made])
 
     def _sum(self, step: Step) -> Value:
-        """A sum of many terms: those that lie in one base are summed at once."""
+        """Sum many terms: terms that lie in one base are summed at once."""
         values, terms = [*map(self.value, step.operands)], list[Value]()
         for mine in _grouped(map(_where, values)).values():
             group = sorted((values[i] for i in mine), key=lambda x: x.offset)
@@ -325,7 +325,7 @@ class _Batching(Rewriter):
         return self.builder.add_all(terms)
 
     def _assembly(self, step: Step) -> Value | None:
-        """An array of many parts: those that lie in one base become one part."""
+        """Make an array of many parts: parts that lie in one base become one part."""
         (base, given), parts = step.kernel.parts([*map(self.value, step.operands)]), []
         if not given or step.results[0].dtype != FLOAT:
             return None

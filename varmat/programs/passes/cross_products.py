@@ -2,8 +2,8 @@
 
 Columns are cut into slices of few digits, so that products of slices, and their sums over all rows,
 are exact in floating point (K. Ozaki, T. Ogita, S. Oishi and S. M. Rump, Error-free transformations
-of matrix multiplication by using fast routines of matrix multiplication, 2012). What is left, of as
-many rows as there are columns, is computed with `DIGITS` decimal digits.
+of matrix multiplication by using fast routines of matrix multiplication, 2012). The rest, as many
+rows as there are columns, is computed with `DIGITS` decimal digits.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ BITS = 130
 # A column is a combination of others if less than this part of its square is left.
 NOTHING = Decimal(10) ** -45
 
-# The part of the square of a column beyond which it is no combination of others at the point of
-# least squares, and how large its square may be there, relative to that of what it explains.
+# The part of the square of a column beyond which it is not a combination of others, tried in order
+# until the squares of all terms are at most `LARGEST` times the square they explain.
 LEAST_LEFT = tuple(Decimal(10) ** e for e in (-45, -24, -16, -8, 0))
 LARGEST = 10**4
 # Rows whose slices are in memory at once.
@@ -34,8 +34,9 @@ Decimals = list[list[Decimal]]
 
 
 def triangular_factor(columns: np.ndarray) -> Decimals | None:
-    """The upper triangular R with R'R = X'X for the columns X, whose rows are zero where a column
-    is a combination of earlier ones; None unless all is finite, and where it takes too long.
+    """Compute the upper triangular R with R'R = X'X for the columns X, whose rows are zero where a
+    column is a combination of earlier ones; return None unless all is finite, and where it takes
+    too long.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def triangular_factor(columns: np.ndarray) -> Decimals | None:
 
 
 def cross_products(columns: np.ndarray) -> Decimals:
-    """The sums of products of all pairs of columns, in the digits of the context."""
+    """Compute the sums of products of all pairs of columns, in the digits of the context."""
     slices, k = Slices(columns, len(columns)), columns.shape[1]
     sums = np.zeros((slices.most * k, slices.most * k))
     for start in range(0, len(columns), BLOCK):
@@ -59,15 +60,15 @@ def cross_products(columns: np.ndarray) -> Decimals:
 
 
 def group_factors(columns: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The triangular factors of groups of rows as floats, one below the other without rows of
-    zeros, and the groups to which their rows belong. None unless all is finite, and where it takes
-    too long.
+    """Compute the triangular factors of groups of rows as floats, one below the other without rows
+    of zeros, and the groups to which their rows belong. Return None unless all is finite, and where
+    it takes too long.
 
     Parameters
     ----------
     columns : ndarray, shape (n, k)
     starts : ndarray of int
-        Where the groups begin, in order.
+        The beginnings of the groups, in order.
     """
     n, k = columns.shape
     if not np.isfinite(columns).all() or len(starts) * k**2 > MOST_IN_GROUPS:
@@ -85,7 +86,7 @@ def group_factors(columns: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, 
 
 
 class Slices:
-    """How columns are cut into slices, of which sums of so many products are exact."""
+    """The cutting of columns into slices, so that sums of products of `count` rows are exact."""
 
     def __init__(self, columns: np.ndarray, count: int) -> None:
         self._bits = (53 - math.ceil(math.log2(max(count, 2)))) // 2
@@ -94,9 +95,7 @@ class Slices:
         self._exponents = np.frexp(np.where(largest > 0, largest, 1.0))[1]
 
     def of(self, columns: np.ndarray) -> np.ndarray:
-        """The slices of rows, beside each other: whole numbers, of which each has the next
-        digits.
-        """
+        """Return the slices of rows, side by side: whole numbers, each with the next digits."""
         slices = [np.zeros((len(columns), 0))]
         rest = np.ldexp(columns, -self._exponents)
         while len(slices) <= self.most and rest.any():
@@ -105,7 +104,7 @@ class Slices:
         return np.concatenate(slices, axis=1)
 
     def numbers(self, sums: np.ndarray) -> Decimals:
-        """The sums of products of columns, from those of their slices."""
+        """Compute the sums of products of columns, from the sums for their slices."""
         k, count = len(self._exponents), len(sums) // len(self._exponents)
         found = sums.reshape(count, k, count, k).tolist()
         scales = [Decimal(2) ** e for e in self._exponents.tolist()]
@@ -138,9 +137,9 @@ def _cholesky(products: Decimals) -> Decimals:
 
 
 def least_squares(factor: Decimals, k: int, column: int) -> list[float]:
-    """The factors b with which the sum of the first `k` columns comes closest to minus another
-    column, as floats; zero for columns that are combinations of others, or so close to one that the
-    factors would be large, and their differences from others inexact.
+    """Return the factors b with which the sum of the first `k` columns comes closest to minus
+    another column, as floats; zero for columns that are combinations of others, or so close to one
+    that the factors would be large, and their differences from others inexact.
     """
     with localcontext(Context(DIGITS)):
         squares = [sum((row[i] ** 2 for row in factor), Decimal(0)) for i in range(k)]
@@ -157,7 +156,7 @@ def least_squares(factor: Decimals, k: int, column: int) -> list[float]:
 
 
 def residual(factor: Decimals, weights: Sequence[float], column: int) -> list[Decimal]:
-    """The coordinates of a column plus the sum of the first ones, each times its weight."""
+    """Return the coordinates of a column plus the sum of the first ones, each times its weight."""
     with localcontext(Context(DIGITS)):
         exact = [*map(Decimal, weights)]
         return [

@@ -6,7 +6,7 @@ from varmat.programs.ir.program import Program
 
 
 def without_dead_steps(program: Program) -> Program:
-    """Leave out steps of which nobody reads a result, unless they may end the run."""
+    """Leave out steps whose results are never read, unless they may end the run."""
     read = {id(v.base) for v in program.outputs}
     kept = []
     for step in reversed(program.steps):

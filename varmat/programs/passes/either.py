@@ -1,4 +1,4 @@
-"""Two ways through a function that branches, as one program."""
+"""Two branches of a function, as one program."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class _Demands(Builder):
 
 
 def either(first: Program, second: Program) -> Program:
-    """The program of two ways through one function.
+    """Make the program of two branches of one function.
 
-    All steps of both are computed, and the outputs are those of the first program where it holds,
-    else those of the second, whatever the other makes of that point. The run ends where neither
-    holds. Both have the same arguments, and as many outputs.
+    All steps of both are computed, and the outputs are from the first program where it holds, else
+    from the second, whatever the other makes of that point. The run ends where neither holds. Both
+    have the same arguments, and as many outputs.
     """
     builder = _Demands()
     builder.arguments = first.arguments

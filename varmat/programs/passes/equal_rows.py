@@ -19,14 +19,14 @@ from varmat.programs.kernels.reductions import SUM, Reduce
 from varmat.programs.passes.affine_rows import RowsNeededError
 from varmat.programs.passes.rewriter import Rewriter
 
-# How many rows there must be for each one that is left.
+# The least number of rows for each one that remains.
 FOR_EACH = 2
 _JOINED = (np.logical_and, np.logical_or, np.maximum, np.minimum)
 
 
 def distinct_rows(data: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """One row for each of those that are equal in all data, to the bit, and how many these are.
-    Raises `RowsNeededError` where too many differ.
+    """Return the index of one row for each set of rows that are equal in all data, to the bit, and
+    the sizes of the sets. Raise `RowsNeededError` where too many differ.
     """
     # Keys are compared first: most data have no equal rows, and rows take long to sort.
     columns = [_bits(column) for x in data for column in x.T]
@@ -51,7 +51,7 @@ def _bits(x: np.ndarray) -> np.ndarray:
 
 
 class EqualRows(Rewriter):
-    """Writes the program anew with the rows that differ, along axes of `n` elements."""
+    """Writes the program with the rows that differ, along axes of `n` elements."""
 
     def __init__(self, program: Program, n: int) -> None:
         super().__init__(program)
@@ -70,7 +70,7 @@ class EqualRows(Rewriter):
     # --- where rows are ---
 
     def _axis(self, v: Value) -> int | None:
-        """The axis of the rows of a value that is no data; None if it has none."""
+        """Return the axis of the rows of a value that is not data; None if it has none."""
         base_axis = self._axes.get(id(v.base))
         if base_axis is None:
             return None
@@ -117,7 +117,7 @@ class EqualRows(Rewriter):
         return axis is not None
 
     def _common_axis(self, operands: Sequence[Value], shape: Shape) -> int | None:
-        """The axis along which all operands that broadcast have rows, or one element."""
+        """Return the axis along which all operands that broadcast have rows, or one element."""
         ends = {a - len(v.shape) for v in operands if (a := self._axis(v)) is not None}
         data = [v for v in operands if v.is_constant and v.data.size > 1]
         if not ends:
@@ -175,7 +175,7 @@ class EqualRows(Rewriter):
         return True
 
     def _of_parts(self, kernel: Assemble, operands: Sequence[Value]) -> bool:
-        """Parts with rows are sums by index."""
+        """Return whether parts with rows are sums by index."""
         base, parts = kernel.parts(operands)
         if base is not None and self._axis(base) is not None:
             return False
@@ -221,14 +221,14 @@ class EqualRows(Rewriter):
         return made
 
     def _counted(self, v: Value, axis: int | None) -> Value:
-        """Rows times how often they occur."""
+        """Multiply rows by how often they occur."""
         shape = [1] * len(v.shape)
         shape[axis or 0] = len(self.counts)
         counts = self.builder.constant(self.counts.reshape(shape))
         return self.builder.ufunc(np.multiply, counts, self.builder.number(v))
 
     def _fewer(self, v: Value) -> Value:
-        """What stands for an operand: the rows of data that differ."""
+        """Return what replaces an operand: the rows of data that differ."""
         b = self.builder
         axis = self._axis(v)
         if axis is None:

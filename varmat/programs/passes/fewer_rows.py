@@ -17,8 +17,8 @@ from varmat.programs.passes.sufficient_statistics import SufficientStatistics
 
 __all__ = ["keep_rows"]
 
-# Rows from which it is worth looking, and how many lengths of rows are looked at, the longest ones:
-# each takes a look at the whole program.
+# The least number of rows for which a search pays, and how many lengths of rows are tried, the
+# longest ones first, because each try reads the whole program.
 LEAST, MOST_LENGTHS = 24, 8
 _keeps = ContextVar("keeps", default=False)
 
@@ -27,11 +27,11 @@ _keeps = ContextVar("keeps", default=False)
 def keep_rows() -> Iterator[None]:
     """Let recordings that are made within keep all rows of data.
 
-    Recordings replace rows that enter only by squares of affine functions of parameters, as those
-    of a normal regression with constant data do, by as many as there are coefficients, or as many
-    for each group. Gradients then take no longer for more rows, and are more exact, as if sums had
-    been computed with twice the digits. Other rows that are equal in all data are computed once,
-    with a count. Within this context recordings compute what the function says, row by row.
+    Recordings replace rows that enter only by squares of affine functions of parameters, as in a
+    normal regression with constant data, by as many rows as coefficients exist, or as many for each
+    group. Gradients then take no longer for more rows, and are more exact, as if sums had been
+    computed with twice the digits. Other rows that are equal in all data are computed once, with a
+    count. Within this context recordings compute what the function says, row by row.
 
     Yields
     ------
@@ -75,7 +75,7 @@ def with_fewer_rows(program: Program) -> Program:
 
 
 def _lengths(program: Program) -> set[int]:
-    """The lengths of axes along which elements are added up."""
+    """Return the lengths of axes along which elements are added up."""
     found: set[int] = set()
     for step in program.steps:
         if isinstance(step.kernel, Reduce) and step.kernel.ufunc is np.add:

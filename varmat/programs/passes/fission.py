@@ -1,11 +1,10 @@
-"""Loop fission: what a loop computes on no cycle from trip to trip is computed for all trips at
-once.
+"""Loop fission: what a loop computes on no cycle is computed for all iterations at once.
 
-In the graph of a body, a carried value needs the output that hands it to the next trip. Steps on a
-cycle of this graph form a recurrence, and stay in the loop. All other steps become steps on arrays
-with a leading axis of trips, before or after the loop. A carried value that is on no cycle becomes
-an array too: its first value, followed by what the other trips handed on. Steps that are the same
-in all trips are run once.
+In the graph of a body, a carried value needs the output that the iteration before makes for it.
+Steps on a cycle of this graph form a recurrence, and stay in the loop. All other steps become steps
+on arrays with a leading axis of iterations, before or after the loop. A carried value that is on no
+cycle becomes an array too: its first value, followed by the outputs of the other iterations. Steps
+that are the same in all iterations are run once.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from varmat.programs.passes.batching import Batch, Column
 from varmat.programs.passes.dead_steps import without_dead_steps
 from varmat.programs.passes.rewriter import Rewriter
 
-# Trips from which steps on arrays are worth it.
+# The least number of iterations that makes steps on arrays worth it.
 LONG = 16
-# Elements of a value in one trip, at most: larger arrays gain little and take memory for each trip.
+# The most elements of a value in one iteration: larger arrays gain little and take much memory.
 SMALL = 16
-# The node of what stays in the loop.
+# The node of everything that stays in the loop.
 _LOOP = -1
 
 
@@ -65,21 +64,21 @@ def _is_long(step: Step) -> bool:
 
 class _Fission:
     """A loop in parts, as steps of a builder. Nodes of its graph are the numbers of carried values,
-    followed by those of steps.
+    followed by the numbers of steps.
 
     Parameters
     ----------
     builder : Builder
     loop : Loop
     operands : sequence of Value
-        Of the loop.
+        The operands of the loop.
     used : sequence of bool
         Which results of the loop are read.
 
     Attributes
     ----------
     results : list of Value
-        Those that are read.
+        The results that are read.
     """
 
     def __init__(
@@ -93,9 +92,9 @@ class _Fission:
         self.kept = [*compress(outputs[n:k], used[n:k])]
         body = Program(arguments, loop.body.steps, [*outputs[:n], *self.kept, *self.summands])
         self.steps = without_dead_steps(body).steps
-        # A value that is handed on as it came is the same in all trips.
+        # A value that is handed on as it came is the same in all iterations.
         self.carried = [i for i in range(n) if arguments[i] is not outputs[i]]
-        # Values of all trips, or the one value of trips that are alike, by the id of the base.
+        # Values of all iterations, or the one value of equal iterations, by the id of the base.
         self.known = {
             id(v): x
             for i, (v, x) in enumerate(zip(arguments, operands, strict=True))
@@ -119,7 +118,7 @@ class _Fission:
     # --- what stays in the loop ---
 
     def _needs(self) -> list[list[int]]:
-        """The nodes that each node needs."""
+        """Return the nodes that each node needs."""
         body, n = self.loop.body, self.loop.carried
         makers = {id(body.arguments[i]): i for i in self.carried}
         makers |= {id(v): n + j for j, step in enumerate(self.steps) for v in step.results}
@@ -128,8 +127,8 @@ class _Fission:
         return [[makers[id(v.base)] for v in each if id(v.base) in makers] for each in reads]
 
     def _recurrences(self) -> set[int]:
-        """Nodes on cycles, steps that cannot work on arrays, and every node that is needed by one
-        of these and needs another.
+        """Return nodes on cycles, steps that cannot work on arrays, and every node that is needed
+        by one of these and needs another.
         """
         reach = _closed(self.needs)
         core = {i for i, each in enumerate(reach) if each >> i & 1}
@@ -143,14 +142,14 @@ class _Fission:
         return {i for i, each in enumerate(reach) if (each | 1 << i) & of_core and before >> i & 1}
 
     def _is_liftable(self, step: Step) -> bool:
-        """Whether a step can work on arrays of all trips."""
+        """Return whether a step can work on arrays of all iterations."""
         of_trip = [v for v in step.operands if id(v.base) in self.varying]
         return step.kernel.is_liftable(step.operands) and all(
             v.size <= SMALL for v in (*of_trip, *step.results)
         )
 
     def _order(self) -> Iterable[int]:
-        """The nodes in an order in which they can be run, with one for the loop."""
+        """Return the nodes in an order in which they can be run, with one for the loop."""
         nodes: dict[int, set[int]] = {}
         for node in (*self.carried, *range(self.loop.carried, len(self.needs))):
             place = _LOOP if node in self.inside else node
@@ -201,13 +200,13 @@ class _Fission:
     # --- what becomes arrays ---
 
     def _same(self, v: Value) -> Value:
-        """A value that is the same in all trips."""
+        """Return a value that is the same in all iterations."""
         if v.base.is_constant:
             return self.builder.constant(v.data) if v.is_constant else v
         return self.builder.part_like(v, self.known[id(v.base)])
 
     def _all(self, v: Value) -> Value:
-        """The values of all trips."""
+        """Return the values of all iterations."""
         whole = (self.loop.trips, *v.shape)
         if id(v.base) not in self.varying:
             return self.builder.broadcast(self._same(v), whole)
@@ -234,7 +233,7 @@ class _Fission:
             self.known[id(result)] = builder.broadcast(whole, (trips, *result.shape))
 
     def _shift(self, i: int) -> None:
-        """A carried value in all trips: its first, and what the trip before handed on."""
+        """Make a carried value in all iterations: its first, then the results of the one before."""
         builder, trips, back = self.builder, self.loop.trips, self.loop.backwards
         first, handed = self.loop.body.arguments[i], self._all(self.loop.body.outputs[i])
         row, inner = 8 * first.size, contiguous_strides(first.shape)
@@ -263,7 +262,7 @@ class _Fission:
         return self.builder.view(self._all(v), lambda a: a[end, ...])
 
     def _total(self, v: Value) -> Value:
-        """The sum of a value over the trips."""
+        """Sum a value over the iterations."""
         builder = self.builder
         if id(v) in self.sums:
             return self.sums[id(v)]
@@ -277,7 +276,7 @@ class _Fission:
 
 
 def _closed(needs: Sequence[Iterable[int]]) -> list[int]:
-    """The nodes that each node needs, directly or not, as the bits of a number."""
+    """Return the nodes that each node needs, directly or not, as the bits of a number."""
     reach, changes = [sum(1 << j for j in {*each}) for each in needs], True
     while changes:
         changes = False
@@ -289,13 +288,13 @@ def _closed(needs: Sequence[Iterable[int]]) -> list[int]:
 
 
 def _is_free(step: Step) -> bool:
-    """Whether a step does the same outside of the loop as in it."""
+    """Return whether a step does the same outside of the loop as in it."""
     is_free = step.kernel.is_pure or step.kernel.is_guard
     return is_free and all(v.dtype in (FLOAT, BOOL) for v in step.results)
 
 
 def _bases(values: Iterable[Value]) -> list[Value]:
-    """The bases of values, each once."""
+    """Return the bases of values, each once."""
     return [*{id(v.base): v.base for v in values}.values()]
 
 
@@ -304,7 +303,7 @@ def _is_assembled(v: Value) -> bool:
 
 
 def _summands(v: Value) -> Iterator[Value]:
-    """The values whose sums make up the sum of a value."""
+    """Yield the values whose sums make up the sum of a value."""
     if not _is_assembled(v):
         yield v
         return

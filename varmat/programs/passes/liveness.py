@@ -1,4 +1,4 @@
-"""What is known of variables of statements: which are assigned once, and which are needed."""
+"""The liveness of variables of statements: which are assigned once, and which are needed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from varmat.programs.ir.statements import Cell, Compute, Statement, Storage, Var
 
 
 class _Access(NamedTuple):
-    """An access to an element: how many statements there are before, and the loops around it inside
-    of which the array is declared.
+    """An access to an element: how many statements come before it, and the loops around it inside
+    the scope of the array.
     """
 
     number: int
@@ -20,19 +20,19 @@ class _Access(NamedTuple):
 
     @property
     def indices(self) -> Sequence[s.Affine]:
-        """Those of an element."""
+        """The indices of an element."""
         x = self.statement
         return () if isinstance(x, s.Fill) else [*map(s.Affine.of, x.indices)]
 
     def axis(self, loop: Statement) -> int | None:
-        """The axis whose index is that of a loop, or differs from it by a constant."""
+        """Return the axis whose index is the loop's, or differs from it by a constant."""
         terms = [i.terms for i in self.indices]
         own = ((loop.index, 1),) if isinstance(loop, s.For) else None
         return terms.index(own) if own in terms else None
 
     def is_before(self, load: _Access) -> bool:
-        """Whether what is read is assigned before, or never; of a store to other elements in every
-        pass.
+        """Return whether what is read is assigned before, or never; for a store to other elements
+        in every iteration.
         """
         for loop, other in zip(self.loops, load.loops, strict=False):
             axis = self.axis(loop)
@@ -49,9 +49,8 @@ class _Access(NamedTuple):
 
 
 def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[Variable]]:
-    """The arrays to which one statement assigns, and that to other elements in every pass: those
-    that have nothing else before, and those of which only elements are read that do not change any
-    more.
+    """Find the arrays to which one statement assigns, to other elements in every iteration: arrays
+    that nothing else fills before, and arrays that are read only where they do not change any more.
     """
     found: dict[Storage, list[_Access]] = {}
     depths: dict[Variable, int] = {}
@@ -75,7 +74,8 @@ def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[V
 
     visit(statements, [])
     filled = {each.array for each in s.walk(statements) if isinstance(each, s.Fill)}
-    # What is filled before all loops has elements that passes may read before they assign to them.
+    # Arrays that are filled before all loops have elements that iterations may read before they
+    # assign to them.
     again = filled - {each.array for each in statements if isinstance(each, s.Fill)}
     once: set[Variable] = {x for x in found if x.is_temporary}
     lasting = set[Variable]()
@@ -91,7 +91,7 @@ def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[V
 
 
 def needed_variables(statements: Sequence[Statement], others: set[Variable]) -> set[Variable]:
-    """The variables on which others, arrays, and what runs depend."""
+    """Return the variables on which others, arrays, and the control flow depend."""
     every, found, before = [*leaves(statements)], {*others}, 0
     while before != len(found):
         before = len(found)
@@ -106,7 +106,7 @@ def needed_variables(statements: Sequence[Statement], others: set[Variable]) -> 
 
 
 def without(statements: Sequence[Statement], cells: set[Cell]) -> list[Statement]:
-    """Statements without those that compute some cells."""
+    """Leave out statements that compute some cells."""
     return [
         s.mapped(each, lambda body: without(body, cells))
         for each in statements
@@ -115,13 +115,13 @@ def without(statements: Sequence[Statement], cells: set[Cell]) -> list[Statement
 
 
 def leaves(statements: Sequence[Statement]) -> Iterator[Statement]:
-    """Statements without their bodies."""
+    """Yield statements without their bodies."""
     for each in s.walk(statements):
         yield s.mapped(each, lambda _: [])
 
 
 def is_sum(body: Sequence[Statement], x: Variable) -> bool:
-    """Whether statements only add to a cell."""
+    """Return whether statements only add to a cell."""
     added = [each for each in s.walk(body) if isinstance(each, s.Add) and each.out is x]
     mentions = sum((x in s.assigned([each])) + (x in s.reads([each])) for each in leaves(body))
     return isinstance(x, Cell) and mentions == len(added) > 0

@@ -1,7 +1,7 @@
-"""Variables that each pass of a loop assigns before it reads them, as variables of the pass.
+"""Variables that each iteration of a loop assigns before it reads them, as its own variables.
 
-Nothing is handed on by them then, so that passes may be independent. Users often declare such
-variables in front of the loop.
+They carry nothing then, so that iterations may be independent. Users often declare such variables
+before the loop.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from varmat.programs.ir.statements import Cell, Statement, Storage, Variable
 
 
 def privatised(statements: Sequence[Statement], kept: Collection[Variable]) -> list[Statement]:
-    """Statements that declare variables where each pass begins, unless these are kept for what
-    comes after.
-    """
+    """Declare variables where each iteration begins, unless these are kept for what comes after."""
     body = [*statements]
     assigned = {x for x in s.assigned(body) if not x.is_temporary} - {*kept}
     for x in sorted(assigned - s.declared(body), key=lambda x: x.name):
@@ -31,9 +29,7 @@ def privatised(statements: Sequence[Statement], kept: Collection[Variable]) -> l
 
 
 def _declared(statements: Sequence[Statement], x: Variable) -> list[Statement] | None:
-    """Statements with a variable declared in the innermost loop in which all of it happens, if that
-    is possible.
-    """
+    """Declare a variable in the innermost loop that contains all its uses, if that is possible."""
     reading = [each for each in statements if x in s.reads([each])]
     if len(reading) != 1:
         return None
@@ -57,7 +53,7 @@ def _declared(statements: Sequence[Statement], x: Variable) -> list[Statement] |
 
 
 def _is_assigned_first(statements: Sequence[Statement], x: Variable) -> bool:
-    """Whether all of a variable is assigned before it is read."""
+    """Return whether all of a variable is assigned before it is read."""
     for each in statements:
         if isinstance(each, (s.Compute, s.Load)) and each.out is x:
             return x not in s.reads([each])
@@ -77,7 +73,7 @@ def _is_assigned_first(statements: Sequence[Statement], x: Variable) -> bool:
 
 
 def _assigns_all(statement: Statement, x: Storage) -> bool:
-    """Whether a statement, or one in loops, assigns every element of an array, once."""
+    """Return whether a statement, or one in loops, assigns every element of an array, once."""
     ranges: dict[Cell, tuple[float, float]] = {}
     while isinstance(statement, s.For):
         if isinstance(statement.lower, Cell) or isinstance(statement.upper, Cell):

@@ -1,11 +1,11 @@
 """The derivatives of procedures: their statements backwards, and along a direction.
 
 A block is reversed by its *forward* statements, which also keep partial derivatives in cells, and
-its *backward* ones, which add to adjoints and put back what was overwritten. Loops are of two
-kinds. One whose passes hand on nothing that has an adjoint runs each pass forward and then
-backward, and keeps nothing. Any other keeps the cells that its passes hand on, a log of elements
-that are overwritten, and values that are expensive; backwards it puts the first two back, pass by
-pass, and runs each pass again.
+its *backward* ones, which add to adjoints and restore overwritten values. Loops are of two kinds. A
+loop whose iterations carry nothing that has an adjoint runs each iteration forward and then
+backward, and keeps nothing. Any other loop keeps the cells that it carries, a log of overwritten
+elements, and expensive values; backwards it restores the first two, iteration by iteration, and
+runs each iteration again.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Source:
     Attributes
     ----------
     leaves, data : list of Storage
-        What has derivatives, and what has none.
+        Arrays with derivatives, and arrays without.
     outputs : list of Storage
-        The results beside the total.
+        The results in addition to the total.
     body : list of Statement
     """
 
@@ -55,11 +55,11 @@ class Source:
         self.body = privatised(self.body, self.outputs)
 
     def depends(self, x: Storage) -> bool:
-        """Whether an output depends on leaves, also by which statements run."""
+        """Return whether an output depends on leaves, also by which statements run."""
         return self.branches() or x in self._dependent
 
     def branches(self) -> bool:
-        """Whether which statements run depends on leaves."""
+        """Return whether the choice of the statements that run depends on leaves."""
         for each in s.walk(self.body):
             if isinstance(each, s.If) and all(
                 isinstance(x, s.End) for body in s.bodies(each) for x in body
@@ -76,8 +76,8 @@ class Source:
         return self.active(self.leaves, with_discrete=True)
 
     def active(self, leaves: Sequence[Storage], *, with_discrete: bool = False) -> set[Variable]:
-        """The variables that have derivatives with respect to some leaves; or that depend on them,
-        `with_discrete` functions too.
+        """Return the variables that have derivatives with respect to some leaves; or that depend on
+        them, `with_discrete` functions too.
         """
         found: set[object] = {*leaves}
         before = 0
@@ -100,13 +100,13 @@ class Source:
         return found  # type: ignore[return-value]
 
     def forward(self) -> Procedure:
-        """The total, and the other results."""
+        """Write the procedure of the total, and the other results."""
         total = _Total()
         body = [*total.begin, *total.counted(self.body), *total.end]
         return procedure([*self.leaves, *self.data], [total.buffer, *self.outputs], body)
 
     def backward(self) -> Procedure:
-        """The adjoints of the leaves. Behind its operands are the adjoints of the results."""
+        """Write the procedure of the adjoints of the leaves; its last operands are the results'."""
         seeds = [Storage(()), *(Storage(x.shape) for x in self.outputs)]
         reverse = Reverse(self)
         first = [
@@ -124,7 +124,7 @@ class Source:
         )
 
     def with_gradient(self) -> Procedure:
-        """The total and its gradient with respect to the leaves, where nothing else is wanted."""
+        """Write the procedure of the total and its gradient, if the source has no other results."""
         total, reverse = _Total(), Reverse(self)
         first = Compute(reverse.seed, SAME, (1.0,))
         forward, backward = reverse.block(self.body, set(), True)
@@ -134,7 +134,7 @@ class Source:
         return procedure([*self.leaves, *self.data], [total.buffer, *adjoints], body)
 
     def along(self, which: int) -> Source:
-        """The derivative along a leaf, as a function of leaves and a tangent."""
+        """Return the derivative along a leaf, as a function of leaves and a tangent."""
         return Tangents(self, which).source
 
 
@@ -147,7 +147,7 @@ class _Total:
         self.end: list[Statement] = [s.Store(self.buffer, (), self.cell)]
 
     def counted(self, statements: Sequence[Statement]) -> list[Statement]:
-        """Statements that add to the total."""
+        """Make statements add to the total."""
         return [
             s.Add(self.cell, each.term)
             if isinstance(each, s.Increment)
@@ -181,28 +181,28 @@ class Reverse:
         }
         # Arrays that hold what statements that run again would assign to them.
         self._complete: set[Variable] = set()
-        # The adjoints of what is not made by a pass of the innermost loop.
+        # The adjoints of variables that are not made by an iteration of the innermost loop.
         self._outer: set[Variable] = set()
-        # Whether statements run again, and where what is expensive has been kept for that.
+        # Whether statements run again, and where expensive values have been kept for that.
         self._again = False
         self._tape: tuple[s.Stack, Cell] | None = None
-        # Sums that a loop adds to: what they hold does not matter backwards.
+        # Sums that a loop adds to: their values do not matter backwards.
         self._sums: set[Variable] = set()
 
     def adjoint(self, x: V) -> V:
-        """The variable of the adjoint."""
+        """Return the variable of the adjoint."""
         if x not in self._adjoints:
             self._adjoints[x] = x.like(f"{x.name}'", is_temporary=False)
         return self._adjoints[x]  # type: ignore[return-value]
 
     def block(self, statements: Sequence[Statement], later: set[Variable], counted: bool) -> Pair:
-        """The forward and the backward statements.
+        """Write the forward and the backward statements.
 
         Parameters
         ----------
         statements : sequence of Statement
         later : set of Variable
-            What is assigned behind them, before they run backwards.
+            Variables assigned after them, before they run backwards.
         counted : bool
             Whether the forward statements add to the total.
         """
@@ -217,7 +217,7 @@ class Reverse:
         return [x for part in reversed(parts) for x in part], backward
 
     def _recalled(self, line: Sequence[Statement]) -> list[Statement]:
-        """The statement that recalls what is expensive in a line, where that was kept."""
+        """Write the statement that recalls what is expensive in a line, where that was kept."""
         cells = _expensive(line)
         return [s.Recall(*self._tape, cells)] if self._tape and cells else []
 
@@ -238,12 +238,12 @@ class Reverse:
                 yield Compute(bar, FMA, (bar, part, factor))
 
     def _taken(self, x: Cell) -> tuple[Cell, list[Statement]]:
-        """The adjoint of a cell in another one, and zero in its place."""
+        """Move the adjoint of a cell into another one, with zero in its place."""
         bar, taken = self.adjoint(x), Cell()
         return taken, [Compute(taken, SAME, (bar,)), Compute(bar, SAME, (0.0,))]
 
     def _kept(self, x: Cell) -> Pair:
-        """Statements that keep what a cell holds, and that put it back."""
+        """Return statements that keep what a cell holds, and that put it back."""
         return _copies([] if x.is_temporary else [x])
 
     # --- statements ---
@@ -325,12 +325,12 @@ class Reverse:
         return [x] if counted else [], [*self._contribute(x.term, self.seed)]
 
     def _end(self, x: s.End, later: object, counted: bool) -> Pair:
-        # What runs again has come through.
+        # Statements that run again have passed this check before.
         return [] if self._again else [x], []
 
     def _branch(self, x: s.If, later: set[Variable], counted: bool) -> Pair:
         yes, no = (self.block(each, later, counted) for each in (x.yes, x.no))
-        holds = Cell()  # what it was before the bodies
+        holds = Cell()  # its value before the bodies
         backward: list[Statement] = [s.If(holds, yes[1], no[1])] if yes[1] or no[1] else []
         return [Compute(holds, SAME, (x.holds,)), s.If(holds, yes[0], no[0])], backward
 
@@ -357,7 +357,7 @@ class Reverse:
         return [*bounds, *keep, replace(loop, body=kept)], [again, *restore]
 
     def _at_once(self, x: s.For, cells: Sequence[Cell], counted: bool) -> Pair:
-        """A loop each pass of which runs forward, and then backward."""
+        """Write a loop that runs each iteration forward, and then backward."""
         with self._pass_of(x.body):
             forward, backward = self.block(x.body, set(), counted)
         (keep, restore), (before, after) = _copies(cells), _copies(cells)
@@ -371,7 +371,7 @@ class Reverse:
         keep, restore = _copies(lost)
         condition = self._silent(x.condition, {}, True, None)
         loop = replace(x, condition=condition, body=[s.Add(count, 1.0), *kept])
-        # The condition is no part of what runs backwards, but its variables are put back.
+        # The condition does not run backwards, but its variables are put back.
         again = s.For(turn, 1.0, count, backward, True)
         return [*keep, Compute(count, SAME, (0.0,)), loop], [again, *restore]
 
@@ -386,8 +386,9 @@ class Reverse:
     def _passes(
         self, body: list[Statement], own: set[Variable], counted: bool
     ) -> tuple[list[Statement], list[Statement], list[Cell]]:
-        """A pass that keeps what it may overwrite, and one that puts it back, runs again, and then
-        backward; and the cells that it does not put back, because it does not need them.
+        """Write an iteration that keeps what it may overwrite, and one that puts it back, runs
+        again, and then backward; and the cells that it does not put back, because it does not need
+        them.
         """
         handed_on = s.assigned(body) - own
         cells = sorted((v for v in handed_on if isinstance(v, Cell)), key=lambda v: v.name)
@@ -420,7 +421,7 @@ class Reverse:
         return kept, [*restored, *without(again, lost)], [v for v in cells if v in lost]
 
     def _zeros(self, body: Sequence[Statement]) -> Iterator[Statement]:
-        """Statements with which the adjoints of a pass's own variables begin."""
+        """Yield statements that reset the adjoints of an iteration's own variables."""
         own = _own(body)
         for x in dict.fromkeys(s.variables(_outside_loops(body))):
             if x in own and x in self._adjoints:
@@ -434,7 +435,7 @@ class Reverse:
         counted: bool,
         tape: s.Stack | None,
     ) -> list[Statement]:
-        """Statements that only log what they overwrite, and keep what is expensive on a tape."""
+        """Write statements that only log what they overwrite; keep expensive values on `tape`."""
         made = list[Statement]()
         for line in _lines(statements):
             made += self._recalled(line)
@@ -453,7 +454,7 @@ class Reverse:
     def _each(
         self, shape: tuple[int, ...], body: Callable[..., list[Statement]]
     ) -> list[Statement]:
-        """Statements for each element of a shape."""
+        """Write statements for each element of a shape."""
         indices = [Cell("", is_integer=True) for _ in shape]
         made = body(*indices)
         for i, n in zip(reversed(indices), reversed(shape), strict=True):
@@ -461,7 +462,7 @@ class Reverse:
         return made
 
     def set_capacities(self, statements: Sequence[Statement]) -> None:
-        """Give stacks room for what comes on them at most."""
+        """Set the capacity of stacks to the most numbers that are pushed."""
         found: dict[s.Stack, int] = {}
         _count(statements, 1, found)
         for stack, size in found.items():
@@ -469,7 +470,7 @@ class Reverse:
 
 
 def _count(statements: Sequence[Statement], times: int, found: dict[s.Stack, int]) -> None:
-    """Count what comes on stacks at most."""
+    """Count the most numbers that are pushed on stacks."""
     for each in statements:
         if isinstance(each, s.Push):
             found[each.stack] = found.get(each.stack, 0) + times * len(each.cells)
@@ -482,19 +483,19 @@ def _count(statements: Sequence[Statement], times: int, found: dict[s.Stack, int
 
 
 def _copies(cells: Sequence[Cell]) -> Pair:
-    """Statements that copy cells, and that put back what they held."""
+    """Return statements that copy cells, and that put back what they held."""
     pairs = [(v, Cell(is_integer=v.is_integer)) for v in cells]
     return [Compute(y, SAME, (v,)) for v, y in pairs], [Compute(v, SAME, (y,)) for v, y in pairs]
 
 
 def _own(body: Sequence[Statement]) -> set[Variable]:
-    """The variables that are a pass's own."""
+    """Return the variables that belong to one iteration."""
     cells = {v for v in s.assigned(body) if isinstance(v, Cell) and v.is_temporary}
     return cells | s.declared(body)
 
 
 def _outside_loops(statements: Sequence[Statement]) -> Iterator[Statement]:
-    """Statements that run once in a pass, without their bodies."""
+    """Yield statements that run once in an iteration, without their bodies."""
     for each in statements:
         if not isinstance(each, (s.For, s.While)):
             yield s.mapped(each, lambda _: [])
@@ -503,17 +504,17 @@ def _outside_loops(statements: Sequence[Statement]) -> Iterator[Statement]:
 
 
 def _is_expensive(x: Statement) -> bool:
-    """Whether the value of a statement is kept for when it runs again."""
+    """Return whether the value of a statement is kept for when it runs again."""
     return isinstance(x, Compute) and x.function.is_expensive and x.out.is_temporary
 
 
 def _expensive(line: Sequence[Statement]) -> list[Cell]:
-    """The cells whose values are kept."""
+    """Return the cells whose values are kept."""
     return [each.out for each in line if isinstance(each, Compute) and _is_expensive(each)]
 
 
 def _lines(statements: Sequence[Statement]) -> list[list[Statement]]:
-    """Statements without bodies that follow each other, and each other one by itself."""
+    """Group statements without bodies that follow each other, and put each other one by itself."""
     lines: list[list[Statement]] = []
     was_simple = False
     for each in statements:
@@ -545,7 +546,7 @@ class Tangents:
         self.source = Source([*source.leaves, tangent], source.data, outputs, body)
 
     def tangent(self, x: V) -> V:
-        """The variable of the tangent."""
+        """Return the variable of the tangent."""
         if x not in self._tangents:
             self._tangents[x] = x.like(f"{x.name}~", x.is_temporary)
         return self._tangents[x]  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Programs written anew, with some values replaced."""
+"""Programs written again, with some values replaced."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from varmat.programs.ir.program import Program, Step, Value
 
 
 class Rewriter:
-    """Writes a program anew. A step is kept as it is unless something that it reads was replaced.
+    """Writes a program again. A step is kept unchanged unless something that it reads was replaced.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ class Rewriter:
     Attributes
     ----------
     builder : Builder
-        Of the new program, which has the same arguments.
+        The builder of the new program, which has the same arguments.
     """
 
     def __init__(self, old: Program) -> None:
@@ -28,11 +28,11 @@ class Rewriter:
         self._new: dict[int, Value] = {}
 
     def replace(self, old: Iterable[Value], new: Iterable[Value]) -> None:
-        """Have new values, made by steps of the new program, stand for old ones."""
+        """Replace old values by new ones, made by steps of the new program."""
         self._new.update((id(v), x) for v, x in zip(old, new, strict=True))
 
     def value(self, old: Value) -> Value:
-        """The value that stands for an old one; views are taken of what stands for their base."""
+        """Return the value that replaces an old one; views are taken of their new base."""
         new, base = self._new.get(id(old)), self._new.get(id(old.base))
         if new is None and base is not None:
             new = self._new[id(old)] = self.builder.part_like(old, base)
@@ -47,5 +47,5 @@ class Rewriter:
             self.replace(step.results, made)
 
     def program(self) -> Program:
-        """The new program, with the outputs of the old one."""
+        """Return the new program, with the outputs of the old one."""
         return self.builder.program(map(self.value, self.old.outputs))

@@ -2,7 +2,7 @@
 
 The residuals ``y - X @ b`` of a normal regression occur in sums of their squares and of their
 products with columns of data. Such sums stay the same if the rows are multiplied by an orthogonal
-matrix, as that of a triangular factor of all columns: thousands of rows become as many as there are
+matrix, as in a QR factorisation of all columns: thousands of rows become as many as there are
 columns (G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed., section 5.3). The factor is
 taken about the least-squares point, so that small residuals of large numbers lose no digits.
 
@@ -40,7 +40,7 @@ from varmat.programs.passes.cross_products import (
 )
 from varmat.programs.passes.rewriter import Rewriter
 
-# How many rows there must be for each column, and for each row that is left if there are groups.
+# The least number of rows for each column, and for each row that remains if rows have groups.
 FOR_EACH, LEAST_IN_GROUPS = 3, 2
 _FINITE = ufunc_kernel(np.isfinite)
 
@@ -71,7 +71,7 @@ class Settled:
         }
 
     def _root(self, weights: np.ndarray) -> np.ndarray:
-        """The root of weights that all have one sign."""
+        """Return the square root of weights that all have one sign."""
         if not (np.all(weights > 0) or np.all(weights < 0)):
             raise RowsNeededError
         root: np.ndarray = np.sqrt(np.abs(weights))
@@ -100,18 +100,19 @@ class Settled:
 
 
 class Columns:
-    """The different columns of an affine function, and of what it is multiplied with.
+    """The different columns of an affine function, and of its factors.
 
     Attributes
     ----------
     whole : ndarray, shape (n, m)
-        Those that are multiplied by elements of values come first, the one that is not comes last.
+        Columns that are multiplied by elements of values come first, the one that is not comes
+        last.
     dense : int
-        How many of the first there are.
+        The number of those that come first.
     numbers : ndarray
-        By what they are multiplied besides.
+        The numbers by which they are also multiplied.
     places : dict
-        Where a column is, by its bytes.
+        The index of each column, by its bytes.
     """
 
     def __init__(self, affine: AffineFunction) -> None:
@@ -145,7 +146,7 @@ class Statistics:
     matrix, centre, start : ndarray
         The function becomes ``start + matrix @ (w - centre)``.
     rest : float
-        What the sum of its squares has besides.
+        The rest of the sum of its squares.
     """
 
     blocks: Sequence[WeightedColumns] = ()
@@ -168,7 +169,7 @@ class Statistics:
         self.rest = inner(self._start[k:], self._start[k:])
 
     def product(self, column: np.ndarray) -> tuple[np.ndarray, float]:
-        """The vector, and the number, by which the sum of products with a column is found."""
+        """Return the vector, and the number, that give the sum of products with a column."""
         coordinates = [row[self._places[column.tobytes()]] for row in self._factor]
         vector = np.array([float(x) for x in coordinates[: self._k]])
         return vector, inner(coordinates[self._k :], self._start[self._k :])
@@ -214,14 +215,14 @@ class GroupStatistics:
         ]
 
     def index(self, index: np.ndarray) -> np.ndarray:
-        """An index of the rows."""
+        """Return an index of the rows."""
         return np.ascontiguousarray(index[self._first])
 
     def column(self, column: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(self._rows[:, self._places[column.tobytes()]])
 
     def product(self, column: np.ndarray) -> tuple[np.ndarray, float]:
-        """As of `Statistics`."""
+        """Return the same as `Statistics.product`."""
         return self.column(column), 0.0
 
 
@@ -229,7 +230,7 @@ class GroupStatistics:
 
 
 class SufficientStatistics(Rewriter):
-    """Writes the program anew, without the rows."""
+    """Writes the program again, without the rows."""
 
     def __init__(self, program: Program, n: int) -> None:
         super().__init__(program)
@@ -257,7 +258,7 @@ class SufficientStatistics(Rewriter):
         return super().program()
 
     def _assembled(self, step: Step) -> Value:
-        """An array with sums by index among its parts."""
+        """Make an array with sums by index among its parts."""
         key, kernel = id(step.results[0]), step.kernel
         base, parts = kernel.parts([*enumerate(step.operands)])
         made: list[Any] = []
@@ -273,7 +274,7 @@ class SufficientStatistics(Rewriter):
         return self.builder.assemble(step.results[0].shape, made, whole)
 
     def _by_index(self, t: SumOverRows) -> tuple[np.ndarray, Value]:
-        """What is added up at the places of an index, and the index."""
+        """Return the indices, and the sums that are added up at them."""
         b, term, index = self.builder, t.term, t.groups
         assert index is not None
         if not term.affine.blocks:
@@ -290,7 +291,7 @@ class SufficientStatistics(Rewriter):
         return known.index(index), self._times(term, made)
 
     def _totals(self, totals: list[list[SumOverRows]], shape: tuple[int, ...]) -> Value:
-        """The sums, as a number or as a vector: products with a matrix, if all are alike."""
+        """Return the sums, as a number or a vector: products with a matrix if all have one form."""
         b, totals = self.builder, [[*map(self._settled, each)] for each in totals]
         if len(totals) == 1:
             return b.reshaped(b.add_all([self._total(t) for t in totals[0]]), shape)
@@ -333,13 +334,13 @@ class SufficientStatistics(Rewriter):
         return x
 
     def _weights(self, affine: AffineFunction) -> Value | None:
-        """The elements of values by which whole columns are multiplied."""
+        """Return the elements of values by which whole columns are multiplied."""
         b, dense = self.builder, [x for x in affine.blocks if x.groups is None]
         values = [b.reshaped(self.value(x.weights), x.columns.shape[1:]) for x in dense]
         return b.concatenated(values) if values else None
 
     def _vector(self, affine: AffineFunction) -> Value:
-        """An affine function of few rows."""
+        """Write an affine function of few rows."""
         if id(affine) not in self._reduced:
             b, known, weights = self.builder, self._statistics[id(affine)], self._weights(affine)
             terms = [b.constant(known.start)]

@@ -42,7 +42,7 @@ def is_sum(v: Value) -> bool:
 
 
 def _terms(step: Step) -> list[Term]:
-    """What a step adds up."""
+    """Return the terms that a step adds up."""
     if step.kernel not in _SUMS:
         return []
     last = len(step.operands) - 1 if step.kernel is SUBTRACT else -1
@@ -50,12 +50,12 @@ def _terms(step: Step) -> list[Term]:
 
 
 def _is_inner(v: Value, reader: Step, reads: Counter[int]) -> bool:
-    """Whether a value is read only by a step that makes one of its shape."""
+    """Return whether a value is read only by a step that makes one of its shape."""
     return reads[id(v)] == 1 and v.shape == reader.results[0].shape
 
 
 def _is_absorbed(v: Value, total: Value, long: set[int]) -> bool:
-    """Whether the terms of a value become those of the sum that reads it.
+    """Return whether the terms of a value become terms of the sum that reads it.
 
     Terms of densities and contributions to adjoints do. Sums that the user wrote do only if they
     are long accumulations, because their order may matter, as in compensated sums.
@@ -64,7 +64,7 @@ def _is_absorbed(v: Value, total: Value, long: set[int]) -> bool:
 
 
 def _accumulations(program: Program, reads: Counter[int]) -> set[int]:
-    """The results of additions and subtractions that belong to a chain, or a tree, of many."""
+    """Return the results of additions and subtractions in a chain, or a tree, of many."""
     sizes: Counter[int] = Counter()
     steps = [step for step in program.steps if step.kernel in (ADD, SUBTRACT)]
     for step in steps:
@@ -80,7 +80,7 @@ def _accumulations(program: Program, reads: Counter[int]) -> set[int]:
 
 
 class _Flattening(Rewriter):
-    """Writes the sums anew."""
+    """Writes the sums again."""
 
     def __init__(self, program: Program, absorbed: set[int]) -> None:
         super().__init__(program)
@@ -99,7 +99,7 @@ class _Flattening(Rewriter):
         return super().program()
 
     def _sum(self, terms: Iterable[Term]) -> Value:
-        """The sum of values, of which those that are absorbed stand for their terms."""
+        """Sum values; those that are absorbed are replaced by their terms."""
         builder, counts = self.builder, Counter[Term]()
         constants: list[np.ndarray] = []
         for old, is_negative in self._leaves(terms):

@@ -27,14 +27,14 @@ _FEW = 16
 
 
 def stand_in(x: Operand) -> Operand:
-    """A variable like another one."""
+    """Make a variable like another one."""
     stand: Operand = new(VarMat if x.shape else Var)
     stand._val, stand._adj, stand._tape = value_now(x), None, own_tape(x)
     return stand
 
 
 def rerooted(x: Operand, root: Operand) -> Operand:
-    """The same view of another variable."""
+    """Take the same view of another variable."""
     if not isinstance(x, View):
         return root
     return make_view(rerooted(x.parent, root), x.how, value_now(x))
@@ -46,11 +46,11 @@ class _Array:
     Attributes
     ----------
     sources : list
-        The variable as it was, and all that was written.
+        The variable as it was, and all sources that were assigned to it.
     source : ndarray of int
-        Of each element of the flattened array: which of the sources it comes from.
+        For each element of the flattened array: the number of its source.
     place : ndarray of int
-        And its place in that, flattened.
+        And its index in that source, flattened.
     """
 
     def __init__(self, variable: Operand) -> None:
@@ -58,13 +58,13 @@ class _Array:
         self.reset(variable)
 
     def reset(self, variable: Operand) -> None:
-        """Let all elements come from one variable."""
+        """Make one variable the source of all elements."""
         self.sources = [variable]
         self.source = np.zeros(variable.size, np.int64)
         self.place = np.arange(variable.size)
 
     def places(self, x: Operand) -> np.ndarray:
-        """The places of the elements of the variable, or of a view of it."""
+        """Return the indices of the elements of the variable, or of a view of it."""
         return x.how(self.places(x.parent)) if isinstance(x, View) else self.numbers
 
     def write(self, places: np.ndarray, source: Operand) -> None:
@@ -76,7 +76,7 @@ class _Array:
         self.sources.append(source)
 
     def only_source(self, places: np.ndarray) -> Operand | None:
-        """The variable whose elements, in order, are at some places; None if there is none."""
+        """Return the variable whose elements, in order, are at some indices, or None."""
         if not np.size(places):
             return None
         source = self.sources[np.ravel(self.source[places])[0]]
@@ -125,7 +125,7 @@ class Assignments:
             array.write(array.places(target)[index], written)
 
     def _read(self, rule: Rule, result: Operand, x: Operand, index: Any) -> None:
-        """Elements that are read from an array."""
+        """Read elements of an array."""
         array = self._arrays[id(root_of(x))]
         places = array.places(x)[index]
         source = array.only_source(places)
@@ -139,7 +139,7 @@ class Assignments:
             self._collect(array, places, result)
 
     def now(self, x: Any) -> Any:
-        """Operands and settings with the values that variables in them have now."""
+        """Replace variables in operands and settings by the values that they have now."""
         kind = type(x)
         if kind in VARIABLES:
             array = self._arrays.get(id(root_of(x)))
@@ -166,7 +166,7 @@ class Assignments:
 
     @staticmethod
     def _part_of_one(array: _Array, places: np.ndarray) -> tuple[Operand, Any] | None:
-        """The array variable that was written to all of some places, and their index in it."""
+        """Return the array variable that was assigned to all of some indices, and indices in it."""
         number = np.ravel(array.source[places])[:1]
         source: Operand = array.sources[int(number[0])] if number.size else None
         if type(source) not in VARIABLES or not source.shape:
@@ -178,11 +178,11 @@ class Assignments:
 
     @staticmethod
     def _is_old(array: _Array, places: np.ndarray) -> bool:
-        """Whether nothing was written to some places."""
+        """Return whether nothing was assigned to some indices."""
         return not np.any(array.source[places])
 
     def _collect(self, array: _Array, places: np.ndarray, result: Operand) -> Operand:
-        """Have an entry put parts together."""
+        """Make an entry that puts parts together."""
         places = np.ravel(places)
         order = np.argsort(array.source[places], kind="stable")
         numbers, starts = np.unique(array.source[places][order], return_index=True)

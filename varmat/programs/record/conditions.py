@@ -1,7 +1,7 @@
 """Comparisons in recordings: variables of zeros and ones, which may only be combined and select.
 
-A plain array of truth values would be frozen into the recording. A `Condition` stands for one, and
-refuses everything that cannot be written as a program: branches, masks as indices, counts.
+A plain array of truth values would be frozen into the recording. A `Condition` replaces one, and
+raises for everything that cannot be written as a program: branches, masks as indices, counts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def refuse_look(*_: object, **__: object) -> NoReturn:
 
 
 def _row(name: str, function: Function, partials: tuple[str, ...], scalar: str) -> Elementwise:
-    """A row that is in no table: outside of recordings nothing answers for it."""
+    """Make a row that is in no table: outside of recordings nothing is its handler."""
 
     def ufunc(*values: Operand, out: np.ndarray | None = None) -> Operand:
         out = np.empty(np.broadcast_shapes(*map(np.shape, values))) if out is None else out
@@ -82,7 +82,7 @@ SELECTION = _row(
 FIXED = _row("fixed", np.positive, (ZERO,), "x")
 
 
-# Of functions that jump, what is zero at a jump.
+# For functions that jump, an expression that is zero at a jump.
 _JUMPS: dict[np.ufunc, Function] = {
     np.sign: lambda x: x,
     np.heaviside: lambda x, y: x,
@@ -95,12 +95,12 @@ _JUMPS: dict[np.ufunc, Function] = {
 class Branches:
     """The branches that a function takes while it is recorded.
 
-    Branches on variables of nested scopes are refused, because a program does not have them.
+    Branches on variables of nested scopes raise, because a program does not have them.
 
     Parameters
     ----------
     most : int, optional
-        How many it may take.
+        The most branches that it may take.
 
     Attributes
     ----------
@@ -109,8 +109,8 @@ class Branches:
     assumed : list
         Variables of zeros and ones that must be one.
     margins : list
-        Of all that was compared the difference of both sides, and what else is zero where a value
-        jumps.
+        The difference of both sides of each comparison, and other expressions that are zero where a
+        value jumps.
     """
 
     def __init__(self, most: float = np.inf) -> None:
@@ -122,12 +122,12 @@ class Branches:
 
     @property
     def conditions(self) -> list[tuple[Operand, bool]]:
-        """Under which a program holds."""
+        """The conditions under which a program holds."""
         return [*self.ways, *((x, True) for x in self.assumed)]
 
     @property
     def taken(self) -> tuple[bool, ...]:
-        """Which way it took."""
+        """The branches that it took."""
         return tuple(way for _, way in self.ways)
 
     def add_jumps(self, entries: Sequence[Entry]) -> None:
@@ -138,14 +138,14 @@ class Branches:
                 self.margins.append(_JUMPS[ufunc](*(x, y)[: rule.op.arity]))
 
 
-# `branches`, where they are followed; None where they are refused.
+# `branches`, where they are followed; None where they raise.
 _FOLLOWED = threading.local()
 
 
 @contextmanager
 def following(branches: Branches | None, tape: Tape) -> Iterator[None]:
-    """Follow the branches of a function on the variables of a tape and note them, or refuse
-    them.
+    """Follow the branches of a function on the variables of a tape and note them; if `branches` is
+    None, make them raise.
     """
     if branches is not None:
         branches.tape = tape
@@ -156,14 +156,14 @@ def following(branches: Branches | None, tape: Tape) -> Iterator[None]:
         _FOLLOWED.branches = before
 
 
-# Functions of an array whose result has elements of it, in other places.
+# Functions of an array that only select or move its elements.
 _REARRANGE = {
     np.broadcast_to, np.copy, np.expand_dims, np.flip, np.moveaxis, np.ravel, np.repeat, np.reshape,
     np.roll, np.squeeze, np.swapaxes, np.tile, np.transpose,
 }  # fmt: skip
 
 
-# Functions of truth values whose result is a number, each with what it is of zeros and ones.
+# Functions of truth values whose result is a number, each with its form for zeros and ones.
 _COUNT: dict[Function, Function] = {np.sum: np.sum, np.count_nonzero: np.sum, np.mean: np.mean}
 
 
@@ -196,19 +196,19 @@ class Condition:
         return int(self.variable.size)
 
     def select(self, *choices: Operand) -> Operand:
-        """``np.where`` of this condition."""
+        """Implement ``np.where`` for this condition."""
         if not choices:
             refuse_look()
         return SELECTION(self.variable, *choices)
 
     def astype(self, dtype: DTypeLike) -> Operand:
-        """Zeros and ones."""
+        """Convert the condition to zeros and ones."""
         if np.dtype(dtype) != np.float64:
             refuse_look()
         return np.copy(self.variable)
 
     def apply_row(self, row: Operand, operands: Sequence[Operand]) -> Operand:
-        """A row of operands of which this is one."""
+        """Apply a row to operands that include this condition."""
         return row(*_as_numbers(operands))
 
     def __getitem__(self, index: Index) -> Operand:
@@ -232,33 +232,33 @@ class Condition:
         return refuse_look() if kwargs or method != "__call__" else combined(ufunc, *inputs)
 
     def any(self, *args: Setting, **kwargs: Setting) -> Operand:
-        """Whether one element holds at least; with the arguments of `numpy.sum`."""
+        """Return whether at least one element holds; with the arguments of `numpy.sum`."""
         return compared(np.greater, (np.sum(self.variable, *args, **kwargs), 0.0))
 
     def all(self, *args: Setting, **kwargs: Setting) -> Operand:
-        """Whether all elements hold."""
+        """Return whether all elements hold."""
         return ~(~self).any(*args, **kwargs)
 
     def sum(self, *args: Setting, **kwargs: Setting) -> Operand:
-        """How many elements hold."""
+        """Count the elements that hold."""
         return np.sum(self.variable, *args, **kwargs)
 
     def mean(self, *args: Setting, **kwargs: Setting) -> Operand:
-        """Which share of the elements holds."""
+        """Return the share of the elements that hold."""
         return np.mean(self.variable, *args, **kwargs)
 
     def __invert__(self) -> Operand:
         return combined(np.invert, self)
 
     def _followed(self) -> Branches:
-        """The branches that are noted; refuses a condition on which none may depend."""
+        """Return the branches that are noted; raise for a condition on which none may depend."""
         followed = getattr(_FOLLOWED, "branches", None)
         if followed is None or self._tape is not followed.tape:
             refuse_look()
         return followed  # type: ignore[no-any-return]
 
     def assumed(self) -> bool:
-        """Whether all of it holds now; if so, a run ends where it does not."""
+        """Return whether all of it holds now; if so, a run ends where it does not."""
         followed, holds = self._followed(), bool(np.all(value_now(self.variable)))
         if holds:
             followed.assumed.append(self.variable)
@@ -296,8 +296,8 @@ def all_hold(condition: Operand) -> bool:
 
 
 def compared(ufunc: np.ufunc, operands: Sequence[Operand]) -> Operand:
-    """The outcome of a comparison of variables; with None and with text it is the same for all
-    values.
+    """Return the outcome of a comparison of variables; with None and with text it is the same for
+    all values.
     """
     if ufunc is np.positive:
         return FIXED(*operands)
@@ -318,8 +318,8 @@ def compared(ufunc: np.ufunc, operands: Sequence[Operand]) -> Operand:
 
 
 def combined(ufunc: np.ufunc, *operands: Operand) -> Operand:
-    """The outcome of a ufunc of conditions and others: a condition of truth values alone, and
-    otherwise one of numbers.
+    """Return the outcome of a ufunc of conditions and others: a condition for truth values only,
+    and otherwise numbers.
     """
     if all(
         type(x) in (bool, Condition) or getattr(x, "dtype", None) == np.dtype(bool)

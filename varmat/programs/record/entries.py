@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from varmat.programs.ir.kernel import Results
     from varmat.programs.ir.program import Array
     from varmat.typing import Adjoint, Function, Index, Operand, Settings
-# What makes the tuples of several results; None for operations with a single one.
+# The constructor of tuples of several results; None for operations with a single one.
 Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
 
 
@@ -89,7 +89,7 @@ def _assign(
     sources: Sequence[Operand],
     layout: TripLayout,
 ) -> None:
-    """An array made of parts, see `record.assignments`."""
+    """Make an array of parts, see `record.assignments`."""
     value, contribute = collected(program, result.shape, sources, layout)
     node = program.node(result, value)
     if contribute is not None:
@@ -100,7 +100,7 @@ def _assign(
 
 
 def _settings_of(op: Operation, settings: Settings) -> Settings:
-    """The settings without what was saved for the reverse rule."""
+    """Return the settings without values saved for the reverse rule."""
     return {name: each for name, each in settings.items() if name in op.signature.parameters}
 
 
@@ -113,7 +113,7 @@ def _settings_of(op: Operation, settings: Settings) -> Settings:
 def structured(
     program: TapeProgram, rule: Rule, result: Operand, args: Sequence[Operand], settings: Settings
 ) -> None:
-    """Any structured operation: its value and its reverse rule are traced, or called by Python."""
+    """Write any structured operation: trace its value and reverse rule, or call them by Python."""
     op: Operation = rule.op
     settings = _settings_of(op, settings)
     operands = [program.operand(x) for x in args]
@@ -144,7 +144,7 @@ class OperationCall:
     settings : dict
     operands : sequence of Value
     shapes : sequence of tuple
-        Of the results.
+        The shapes of the results.
     kind : callable, optional
         Makes the tuples of several results.
     """
@@ -164,11 +164,11 @@ class OperationCall:
         self.results: list[Value] = []
         # From the adjoints to the contributions, if the value function gives that.
         self.pull: Function | None = None
-        # What a call of Python saved for the reverse rule.
+        # The object that a call of Python saved for the reverse rule.
         self.token: Value | None = None
 
     def values(self) -> list[Value]:
-        """The results."""
+        """Write the results."""
         if self.op.is_traceable:
             try:
                 self.results = self._traced_values()
@@ -205,7 +205,7 @@ class OperationCall:
         settings = self._settings(Workspace())
         makes = [*((shape, FLOAT) for shape in self.shapes), ((), OBJECT)]
         function = partial(_value_of, op, settings, [v.shape for v in self.operands], self.kind)
-        # Not pure: it stays even if nobody reads its results, for it may refuse a point.
+        # Not pure: it stays even if its results are never read, because it may raise at a point.
         *results, token = self.program.builder.apply(
             PythonCall(op.name, function, makes, False), *self.operands
         )
@@ -214,7 +214,7 @@ class OperationCall:
     def contributions(
         self, adjoints: Sequence[Value | None], places: Sequence[tuple[int, Shape]]
     ) -> list[Value]:
-        """The contributions to the operands at some places, in their shapes."""
+        """Write the contributions to the operands at some positions, in their shapes."""
         builder = self.program.builder
         given = [
             None if g is None else builder.broadcast(g, shape)
@@ -261,7 +261,7 @@ class OperationCall:
 
 
 def unplaced(shape: Shape) -> None:
-    """The workspace of a traced function: memory is assigned later."""
+    """Make no workspace for a traced function: memory is assigned later."""
 
 
 class Workspace(threading.local):
@@ -287,7 +287,7 @@ class Workspace(threading.local):
 def value_of(
     op: Operation, settings: Settings, values: Sequence[Operand]
 ) -> tuple[Operand, Settings]:
-    """The value of an operation at plain operands, and what its reverse rule wants back."""
+    """Compute the value of an operation at plain operands, and what its reverse rule needs."""
     if op.domains:
         op.check(values)
     if op.wants_workspace:
@@ -307,7 +307,7 @@ def _number_or_array(x: Operand) -> Operand:
 
 
 def plain(values: Sequence[Operand], shapes: Sequence[Shape]) -> list[Operand]:
-    """Operands as functions of plain arrays expect them: a number is a float."""
+    """Return operands as functions of plain arrays expect them: a number is a float."""
     return [x if shape else float(x) for x, shape in zip(values, shapes, strict=True)]
 
 
@@ -328,8 +328,8 @@ def _contributions_of(
     result_shapes: Sequence[Shape],
     *given: Operand,
 ) -> Results:
-    """The contributions, of the adjoints that there are, the results, the operands, and what was
-    saved, if it was.
+    """Compute the contributions, from the adjoints that exist, the results, the operands, and the
+    saved values, if any.
     """
     following = iter(given)
     g = [
@@ -356,8 +356,8 @@ def contributions_of(
     values: Sequence[Operand],
     saved: Settings,
 ) -> list[Array]:
-    """The contributions to the operands at given places, in their shapes; `kind` makes the tuples
-    of several results.
+    """Compute the contributions to the operands at given positions, in their shapes; `kind` makes
+    the tuples of several results.
     """
     if kind is not None:
         g, r = kind(g), kind(r)

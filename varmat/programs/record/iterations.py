@@ -1,10 +1,10 @@
 """Iterations of several kinds in a recording: loops whose iterations branch on data.
 
-Entries on numbers are split where one of them, the anchor, stands again and again. Iterations are
-of one kind if their entries are alike and read each other's results in the same places. Results of
-earlier iterations are read from *cells*: an iteration that makes a value for a cell moves the
-earlier value to the next cell. So each iteration finds a value in the same cell, however many
-iterations ago it was made.
+Entries on numbers are split where one of them, the anchor, repeats. Iterations are of one kind if
+their entries match and read each other's results in the same positions. Results of earlier
+iterations are read from *cells*: an iteration that makes a value for a cell moves the earlier value
+to the next cell. So each iteration finds a value in the same cell, however many iterations ago it
+was made.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _MOST_KINDS, _MOST_CELLS, _MOST_ENTRIES = 32, 64, 1 << 12
 _SAMPLE, _TRIED, _SPLITS = 4096, 4, 8
 # How often a recording is searched.
 _SEARCHES = 16
-# How many iterations, for each number they hand on, are worth an entry that is written.
+# How many iterations, for each number they carry, are worth an entry that is written.
 _RUNS = 200
-# A loop has at least so many times as many entries as its bodies, and this part of the range,
+# A loop has at least this many times as many entries as its bodies, and this part of the range,
 # because the rest is searched again.
 _TIMES, _PART = 8, 16
-# A kind that is found less often is no part of a loop at its ends.
+# A kind that is found less often does not begin or end a loop.
 _FREQUENT = 4
 # Entry of a kind, and the number of its operand.
 Place = tuple[int, int, int]
@@ -47,15 +47,15 @@ CellKey = tuple[frozenset[int], int]
 
 
 class First(NamedTuple):
-    """What a cell holds at first: what makes it, and the variable."""
+    """The first value of a cell: what makes it, and the variable."""
 
     made_by: Hashable
     variable: Operand
 
 
 def moved_ahead(periods: Periods, low: int, high: int) -> tuple[Periods, int]:
-    """The entries with those of arrays that only depend on what is from outside, and all that these
-    read, at the beginning of a range; and how many these are.
+    """Move entries of arrays that only depend on variables from outside, and all that these read,
+    to the beginning of a range; return also how many these are.
     """
     is_ahead = ~_of_numbers(periods, low, high) & (periods.codes[low:high] >= 0)
     if high - low < LONG or not is_ahead.any():
@@ -75,7 +75,7 @@ def moved_ahead(periods: Periods, low: int, high: int) -> tuple[Periods, int]:
 
 
 def _of_numbers(periods: Periods, low: int, high: int) -> np.ndarray:
-    """For each entry whether a loop over numbers can have it."""
+    """Return for each entry whether a loop over numbers can have it."""
     codes, first = np.unique(periods.codes[low:high], return_index=True)
     good = [
         c for c, i in zip(codes.tolist(), first.tolist(), strict=True)
@@ -95,7 +95,7 @@ def _is_of_numbers(periods: Periods, i: int) -> bool:
 
 
 def _shapes(periods: Periods, bounds: np.ndarray) -> np.ndarray:
-    """Equal numbers for segments that may be of one kind."""
+    """Return equal numbers for segments that may be of one kind."""
     low, high = bounds[[0, -1]]
     lengths = np.diff(bounds)
     first = np.repeat(bounds[:-1], lengths)[:, None]
@@ -136,7 +136,7 @@ class Run(NamedTuple):
         return int(np.diff(self.bounds)[examples].sum())
 
     def trimmed(self) -> Run:
-        """Without segments of rare kinds at both ends."""
+        """Leave out segments of rare kinds at both ends."""
         often = np.flatnonzero(np.bincount(self.kinds)[self.kinds] >= _FREQUENT)
         if not len(often):
             return Run(self.bounds[:1], self.kinds[:0], 0)
@@ -145,7 +145,7 @@ class Run(NamedTuple):
 
 
 def _numbered(kinds: np.ndarray) -> np.ndarray:
-    """Kinds with the numbers from 0 on, the most frequent first."""
+    """Number kinds from 0 on, the most frequent first."""
     _, inverse, counts = np.unique(kinds, return_inverse=True, return_counts=True)
     ranks = np.empty(len(counts), np.int64)
     ranks[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
@@ -153,7 +153,7 @@ def _numbered(kinds: np.ndarray) -> np.ndarray:
 
 
 def _longest(periods: Periods, bad: np.ndarray, low: int, bounds: np.ndarray) -> Run:
-    """The longest run of segments of the most frequent kinds."""
+    """Find the longest run of segments of the most frequent kinds."""
     lengths = np.diff(bounds)
     _, inverse = np.unique(_shapes(periods, bounds), return_inverse=True)
     inverse = inverse.reshape(-1)
@@ -171,7 +171,7 @@ def _longest(periods: Periods, bad: np.ndarray, low: int, bounds: np.ndarray) ->
 
 
 def _handed_on(periods: Periods, run: Run) -> int:
-    """How many entries of the bodies make what later segments read, about."""
+    """Estimate how many entries of the bodies make what later segments read."""
     low, high = run.bounds[[0, -1]]
     lengths = np.diff(run.bounds)
     first = np.repeat(run.bounds[:-1], lengths)
@@ -182,7 +182,7 @@ def _handed_on(periods: Periods, run: Run) -> int:
 
 
 def runs(periods: Periods, low: int, high: int) -> Iterator[Run]:
-    """Runs of segments of few kinds, those first with which the fewest entries are written."""
+    """Yield runs of segments of few kinds, first those that write the fewest entries."""
     bad = np.concatenate([[0], np.cumsum(~_of_numbers(periods, low, high))])
     start = low + max(0, high - low - _SAMPLE) // 2
     stop = min(start + _SAMPLE, high)
@@ -205,7 +205,7 @@ def runs(periods: Periods, low: int, high: int) -> Iterator[Run]:
 def _cut(
     periods: Periods, bad: np.ndarray, low: int, high: int, is_anchor: np.ndarray, shift: int
 ) -> Run:
-    """The longest run of segments of a range that begin with an anchor, or behind one."""
+    """Find the longest run of segments of a range that begin with an anchor, or after one."""
     bounds = np.flatnonzero(is_anchor[low : high - shift]) + low + shift
     bounds = np.unique(np.concatenate([[low], bounds, [high]]))
     return _longest(periods, bad, low, bounds)
@@ -222,11 +222,11 @@ class Kinds:
     Attributes
     ----------
     members : list of ndarray
-        Of each kind its segments.
+        For each kind its segments.
     rows : list of ndarray
-        Of each kind its entries, one row for each segment.
+        For each kind its entries, one row for each segment.
     cells : dict of Place to CellKey
-        Of each operand that an earlier iteration makes.
+        For each operand that an earlier iteration makes.
     first : dict of CellKey to First
     """
 
@@ -240,7 +240,7 @@ class Kinds:
             self.bounds[each][:, None] + np.arange(n)
             for each, n in zip(self.members, self.lengths, strict=True)
         ]
-        # The entries of the bodies have numbers; of each entry that of the body's.
+        # The entries of the bodies have numbers; these are the first numbers of the bodies.
         self.base = np.cumsum([0, *self.lengths])
         offsets = np.arange(self.end - self.start) - np.repeat(
             self.bounds[:-1] - self.start, lengths
@@ -251,7 +251,7 @@ class Kinds:
         self._writes: dict[frozenset[int], np.ndarray] = {}
 
     def has(self, stretch: Stretch) -> bool:
-        """Whether a stretch is elsewhere, or its kinds of iterations are found elsewhere too."""
+        """Return whether a stretch is elsewhere, or its kinds of iterations also are elsewhere."""
         if stretch.end <= self.start or self.end <= stretch.start:
             return True
         is_inside = (self.bounds[:-1] >= stretch.start) & (self.bounds[1:] <= stretch.end)
@@ -259,7 +259,7 @@ class Kinds:
         return bool(4 * elsewhere.sum() >= is_inside.sum())
 
     def is_alike(self) -> bool:
-        """Whether the segments of each kind are what equal numbers of them let expect."""
+        """Return whether the segments of each kind match; equal hashes do not ensure it."""
         return all(
             len(np.unique(x)) == 1 if x.ndim == 1 else bool((x == x[0]).all())
             for each, rows in zip(self.members, self.rows, strict=True)
@@ -267,13 +267,13 @@ class Kinds:
         )
 
     def writes(self, made: frozenset[int]) -> np.ndarray:
-        """The entries that write to a cell, by the numbers in the bodies."""
+        """Return the entries that write to a cell, by the numbers in the bodies."""
         if made not in self._writes:
             self._writes[made] = self.start + np.flatnonzero(np.isin(self.entry_of, [*made]))
         return self._writes[made]
 
     def _carried(self) -> dict[Place, np.ndarray]:
-        """The operands that earlier segments make in some iterations, and what makes them."""
+        """Return the operands that earlier segments make in some iterations, and their entries."""
         found = {}
         for k, rows in enumerate(self.rows):
             made = self.periods.producer[rows]
@@ -284,8 +284,8 @@ class Kinds:
         return found
 
     def split(self) -> np.ndarray | None:
-        """Give each operand that earlier iterations make a cell. Where that cannot be, the kinds
-        that might do better are returned.
+        """Assign a cell to each operand that earlier iterations make; where that is impossible,
+        return kinds that may do better.
         """
         carried = self._carried()
         makers = {
@@ -315,7 +315,7 @@ class Kinds:
     def _depths(
         self, place: Place, made: np.ndarray, group: frozenset[int]
     ) -> tuple[int, np.ndarray]:
-        """How many values newer than the one read there are mostly, and in each iteration."""
+        """Count the values newer than the one read: mostly, and in each iteration."""
         writes, rows = self.writes(group), self.rows[place[0]]
         before = np.searchsorted(writes, rows[:, 0])
         is_inside = made >= self.start
@@ -323,7 +323,7 @@ class Kinds:
         depth = int(np.bincount(label[is_inside]).argmax())
         found = dict(self.first)
         for t in np.flatnonzero(~is_inside).tolist():
-            # Written so many times, a cell holds what was at first in the one as much before it.
+            # After this many writes a cell holds the first value of the cell as many before it.
             key, known = (group, depth - int(before[t])), self._made(place, t)
             agrees = key[1] >= 0 and found.setdefault(key, known).made_by == known.made_by
             label[t] = depth if agrees else -1
@@ -345,7 +345,7 @@ class Kinds:
         return First((made, part, item), x)
 
     def is_plain(self) -> bool:
-        """Whether what is handed on are results of entries, and not too many."""
+        """Return whether the carries are results of entries, and not too many."""
         depths: dict[frozenset[int], int] = {}
         for group, depth in self.cells.values():
             depths[group] = max(depths.get(group, 0), depth + 1)
@@ -363,7 +363,7 @@ def _united(sets: Iterable[frozenset[int]]) -> dict[int, frozenset[int]]:
 
 
 def kinds_in(periods: Periods, low: int, high: int) -> Iterator[Kinds]:
-    """Loops whose iterations are of several kinds in a range of entries."""
+    """Yield loops whose iterations are of several kinds in a range of entries."""
     if high - low < LONG or periods.searches[0] >= _SEARCHES:
         return
     periods.searches[0] += 1

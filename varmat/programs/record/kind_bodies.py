@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from varmat.typing import Operand
 
 
-# What a result of a loop is: a word, and of what.
+# A result of a loop: a word, and what it is of.
 Output = tuple[str, "Hashable"]
 
 
@@ -43,13 +43,14 @@ class Body:
     Attributes
     ----------
     entries : list of Entry
-        Those of the first iteration of the kind, with stand-ins for what is from outside.
+        The entries of the first iteration of the kind, with placeholders for variables from
+        outside.
     hoisted, parts : set of int
         Entries that are the same in all iterations, and that take elements of variables outside.
     rows : dict
-        What differs from iteration to iteration.
+        The arguments that differ between iterations.
     shared : dict
-        What does not.
+        The arguments that do not.
     """
 
     def __init__(self, outer: TapeProgram, kinds: Kinds, k: int) -> None:
@@ -73,7 +74,7 @@ class Body:
         return len(self.kinds.members[self.k])
 
     def result(self, o: int) -> Operand:
-        """What an entry makes in the first iteration of the kind."""
+        """Return the result of an entry in the first iteration of the kind."""
         return self.periods.entries[self.first[o]][1]
 
     def _sort(self, o: int) -> Operand:
@@ -124,7 +125,7 @@ class Body:
         return stand
 
     def _data(self, o: int, j: int) -> Operand:
-        """What stands for plain data: they themselves if they are the same in all iterations."""
+        """Return a placeholder for plain data: the data, if they are the same in all iterations."""
         column = [self.periods.operands[i][j] for i in self.kinds.rows[self.k][:, o].tolist()]
         x = column[0]
         if not isinstance(x, (float, int, np.float64)) or all(each is x for each in column):
@@ -137,7 +138,7 @@ class Body:
         return self._stand(stand, ("data", data.tobytes()), lambda: Rows(value))
 
     def _elements(self, o: int, j: int, is_part: bool) -> Rows:
-        """Numbers from outside, one for each iteration."""
+        """Collect numbers from outside, one for each iteration."""
         outer, found = self.outer, []
         places: dict[int, tuple[RecordedVariable, np.ndarray]] = {}
         for i in self.kinds.rows[self.k][:, o].tolist():
@@ -187,7 +188,7 @@ class Body:
         return Entered(written, nodes)
 
     def writes(self, entered: Entered, cells: Iterable[CellKey]) -> dict[CellKey, RecordedVariable]:
-        """The cells that an iteration changes, with what they hold then."""
+        """Return the cells that an iteration changes, with what they hold then."""
         low = int(self.kinds.base[self.k])
         found: dict[CellKey, RecordedVariable] = {}
         for group, depth in cells:
@@ -206,7 +207,7 @@ class Entered(NamedTuple):
     nodes: dict[Hashable, RecordedVariable]
 
     def cell(self, key: CellKey) -> RecordedVariable:
-        """The node of what a cell holds before."""
+        """Return the node of the earlier content of a cell."""
         if key not in self.nodes:
             self.nodes[key] = RecordedVariable(self.written.builder.argument(()))
         return self.nodes[key]
@@ -231,29 +232,29 @@ class Frame:
         self._numbers: dict[int, Cell] = {}
 
     def _array(self, value: Value, name: str = "") -> Storage:
-        """The array of an operand."""
+        """Return the array of an operand."""
         return self._inputs.setdefault(id(value), (Storage(value.shape, name), value))[0]
 
     def number(self, value: Value) -> Cell:
-        """The cell of an operand that is a number."""
+        """Return the cell of an operand that is a number."""
         if id(value) not in self._numbers:
             self._numbers[id(value)] = self.starting(Cell("", False), value)
         return self._numbers[id(value)]
 
     def starting(self, cell: Cell, value: Value | None = None) -> Cell:
-        """The cell, which holds an operand at first, or zero."""
+        """Make the cell hold an operand at first, or zero."""
         self.begin.append(
             s.Compute(cell, SAME, (0.0,)) if value is None else s.Load(cell, self._array(value), ())
         )
         return cell
 
     def last(self, name: Output, cell: Cell) -> None:
-        """An output: what a cell holds at the end."""
+        """Add an output: what a cell holds at the end."""
         self.outputs[name] = Storage(())
         self.end.append(s.Store(self.outputs[name], (), cell))
 
     def store(self, name: Output, count: int, cell: Cell) -> Statement:
-        """A statement for an output: what a cell holds in each iteration of a kind."""
+        """Make a statement for an output: what a cell holds in each iteration of a kind."""
         self.outputs[name] = Storage((count,))
         return s.Store(self.outputs[name], (self._at,), cell)
 
@@ -261,7 +262,7 @@ class Frame:
         return s.Load(cell, self._array(rows), (self._at,))
 
     def step(self, bodies: Sequence[list[Statement]], backwards: bool = False) -> Step:
-        """The step; the kind of an iteration says which body runs."""
+        """Make the step; the kind of an iteration says which body runs."""
         kind, kinds = Cell("kind", is_integer=True), self._kinds
         *others, block = bodies
         for n, body in enumerate(reversed(others)):
@@ -282,7 +283,7 @@ class Frame:
 
 
 class Given:
-    """What a program of an iteration is given, and how its cells are made.
+    """The arguments of a program of an iteration, and how its cells are made.
 
     Parameters
     ----------
@@ -306,15 +307,15 @@ class Given:
         return self._arguments[-1][0]
 
     def cell(self, argument: Value | None, cell: Cell) -> Value:
-        """An argument, a new one if there is none, that a cell holds."""
+        """Return an argument, a new one if it is None, that a cell holds."""
         return self._given(argument, lambda: cell)
 
     def number(self, value: Value, argument: Value | None = None) -> Value:
-        """An argument that is a number outside."""
+        """Return an argument that is a number outside."""
         return self._given(argument, lambda: self._frame.number(value))
 
     def rows(self, argument: Value | None, rows: Value | Callable[[], Value]) -> Value:
-        """An argument that is an element of an array outside, which may be made when it is read."""
+        """Return an argument that is an element of an outer array, which may be made when read."""
 
         def loaded() -> Cell:
             cell = Cell()
@@ -326,8 +327,8 @@ class Given:
     def statements(
         self, outputs: Sequence[tuple[Cell, Value]], sums: Iterable[tuple[Cell, Value]]
     ) -> list[Statement]:
-        """The program from cells to cells, with what it reads. Arguments that nothing reads are
-        left out.
+        """Return the program from cells to cells, with what it reads. Arguments that nothing reads
+        are left out.
         """
         sums = [(cell, v) for cell, v in sums if not is_number(v, 0.0)]
         made = [self._builder.number(v) for _, v in (*outputs, *sums)]

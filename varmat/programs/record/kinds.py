@@ -1,8 +1,8 @@
 """Loops in Python whose iterations branch on data: one procedure that runs one of several bodies.
 
-The entries of an iteration of each kind are written as a program, as those of recurrences are.
-Forward, each iteration keeps the numbers that it was handed, where its derivatives want them.
-Backwards, it repeats its entries, runs their reverse pass, and hands on the adjoints of the cells.
+The entries of an iteration of each kind are written as a program, as in recurrences. Forward, each
+iteration keeps the numbers that it was given, where its derivatives need them. Backwards, it
+repeats its entries, runs their reverse pass, and carries the adjoints of the cells.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Adjoints:
-    """What the loop backwards is given, and makes.
+    """The inputs of the loop backwards, and its results.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Adjoints:
     cells, shared : dict
         The cells of the adjoints of cells, and of what all iterations read, by the id of its node.
     takers : dict
-        What is done with the results.
+        The functions that use the results.
     """
 
     def __init__(self, of_results: dict[Output, Value | None]) -> None:
@@ -62,9 +62,9 @@ class KindLoop:
     Attributes
     ----------
     cells : dict of CellKey to Cell
-        Those of values that are handed on, and of sums.
+        The cells of values that are carried, and of sums.
     sums : set of CellKey
-        Those that iterations only add to.
+        The cells that iterations only add to.
     """
 
     def __init__(self, outer: TapeProgram, kinds: Kinds) -> None:
@@ -92,11 +92,11 @@ class KindLoop:
 
     @property
     def rolled(self) -> list[Entry]:
-        """The entries that the loop stands for."""
+        """The entries that the loop replaces."""
         return self.periods.entries[self.kinds.start : self.kinds.end]
 
     def _is_sum(self, group: frozenset[int]) -> bool:
-        """Whether a value is only added to, and nothing else reads it."""
+        """Return whether a value is only added to, and nothing else reads it."""
         kinds = self.kinds
         places = [place for place, (made, _) in kinds.cells.items() if made == group]
         others = frozenset().union(*(made for made, _ in kinds.cells.values() if made != group))
@@ -130,8 +130,8 @@ class KindLoop:
     # --- the loop ---
 
     def is_written(self) -> bool:
-        """Write the loop; False if it hands on nothing but sums, or if its entries have arrays in
-        them, or what only Python runs.
+        """Write the loop; False if it carries nothing but sums, or if its entries have arrays, or
+        steps that call Python.
         """
         if not self.cells.keys() - self.sums:
             return False
@@ -155,7 +155,7 @@ class KindLoop:
         return True
 
     def _place(self, i: int) -> tuple[int, int]:
-        """The kind of an iteration that has an entry, and the place there."""
+        """Return the kind of an iteration that has an entry, and the offset there."""
         n = int(self.kinds.entry_of[i - self.kinds.start])
         k = int(np.searchsorted(self.kinds.base, n, side="right")) - 1
         return k, n - int(self.kinds.base[k])
@@ -179,7 +179,7 @@ class KindLoop:
                 self.stacked[k].setdefault(o)
 
     def _forward(self) -> Step:
-        """The step forward. Its results are those that it had before, and others."""
+        """Write the step forward. Its results are the results that it had before, and others."""
         frame = Frame(self.kinds)
         for key, cell in self.cells.items():
             first = None if key in self.sums else self.first.get(key)
@@ -216,7 +216,7 @@ class KindLoop:
         return [*kept, *given.statements(outputs, sums), *stores]
 
     def _hand_on(self) -> None:
-        """Let later entries find what they read."""
+        """Make the results available to later entries."""
         outer = self.outer
         for i in self.used:
             rule, variable, x, y = self.periods.entries[i]
@@ -307,11 +307,11 @@ class KindLoop:
         return [*given.statements(outputs, sums), *stores]
 
     def _kept_rows(self, k: int, key: CellKey) -> Value:
-        """What iterations of a kind are handed, which the loop forward keeps."""
+        """Return the cells handed to iterations of a kind, which the loop forward keeps."""
         return self.kept[k].setdefault(key, Value((self.bodies[k].count,)))
 
     def _write_again(self) -> None:
-        """Let the step forward make everything that is wanted of it now."""
+        """Write the step forward again, with everything that is needed of it now."""
         again = self._forward()
         self.step.kernel, self.step.operands = again.kernel, again.operands
         self.step.results = again.results

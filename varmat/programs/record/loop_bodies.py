@@ -15,12 +15,12 @@ from varmat.programs.record.tape_programs import RecordedVariable, TapeProgram
 
 
 class Rows(NamedTuple):
-    """What differs from trip to trip.
+    """Values that differ between iterations.
 
     Attributes
     ----------
     value : Value
-        With a leading axis of trips.
+        With a leading axis of iterations.
     contribute : callable, optional
         Takes a contribution to its adjoint; None for data.
     """
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
 
 
 class TripBody:
-    """The program of a trip while it is written.
+    """The program of an iteration while it is written.
 
     Attributes
     ----------
@@ -50,8 +50,8 @@ class TripBody:
     def loop(
         self, outputs: Sequence[Value], stacked: int, *, backwards: bool = False
     ) -> tuple[Loop, list[Value]]:
-        """The kernel, and the operands without those carried; arguments that nothing reads are left
-        out.
+        """Return the kernel, and the operands without the carry; arguments that nothing reads are
+        left out.
         """
         builder, n = self.written.builder, len(self.carried)
         given = [*self.carried, *(v for v, _ in self.rows), *(v for v, _ in self.shared)]
@@ -69,7 +69,7 @@ class TripBody:
 def write_total(
     outer: TapeProgram, variable: object, first: RecordedVariable, total: RecordedVariable
 ) -> None:
-    """Write a sum behind a loop that only added to it: what it was before, and the terms."""
+    """Write a sum after a loop that only added to it: its earlier value, and the terms."""
     node = outer.node(variable, outer.builder.ufunc(np.add, first.value, total.value))
 
     def back() -> None:

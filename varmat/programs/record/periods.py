@@ -1,7 +1,7 @@
 """Periods of a recording: stretches of entries that repeat, because they come from a loop.
 
-Two entries are alike if they have the same rule, settings and shapes. A stretch has a period if
-each entry is like the one a period before it, and their operands correspond: made equally many
+Two entries match if they have the same rule, settings and shapes. A stretch has a period if
+each entry matches the one a period before it, and their operands correspond: made equally many
 entries earlier, the same variable, or variables from before the stretch.
 """
 
@@ -39,12 +39,12 @@ _NOTHING: tuple[tuple[()], None] = (), None
 # Producers of variables from elsewhere: this number and lower ones, which are at no distance that
 # entries may have.
 OUTSIDE = -(1 << 40)
-# Producers of what is no variable.
+# Producers of operands that are not variables.
 PLAIN = np.iinfo(np.int64).min
 
 
 def variables_in(*things: Operand) -> Iterator[Operand]:
-    """The variables in nested tuples, lists and dicts."""
+    """Yield the variables in nested tuples, lists and dicts."""
     for x in things:
         if type(x) in VARIABLES:
             yield x
@@ -55,7 +55,7 @@ def variables_in(*things: Operand) -> Iterator[Operand]:
 
 
 def setting_key(x: Operand) -> Hashable:
-    """Equal for settings that are the same."""
+    """Return a key that is equal for settings that are the same."""
     kind = type(x)
     if isinstance(x, float):
         return kind, float(x).hex()  # 0.0 equals -0.0
@@ -97,16 +97,16 @@ class Periods:
     ----------
     entries : list
     operands : list of sequence
-        Of each entry; none of an entry that no loop can have.
+        For each entry its operands; empty for an entry that no loop can have.
     codes : ndarray
-        The same number for entries that are alike; negative for one that no loop can have.
+        The same number for matching entries; negative for one that no loop can have.
     fine : ndarray
-        The same number for entries that are alike and read what was made as long before.
+        The same number for matching entries that read what was made as long before.
     producer : ndarray
-        Of each operand: the number of the entry that makes it, a negative number for a variable
-        from elsewhere, `PLAIN` for what is no variable. A view has that of its root.
+        For each operand: the number of the entry that makes it, a negative number for a variable
+        from elsewhere, `PLAIN` for other data. A view has its root's.
     part : ndarray
-        Of each operand: which part of a variable it is.
+        For each operand: which part of a variable it is.
     searches : list of int
         How often iterations of several kinds were looked for, in all orders.
     item : dict
@@ -122,11 +122,11 @@ class Periods:
         self.searches = [0]
         self._layouts: dict[Rule, Operands | None] = {}
         self._made_by: dict[int, int] = {}
-        # The number 0 is that of no part of a variable.
+        # The number 0 means no part of a variable.
         self._known: dict[Hashable, int] = {None: 0}
         self._view_parts: dict[int, int] = {}
-        # Of each variable that an entry reads: the entry, its place among the operands, or -1, what
-        # makes it, and which part it is.
+        # For each variable that an entry reads: the entry, its index among the operands, or -1,
+        # what makes it, and which part it is.
         self._read: list[tuple[int, int, int, int]] = []
         self.codes = np.array([self._code(i, *each) for i, each in enumerate(self.entries)])
         rows, columns, producers, parts = np.array(self._read).reshape(-1, 4).T
@@ -154,7 +154,7 @@ class Periods:
             self.fine = self.fine * 1_000_003 + column
 
     def reordered(self, low: int, order: np.ndarray) -> Periods:
-        """The same with the entries of a range in another order, in which they can be written."""
+        """Return the same with the entries of a range in another order, which can be written."""
         at = np.arange(len(self.entries))
         at[low : low + len(order)] = low + order
         made = copy(self)
@@ -162,7 +162,7 @@ class Periods:
         made.operands = [self.operands[i] for i in at.tolist()]
         place, producer, last = np.argsort(at), self.producer[at], self.last_use[at]
         made.producer = np.where(producer < 0, producer, place[np.maximum(producer, 0)])
-        # The number of entries stands for those returned.
+        # The number of entries marks those returned.
         made.last_use = np.where(last < 0, last, np.append(place, len(at))[last])
         made.codes, made.part = self.codes[at], self.part[at]
         made.compare()
@@ -172,12 +172,12 @@ class Periods:
         return self._known.setdefault(key, len(self._known))
 
     def _code(self, i: int, rule: Rule, result: Operand, x: Operand, y: Operand) -> int:
-        """A number that is the same for entries that are alike, and negative for an entry that no
+        """Return a number that is the same for matching entries, and negative for an entry that no
         loop can have.
         """
         if type(rule.op) is not Elementwise or type(result) is not Var or rule.op.arity > 2:
             return self._code_of_any(i, rule, result, x, y)
-        # Most entries of long recordings are of this kind, so that it is worth its own way.
+        # Most entries of long recordings are of this kind, so it has a fast path.
         operands, made_by = (x, y)[: rule.op.arity], self._made_by
         key: list[Hashable] = [rule]
         for j, each in enumerate(operands):
@@ -239,7 +239,7 @@ class Periods:
         return result.shape  # type: ignore[no-any-return]
 
     def _note(self, i: int, j: int, x: Operand, place: int) -> Hashable:
-        """Note what an operand is, and return what must be the same for entries that are alike."""
+        """Note what an operand is, and return what must be the same for matching entries."""
         part, root = place, x
         if isinstance(x, View):
             root = x.root
@@ -263,7 +263,7 @@ class Periods:
     # --- stretches ---
 
     def stretches(self, low: int, high: int) -> Iterator[Stretch]:
-        """Stretches in a range of entries, the longest first."""
+        """Yield stretches in a range of entries, the longest first."""
         found = []
         for period in self._guesses(low, high):
             agree = np.concatenate([[False], self._agree(low, high, period), [False]])
@@ -277,7 +277,7 @@ class Periods:
                 yield stretch
 
     def _guesses(self, low: int, high: int) -> list[int]:
-        """The most frequent distances between entries that are alike."""
+        """Return the most frequent distances between matching entries."""
         fine = self.fine[low:high]
         order = np.argsort(fine, kind="stable")
         same = fine[order][1:] == fine[order][:-1]
@@ -287,7 +287,7 @@ class Periods:
         return distances[likely][best].tolist()  # type: ignore[no-any-return]
 
     def _agree(self, low: int, high: int, period: int) -> np.ndarray:
-        """For each entry whether the one a period later corresponds to it."""
+        """Return for each entry whether the one a period later corresponds to it."""
         now, then = slice(low, high - period), slice(low + period, high)
         distance, made = self._distance, self.producer
         same = made[now] == made[then]
@@ -302,7 +302,7 @@ class Periods:
         return alike & same.all(1)  # type: ignore[no-any-return]
 
     def _phased(self, start: int, period: int, end: int) -> Stretch:
-        """Begin the trips where the fewest values are carried from one to the next."""
+        """Begin the iterations where the fewest values are carried from one to the next."""
         crossed = np.zeros(period, np.int64)
         last: dict[Hashable, tuple[int, int, int]] = {}
         first = start + (end - start) // period // 2 * period
@@ -324,8 +324,8 @@ class Periods:
         return Stretch(start + shift, period, (end - start - shift) // period)
 
     def _uniform(self, stretch: Stretch) -> Stretch | None:
-        """The part of a stretch in which each operand is of one kind in all trips: the same
-        distance away, or from before the stretch.
+        """Return the part of a stretch in which each operand is of one kind in all iterations: the
+        same distance away, or from before the stretch.
         """
         start, period, trips = stretch
         for _ in range(_TRIED):
@@ -335,7 +335,7 @@ class Periods:
                 x[start : start + period * trips].reshape(trips, period, -1)
                 for x in (self.producer, self._distance, self.part)
             )
-            # The result of one trip, which all later ones read.
+            # The result of one iteration, which all later ones read.
             fixed = (made == made[0]).all(0) & (made[0] >= start)
             moves = (distance != distance[-1]) | (part != part[-1])
             changes = np.flatnonzero((moves & ~(made < start).all(0)).any((1, 2)))

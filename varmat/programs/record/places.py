@@ -1,4 +1,4 @@
-"""Parts of variables, by the places of their elements in the flattened array."""
+"""Parts of variables, by the indices of their elements in the flattened array."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from varmat.typing import Operand
 
 Contribute = Callable[[Value], object]
-# Of each source: the places that its elements take in the result, and those in the source.
+# For each source: the indices that its elements take in the result, and in the source.
 TripLayout = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
 def taken(
     program: TapeProgram, node: RecordedVariable, places: np.ndarray
 ) -> tuple[Value, Contribute | None]:
-    """Elements of a node, and what takes a contribution to their adjoint; None for data."""
+    """Take elements of a node; return also what adds to their adjoint, or None for data."""
     if node.value.is_constant:
         return program.builder.constant(
             np.asarray(node.value.data, float).reshape(-1)[places]
@@ -36,7 +36,7 @@ def taken(
 
 
 class _Piece:
-    """Elements of one node, and their places in an array that is put together."""
+    """Elements of one node, and their indices in an array that is put together."""
 
     def __init__(self, program: TapeProgram, node: RecordedVariable, parts: TripLayout) -> None:
         # One axis for the parts if they are of one shape, because then they often lie regularly.
@@ -46,11 +46,11 @@ class _Piece:
         self.value, self._contribute = taken(program, node, at)
 
     def is_base(self, size: int) -> bool:
-        """Whether the whole array is that of the node, but for other pieces."""
+        """Return whether the whole array is the node's, but for other pieces."""
         return self.node.value.size == size and np.array_equal(self.targets, self.at)
 
     def contribute(self, builder: Builder, g: Value, *, is_kept: bool) -> None:
-        """Hand on the part of an adjoint. A copy is kept where the next step may write over it."""
+        """Contribute the part of an adjoint. Keep a copy where the next step may write over it."""
         if self._contribute is not None:
             c = builder.gather(g, self.targets)
             self._contribute(builder.call(kept_kernel(c.shape), c) if is_kept else c)
@@ -63,7 +63,7 @@ def _chained(arrays: Sequence[np.ndarray]) -> np.ndarray:
 def _pieces(
     program: TapeProgram, size: int, sources: Sequence[Operand], layout: TripLayout
 ) -> list[_Piece]:
-    """The elements of sources, those of one node together, and all data together."""
+    """Collect the elements of sources: of one node together, and all data together."""
     data, known = np.zeros(size), []
     groups: dict[RecordedVariable, list[tuple[np.ndarray, np.ndarray]]] = {}
     for source, (target, at) in zip(sources, layout, strict=True):
@@ -86,7 +86,7 @@ def _pieces(
 class _Collected:
     """An array made of pieces.
 
-    If one of them is the whole array as it was before parts were replaced, it is the `base`."""
+    If one of them is the whole array before parts were replaced, it is the `base`."""
 
     def __init__(self, builder: Builder, shape: Shape, pieces: Sequence[_Piece]) -> None:
         self.builder, self.shape, size = builder, shape, math.prod(shape)
@@ -140,7 +140,7 @@ class _Collected:
 def collected(
     program: TapeProgram, shape: Shape, sources: Sequence[Operand], layout: TripLayout
 ) -> tuple[Value, Contribute | None]:
-    """An array made of elements of others, each of which has one place in it."""
+    """Make an array of elements of others, each at one index in it."""
     pieces = _pieces(program, math.prod(shape), sources, layout)
     if len(pieces) > 1:
         made = _Collected(program.builder, shape, pieces)

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def write_tape(program: TapeProgram, tape: Tape, known: int, results: Sequence[Operand]) -> None:
-    """Write the forward part of a tape of which the first so many leaves have their nodes, and
-    some results are wanted.
+    """Write the forward part of a tape whose first `known` leaves have their nodes, and some of
+    whose results are wanted.
     """
     # Imported by the first recording, because `import varmat` is quicker without them.
     from varmat.programs.record.assignments import Assignments
     from varmat.programs.record.recurrences import write_entries
 
-    # Undo the assignments, so that each has its own values beside what it overwrote; nobody
-    # reads the variables any more.
+    # Undo the assignments, so that each has both its values and the overwritten ones; the variables
+    # are not read any more.
     for assignment in reversed(tape.assignments):
         assignment.undo()
     for leaf in tape.leaves[known:]:
@@ -43,7 +43,7 @@ def write_tape(program: TapeProgram, tape: Tape, known: int, results: Sequence[O
 
 
 def _chooses(steps: Sequence[Step]) -> bool:
-    """Whether one of two values that are computed is chosen, also in loops."""
+    """Return whether one of two values that are computed is chosen, also in loops."""
     return any(
         not all(v.is_constant for v in step.operands[1:])
         if step.kernel is SELECT
@@ -62,7 +62,7 @@ def program_of(
     weighted: bool = False,
     ways: Sequence[tuple[Operand, bool]] = (),
 ) -> Program:
-    """The program of what was recorded, as a function of leaves.
+    """Return the program of what was recorded, as a function of leaves.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """Recurrences written as loops in Python: a stretch of entries with a period becomes one `Loop`.
 
-The entries of one trip are written as a program, the body. Variables that they take from earlier
-trips are carried; data and parts of variables that differ from trip to trip are rows; everything
-else from outside is shared. The adjoint is a loop backwards, whose body repeats the trip, from the
-carried values that the forward loop stacks, and then runs its reverse pass.
+The entries of one iteration are written as a program, the body. Variables that they take from
+earlier iterations are carried; data and parts of variables that differ between iterations are rows;
+everything else from outside is shared. The adjoint is a loop backwards, whose body repeats the
+iteration, from the carries that the forward loop stacks, and then runs its reverse pass.
 
-A stretch in which nothing is carried but sums is no recurrence. It becomes a loop too, which
+A stretch that carries nothing but sums is not a recurrence. It becomes a loop too, which
 `varmat.programs.passes.fission` turns into steps on arrays. Short recurrences are written step by
 step.
 """
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from varmat.programs.ir.program import Shape
     from varmat.typing import Entry, Operand
 
-# A value that is carried: which entry of a trip makes it, which of its results it is, and how many
-# trips ago.
+# A value that is carried: the entry of an iteration that makes it, which of its results it is, and
+# how many iterations ago.
 Slot = tuple[int, int, int]
 
 
 def write_entries(
     program: TapeProgram, entries: Sequence[Entry], results: Sequence[Operand]
 ) -> None:
-    """Write the forward part of entries, of which some results are returned."""
+    """Write the forward part of entries; some of their results are returned."""
     if len(entries) < 2 * LEAST:
         for entry in entries:
             program.entry(*entry)
@@ -98,29 +98,29 @@ class Recurrence:
     def __init__(self, outer: TapeProgram, periods: Periods, stretch: Stretch) -> None:
         self.outer, self.periods, self.stretch = outer, periods, stretch
         self.entries = periods.entries[stretch.start : stretch.start + stretch.period]
-        # The entries of the body, of the first trip. Those that are the same in all trips, and
-        # those that take a part of a variable outside, are not in it.
+        # The entries of the body, of the first iteration, without entries that are the same in all
+        # iterations, and entries that take a part of a variable outside.
         self.trip: list[Entry] = []
         self.hoisted: set[int] = set()
         self.taken: set[int] = set()
-        # Variables, and data, that stand for arguments of the body, with their keys.
+        # Placeholders of the arguments of the body, variables and data, with their keys.
         self.stands: list[tuple[Operand, Hashable]] = []
         self.slots: dict[Slot, Shape] = {}
         self.moving: dict[Hashable, tuple[Shape, Callable[[], Rows]]] = {}
         self.fixed: dict[Hashable, Operand] = {}
-        # Entry and number of a result -> the entries of a trip that read it: operand, trips later.
+        # Entry and number of a result -> the entries that read it: operand, iterations later.
         self.uses: dict[tuple[int, int], list[Slot]] = {}
         self._is_guarded = False
 
     @property
     def rolled(self) -> list[Entry]:
-        """The entries that the loop stands for."""
+        """The entries that the loop replaces."""
         return self.periods.entries[self.stretch.start : self.stretch.end]
 
-    # --- what a trip reads ---
+    # --- what an iteration reads ---
 
     def _column(self, k: int, j: int) -> list[Operand]:
-        """An operand in all trips."""
+        """Return an operand in all iterations."""
         start, period, _ = self.stretch
         return [each[j] for each in self.periods.operands[start + k : self.stretch.end : period]]
 
@@ -129,7 +129,7 @@ class Recurrence:
         return made[item] if isinstance(made, Outputs) else made
 
     def _sort(self, k: int) -> bool:
-        """Find out what an entry of the trip reads. False if it cannot be in a loop."""
+        """Find out what an entry of the iteration reads. False if it cannot be in a loop."""
         start, period, _ = self.stretch
         rule, result, x, y = self.entries[k]
         layout = operands_of(rule)
@@ -146,7 +146,7 @@ class Recurrence:
                 operands[j] = data
             elif (made < start).all():
                 is_same = bool((made == made[0]).all() and (part == part[0]).all())
-                # Which of several results of the entry: the same in all trips.
+                # Which of several results of the entry: the same in all iterations.
                 item = self.periods.item.get(id(root_of(operand)), 0)
                 if layout.takes_part and not is_same:
                     self.taken.add(k)
@@ -186,8 +186,8 @@ class Recurrence:
         return stand
 
     def _data(self, k: int, j: int) -> Operand:
-        """What stands for plain data in the entry: they themselves if they are the same in all
-        trips; None if no rows can be made of them.
+        """Return a placeholder for plain data in the entry: the data, if they are the same in all
+        iterations; None if no rows can be made of them.
         """
         column = self._column(k, j)
         x = column[0]
@@ -202,7 +202,7 @@ class Recurrence:
             return x
         if array.dtype != np.float64:
             return None
-        # Another object, because the first may be elsewhere in the trip.
+        # Another object, because the first may be elsewhere in the iteration.
         data = x.copy() if is_array else float.fromhex(float(x).hex())
         value = self.outer.builder.constant(array)
         return self._stand(data, ("data", array.shape, array.tobytes()), lambda: Rows(value))
@@ -213,7 +213,7 @@ class Recurrence:
         return self._stand(stand_in(root), slot)
 
     def _is_sum(self, slot: Slot) -> bool:
-        """Whether the value is only added to from trip to trip, and nothing else reads it."""
+        """Return whether the value is only added to, in each iteration, and not read otherwise."""
         start, period, trips = self.stretch
         used = self.periods.last_use[start : self.stretch.end].reshape(trips, period)
         used_after = used >= self.stretch.end
@@ -244,7 +244,7 @@ class Recurrence:
     # --- rows ---
 
     def _rows(self, column: Sequence[Operand], at: Sequence[np.ndarray], shape: Shape) -> Rows:
-        """Elements of a variable outside, which may be another one in each trip."""
+        """Collect elements of a variable outside, which may be another one in each iteration."""
         size, trips = math.prod(shape), len(column)
         targets = np.arange(trips * size).reshape(trips, size)
         layout = [(target, np.ravel(each)) for target, each in zip(targets, at, strict=True)]
@@ -256,7 +256,7 @@ class Recurrence:
         return self._rows(column, [np.arange(math.prod(shape))] * len(column), shape)
 
     def _rows_taken(self, k: int) -> Rows:
-        """The same for the part that an entry takes."""
+        """Collect the same for the part that an entry takes."""
         start, period, _ = self.stretch
         entries = self.periods.entries[start + k : self.stretch.end : period]
         at = [np.arange(x.size).reshape(x.shape)[index] for _, _, x, index in entries]
@@ -265,7 +265,7 @@ class Recurrence:
     # --- the loop ---
 
     def is_written(self) -> bool:
-        """Write the loop; False if the stretch is no recurrence, or cannot be one."""
+        """Write the loop; False if the stretch is not a recurrence, or cannot be one."""
         if not all(map(self._sort, range(self.stretch.period))):
             return False
         self.sums = [slot[:2] for slot in self.slots if self._is_sum(slot)]
@@ -317,7 +317,7 @@ class Recurrence:
     def _enter(
         self, body: TripBody, carried: dict[Slot, Value]
     ) -> dict[Hashable, RecordedVariable]:
-        """Write the forward part of the trip; the nodes of what it is given."""
+        """Write the forward part of the iteration; return the nodes of its inputs."""
         written, builder = body.written, body.written.builder
         values: dict[Hashable, Value] = dict(carried.items())
         for slot, shape in self.slots.items():
@@ -344,7 +344,7 @@ class Recurrence:
         return nodes
 
     def _forward(self) -> tuple[Loop, list[Value]]:
-        """The loop forward and its operands."""
+        """Make the loop forward and its operands."""
         find = self.body.written.find
         outputs = [
             find(self.result(k, item, 0)).value if lag == 1 else self.arguments[k, item, lag - 1]
@@ -424,7 +424,7 @@ class Recurrence:
     def _write_loop_backwards(
         self, body: TripBody, nodes: dict[Hashable, RecordedVariable], stacks: dict[Slot, Value]
     ) -> None:
-        """Write the step, stack what it needs, and hand its results on."""
+        """Write the step, stack what it needs, and return its results."""
         outer, written = self.outer, body.written
         zero = written.builder.constant(0.0)
 
@@ -463,7 +463,7 @@ class Recurrence:
             self.shared[key].contributions.append(next(made))
 
     def _write_again(self) -> None:
-        """Let the step forward make everything that is wanted of it now."""
+        """Write the step forward again, with everything that is needed of it now."""
         step, kept = self.step, len(self.carried) + len(self.stacked)
         old = [value for value in step.results if value not in self.extra.values()]
         step.kernel, operands = self._forward()

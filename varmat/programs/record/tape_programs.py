@@ -1,10 +1,10 @@
 """From a tape to a program: the value of what was recorded, and its adjoint.
 
-The entries are gone through once forward and once backward. Forward, each becomes steps. Backward,
+The entries are visited once forward and once backward. Forward, each becomes steps. Backward,
 contributions to adjoints are values too, kept until all of them are known: one number for all
 elements of an array stays a number, and parts of an array are put together once. A function
-registered with `writes` says how the entries of a rule become steps; where possible it stands
-beside the rule. Elementwise and structured operations are traced.
+registered with `writes` says how the entries of a rule become steps; where possible it is defined
+next to the rule. Elementwise and structured operations are traced.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WRITERS: dict[Any, Writer] = {}
 
 
 class Operands(NamedTuple):
-    """Where the operands of an entry are.
+    """The positions of the operands of an entry.
 
     Attributes
     ----------
@@ -80,14 +80,14 @@ def writes(*keys: Rule | type, operands: Operands | None = None) -> Callable[[Wr
 
 
 def operands_of(rule: Rule) -> Operands | None:
-    """Where the operands of an entry of a rule are; None if that is not known."""
+    """Return where the operands of an entry of a rule are; None if unknown."""
     return OPERANDS.get(rule) or next(
         (OPERANDS[kind] for kind in type(rule.op).__mro__ if kind in OPERANDS), None
     )
 
 
 def writer_of(rule: Rule) -> Writer:
-    """The function that writes the entries of a rule; refuses a rule that has none."""
+    """Return the function that writes the entries of a rule; raise if it has none."""
     writer = (
         WRITERS.get(rule)
         or WRITERS.get(type(rule.op))
@@ -107,7 +107,7 @@ class RecordedVariable:
     ----------
     value : Value
     contributions : list of Value
-        To its adjoint: each is of the shape of the node, or a number, which stands for equal
+        To its adjoint: each is of the shape of the node, or a number, which represents equal
         elements.
     parts : list of tuple
         Contributions to a part of it: ``(place, shape there, value)``, see `Builder.assemble`.
@@ -129,19 +129,19 @@ class RecordedVariable:
 
     @property
     def is_reached(self) -> bool:
-        """Whether there are contributions to its adjoint."""
+        """Whether its adjoint has contributions."""
         return bool(self.contributions or self.parts or self.products)
 
 
 class RecordedLoop(Protocol):
-    """A loop in the place of entries."""
+    """A loop instead of entries."""
 
     @property
     def rolled(self) -> list[Entry]:
-        """The entries that it stands for."""
+        """The entries that it replaces."""
 
     def guard_finite(self) -> None:
-        """As `TapeProgram.guard_finite`, inside the loop."""
+        """Do the same as `TapeProgram.guard_finite`, inside the loop."""
 
 
 class TapeProgram:
@@ -157,32 +157,33 @@ class TapeProgram:
     def __init__(self) -> None:
         self.builder = Builder()
         self.backs: list[tuple[Sequence[RecordedVariable], Callable[[], None]]] = []
-        # Results that are finite unless an argument is refused, or the density is zero.
+        # Results that are finite unless an argument is invalid, or the density is zero.
         self.finite: list[RecordedVariable] = []
         # By id, which is safe: the tape keeps the variables alive.
         self._nodes: dict[int, RecordedVariable] = {}
-        # A node, and how a part of it is taken -> the node of that.
+        # A node, and how a part of it is taken -> the node of the part.
         self._parts: dict[Hashable, RecordedVariable] = {}
-        # Id of a variable -> the node of the array of which it is a row, and which.
+        # Id of a variable -> the node of the array with the variable as a row, and the row's
+        # number.
         self.rows: dict[int, tuple[RecordedVariable, int]] = {}
         self._places: dict[RecordedVariable, np.ndarray] = {}
-        # Id of plain data -> the argument of the body of a loop that stands for it.
+        # Id of plain data -> its placeholder among the arguments of the body of a loop.
         self.given: dict[int, Value] = {}
-        # Id of such an argument -> the data of all trips.
+        # Id of such an argument -> the data of all iterations.
         self.data: dict[int, Value] = {}
-        # Entries with variables of their own, which `_nodes` knows by id.
+        # Entries with separate variables, which `_nodes` knows by id.
         self.kept: list[Entry] = []
         self.loops: list[RecordedLoop] = []
 
     # --- variables ---
 
     def node(self, variable: Operand, value: Value) -> RecordedVariable:
-        """A new node for a variable: a leaf, or the result of what is being written."""
+        """Make a new node for a variable: a leaf, or the result of what is being written."""
         node = self._nodes[id(variable)] = RecordedVariable(value)
         return node
 
     def find(self, variable: Operand) -> RecordedVariable:
-        """The node of an operand that is a variable; views get theirs when they are first used."""
+        """Return the node of a variable operand; views get theirs when they are first used."""
         node: Any = self._nodes.get(id(variable))
         if node is None:
             unknown = [variable]
@@ -226,7 +227,7 @@ class TapeProgram:
         return node
 
     def place(self, variable: Operand) -> tuple[RecordedVariable, np.ndarray]:
-        """The node that an operand is a part of, and the places of its elements in that."""
+        """Return the node that an operand is a part of, and the indices of its elements in that."""
         if type(variable) not in VARIABLES:
             value, _ = self.operand(variable)
             return RecordedVariable(value), np.arange(value.size).reshape(value.shape)
@@ -240,14 +241,14 @@ class TapeProgram:
         return node, self._places[node][start : start + variable.size].reshape(variable.shape)
 
     def operand(self, x: Operand) -> tuple[Value, RecordedVariable | None]:
-        """An operand as a value, and its node if it is a variable with an adjoint."""
+        """Return an operand as a value, and its node if it is a variable with an adjoint."""
         if type(x) in VARIABLES:
             node = self.find(x)
             return node.value, (None if node.value.is_constant else node)
         return self.given.get(id(x)) or self.builder.constant(x), None
 
     def alias(self, variable: Operand, node: RecordedVariable) -> None:
-        """Let a variable have the node of another one."""
+        """Set the node of a variable to the node of another one."""
         self._nodes[id(variable)] = node
 
     def symbol(self, value: Value) -> Symbol:
@@ -256,7 +257,7 @@ class TapeProgram:
     # --- adjoints ---
 
     def back(self, nodes: Sequence[RecordedVariable], function: Callable[[], None]) -> None:
-        """Have a function write the reverse part of an entry, if contributions reach its
+        """Register a function that writes the reverse part of an entry, if contributions reach its
         results.
         """
         self.backs.append((nodes, function))
@@ -267,8 +268,8 @@ class TapeProgram:
         return adjoint
 
     def adjoint(self, node: RecordedVariable) -> Value | None:
-        """The adjoint of a node, once all contributions are there: of its shape, or a number; None
-        if there are none.
+        """Return the adjoint of a node, once it has all contributions: of its shape, or a number;
+        None if it has none.
         """
         if not node.is_reached:
             return None
@@ -287,7 +288,7 @@ class TapeProgram:
         if rest is not None and is_number(rest, 0.0):
             rest = None
         parts: list[PackedPart] = []
-        # What comes to one place is added up beforehand.
+        # Add up contributions to the same part first.
         groups: dict[tuple[Place, Shape], list[Value]] = {}
         for place, shape, part in node.parts:
             if isinstance(place, np.ndarray):
@@ -311,12 +312,12 @@ class TapeProgram:
         return builder.assemble(node.shape, parts, rest)
 
     def full(self, x: Value, shape: Shape) -> Value:
-        """An adjoint as an array of its whole shape, which may be a view that repeats it."""
+        """Return an adjoint as an array of its whole shape, which may be a view that repeats it."""
         return self.builder.broadcast(x, shape) if x.shape != shape else x
 
     def contribute(self, operand: RecordedVariable | None, c: Value, whole: Shape) -> None:
         """Add a contribution to the adjoint of an operand that was broadcast to the shape `whole`.
-        A smaller contribution stands for its broadcast.
+        A smaller contribution represents its broadcast.
         """
         if operand is None or is_number(c, 0.0):
             return
@@ -344,8 +345,8 @@ class TapeProgram:
                 back()
 
     def guard_finite(self) -> None:
-        """End the run where a result that must be finite is not, unless that shows in the output:
-        below a sum it does.
+        """End the run where a result that must be finite is not, unless that shows in the output,
+        as it does below a sum.
         """
         for node in self.finite:
             g = self.adjoint(node)
@@ -356,6 +357,6 @@ class TapeProgram:
 
 
 def place_of(shape: Shape, how: Linear) -> tuple[int, Shape]:
-    """Where a view of an array of a shape lies in it: ``(offset, strides)``."""
+    """Return where a view of an array of a shape lies in it: ``(offset, strides)``."""
     part = Builder().view(Value(shape), how)
     return part.offset, part.strides

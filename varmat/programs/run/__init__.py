@@ -22,7 +22,7 @@ LEAST = (0, 46)
 
 
 def check_runner(function: str, runner: str) -> str:
-    """Refuse what is no runner, and the native one where this process has none."""
+    """Raise if the runner does not exist, or is native and this process has none."""
     if runner not in RUNNERS:
         raise ValueError(
             f"{function}: runner is {runner!r}, but must be one of {', '.join(map(repr, RUNNERS))}!"
@@ -38,10 +38,10 @@ def _is_installed() -> bool:
 
 @Once
 def why_not_native() -> str:
-    """Why this process has no native runner; empty if it has one.
+    """Return why this process has no native runner; empty if it has one.
 
     It is decided once, by a function that is compiled and called: where memory may not be made
-    executable, a call ends the process, and other releases of llvmlite raise errors of their own.
+    executable, a call ends the process, and other releases of llvmlite raise other errors.
     """
     if not _is_installed():
         return (
@@ -66,7 +66,7 @@ def why_not_native() -> str:
 
 
 def has_native() -> bool:
-    """Whether this process has the native runner."""
+    """Return whether this process has the native runner."""
     return not why_not_native()
 
 
@@ -77,7 +77,7 @@ def _warn(reason: str) -> None:
 
 
 def runner_for(program: Program, runner: str = "auto") -> NativeRunner | NumpyRunner:
-    """What runs a program: a function from the list of arguments to the list of outputs."""
+    """Make the runner of a program: a function from a list of arguments to a list of outputs."""
     if runner == "native" or (runner == "auto" and has_native()):
         with uninterrupted():
             from varmat.programs.run.compiler import UnresolvedError

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
-    """Elements of an array that lies in one piece, by their places in it."""
+    """Gather elements of an array that lies in one piece, by their indices."""
     axes, places = loop_axes(index.shape, long=graph.constants.long), plain(index)
     if not axes:
         places = graph.constants.seen(places)
@@ -61,7 +61,7 @@ def assemble(
     parts: Sequence[tuple[Any, Shape, Value, Value | None]],
     is_written: bool,
 ) -> None:
-    """An array made of parts, which are added to zeros or to a base, or written over it."""
+    """Make an array of parts, which are added to zeros or to a base, or written over it."""
     shape, size = result.shape, int(result.dtype.itemsize)
     axes = loop_axes(shape, long=graph.constants.long)
     if not axes:
@@ -100,7 +100,7 @@ def _assemble_short(
     parts: Sequence[tuple[Any, Shape, Value, Value | None]],
     is_written: bool,
 ) -> None:
-    """The same of few elements, each of which is a node."""
+    """Make the same array if it has few elements, each a node."""
     shape, size = result.shape, int(result.dtype.itemsize)
     zero = graph.number(0.0) if size > 1 else graph.number(False)
     whole = np.full(shape, zero, object)
@@ -123,7 +123,7 @@ def _assemble_short(
 def _scattered(
     graph: Graph, part: Value, extent: Shape, index: Value, shape: Shape, is_alone: bool
 ) -> Nodes:
-    """Sums of the elements that go to each place."""
+    """Sum the elements that go to each index."""
     made = graph.temporary(shape)
     size, places, constants = made.size, plain(index), graph.constants
     starts = constants.memory(places, partial(_starts, size))
@@ -134,8 +134,8 @@ def _scattered(
 
 
 def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
-    """A vector times a matrix of many rows, each of which lies in one piece, as part of the
-    loop over its rows; False for other products.
+    """Multiply a vector by a matrix of many rows, each in one piece, as part of the loop over its
+    rows; return False for other products.
     """
     if sorted((len(a.shape), len(b.shape))) != [1, 2]:
         return False
@@ -167,7 +167,7 @@ _places = partial(np.ascontiguousarray, dtype=np.int64)
 
 
 def _starts(count: int, places: np.ndarray) -> np.ndarray:
-    """Where the elements of each place begin when they are sorted."""
+    """Return where the elements of each index begin when they are sorted."""
     return np.concatenate([[0], np.cumsum(np.bincount(np.ravel(places), minlength=count))])
 
 
@@ -180,7 +180,7 @@ def _are_sorted(places: np.ndarray) -> np.ndarray:
 
 
 def plain(v: Value) -> np.ndarray:
-    """A constant as an array; other values are refused."""
+    """Return a constant as an array; raise for other values."""
     if v.base.data is None:
         raise NoLoopError("places that are no constants")
     return np.asarray(v.array_in(v.base.data))

@@ -21,7 +21,7 @@ class Choice:
     ----------
     graph : Graph
     bodies : sequence of Program
-        The ways of the branch.
+        The programs of the branch.
     is_pure : bool
         Whether all of them are.
     operands, results : sequences of Value
@@ -38,7 +38,7 @@ class Choice:
         self.bodies, self.constants = bodies, graph.constants
         number, *given = operands
         self.number = graph.nodes(number, ()).array.item()
-        # What the programs are given, by the number of the argument: nodes, or where they lie.
+        # The inputs of the programs, by the number of the argument: nodes, or where they lie.
         self.nodes = {i: graph.nodes(v, ()) for i, v in enumerate(given) if is_short(v, graph)}
         self.places = {
             i: graph.place(graph.spread(v, v.shape))
@@ -91,7 +91,7 @@ class Choice:
     def _values(
         self, code: Code, body: Program, shared: dict[int, list[ir.Value]]
     ) -> list[ir.Value]:
-        """Emit one of the programs; its results in registers."""
+        """Emit one of the programs; return its results, in registers."""
         given: dict[int, GivenNodes] = {}
         for i, v in enumerate(body.arguments):
             if i in shared:

@@ -1,9 +1,9 @@
 """Instructions for LLVM out of the graph of a program.
 
 Numbers are in registers. All steps of one stage over axes of the same lengths are one nest of
-loops, in vectors, with an accumulator for each reduction. What a nest needs of an earlier one is
-computed again if that is cheap, and kept in scratch memory otherwise. Scratch memory is assigned at
-the end, when it is known who touches it last.
+loops, in vectors, with an accumulator for each reduction. Values that a nest needs from an earlier
+one are computed again if cheap, and kept in scratch memory otherwise. Scratch memory is assigned at
+the end, when the last use of each part is known.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ MemoryPlace = tuple[Memory, int]
 
 class Code:
     """The function of a program: its arguments are the addresses of arguments and outputs, of the
-    table of constants, in front of which is the function that calls Python, and of scratch memory.
-    It returns 0, or why the run ended.
+    table of constants, with the function that calls Python before it, and of scratch memory. It
+    returns 0, or why the run ended.
     """
 
     def __init__(self, module: Module, name: str, places: int, first_output: int) -> None:
@@ -88,7 +88,7 @@ class Code:
     # --- a graph ---
 
     def emit(self, graph: Graph) -> None:
-        """All stages of a graph, at the place where the builder is."""
+        """Emit all stages of a graph, where the builder is."""
         self.held += graph.held
         again = plan(graph)
         last = max([*(stage for stage, _ in graph.loops), *graph.actions, 0])
@@ -126,7 +126,7 @@ class Code:
         self._log.append(memory)
 
     def address(self, memory: Memory, offset: ir.Value | int = 0) -> ir.Value:
-        """A pointer to a place in memory."""
+        """Return a pointer to an offset in memory."""
         self.touch(memory)
         if memory.is_constant:
             base = self.entry_of_table(memory.base)
@@ -150,7 +150,7 @@ class Code:
         return self._entries[number]
 
     def beyond(self, place: ir.Value, offset: ir.Value | int) -> ir.Value:
-        """A pointer to what lies a number of bytes behind another one."""
+        """Return a pointer to a number of bytes after another one."""
         if isinstance(offset, int):
             if not offset:
                 return place
@@ -159,7 +159,7 @@ class Code:
 
     @contextmanager
     def repeated(self) -> Iterator[None]:
-        """What is touched inside is needed all the time."""
+        """Keep memory that is touched inside for the whole block."""
         start, first = len(self._log), self._clock
         yield
         touched = [*{id(m): m for m in self._log[start:]}.values()]
@@ -169,11 +169,11 @@ class Code:
         self._log[start:] = touched
 
     def words(self, *numbers: int) -> ir.Value:
-        """The address of integers."""
+        """Return the address of integers."""
         return self.constant(ir.ArrayType(INT, max(len(numbers), 1)), [*numbers] or [0])
 
     def constant(self, kind: ir.Type, x: Any) -> ir.Value:
-        """The address of a constant."""
+        """Return the address of a constant."""
         key = str(kind), str(x)
         if key not in self._constants:
             name = f"constant.{self.function.name}.{len(self._constants)}"
@@ -255,8 +255,8 @@ class Code:
         body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
         step: int = 1,
     ) -> list[ir.Value]:
-        """A loop, of at least one turn if its count is not known; `body` takes the index and what
-        is carried, and returns the latter.
+        """Emit a loop, of at least one iteration if its count is unknown; `body` takes the index
+        and the carry, and returns the next carry.
         """
         if count == 0:
             return [*carried]
@@ -301,8 +301,8 @@ class Code:
         dims: Sequence[int],
         steps: Sequence[int],
     ) -> None:
-        """Calls of an inner loop of NumPy, within loops over outer axes; `outer` has the strides of
-        all operands for each outer axis.
+        """Emit calls of an inner loop of NumPy, within loops over outer axes; `outer` has the
+        strides of all operands for each outer axis.
         """
         self.module.calls_out = True
         places = [places[i] for i in order]
@@ -331,8 +331,8 @@ class Code:
     def call_fortran(
         self, places: Sequence[MemoryPlace], address: int, given: Sequence[Any]
     ) -> None:
-        """A call of a function of LAPACK or BLAS, which takes addresses: of characters, integers,
-        floats, and of the places whose numbers stand in tuples.
+        """Emit a call of a function of LAPACK or BLAS, which takes addresses: of characters,
+        integers, floats, and of the operands whose numbers are in tuples.
         """
         self.module.calls_out = True
         arguments = []
@@ -346,7 +346,7 @@ class Code:
         self.b.call(self.b.inttoptr(INT(address), kind.as_pointer()), arguments)
 
     def of_small(self, places: Sequence[MemoryPlace], name: str, *more: Any) -> None:
-        """What a function of `small_matrices` writes."""
+        """Emit a function of `small_matrices`."""
         getattr(small_matrices, name)(self, places, *more)
 
     def copy(self, to: ir.Value, source: ir.Value, count: int) -> None:
@@ -368,8 +368,8 @@ class Code:
         count: int,
         zero: float,
     ) -> None:
-        """Sums over the elements that go to each place: `order` lists them, place by place. A sum
-        that is added to a base begins with a negative zero, to keep the sign of another one.
+        """Emit sums over the elements that go to each index: `order` lists them, index by index. A
+        sum that is added to a base begins with a negative zero, to keep the sign of another one.
         """
         b, (part, part_at), (out, out_at) = self.b, places[0], places[1]
 
@@ -408,7 +408,7 @@ class Code:
     # --- vectors ---
 
     def lanes(self, element: Callable[[int], ir.Value], width: int = WIDTH) -> ir.Value:
-        """A vector of elements that are loaded one by one."""
+        """Make a vector of elements that are loaded one by one."""
         first = element(0)
         x = ir.Constant(ir.VectorType(first.type, width), ir.Undefined)
         for j in range(width):

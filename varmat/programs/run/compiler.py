@@ -40,7 +40,7 @@ def _target(level: int) -> llvm.TargetMachine:
 
 @Once
 def _passes(level: int) -> tuple[llvm.ModulePassManager, llvm.PassBuilder]:
-    """The few passes that these instructions need: all others find nothing to do."""
+    """Make the few passes that these instructions need: all others find nothing to do."""
     manager = llvm.create_new_module_pass_manager()
     manager.add_always_inliner_pass()
     manager.add_new_gvn_pass()
@@ -72,7 +72,7 @@ class Module(ir.Module):  # type: ignore[misc]  # llvmlite has no types
 
 
 def _object_code(text: str, level: int, has_statements: bool) -> bytes:
-    # A context of its own, because constants stay in it.
+    # A new context, because constants stay in it.
     parsed = llvm.parse_assembly(text, llvm.create_context())
     if level:
         manager, builder = _passes(level)
@@ -151,7 +151,7 @@ def counted(
     carried: Sequence[ir.Value],
     body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]],
 ) -> tuple[ir.Value, list[ir.Value]]:
-    """A loop that may have no turn; the index at its end, and what is carried."""
+    """Emit a loop that may have no iteration; return the index at its end, and the last carry."""
     before, head = b.block, b.append_basic_block()
     inside, after = b.append_basic_block(), b.append_basic_block()
     b.branch(head)

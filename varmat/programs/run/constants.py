@@ -66,7 +66,7 @@ class Signature:
     ----------
     program : Program, Kernel, or tuple of them
     with_data : bool
-        Whether the key includes the elements of constants too; then there are no blocks.
+        Whether the key includes the elements of constants too; if so, it has no blocks.
 
     Attributes
     ----------

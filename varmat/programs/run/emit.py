@@ -1,10 +1,10 @@
-"""From a program to a Python function: the one place where steps become text.
+"""From a program to a Python function: the only module that makes steps text.
 
 The programs have numbers, and vectors of one length, which stands for any length: sums over
 elements, such as densities of one variable. Numbers are Python's floats, with the functions of
 `math`. Vectors are computed by a straight line of NumPy calls. Long ones are computed block by
 block, so that everything stays in the cache: a step writes into a buffer as long as a block, which
-is used again as soon as nobody reads it, or into the place of a result.
+is used again as soon as nothing reads it, or into the memory of a result.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from varmat.programs.ir.program import Array
 
-# Texts by ufunc or kernel. Numbers alone have some of their own: a choice is a branch, whose other
-# side may be undefined.
+# Texts by ufunc or kernel. Numbers have some others: a choice is a branch, whose other side may be
+# undefined.
 FORMS = {
     np.add: "({} + {})", np.subtract: "({} - {})", np.multiply: "({} * {})", np.divide: "({} / {})",
      np.negative: "(-{})",
@@ -56,8 +56,8 @@ DECIDES = {
 def function_of_program(
     program: Program, names: Sequence[str], title: str, by_blocks: bool = False
 ) -> tuple[Callable[..., Array], FunctionType]:
-    """The function of a program's arguments, called by `names`, and the same in IEEE arithmetic,
-    for where Python's floats raise.
+    """Make the function of a program's arguments, called by `names`, and the same in IEEE
+    arithmetic, for where Python's floats raise.
 
     It returns the first output and a list of the others: floats and new arrays. Tracebacks and
     profilers show its text under the title."""
@@ -67,18 +67,18 @@ def function_of_program(
     function = function_of(
         ", ".join(names), lines, body.functions, f"{title}{', by blocks' * by_blocks}"
     )
-    # With the builtins, because NumPy imports modules of its own when it first needs them.
+    # With the builtins, because NumPy imports other modules when it first needs them.
     return function, FunctionType(function.__code__, function.__globals__ | body.exact)
 
 
 def total(x: np.ndarray) -> float:
-    """The sum of a vector."""
+    """Sum a vector."""
     # Below some 30 elements Python's sum is faster than the set-up of NumPy's.
     return sum(x.tolist()) if x.size < 32 else float(np.add.reduce(x))
 
 
 def ufunc_of(step: Step | None) -> np.ufunc | None:
-    """The ufunc that a step applies; None if it is none."""
+    """Return the ufunc that a step applies; None if it applies none."""
     function = None if step is None else step.kernel.elementwise
     return function if isinstance(function, np.ufunc) else None
 
@@ -89,9 +89,9 @@ class Straight:
     Attributes
     ----------
     lines : list of str
-        What comes before the results.
+        The statements before the results.
     functions, exact : dict
-        What the text calls, and what it calls instead in IEEE arithmetic.
+        The functions that the text calls, and the functions for IEEE arithmetic.
     """
 
     def __init__(self, program: Program, names: Sequence[str]) -> None:
@@ -114,12 +114,12 @@ class Straight:
                 self.lines.append(self.guard(step))
 
     def results(self) -> list[str]:
-        """The texts of the outputs."""
+        """Write the texts of the outputs."""
         taken = {id(v) for v in self.program.arguments}
         texts = []
         for value in self.program.outputs:
             text = self.of(value)
-            # A result is an array of its own.
+            # A result is a new array.
             texts.append(
                 (f"{text} * 1.0" if id(value) in taken else text)
                 if value.shape
@@ -129,7 +129,7 @@ class Straight:
         return texts
 
     def of(self, value: Value) -> str:
-        """The text of a value: its name, if it has one or is read more than once."""
+        """Return the text of a value: its name, if it has one or is read more than once."""
         name = self._names.get(id(value))
         if name is not None:
             return name
@@ -144,7 +144,7 @@ class Straight:
         return name
 
     def expression(self, step: Step) -> str:
-        """The text of what a step computes."""
+        """Return the text of what a step computes."""
         kernel, is_vector, ufunc = step.kernel, bool(step.results[0].shape), ufunc_of(step)
         texts = [*map(self.of, step.operands)]
         form = FORMS.get(ufunc or kernel) or (
@@ -159,13 +159,13 @@ class Straight:
         return f"number({call})" if of_vectors and not is_vector else call
 
     def function(self, kernel: Kernel, of_vectors: bool) -> str:
-        """The name of the function that a kernel stands for."""
+        """Return the name of a kernel's function."""
         function, name = kernel.elementwise, kernel.name
         if of_vectors:
             self.functions[name] = function
             return name
         name = f"{name}_scalar"
-        # Of the same row of the elementwise table.
+        # The function of the same row of the elementwise table.
         self.functions[name] = next(
             (row.scalar for row in ROWS.values() if row.resolved is function), function
         )
@@ -181,7 +181,7 @@ class Straight:
         return f"if not {condition}: return {name}({', '.join(self.arguments)})"
 
     def holds(self, condition: Value) -> str:
-        """Whether a condition holds for all elements."""
+        """Return the text of whether a condition holds for all elements."""
         ufunc, operands = (
             ufunc_of(condition.step),
             condition.step.operands if condition.step else (),
@@ -200,13 +200,13 @@ class Straight:
 class BlockText(Straight):
     """The text of a program as a loop over blocks.
 
-    Numbers are computed before the loop or, if they need its sums, behind it.
+    Numbers are computed before the loop or, if they need its sums, after it.
     """
 
     def steps(self) -> None:
         # The register that is defined (or None), and the text, with registers in braces.
         self._instructions: list[tuple[str | None, str]] = []
-        # Registers that are arrays of their own, because their steps cannot write in place.
+        # Registers that are separate arrays, because their steps cannot write in place.
         self._own: set[str] = set()
         self._given = [self._names[id(v)] for v in self.program.arguments if v.shape]
         self._names |= {id(v): f"{self._names[id(v)]}_" for v in self.program.arguments if v.shape}
@@ -260,13 +260,13 @@ class BlockText(Straight):
         return self._names[id(value)]
 
     def _defined(self, text: str) -> str:
-        """The register that a text defines, in which @ stands for it."""
+        """Define a register by a text, in which @ stands for it."""
         register = f"r_{len(self._instructions)}"
         self._instructions.append((register, text.replace("@", f"{{{register}}}")))
         return register
 
     def _output(self, value: Value, placed: Container[str]) -> str:
-        """The register whose place is that of a result."""
+        """Return the register whose memory is a result's."""
         text = self.of(value)
         register = text.strip("{}")
         if text == register or register in self._own or register in placed:
@@ -274,7 +274,7 @@ class BlockText(Straight):
         return register
 
     def _buffered(self, places: dict[str, str]) -> tuple[list[str], int]:
-        """The lines of the loop, with buffers in the place of registers, and the number of
+        """Return the lines of the loop, with buffers instead of registers, and the number of
         buffers.
         """
         operands = [

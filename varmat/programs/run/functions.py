@@ -2,7 +2,7 @@
 
 A function of vectors computes each lane as the function of numbers does, so the digits of a result
 do not depend on where in an array the element lies. Errors are at most 2 units in the last place.
-Special values are those of NumPy: nan, infinities, zeros with their signs, subnormal numbers.
+Special values are as NumPy's: nan, infinities, zeros with their signs, subnormal numbers.
 
 Arguments are reduced by the method of Cody and Waite, with fused multiplications: a product with
 a constant of two or three doubles is subtracted without rounding errors that matter. Polynomials
@@ -98,7 +98,7 @@ def _sign(f: Apply, x: Any) -> Any:
 
 
 def _larger(f: Apply, order: str, passes: int, *x: Any) -> Any:
-    """The first operand where it comes first in an order, or where an operand is nan."""
+    """Return the first operand where it comes first in an order, or where an operand is nan."""
     return f("where", f("logical_or", f(order, *x), f("isnan", x[passes])), *x)
 
 
@@ -207,7 +207,7 @@ class Functions:
     Parameters
     ----------
     module : Module
-        Where the code of functions that are called is put.
+        The module for the code of functions that are called.
     width : int
         Lanes of a vector: `LANES`, or 1 for numbers.
 
@@ -268,7 +268,7 @@ class Functions:
         return b.call(function, x)
 
     def _fma(self, b: ir.IRBuilder, x: Any, y: Any, z: Any, is_exact: bool = True) -> ir.Value:
-        """``x * y + z``, as if rounded once, or twice if that is quicker and does no harm."""
+        """Compute ``x * y + z``, as if rounded once, or twice if that is faster and harmless."""
         # Without an instruction LLVM would call the C library for each lane. The errors of the
         # product and of the sum are computed instead.
         x, y, z = (self.constant(v) if isinstance(v, float) else v for v in (x, y, z))
@@ -290,7 +290,7 @@ class Functions:
     _near = partialmethod(_fma, is_exact=False)
 
     def _polynomial(self, b: ir.IRBuilder, x: ir.Value, powers: Sequence[float]) -> ir.Value:
-        """A polynomial by Estrin's scheme, whose chains of operations are short."""
+        """Evaluate a polynomial by Estrin's scheme, whose chains of operations are short."""
         terms = [self.constant(c) for c in powers]
         while len(terms) > 1:
             pairs = zip(terms[::2], terms[1::2], strict=False)
@@ -302,8 +302,8 @@ class Functions:
     def _call(self, b: ir.IRBuilder, name: str, *x: ir.Value) -> ir.Value:
         """Call a function of `_WRITTEN`.
 
-        Those of vectors are inlined, because a call would spill all vector registers. Those of
-        numbers are compiled once in a process: a program may call them at hundreds of places.
+        Functions of vectors are inlined, because a call would spill all vector registers. Functions
+        of numbers are compiled once in a process: a program may call them hundreds of times.
         """
         full, is_far = self.full_name(name), name.startswith("far")
         if full not in self.module.globals and (self.width == 1 or is_far):
@@ -340,7 +340,7 @@ class Functions:
         b.ret(written(b, name, *f.args))
 
     def _divide1p(self, b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
-        """``x / (1 + x)`` where ``x > -1`` is finite, as if the sum were not rounded."""
+        """Compute ``x / (1 + x)`` where ``x > -1`` is finite, as if the sum were not rounded."""
         total, error = self._sum(b, self.constant(1.0), x)
         result = b.fdiv(x, total)
         # The derivative with respect to the sum is result / (1 + x) = result (1 - result).
@@ -352,7 +352,7 @@ class Functions:
     def _exponential(
         self, b: ir.IRBuilder, name: str, x: ir.Value, more: ir.Value | None = None
     ) -> ir.Value:
-        """The exponential of x, or of the sum of x and far less."""
+        """Compute the exponential of x, or of the sum of x and far less."""
         given, less_one = x, name.endswith("expm1")
         # Results beyond are inf and 0, or -1. Comparisons are such that nan stays.
         most = 1100.0 if name == "exp2" else 800.0
@@ -381,24 +381,24 @@ class Functions:
         return self._intrinsic(b, "copysign", self._scaled(b, total, exponent), given)  # for -0.0
 
     def _sum(self, b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The sum and its rounding error, where x is 0, 1 or larger than y."""
+        """Return the sum and its rounding error, where x is 0, 1 or larger than y."""
         total = b.fadd(x, y)
         return total, b.fadd(b.fsub(x, total), y)
 
     def _to_whole(self, b: ir.IRBuilder, x: ir.Value) -> ir.Value:
-        """The whole number that was rounded by adding a number to `_TO_WHOLE`."""
+        """Return the whole number that was rounded by adding a number to `_TO_WHOLE`."""
         return b.fsub(x, self.constant(_TO_WHOLE))
 
     def _least(self, b: ir.IRBuilder, x: ir.Value, most: float) -> ir.Value:
         return b.select(b.fcmp_ordered("<", x, self.constant(most)), x, self.constant(most))
 
     def _power_of_two(self, b: ir.IRBuilder, k: ir.Value) -> ir.Value:
-        """``2**k`` where it is a normal number."""
+        """Compute ``2**k`` where it is a normal number."""
         bits = b.bitcast(b.fadd(k, self.constant(_TO_WHOLE + 1023.0)), self._integers)
         return b.bitcast(b.shl(bits, self._integer(52)), self.kind)
 
     def _scaled(self, b: ir.IRBuilder, x: ir.Value, k: ir.Value) -> ir.Value:
-        """``x * 2**k``, rounded once, which may be subnormal, zero or infinite."""
+        """Compute ``x * 2**k``, rounded once, which may be subnormal, zero or infinite."""
         if self.width == 8 and _HAS_AVX512:
             masked = self.constant(0.0), ir.IntType(8)(255), ir.IntType(32)(4)
             return self._intrinsic(b, "x86.avx512.mask.scalef.pd", x, k, *masked, suffix="512")
@@ -431,7 +431,7 @@ class Functions:
         return self._intrinsic(b, "copysign", made, x) if name == "log1p" else made  # for -0.0
 
     def _parted(self, b: ir.IRBuilder, u: ir.Value, bias: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """k and f of ``u = 2**k (1 + f)``, where 1 + f lies between sqrt(1/2) and sqrt(2)."""
+        """Find k and f of ``u = 2**k (1 + f)``, where 1 + f lies between sqrt(1/2) and sqrt(2)."""
         bits = b.add(b.bitcast(u, self._integers), self._integer(_ONE_BITS - _SQRT_HALF_BITS))
         k = b.or_(b.lshr(bits, self._integer(52)), self._integer(0x433 << 52))
         rest = b.and_(bits, self._integer(_MANTISSA_BITS))
@@ -439,7 +439,7 @@ class Functions:
         return b.fsub(b.bitcast(k, self.kind), bias), b.fsub(rest, self.constant(1.0))
 
     def _power(self, b: ir.IRBuilder, name: str, x: ir.Value, y: ir.Value) -> ir.Value:
-        """``exp(y log(x))``, where the logarithm is a sum of two numbers, of some 62 bits."""
+        """Compute ``exp(y log(x))``; the logarithm is a sum of two numbers, of some 62 bits."""
         k, f = self._parted(b, x, self.constant(2.0**52 + 1023))
         # log(1 + f) = 2 s + s z (2/3 + z q(z)), where s = f / (2 + f) and z = s**2. Each of s, z,
         # their product and the first term of the second has an error that is known.
@@ -474,7 +474,7 @@ class Functions:
         return self._replaced_far(b, is_far, made, name, x, y)
 
     def _at_special(self, b: ir.IRBuilder, u: ir.Value, made: ir.Value) -> ir.Value:
-        """Logarithms with -inf where u is 0, inf where it is inf, and nan where it has none."""
+        """Set logarithms to -inf where u is 0, inf where it is inf, and nan where it has none."""
         if self.width == 8 and _HAS_AVX512:
             # One instruction; each digit is a result for a class of u, from nan to positive.
             table, i32 = self._integer(0x03530422), ir.IntType(32)
@@ -497,7 +497,7 @@ class Functions:
         s: ir.Value,
         tail: ir.Value,
     ) -> ir.Value:
-        """The logarithm of ``2**k (1 + f)`` in the base of a function."""
+        """Compute the logarithm of ``2**k (1 + f)`` in the base of a function."""
         if name in ("log", "log1p"):
             small = self._near(b, s, tail, b.fmul(k, self.constant(_LN2[1])))
             return self._fma(b, k, _LN2[0], b.fsub(f, b.fsub(half, small)))
@@ -533,7 +533,7 @@ class Functions:
     def _replaced_far(
         self, b: ir.IRBuilder, is_far: ir.Value, near: ir.Value, name: str, *x: ir.Value
     ) -> ir.Value:
-        """Results with those of the C library in some lanes, if there are any."""
+        """Replace results in far lanes by results of the C library, if any lane is far."""
         is_any = is_far
         if self.width > 1:
             suffix = f"v{self.width}i1"
@@ -593,7 +593,7 @@ def _written(name: str, width: int) -> Module:
 
 @Once
 def _compiled(name: str, width: int) -> Compiled:
-    """A function as machine code, which other code finds by its name."""
+    """Return a function as machine code, which other code finds by its name."""
     full = Functions(Module(), width).full_name(name)
     code = Compiled(_written(name, width))
     binding.add_symbol(full, code.address(full))

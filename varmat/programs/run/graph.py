@@ -1,10 +1,10 @@
 """A program as a graph of numbers and vectors, from which `code` makes instructions.
 
-Every axis of few elements is written out, so that a value is an array of nodes, one for each place
-on its short axes: a matrix of 1,000 x 5 is five vectors of a loop of 1,000 turns, a sum over its
-rows four additions; an array of 1,000 x 100 x 5 is five nodes of two loops. Views choose nodes.
+Every axis of few elements is written out, so that a value is an array of nodes, one for each index
+on its short axes: a matrix of 1,000 x 5 is five vectors of a loop of 1,000 iterations, a sum over
+its rows four additions; an array of 1,000 x 100 x 5 is five nodes of two loops. Views choose nodes.
 Equal nodes are one. A value that broadcasts along a loop is read from memory, with a stride of 0.
-What has no code of its own is computed by the inner loops of NumPy and SciPy.
+Values without code are computed by the inner loops of NumPy and SciPy.
 
 Each node has a stage. Nodes that need a reduction over a loop, or memory that loops fill, come one
 stage after it. In a stage the actions (numbers, calls, guards, loops of the representation) run in
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 Action = Callable[["Code"], None]
 _floats, _truths = (partial(np.ascontiguousarray, dtype=dtype) for dtype in (FLOAT, BOOL))
-# Terms that are added one after the other.
+# Add at most this many terms in sequence.
 FEW = 8
 
 
@@ -81,7 +81,7 @@ class Graph:
     given : dict
         For each argument, by its id, its memory, or what makes its nodes.
     outputs : sequence of Memory
-        Where the outputs go. Those without shape and memory are nodes, in `results`.
+        The memory of the outputs. Outputs without shape and memory are nodes, in `results`.
     constants : Constants
     """
 
@@ -157,14 +157,14 @@ class Graph:
         return node
 
     def given(self, value: Any, stage: int, *, truth: bool = False) -> Node:
-        """A node for a number that is computed elsewhere."""
+        """Make a node for a number that is computed elsewhere."""
         self._count += 1
         node = Node("given", (), value, (), stage, self._count)
         node.truth = truth
         return node
 
     def apply(self, op: str, *x: Node) -> Node:
-        """A function of nodes; those that are composed share what they have in common."""
+        """Apply a function to nodes; composed functions share what they have in common."""
         if op == "square":
             return self.make("multiply", x[0], x[0])
         if op == "positive":
@@ -196,7 +196,7 @@ class Graph:
         return x if x.truth else self.make("not_equal", x, self.number(0.0))
 
     def nodes(self, value: Value, axes: tuple[int, ...] | None = None) -> Nodes:
-        """The nodes of a value; with axes those along them."""
+        """Return the nodes of a value; if axes are given, the nodes along them."""
         found = self._nodes(value)
         return found if axes is None or found.axes == axes else self.loaded(value, axes)
 
@@ -211,7 +211,7 @@ class Graph:
         return self.loaded(value, loop_axes(value.shape, long=self.constants.long))
 
     def aligned(self, value: Value, shape: Shape, axes: tuple[int, ...]) -> np.ndarray:
-        """The nodes of a value that broadcasts to a shape whose loops are along axes."""
+        """Return the nodes of a value that broadcasts to a shape whose loops are along axes."""
         found, missing = self.nodes(value), len(shape) - len(value.shape)
         own = tuple(i - missing for i in axes)
         is_number = not found.axes and all(value.shape[i] == 1 for i in own if i >= 0)
@@ -223,7 +223,7 @@ class Graph:
         return self.loaded(self.viewed(value, inner, strides), axes).array
 
     def expanded(self, value: Value, *axes: int) -> Value:
-        """A value with more axes, of one element, at these places."""
+        """Insert axes of one element into a value."""
         shape, strides = list(value.shape), list(value.strides)
         for i in axes:
             shape.insert(i, 1)
@@ -231,7 +231,7 @@ class Graph:
         return self.viewed(value, tuple(shape), tuple(strides))
 
     def viewed(self, value: Value, shape: Shape, strides: Shape) -> Value:
-        """A value with other axes, along which it may be repeated."""
+        """View a value with other axes, along which it may be repeated."""
         if value.base.data is not None:
             return self.literal(as_strided(value.array_in(value.base.data), shape, strides))
         view = value.view(shape, value.offset, strides)
@@ -279,7 +279,7 @@ class Graph:
         return made
 
     def _line(self, x: np.ndarray) -> Node:
-        """Part of a constant, in one piece."""
+        """Make a node of a part of a constant, in one piece."""
         if not any(x.strides):
             first: Node = self._elements(x[(slice(1),) * x.ndim]).item()
             return first
@@ -302,7 +302,7 @@ class Graph:
     # --- memory ---
 
     def fresh(self, value: Value) -> Memory:
-        """Memory for a result: where it is returned, if it is."""
+        """Return memory for a result: where it is returned, if it is."""
         memory = self._returned.pop(id(value), None)
         if memory is None:
             memory = self.scratch(max(value.size, 1), int(value.dtype.itemsize))
@@ -313,7 +313,7 @@ class Graph:
         return Memory(None, n * itemsize, itemsize)
 
     def stored(self, base: Value) -> Memory:
-        """The memory of a value, which is stored if it is not yet."""
+        """Return the memory of a value; store the value if it is not stored yet."""
         if base.data is not None and id(base) not in self.memory:
             self.memory[id(base)] = self.constants.memory(base.data, np.atleast_1d)
         elif id(base) not in self.memory:
@@ -322,7 +322,7 @@ class Graph:
         return self.memory[id(base)]
 
     def place(self, value: Value) -> tuple[Memory, int]:
-        """Where a value lies in memory."""
+        """Return where a value lies in memory."""
         return self.stored(value.base), value.offset
 
     def store(
@@ -366,12 +366,12 @@ class Graph:
             memory.stage = max(memory.stage, stage)
 
     def impure(self, stage: int) -> int:
-        """The stage of a step that keeps its place among those that are not pure."""
+        """Return the stage of a step that keeps its order among steps that are not pure."""
         self._impure = max(stage, self._impure)
         return self._impure
 
     def made_of(self, number: int) -> Nodes:
-        """The nodes of an output that has no memory."""
+        """Return the nodes of an output that has no memory."""
         found = self.results[number]
         if found is None:
             raise NotFusedError("an output in memory")
@@ -392,11 +392,11 @@ class Graph:
         self.python(step)
 
     def put(self, value: Value, array: np.ndarray, axes: tuple[int, ...]) -> None:
-        """Say what the nodes of a result are."""
+        """Set the nodes of a result."""
         self.arrays[id(value)] = Nodes(array.reshape(shortened(value.shape, axes)), axes)
 
     def each(self, op: str, operands: Sequence[Value], result: Value) -> None:
-        """An elementwise function of values that broadcast."""
+        """Apply an elementwise function to values that broadcast."""
         self.put(result, *self.mapped(partial(self.apply, op), operands, result.shape))
 
     def mapped(
@@ -406,13 +406,13 @@ class Graph:
         shape: Shape,
         axes: tuple[int, ...] | None = None,
     ) -> Nodes:
-        """A function of the nodes of values that broadcast; its loops are those of the operands."""
+        """Apply a function to the nodes of values that broadcast; it has the operands' loops."""
         axes = self._common(operands, shape) if axes is None else axes
         made = each_place(op, [self.aligned(v, shape, axes) for v in operands])
         return Nodes(np.broadcast_to(made, shortened(shape, axes)), axes)
 
     def _common(self, operands: Sequence[Value], shape: Shape) -> tuple[int, ...]:
-        """The loops of a result: those of the operands, and axes along which only numbers vary."""
+        """Return the loops of a result: the operands', and axes along which only numbers vary."""
         found, taken = [], set()
         for v in operands:
             axes, missing = self.nodes(v).axes, len(shape) - len(v.shape)
@@ -430,7 +430,7 @@ class Graph:
         return loop_axes(shape, axes, MOST, self.constants.long)
 
     def reduced(self, op: str, x: Value, axes: Sequence[int], result: Value) -> None:
-        """A reduction over axes."""
+        """Reduce over axes."""
         array, loops = self.nodes(x)
         for i in sorted(set(axes) - set(loops), reverse=True):
             array = np.expand_dims(self.folded(op, array, i), i)
@@ -443,7 +443,7 @@ class Graph:
         self.put(result, array, kept)
 
     def folded(self, op: str, x: np.ndarray, axis: int) -> np.ndarray:
-        """A reduction over a short axis, by halves."""
+        """Reduce over a short axis, by halves."""
         parts = [x.take(j, axis) for j in range(x.shape[axis])]
         if not parts:
             raise NotFusedError("a reduction of nothing")
@@ -466,7 +466,7 @@ class Graph:
         return as_objects(np.frompyfunc(partial(self.apply, op), 2, 1)(x, y))
 
     def summed(self, *x: Node) -> Node:
-        """The sum of several nodes: of a few in their order, as other runners have it."""
+        """Sum several nodes: a few in their order, as other runners do."""
         if len(x) > FEW:
             return self.joined("add", [as_objects(each) for each in x]).item()  # type: ignore[no-any-return]
         return reduce(partial(self.apply, "add"), x)
@@ -477,7 +477,7 @@ class Graph:
         return apply("add", shift, apply("log", self.summed(*terms)))
 
     def _finite(self, x: Node) -> Node:
-        """A number, or zero in the place of an infinite one."""
+        """Return a number, or zero instead of an infinite one."""
         size = self.apply("absolute", x)
         infinite = self.apply("equal", size, self.number(math.inf))
         return self.apply("where", infinite, self.number(0.0), x)
@@ -485,7 +485,7 @@ class Graph:
     def total(
         self, op: str, x: Node, lengths: Shape = (), over: Sequence[int] | None = None
     ) -> Node:
-        """A reduction over loops, of those of a node by default all."""
+        """Reduce over loops, by default over all loops of the node."""
         lengths = lengths or x.loops
         over = range(len(lengths)) if over is None else over
         n = math.prod(lengths[k] for k in over)
@@ -517,7 +517,7 @@ class Graph:
         return self.made[key]
 
     def along(self, x: Node, lengths: Shape, over: Sequence[int]) -> Node:
-        """A node without some of the loops, as one of all of them."""
+        """Make a node without some of the loops a node of all of them."""
         if not x.loops:
             return x
         memory = self.scratch(math.prod(x.loops))
@@ -542,7 +542,7 @@ class Graph:
         *more: Any,
         impure: bool = False,
     ) -> None:
-        """A method of `Code`, of the places of operands and results in memory."""
+        """Call a method of `Code` on operands and results in memory."""
         places = [None if v.dtype is OBJECT else self.place(v) for v in operands]
         for v in results:
             if v.dtype is OBJECT:
@@ -559,7 +559,7 @@ class Graph:
         self.act(stage, Called(method, places, more))
 
     def spread(self, v: Value, shape: Shape) -> Value:
-        """A copy of a value that broadcasts, in one piece."""
+        """Copy a value that broadcasts, in one piece."""
         if v.shape == shape and v.is_contiguous:
             return v
         if v.base.data is not None:
@@ -580,18 +580,18 @@ class Graph:
         return made
 
     def copied(self, v: Value, shape: Shape) -> Nodes:
-        """The nodes of a value that broadcasts to a shape."""
+        """Return the nodes of a value that broadcasts to a shape."""
         return self.mapped(lambda x: x, [v], shape)
 
     def elementwise(self, kernel: Any, name: str, operands: Sequence[Value], result: Value) -> None:
-        """An elementwise function: of nodes, or else by the loop of a ufunc."""
+        """Apply an elementwise function: to nodes, or else by the loop of a ufunc."""
         try:
             self.each(name, operands, result)
         except NotFusedError:
             nests.elementwise(self, kernel.loop(operands, [result]), operands, result)
 
     def python(self, step: Step) -> None:
-        """A step that calls Python."""
-        # Its operands may be objects, which later steps find: it keeps its place among such steps.
+        """Add a step that calls Python."""
+        # Its operands may be objects, which later steps find: it keeps its order among such steps.
         self.calls_python = True
         self.call("call_python", step.operands, step.results, self._number, impure=True)

@@ -1,7 +1,7 @@
-"""Which loops over statements have passes that are independent of each other.
+"""Which loops over statements have iterations that are independent of each other.
 
-The passes of such a loop may run in any order, or side by side. They read and write cells and
-arrays of their own, add to sums, and have elements of their own in the arrays that they share.
+The iterations of such a loop may run in any order, or side by side. They read and write separate
+cells and arrays, add to sums, and have separate elements in the arrays that they share.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ Access = s.Load | s.Store | s.AddAt
 
 
 class Independent(NamedTuple):
-    """What is known of a loop whose passes are independent.
+    """The variables of a loop whose iterations are independent.
 
     Attributes
     ----------
     trips : int
     arrays : set of Storage
-        Those that every pass has for itself.
+        Arrays that every iteration has for itself.
     stacks : set of Stack
     sums : list of Cell
-        Those that passes add to.
+        The cells that iterations add to.
     own, common : set of Cell
-        Those of a pass, and those among them that are the same in all passes.
+        The cells of an iteration, and those among them that are the same in all iterations.
     mentions : Counter
-        Of the variables in the body.
+        Counts of the variables in the body.
     """
 
     trips: int
@@ -46,7 +46,7 @@ class Independent(NamedTuple):
 def independent_loops(
     kernel: Procedure, least: int, accepts: Callable[[s.For, Independent], bool]
 ) -> dict[s.For, Independent]:
-    """The outermost loops of at least some trips whose passes are independent, and which a function
+    """Find the outermost loops of at least `least` iterations, all independent, that a function
     accepts.
     """
     mentions = _mentions(kernel.body)
@@ -67,7 +67,7 @@ def independent_loops(
 
     while True:
         found = dict(visit(kernel.body))
-        # Loops that have stacks in common with what is none of these, or has other passes.
+        # Loops that have stacks in common with other statements, or have other iterations.
         alone = {
             loop
             for loop, its in found.items()
@@ -85,8 +85,8 @@ def independent_loops(
 
 
 def _mentions(statements: Sequence[s.Statement]) -> Counter[Any]:
-    """How often there are variables, and how often something is done to a stack. What is said about
-    all of a stack holds for vectors too.
+    """Count the mentions of variables, and the actions on each stack. Statements about all of a
+    stack hold for vectors too.
     """
     found = Counter(s.variables(statements))
     for each in s.walk(statements):
@@ -96,7 +96,7 @@ def _mentions(statements: Sequence[s.Statement]) -> Counter[Any]:
 
 
 class _DependentError(Exception):
-    """Passes depend on each other."""
+    """The iterations of a loop depend on each other."""
 
 
 def _require(holds: bool) -> None:
@@ -105,7 +105,7 @@ def _require(holds: bool) -> None:
 
 
 def _known(loop: s.For, mentions: Counter[Any], least: int) -> Independent | None:
-    """What is known of a loop, if its passes are independent."""
+    """Analyse a loop; return None unless its iterations are independent."""
     if isinstance(loop.lower, s.Cell) or isinstance(loop.upper, s.Cell):
         return None
     trips = int(loop.upper) - int(loop.lower) + 1
@@ -114,7 +114,7 @@ def _known(loop: s.For, mentions: Counter[Any], least: int) -> Independent | Non
     try:
         passes = _Passes(loop)
         here = _mentions(loop.body)
-        # What is declared in a pass is not read outside of it.
+        # A variable that is declared in an iteration is not read outside of it.
         local = {x for x in here if here[x] == mentions[x]} | s.declared(loop.body)
         _require(local.issuperset(passes.private))
         _require(local.issuperset(x for x in passes.written if not x.is_temporary))
@@ -127,7 +127,7 @@ def _known(loop: s.For, mentions: Counter[Any], least: int) -> Independent | Non
 
 
 class _Passes:
-    """The passes of a loop, which are independent of each other."""
+    """The iterations of a loop, which are independent of each other."""
 
     def __init__(self, loop: s.For) -> None:
         self.loop, self._inside = loop, [*s.walk(loop.body)]
@@ -137,7 +137,7 @@ class _Passes:
         added = dict.fromkeys(x for each in lines for x in each.sums)
         self.sums = [x for x in added if x not in self.own]
         _require(not any(x.is_integer for x in self.sums))
-        # The arrays of a pass, and the accesses of others.
+        # The arrays of an iteration, and the accesses of others.
         self.private = set[s.Storage]()
         self._shared: dict[s.Storage, list[Access]] = {}
         self._undone = {each.array for each in self._inside if isinstance(each, s.Undo)}
@@ -150,8 +150,8 @@ class _Passes:
             _require(all(not self._is_changed(x) or self._has_elements(x) for x in parts))
 
     def _block(self, statements: Sequence[s.Statement], known: set[s.Variable]) -> None:
-        """Find out whether what is read has been assigned to in the pass, and by that which arrays
-        belong to it.
+        """Check that everything that is read has been assigned to in the iteration, and find the
+        arrays that belong to it.
         """
         for each in statements:
             for x in _read(each):
@@ -184,8 +184,8 @@ class _Passes:
             known |= {*_written(each)}
 
     def _parts(self, accesses: Sequence[Access]) -> list[list[Access]]:
-        """Accesses, apart if they have no elements in common: along some axis their indices have
-        other constants.
+        """Split accesses that have no elements in common: along some axis their indices have other
+        constants.
         """
         for axis in range(len(accesses[0].array.shape)):
             indices = [s.Affine.of(x.indices[axis]) for x in accesses]
@@ -199,12 +199,12 @@ class _Passes:
         return [[*accesses]]
 
     def _is_changed(self, accesses: Sequence[Access]) -> bool:
-        """Whether something else is done to a shared array than to read it, or to add to it."""
+        """Return whether a shared array is neither only read nor only added to."""
         kinds = {type(x) for x in accesses}
         return len(kinds) > 1 or s.Store in kinds or accesses[0].array in self._undone
 
     def _has_elements(self, accesses: Sequence[Access]) -> bool:
-        """Whether each pass has elements of its own."""
+        """Return whether each iteration has separate elements."""
         first, *others = ([*map(s.Affine.of, x.indices)] for x in accesses)
         return any(
             i.cells == [self.loop.index] and all(x[axis] == i for x in others)
@@ -212,7 +212,7 @@ class _Passes:
         )
 
     def common(self) -> set[s.Cell]:
-        """The cells that are the same in all passes."""
+        """Return the cells that are the same in all iterations."""
         levels = {x for each in self._inside for x in _levels(each)}
         times = Counter(x for each in self._inside for x in _written(each))
         common, before = {*self.written}, -1
@@ -255,7 +255,7 @@ class _Passes:
 
 
 def _written(x: s.Statement) -> Sequence[s.Cell]:
-    """The cells to which a statement assigns."""
+    """Return the cells to which a statement assigns."""
     if isinstance(x, Line):
         return x.outputs
     if isinstance(x, s.For):
@@ -268,7 +268,7 @@ def _written(x: s.Statement) -> Sequence[s.Cell]:
 
 
 def _read(x: s.Statement) -> Iterator[s.Cell]:
-    """The cells that a statement reads before it runs its bodies."""
+    """Yield the cells that a statement reads before it runs its bodies."""
     found: list[Any] = []
     if isinstance(x, Line):
         found = x.inputs
@@ -285,7 +285,7 @@ def _read(x: s.Statement) -> Iterator[s.Cell]:
 
 
 def _levels(x: s.Statement) -> list[s.Cell]:
-    """The cells that say how much is on a stack."""
+    """Return the cells that say how much is on a stack."""
     if isinstance(x, s.Mark):
         return [x.out]
     if isinstance(x, s.Recall):
@@ -294,7 +294,7 @@ def _levels(x: s.Statement) -> list[s.Cell]:
 
 
 def dependencies(program: Program) -> list[set[int]]:
-    """The arguments on which each output depends, by their numbers."""
+    """Return the arguments on which each output depends, by their numbers."""
     found: dict[int, set[int]] = {id(v): {i} for i, v in enumerate(program.arguments)}
     for step in program.steps:
         depends = set[int]().union(*(found.get(id(v.base), set()) for v in step.operands))

@@ -23,7 +23,7 @@ class Instructions(ABC):
     code : Code
     b : IRBuilder
     kind : llvmlite.ir.Type
-        Of a number.
+        The type of a number.
     """
 
     code: Code
@@ -32,7 +32,7 @@ class Instructions(ABC):
 
     @abstractmethod
     def number(self, x: s.Number) -> ir.Value:
-        """The value of a number."""
+        """Return the value of a number."""
 
     @abstractmethod
     def set(self, x: s.Cell, value: ir.Value) -> None:
@@ -40,19 +40,19 @@ class Instructions(ABC):
 
     @abstractmethod
     def common_integer(self, x: s.Number) -> ir.Value:
-        """An integer that is one for all lanes."""
+        """Return an integer that is the same for all lanes."""
 
     @abstractmethod
     def common_slot(self, x: s.Cell | s.Stack) -> ir.Value:
-        """Where such an integer lies, or how much is on a stack."""
+        """Return where such an integer lies, or how much is on a stack."""
 
     @abstractmethod
     def entry(self, stack: s.Stack, at: ir.Value) -> ir.Value:
-        """The address of a number on a stack."""
+        """Return the address of a number on a stack."""
 
     @abstractmethod
     def capacity(self, stack: s.Stack) -> int:
-        """For how many numbers there is room."""
+        """Return how many numbers a stack can hold."""
 
     @abstractmethod
     def take_back(self, x: s.Undo) -> None:
@@ -68,7 +68,7 @@ class Instructions(ABC):
         self.code.unless(BIT(0), self.code.ended)
 
     def while_true(self, begin: Callable[[], ir.Value], body: Callable[[], None]) -> None:
-        """As long as a truth value holds."""
+        """Emit a loop that runs as long as a truth value holds."""
         b = self.b
         head, inside, after = (b.append_basic_block() for _ in range(3))
         b.branch(head)
@@ -82,7 +82,7 @@ class Instructions(ABC):
     def either(
         self, holds: ir.Value, yes: Sequence[s.Statement], no: Sequence[s.Statement]
     ) -> None:
-        """One block where a truth value holds, and another where not."""
+        """Emit one block where a truth value holds, and another where not."""
         b = self.b
         inside, other, after = (b.append_basic_block() for _ in range(3))
         b.cbranch(holds, inside, other)

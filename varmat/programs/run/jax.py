@@ -32,7 +32,7 @@ _NAMES |= {"psi": "jax.scipy.special.digamma", "log_expit": "jax.nn.log_sigmoid"
 
 
 def to_jax(program: Program) -> Callable[..., tuple[Array, ...]]:
-    """A program as a function of JAX.
+    """Convert a program to a function of JAX.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class _LackingError(TypeError):
 
 
 def translated(jax: Module, program: Program) -> JaxRun:
-    """A program as a function of JAX, which returns the outputs and whether all guards hold."""
+    """Convert a program to a function of JAX from arguments to outputs and whether guards hold."""
     jnp, rules = jax.numpy, _rules(jax, program.steps)
 
     def run(*arguments: Array) -> tuple[list[Array], Array]:
@@ -108,10 +108,10 @@ def translated(jax: Module, program: Program) -> JaxRun:
 
 
 def scalar_to_jax(program: Program) -> JaxRule:
-    """A function of JAX for the value of a program, with the gradients that the program returns.
+    """Make a function of JAX for the value of a program, with the gradients that it returns.
 
     The program returns a number, then a gradient for each argument. JAX takes these gradients
-    instead of differentiating, so there are no second derivatives.
+    instead of differentiating, so second derivatives do not exist.
     """
     import jax
 
@@ -130,7 +130,7 @@ def scalar_to_jax(program: Program) -> JaxRule:
 
 
 def _part(jnp: Module, whole: Array, value: Value) -> Array:
-    """A view as elements of its base."""
+    """Take a view as elements of its base."""
     flat = jnp.reshape(whole, (-1,))
     start = value.offset // value.dtype.itemsize
     if value.is_contiguous:
@@ -139,8 +139,8 @@ def _part(jnp: Module, whole: Array, value: Value) -> Array:
 
 
 def _rules(jax: Module, steps: Sequence[Step]) -> list[JaxRule]:
-    """Each step as a function of its operands. Steps that JAX does not have are refused by name,
-    those of a program within a step as "a in b".
+    """Convert each step to a function of its operands. Raise an error that names the steps that
+    JAX does not have, steps of a program within a step as "a in b".
     """
     rules: list[JaxRule | None] = []
     lacking: set[str] = set()
@@ -159,7 +159,7 @@ def _rules(jax: Module, steps: Sequence[Step]) -> list[JaxRule]:
 
 
 def _named(jax: Module, name: str) -> JaxRule | None:
-    """The function of JAX for the name of a ufunc, or None."""
+    """Return the function of JAX for the name of a ufunc, or None."""
     path = _NAMES.get(name, f"jax.numpy.{name}")
     found: object = jax
     for part in path.split(".")[1:]:
@@ -168,7 +168,7 @@ def _named(jax: Module, name: str) -> JaxRule | None:
 
 
 def _erfcx(jax: Module, x: Array) -> Array:
-    """exp(x^2) erfc(x), which JAX lacks; above 3 by the continued fraction of DLMF 7.9."""
+    """Compute exp(x^2) erfc(x), which JAX lacks; above 3 by the continued fraction of DLMF 7.9."""
     jnp = jax.numpy
     far = jnp.where(x > 3.0, x, 3.0)
     tail = far
@@ -181,15 +181,15 @@ def _erfcx(jax: Module, x: Array) -> Array:
 
 
 def _betaln(jax: Module, x: Array, y: Array) -> Array:
-    """JAX's own is wrong from the sixth digit on. Programs use this up to 100, and Stirling's
-    series above.
+    """Compute the log beta function, because JAX's is wrong from the sixth digit on. Programs use
+    this up to 100, and Stirling's series above.
     """
     gammaln = jax.scipy.special.gammaln
     return gammaln(x) + gammaln(y) - gammaln(x + y)
 
 
 def _log_ndtr(jax: Module, x: Array) -> Array:
-    """JAX's own loses digits from 1 to 8, and has nine below -20."""
+    """Compute log Phi, because JAX's loses digits from 1 to 8, and has nine below -20."""
     jnp, z = jax.numpy, jax.numpy.minimum(x, 0.0)
     below = jnp.log(0.5 * _erfcx(jax, -np.sqrt(0.5) * z)) - 0.5 * z**2
     return jnp.where(x > 0.0, jnp.log1p(-jax.scipy.special.ndtr(-abs(x))), below)
@@ -200,7 +200,7 @@ _WRITTEN: dict[str, JaxRule] = {"erfcx": _erfcx, "betaln": _betaln, "log_ndtr": 
 
 
 def of_ufunc(jax: Module, ufunc: np.ufunc) -> JaxRule | None:
-    """A ufunc as a function of JAX; None if JAX does not have it."""
+    """Return a ufunc as a function of JAX; None if JAX does not have it."""
     import scipy.special
     from jax.scipy import special  # noqa: F401 - an attribute of jax from now on
 

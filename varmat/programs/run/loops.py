@@ -21,10 +21,10 @@ class NoLoopError(Exception):
 
 @cache
 def loop_of(ufunc: np.ufunc, signature: str) -> LoopLengths:
-    """The address and the data of a loop of a ufunc, for types as in "dd->d"; raises `NoLoopError`
-    if there is none.
+    """Return the address and the data of a loop of a ufunc, for types as in "dd->d"; raise
+    `NoLoopError` if it does not exist.
 
-    The fields are those of ``PyUFuncObject`` in NumPy's C API: an object head, four ints,
+    The fields are as in ``PyUFuncObject`` of NumPy's C API: an object head, four ints,
     ``functions`` and ``data``."""
     if signature not in ufunc.types:
         raise NoLoopError(f"{ufunc.__name__} has no loop for {signature}")
@@ -32,7 +32,7 @@ def loop_of(ufunc: np.ufunc, signature: str) -> LoopLengths:
         "d" in each.partition("->")[0] and set(each.partition("->")[0]) & set("ilq")
         for each in ufunc.types
     ):
-        # Functions of integers, whose loops warn of any float that is no integer.
+        # Functions of integers, whose loops warn of any float that is not an integer.
         raise NoLoopError(f"{ufunc.__name__} is one of integers")
     head = object.__basicsize__
     counts = [ctypes.c_int.from_address(id(ufunc) + head + at).value for at in (0, 4)]

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 # Bytes of scratch memory that are taken from the stack.
 ON_STACK = 1 << 16
-# Bytes from a NumPy array to the address of its elements: those of an object's head.
+# Bytes from a NumPy array to the address of its elements: the size of an object's head.
 DATA = object.__basicsize__
 # How Python calls a function: with the addresses of its arguments, and their number.
 METH_FASTCALL = 0x80
@@ -67,8 +67,8 @@ _MANY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctype
 
 
 class _State:
-    """What steps that call Python leave in a thread: objects, by the id of the value, and what was
-    raised.
+    """The results of steps that call Python, in a thread: objects, by the id of the value, and the
+    error that was raised.
     """
 
     def __init__(self) -> None:
@@ -89,12 +89,12 @@ class _Table(np.ndarray):
 
 
 class _MachineCode:
-    """Machine code of a program, also for programs that differ from it in data alone.
+    """Machine code of a program, also for programs that differ from it in data only.
 
     Attributes
     ----------
     address : int
-        As of a runner.
+        The address, as in a runner.
     calls_python, calls_out : bool
         Whether the code calls Python, or any function of another library.
     """
@@ -194,14 +194,14 @@ class NativeRunner:
     address : int
         Of ``many(places, steps, count)``, a C function: the addresses of arguments, outputs and the
         table, the bytes by which each moves on, and how often to run. The first output is nan where
-        a run ends. It returns 1, and writes nothing, if there is no memory to run in.
+        a run ends. It returns 1, and writes nothing, if it gets no memory to run in.
     table : int
         The address of the table of constants.
     calls_python : bool
     mapped : int
         At how many points maps have run.
     single : callable, optional
-        Of two vectors, the point and the place of the gradient, to the value.
+        From two vectors, the point and the memory of the gradient, to the value.
     """
 
     name = "native"
@@ -262,7 +262,7 @@ class NativeRunner:
             self._state.raised = error
 
     def _watched(self) -> AbstractContextManager[None]:
-        """What to run a program in: errors of its calls of Python are kept."""
+        """Return a context for running a program: errors of its calls of Python are kept."""
         if not self.calls_python:
             return nullcontext()
         return kept_from_callbacks(self._called, self._keep)
@@ -270,7 +270,7 @@ class NativeRunner:
     def _run(
         self, places: np.ndarray, steps: np.ndarray, count: int, many: Function
     ) -> BaseException | None:
-        """Run at points whose arguments and outputs lie at addresses; what was raised at last."""
+        """Run at points whose arguments and outputs lie at addresses; return the last error."""
         if not self.calls_python:
             self._run_many(places, steps, count, many)
             return None
@@ -295,7 +295,7 @@ class NativeRunner:
     @cached_property
     def _in_lanes(self) -> tuple[Function, _Table] | None:
         """The function of many points that runs one in each lane of a vector, and its table; None
-        where vectors have not all that the program does.
+        if vectors cannot run all of the program.
         """
         try:
             code, table = _bound(self.program, PointLanes)
@@ -304,7 +304,7 @@ class NativeRunner:
         return _MANY(code.address), table
 
     def _for_map(self, count: int) -> tuple[Function, list[int]]:
-        """A function of many points, and the addresses that it needs behind those of outputs."""
+        """Return a function of many points, and the addresses that it needs after the outputs'."""
         self.mapped += count
         if self.mapped < WORTH or self.calls_python or self._in_lanes is None:
             return self._many, [self.table]
@@ -331,7 +331,7 @@ class NativeRunner:
         return [x if x.ndim else float(x) for x in made]
 
     def at(self, x: Array) -> Sequence[Any]:
-        """The outputs at an array of floats, with less overhead."""
+        """Return the outputs at an array of floats, with less overhead."""
         if self.single is None:
             return self([x])
         gradient = np.empty(self._shape)
@@ -340,12 +340,12 @@ class NativeRunner:
     def map(
         self, arguments: Sequence[Array], outputs: Sequence[Array], executor: Threads = None
     ) -> None:
-        """Run at many points, in threads: those of an executor, by default one for each processor;
-        or in this thread if it is "serial". The first output is nan where the run ended, as by an
-        error of a step that calls Python.
+        """Run at many points, in threads of an executor, by default one for each processor; or in
+        this thread if it is "serial". The first output is nan where the run ended, as by an error
+        of a step that calls Python.
 
         Each array has a row for each run, in one piece; rows of arguments may share their memory.
-        Signals are looked for between slices of points."""
+        Signals are checked between slices of points."""
         rows, count = [*arguments, *outputs], len(outputs[0])
         for x, v in zip(rows, self._values, strict=True):
             is_right = x.dtype == v.dtype and x.shape[1:] == v.shape and len(x) == count
@@ -363,7 +363,7 @@ class NativeRunner:
     def _run_rows(
         self, places: np.ndarray, steps: np.ndarray, count: int, many: Function, executor: Threads
     ) -> None:
-        """Run in threads, each of which takes slices of the points."""
+        """Run in threads; each takes slices of the points."""
         given = executor if isinstance(executor, ThreadPoolExecutor) else None
         most = given._max_workers if given else processors()
         # Steps that call Python would only take turns in threads.
@@ -406,7 +406,7 @@ def _addresses(arrays: Iterable[Array], more: Sequence[int]) -> np.ndarray:
 
 
 def _array(v: Value, address: int) -> np.ndarray:
-    """The array of a value at an address."""
+    """Return the array of a value at an address."""
     if not v.size:
         return np.empty(v.shape, v.dtype)
     reach = [(n - 1) * stride for n, stride in zip(v.shape, v.strides, strict=True)]
@@ -416,13 +416,13 @@ def _array(v: Value, address: int) -> np.ndarray:
     return np.ndarray(v.shape, v.dtype, memory, -low, v.strides)
 
 
-# --- the functions around that of the program ---
+# --- the functions around the program's function ---
 
 
 def _scratch(
     b: ir.IRBuilder, code: Code, without: Callable[[], object]
 ) -> tuple[ir.Value, ir.Value | None]:
-    """Scratch memory, and what to free afterwards; `without` returns where there is none."""
+    """Emit scratch memory, and return what to free afterwards; `without` returns without memory."""
     size = code.scratch_bytes
     if size <= ON_STACK:
         raw, freed = b.alloca(BYTE, size + 64), None
@@ -449,8 +449,8 @@ def _of_python(b: ir.IRBuilder, name: str, result: ir.Type, *given: ir.Value) ->
 
 
 def _single(code: Code) -> None:
-    """A method in C's terms of Python of the table, of two NumPy arrays, the point and the place of
-    the gradient, to the value; nan where the run ended.
+    """Emit a method in C's terms of Python of the table, from two NumPy arrays, the point and the
+    memory of the gradient, to the value; nan where the run ended.
     """
     f = ir.Function(code.module, ir.FunctionType(POINTER, [POINTER, POINTER, INT]), "single")
     b = ir.IRBuilder(f.append_basic_block())
@@ -479,7 +479,7 @@ def _single(code: Code) -> None:
 
 
 def _c_function(address: int, table: int) -> Compiled:
-    """A function in C's terms of the addresses of a point and the gradient, to the value."""
+    """Make a function in C's terms from the addresses of a point and the gradient to the value."""
     module = Module()
     f = ir.Function(module, ir.FunctionType(DOUBLE, [POINTER, POINTER]), "call")
     b = ir.IRBuilder(f.append_basic_block())
@@ -507,7 +507,7 @@ class _Definition(ctypes.Structure):
 
 
 def _function(code: Compiled, name: str, table: _Table) -> Function:
-    """A function in C's terms of Python as an object, which keeps its code alive."""
+    """Make a function in C's terms of Python an object, which keeps its code alive."""
     definition = _Definition(name.encode(), code.address(name), METH_FASTCALL, None)
     table.held += (definition,)
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
@@ -518,14 +518,14 @@ def _function(code: Compiled, name: str, table: _Table) -> Function:
 
 
 def _words(b: ir.IRBuilder, address: ir.Value, count: int) -> list[ir.Value]:
-    """The integers at an address."""
+    """Load the integers at an address."""
     return [b.load(b.gep(address, [INT(k)], source_etype=INT), typ=INT) for k in range(count)]
 
 
 def _many(code: Code) -> None:
-    """A function of the addresses of arguments, outputs and the table, the bytes by which each
-    moves on, and how often to run. Where a run ends, the first output is nan. It returns 1
-    without memory.
+    """Emit a function of the addresses of arguments, outputs and the table, the bytes by which each
+    moves on, and how often to run. Where a run ends, the first output is nan. It returns 1 without
+    memory.
     """
     f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
     given, steps, count = f.args
@@ -549,9 +549,9 @@ def _many(code: Code) -> None:
 
 
 def _many_in_lanes(code: PointLanes) -> None:
-    """The same with a point in each lane: the addresses of arguments, outputs and the table come
-    before those of the table and the function of one point, which runs at the points that are left,
-    and where one ends.
+    """Emit the same with a point in each lane: the addresses of arguments, outputs and the table
+    come before the table and the function of one point, which runs at the remaining points, and
+    where one ends.
     """
     f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
     given, steps, count = f.args

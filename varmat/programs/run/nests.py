@@ -29,8 +29,8 @@ def call(
     steps: Sequence[int],
     order: Sequence[int] = (),
 ) -> None:
-    """A loop within loops; `outer` has the strides of all its arguments for each outer axis, and
-    `order` says which of the operands and results they are.
+    """Add a loop within loops; `outer` has the strides of all its arguments for each outer axis,
+    and `order` says which of the operands and results they are.
     """
     if 0 in lengths:
         return
@@ -39,7 +39,7 @@ def call(
 
 
 def elementwise(graph: Graph, loop: LoopLengths, operands: Sequence[Value], result: Value) -> None:
-    """A loop over all elements of a result, to which the operands broadcast."""
+    """Add a loop over all elements of a result, to which the operands broadcast."""
     values = [*operands, result]
     shape, strides = merged(
         result.shape, [broadcast_strides(v.shape, v.strides, result.shape) for v in values]
@@ -54,8 +54,8 @@ def elementwise(graph: Graph, loop: LoopLengths, operands: Sequence[Value], resu
     # NumPy's loops of `isfinite` and `signbit` are wrong with other strides.
     if shape[inner] < 16 and result.dtype != BOOL:
         longest = max(range(len(shape)), key=lambda i: shape[i])
-        # So is its loop of `negative` if the operand's elements are 64 bytes apart and those of the
-        # result are not 8.
+        # NumPy's loop of `negative` is also wrong if the operand's elements are 64 bytes apart and
+        # the result's are not 8.
         is_wrong = loop == loop_of(np.negative, "d->d") and abs(strides[longest][0]) == 64
         inner = inner if is_wrong else longest
     lengths, outer = _around(inner, shape, strides)
@@ -74,7 +74,7 @@ def filled(graph: Graph, x: float, result: Value) -> None:
 
 
 def reduce(graph: Graph, ufunc: np.ufunc, x: Value, axes: Sequence[int], result: Value) -> None:
-    """A reduction: the loop of the ufunc with the result as an operand."""
+    """Add a reduction: the loop of the ufunc with the result as an operand."""
     if x.dtype == BOOL:
         raise NoLoopError("truth values")
     loop = loop_of(ufunc, "dd->d")
@@ -93,7 +93,7 @@ def reduce(graph: Graph, ufunc: np.ufunc, x: Value, axes: Sequence[int], result:
 
 
 def accumulate(graph: Graph, ufunc: np.ufunc, x: Value, axis: int, result: Value) -> None:
-    """Running results: each is made of the one before."""
+    """Add running results: each is made from the one before."""
     n = x.shape[axis]
     graph.fresh(result)
     others = [i for i in range(len(x.shape)) if i != axis]
@@ -123,8 +123,8 @@ def gufunc(
     core: Sequence[int],
     steps: Sequence[int],
 ) -> None:
-    """A generalised ufunc, whose loop takes one leading axis; `leading` counts those of each
-    operand and result.
+    """Add a generalised ufunc, whose loop takes one leading axis; `leading` counts the leading axes
+    of each operand and result.
     """
     values = [*operands, *results]
     shape = values[-1].shape[: leading[-1]]
@@ -145,8 +145,8 @@ def gufunc(
 def merged(
     shape: Sequence[int], strides: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """The lengths of the axes of several arrays, and for each axis the strides of all. Neighbouring
-    axes that are one line in all arrays are merged.
+    """Return the lengths of the axes of several arrays, and for each axis the strides of all.
+    Neighbouring axes that are one line in all arrays are merged.
     """
     lengths: list[int] = []
     found: list[list[int]] = []

@@ -22,7 +22,7 @@ TRUTHS = frozenset({
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isfinite", "isnan",
      "isinf", "signbit", "logical_and", "logical_or", "logical_not", "logical_xor",
 })  # fmt: skip
-# What a sum over a long axis begins with.
+# The first value of a sum over a long axis.
 FIRST = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf, "logical_and": True}
 
 
@@ -30,8 +30,8 @@ class NotFusedError(Exception):
     """A step does not become part of a loop: it needs memory."""
 
 
-# In native code: axes of more elements are loops, and an array without loops has at most so many;
-# and the same for programs with functions of which vectors compute many in the time of one.
+# In native code: axes of more elements are loops, and an array without loops has at most this many;
+# the second is for programs with functions that take as long for a number as for a vector.
 LONG, LONG_IF_HEAVY = 16, 7
 _HEAVY = frozenset({"exp", "expm1", "log", "log1p", "sin", "cos", "sinh", "cosh", "tanh", "expit"})
 # Nodes of a value with loops, and the most that any value has.
@@ -39,13 +39,13 @@ TURN, MOST = 8, 256
 
 
 def shortened(shape: Shape, axes: Sequence[int]) -> Shape:
-    """A shape with one element along axes."""
+    """Return a shape with one element along axes."""
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
 def loop_axes(shape: Shape, given: Shape = (), most: int = 0, long: int = LONG) -> Shape:
-    """Which axes of an array become loops: those that are given or long, and then leading ones
-    until at most so many elements are left.
+    """Choose which axes of an array become loops: axes that are given or long, and then leading
+    ones until at most `most` elements are left.
     """
     axes = (*given, *(i for i, n in enumerate(shape) if n > long and i not in given))
     most = most or (LONG if not axes and math.prod(shape) <= LONG else TURN)
@@ -56,7 +56,7 @@ def loop_axes(shape: Shape, given: Shape = (), most: int = 0, long: int = LONG) 
 
 
 def longest_in_registers(steps: Sequence[Step]) -> int:
-    """The length of axes of a program up to which they are no loops."""
+    """Return the length of the longest axes of a program that are not loops."""
     sizes = (v.size for step in steps if step.kernel.name in _HEAVY for v in step.results)
     bodies = (body.steps for step in steps for body in step.kernel.bodies)
     is_heavy = any(LONG_IF_HEAVY < n <= LONG for n in sizes)
@@ -72,7 +72,7 @@ def as_objects(x: object) -> np.ndarray:
 
 
 class Memory:
-    """Where a value lies.
+    """The memory of a value.
 
     Attributes
     ----------
@@ -91,14 +91,14 @@ class Memory:
     ) -> None:
         self.base, self.size, self.itemsize = base, size, itemsize
         self.is_constant, self.stage = is_constant, 0
-        # What else is touched: the memory that a pointer points into.
+        # Other memory that is touched: the memory that a pointer points into.
         self.behind: tuple[Memory, ...] = ()
         # The first and last action that touch it.
         self.since = self.last = -1
 
 
 class Node:
-    """A number, or one element for each turn of loops of the lengths `loops`."""
+    """A number, or one element for each iteration of loops of the lengths `loops`."""
 
     __slots__ = ("args", "data", "loops", "number", "op", "stage", "truth")
 
@@ -123,7 +123,7 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The action that writes a number to memory, or adds it to what is there."""
+    """The action that writes a number to memory, or adds it to the content."""
 
     memory: Memory
     node: Node
@@ -136,7 +136,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The action that calls a method of `Code`, with the places of operands and results."""
+    """The action that calls a method of `Code` on operands and results in memory."""
 
     method: str
     places: Sequence[tuple[Memory, int] | None]
@@ -152,7 +152,7 @@ class Nodes(NamedTuple):
     Attributes
     ----------
     array : ndarray of Node
-        One for each place on the short axes; along axes that are loops it has one element.
+        One for each index on the short axes; along axes that are loops it has one element.
     axes : tuple of int
         The axes that are loops, the outer one first.
     """
@@ -162,7 +162,7 @@ class Nodes(NamedTuple):
 
 
 def offset_of(place: Shape, strides: Shape, offset: int = 0) -> int:
-    """Where an element of a view lies, in bytes."""
+    """Return where an element of a view lies, in bytes."""
     return offset + sum(map(int.__mul__, place, strides))
 
 
@@ -171,7 +171,7 @@ def lengths_of(shape: Shape, axes: Sequence[int]) -> Shape:
 
 
 class Store(NamedTuple):
-    """Elements of loops that are written to memory, or joined with what is there.
+    """Elements of loops that are written to memory, or joined with the content.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ def by_places(shape: Shape, axes: tuple[int, ...], node: Callable[[Shape], Node]
 
 
 def lines_of(x: np.ndarray, place: Shape, axes: Sequence[int]) -> np.ndarray:
-    """The part of an array along loops, in their order, that a node is given."""
+    """Return the part of an array along loops, in their order, that a node is given."""
     part = x[tuple(slice(None) if i in axes else j for i, j in enumerate(place))]
     return part.transpose([sorted(axes).index(i) for i in axes])
 
@@ -221,7 +221,7 @@ def picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def each_place(op: NodeFunction, arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """A function of the elements of any number of arrays that broadcast."""
+    """Apply a function to the elements of any number of arrays that broadcast."""
     shapes = {x.shape for x in arrays}
     shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     whole = ((x if x.shape == shape else np.broadcast_to(x, shape)).ravel() for x in arrays)
@@ -229,7 +229,7 @@ def each_place(op: NodeFunction, arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def chosen_nodes(value: Value, whole: Nodes) -> Nodes | None:
-    """The nodes of a view, out of those of its base."""
+    """Choose the nodes of a view from the nodes of its base."""
     base, size, axes = value.base, value.dtype.itemsize, []
     for along in whole.axes:
         same = [

@@ -1,7 +1,7 @@
 """The NumPy runner: a program as a list of calls, bound to arrays.
 
-An instance has memory of its own, and keeps no results between calls. Threads that run at the same
-time take instances of their own.
+An instance has separate memory, and keeps no results between calls. Threads that run at the same
+time take separate instances.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 # Elements from which arguments and results are not copied. The steps that use them are then bound
-# anew at every call.
+# again at every call.
 LARGE = 1 << 12
 
 
@@ -40,7 +40,7 @@ class Instance:
         own = [*program.arguments, *made]
         self._arrays: dict[int, Array] = {id(v): np.empty(v.shape) for v in own if v.size <= LARGE}
         self.arguments = [self._arrays.get(id(v)) for v in program.arguments]
-        # Arrays that every run brings with it, or makes anew.
+        # Arrays that every run is given, or makes.
         self._late = {id(v) for v in own if v.size > LARGE}
         self._late_outputs = [v for v in made if id(v) in self._late]
         self._late_steps = [
@@ -73,7 +73,7 @@ class Instance:
         return np.ndarray(base.shape, base.dtype, self._scratch, at)
 
     def run(self, arguments: Arrays) -> list[Array]:
-        """The outputs: the first as a float, others as new arrays and floats."""
+        """Return the outputs: the first as a float, others as new arrays and floats."""
         program, arrays = self._program, self._arrays
         for place, value, x in zip(self.arguments, program.arguments, arguments, strict=True):
             if place is None:
@@ -103,7 +103,7 @@ class Instance:
             array = self._array(value)
             if not value.shape:
                 results.append(float(array))
-            elif id(value) in given:  # an array of its own, which is given away once
+            elif id(value) in given:  # a separate array, which is given away once
                 given.remove(id(value))
                 results.append(array)
             else:
@@ -129,7 +129,7 @@ class NumpyRunner:
     def map(
         self, arguments: Sequence[Array], outputs: Sequence[Array], executor: Threads = None
     ) -> None:
-        """As `NativeRunner.map`, in one thread."""
+        """Run at many points as `NativeRunner.map`, in one thread."""
         for i in range(len(outputs[0])):
             try:
                 made = self([x[i] for x in arguments])
@@ -142,7 +142,7 @@ class NumpyRunner:
                     rows[i] = x
 
     def lent(self, use: Callable[[Instance], T]) -> T:
-        """What a function makes with an instance that is its own for as long."""
+        """Call a function with an instance that nothing else uses meanwhile."""
         try:
             instance = self._instances.pop()
         except IndexError:

@@ -2,7 +2,7 @@
 
 Numbers are vectors, and scratch memory has a vector for each number. Arguments and outputs stay
 where the caller has them, a row for each point. Where a point ends the run, all points of the
-vector are evaluated again, one after the other.
+vector are evaluated again, one by one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PointLanes(Code):
         return [INT] * places
 
     def emit(self, graph: Graph) -> None:
-        """All stages of a graph; `NotFusedError` unless vectors of points have all that it does."""
+        """Emit all stages of a graph; raise `NotFusedError` if vectors of points cannot run it."""
         actions = [each for found in graph.actions.values() for each in found]
         stores = [each for found in graph.loops.values() for each in found]
         is_known = all(
@@ -66,7 +66,7 @@ class PointLanes(Code):
         return super().address(memory, offset)
 
     def _of_lanes(self, memory: Memory, at: ir.Value | int) -> list[ir.Value]:
-        """The addresses of a number of an argument or output, of all points."""
+        """Return the addresses of a number of an argument or output, of all points."""
         place, move = self.address(memory, at), self._moves[memory.base]
         return [self.beyond(place, self.b.mul(move, INT(j))) for j in range(WIDTH)]
 

@@ -29,8 +29,8 @@ _KINDS = (Line, s.Load, s.AddAt, s.For, s.If)
 
 
 def functions_of(kernel: Procedure) -> tuple[Function, Function] | None:
-    """A function of lists that writes into others, and the same in IEEE arithmetic, for where
-    floats of Python raise; None for statements that have no text.
+    """Make a function of lists that writes into others, and the same in IEEE arithmetic, for where
+    Python's floats raise; return None for statements that have no text.
     """
     for each in s.walk(kernel.body):
         if not (isinstance(each, _KINDS) or (isinstance(each, s.Store) and each.log is None)):

@@ -80,7 +80,7 @@ class Emitted(Instructions):
     # --- numbers ---
 
     def slot(self, x: s.Cell | s.Stack) -> ir.Value:
-        """Where a number lies: a register, once LLVM has seen all of it."""
+        """Return where a number lies: a register, once LLVM has seen all of it."""
         if x not in self.slots:
             kind = DOUBLE if isinstance(x, s.Cell) and not x.is_integer else INT
             entry = self.code.entry
@@ -130,7 +130,7 @@ class Emitted(Instructions):
         return total
 
     def place(self, x: s.Load | s.Store | s.AddAt) -> ir.Value:
-        """The number of an element."""
+        """Return the flat index of an element."""
         b, at = self.b, None
         for i, n in zip(x.indices, x.array.shape, strict=True):
             index = self.index(i)

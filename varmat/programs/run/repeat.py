@@ -17,7 +17,7 @@ from varmat.programs.run.nodes import Memory, Nodes, by_places, loop_axes
 if TYPE_CHECKING:
     from varmat.programs.kernels.loop import Loop
 
-# Elements up to which what is carried, shared or summed is in registers.
+# Values in registers that are carried, shared or summed have at most this many elements.
 IN_REGISTERS = 64
 GivenNodes = Memory | Callable[[Graph], Nodes]
 
@@ -43,7 +43,7 @@ class Repeat:
             raise NoLoopError("a loop without trips")
         self.kernel, self.constants = kernel, graph.constants
         n, m, k = kernel.carried, kernel.carried + kernel.sliced, kernel.carried + kernel.stacked
-        # What the body is given, by the number of the argument: nodes, or where they lie.
+        # The inputs of the body, by the number of the argument: nodes, or where they lie.
         self.nodes: dict[int, Nodes] = {}
         self.places: dict[int, tuple[Memory, int]] = {}
         self.strides = [v.strides for v in operands]
@@ -72,7 +72,7 @@ class Repeat:
                 graph.put(v, *array)
                 continue
             itemsize = int(v.dtype.itemsize)
-            if i < n:  # there are two places, which the trips use in turns
+            if i < n:  # two buffers, which the iterations use alternately
                 memory = Memory("later", v.size * itemsize, itemsize)
                 memory.behind = tuple(graph.scratch(v.size, itemsize) for _ in range(2))
                 graph.memory[id(v)] = memory
@@ -116,7 +116,7 @@ class Repeat:
     def _trips(
         self, code: Code, first: list[ir.Value], shared: dict[int, list[ir.Value]], after: ir.Block
     ) -> list[ir.Value]:
-        """The block of a trip; what it hands on."""
+        """Emit the block of an iteration; return the next carry."""
         kernel, b = self.kernel, code.b
         before, block = b.block, b.append_basic_block()
         b.branch(block)
@@ -154,7 +154,7 @@ class Repeat:
     def _arguments(
         self, code: Code, t: ir.Value, phis: object, shared: dict[int, list[ir.Value]]
     ) -> tuple[dict[int, GivenNodes], list[Memory | None], dict[int, list[ir.Value]]]:
-        """What the body is given, where its outputs go, and the places that take turns."""
+        """Return the inputs of the body, where its outputs go, and the buffers that alternate."""
         kernel, b = self.kernel, code.b
         n, m, k = kernel.carried, kernel.carried + kernel.sliced, kernel.carried + kernel.stacked
         given: dict[int, GivenNodes] = {}
@@ -184,12 +184,12 @@ class Repeat:
 
 
 def later(graph: Graph, v: Value, stage: int) -> Nodes:
-    """The nodes of a result whose values come with the instructions."""
+    """Return the nodes of a result whose values come with the instructions."""
     return by_places(v.shape, (), lambda _: graph.given(None, stage, truth=v.dtype == BOOL))
 
 
 def pointing(v: Value, pointer: ir.Value, behind: tuple[Memory, ...]) -> Memory:
-    """The memory of a value at an address that changes from trip to trip."""
+    """Return the memory of a value at an address that changes from iteration to iteration."""
     itemsize = int(v.dtype.itemsize)
     memory = Memory(pointer, v.size * itemsize, itemsize)
     memory.behind = behind
@@ -197,7 +197,7 @@ def pointing(v: Value, pointer: ir.Value, behind: tuple[Memory, ...]) -> Memory:
 
 
 def in_registers(v: Value, values: Sequence[ir.Value]) -> Callable[[Graph], Nodes]:
-    """The nodes of an argument that is in registers."""
+    """Return the nodes of an argument that is in registers."""
 
     def nodes(graph: Graph) -> Nodes:
         taken = iter(values)

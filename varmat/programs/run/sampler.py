@@ -1,4 +1,4 @@
-"""Programs as C functions for a sampler that calls from threads of its own, without the GIL."""
+"""Programs as C functions for a sampler that calls from its threads, without the GIL."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from varmat.programs.ir.program import Array
     from varmat.programs.run.native import NativeRunner
 
-# What a sampler is told of a derivative that is zero.
+# Passed to a sampler instead of a derivative of zero.
 FLAT = 1e-10
 
 _ELSEWHERE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
 def doubles(address: int, size: int) -> np.ndarray:
-    """The numbers at an address."""
+    """Return the numbers at an address."""
     memory: Array = (ctypes.c_double * size).from_address(address)
     return np.frombuffer(memory, np.float64)
 
@@ -34,13 +34,13 @@ class SamplerFunctions:
     Parameters
     ----------
     density : NativeRunner
-        Of a program of one vector, which returns a value and a gradient.
+        The runner of a program of one vector, which returns a value and a gradient.
     values : NativeRunner, optional
-        Of one that returns zero and the values at a draw; without it there are none.
+        The runner of a program that returns zero and the values at a draw; by default, no values.
     density_elsewhere, values_elsewhere : callable
         Python functions for points where a program does not hold: of the addresses of the point,
-        the gradient and the value, which returns 0 or 1, and of those of the point and the values.
-        They must not raise.
+        the gradient and the value, which returns 0 or 1, and of the addresses of the point and the
+        values. They must not raise.
     keeps_point : bool
         Whether the point comes after the values.
 
@@ -48,9 +48,9 @@ class SamplerFunctions:
     ----------
     log_density, expand : int
         The addresses of ``log_density(size, point, gradient, value, user)``, which returns 1 where
-        the point is refused, and of ``expand(size, expanded, point, draw, user)``.
+        the point is rejected, and of ``expand(size, expanded, point, draw, user)``.
     user : ndarray of int64
-        What they are called with.
+        The last argument of both.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class SamplerFunctions:
         _expand(module, values, elsewhere[1], keeps_point)
         self._code = Compiled(module)
         self.log_density, self.expand = map(self._code.address, ("log_density", "expand"))
-        # Whether every point is refused.
+        # Whether every point is rejected.
         self.user = np.zeros(1, np.int64)
 
     def refuse(self) -> None:
-        """From here on refuse every point."""
+        """Reject every point from here on."""
         self.user[0] = 1
 
 
@@ -101,7 +101,7 @@ def _is_finite(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
 def _for_each(
     b: ir.IRBuilder, first: ir.Value, last: ir.Value, body: Callable[[ir.Value], object]
 ) -> None:
-    """A loop over indices, which may have no turn."""
+    """Emit a loop over indices, which may have no iteration."""
 
     def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
         body(i)
@@ -136,8 +136,8 @@ def _log_density(module: Module, runner: NativeRunner, elsewhere: int) -> None:
 
 
 def _expand(module: Module, runner: NativeRunner | None, elsewhere: int, keeps_point: bool) -> None:
-    """The values that the program makes, nan for those that come later, and, if it is asked for,
-    the point.
+    """Emit the values that the program makes, nan for values that come later, and the point if
+    `keeps_point`.
     """
     kind = ir.FunctionType(INT32, [INT, INT, POINTER, POINTER, POINTER])
     f = ir.Function(module, kind, "expand")

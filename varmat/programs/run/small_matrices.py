@@ -27,7 +27,7 @@ class Matrix(NamedTuple):
     place : tuple
     columns : int
     strides : tuple of int
-        In bytes. Of matrices whose rows are read or written at once the second is that of doubles.
+        In bytes. If rows are read or written at once, the second is the size of a double.
     """
 
     code: Code
@@ -54,7 +54,7 @@ class Matrix(NamedTuple):
         self.code.b.store(row, self.at(i, INT(0)), align=8)
 
     def added(self, total: ir.Value, factor: ir.Value, row: ir.Value, sign: int = 1) -> ir.Value:
-        """A row with a multiple of another one added or subtracted."""
+        """Add a multiple of another row to a row, or subtract it."""
         b, flags = self.code.b, ("contract",)
         term = b.fmul(self.code.splat(factor, self.columns), row, flags=flags)
         return (b.fadd if sign > 0 else b.fsub)(total, term, flags=flags)
@@ -71,7 +71,7 @@ def product(
     left: tuple[int, int],
     right: tuple[int, int],
 ) -> None:
-    """The product of matrices with strides, of which rows of the right one are in one piece."""
+    """Multiply matrices with strides; the rows of the right one are in one piece."""
     m, k, n = sizes
     a, x = Matrix(code, places[0], k, left), Matrix(code, places[1], n, right)
     out = _contiguous(code, places[2], n)
@@ -88,7 +88,7 @@ def product(
 def solve(
     code: Code, places: Sequence[MemoryPlace], n: int, columns: int, transposed: bool
 ) -> None:
-    """The solution of equations with a lower triangular matrix, or with its transpose."""
+    """Solve equations with a lower triangular matrix, or with its transpose."""
     b = code.b
     a = _contiguous(code, places[0], n)
     given, out = (_contiguous(code, place, columns) for place in places[1:])
@@ -112,8 +112,8 @@ def solve(
 
 
 def cholesky(code: Code, places: Sequence[MemoryPlace], n: int, strides: tuple[int, int]) -> None:
-    """The lower triangular factor of a matrix, nan if there is none; its rows are made of the
-    columns that stand in the second place.
+    """Factor a matrix: the lower triangular factor, nan if it does not exist; its rows are made
+    from the columns, which are in the second operand.
     """
     b, a = code.b, Matrix(code, places[0], n, strides)
     upper, out = (_contiguous(code, place, n) for place in places[1:])

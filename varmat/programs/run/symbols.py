@@ -1,8 +1,8 @@
 """Names that an object file takes from elsewhere, in the three formats of object files.
 
 LLVM's loader gives the address 0 to a name that it does not find, and a call of it ends the
-process. Functions that are declared are not all of them, because LLVM calls some of its own accord:
-for a fused multiplication where there is no instruction, or for a large frame on Windows.
+process. The functions that are declared are not all, because LLVM also calls some unasked: for a
+fused multiplication without an instruction, or for a large frame on Windows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOT_CALLED = {"_GLOBAL_OFFSET_TABLE_", ".TOC.", "_fltused"}
 
 
 def undefined(code: bytes) -> set[str]:
-    """The names that an object file uses, and does not define."""
+    """Return the names that an object file uses, and does not define."""
     if code[:4] == b"\x7fELF":
         found = _of_elf(code)
     elif code[:4] == b"\xcf\xfa\xed\xfe":
@@ -45,7 +45,7 @@ def _of_elf(code: bytes) -> set[str]:
     order: Literal["<", ">"] = "<" if code[5] == 1 else ">"
     (at,) = struct.unpack_from(f"{order}Q", code, 0x28)
     size, count = struct.unpack_from(f"{order}HH", code, 0x3A)
-    # Of each section: type, offset, bytes, and the section that it refers to.
+    # For each section: type, offset, bytes, and the section that it refers to.
     sections = [struct.unpack_from(f"{order}4xI16xQQI", code, at + i * size) for i in range(count)]
     found: set[str] = set()
     for kind, offset, length, link in sections:
@@ -66,7 +66,7 @@ def _of_mach_o(code: bytes) -> set[str]:
             table = np.frombuffer(code, _MACH_O, length, offset)
             # External names, of no section.
             names = table["name"][(table["kind"] & 0x0F) == 1].tolist()
-            # All names have an underscore before that of C.
+            # All names have an underscore before the name in C.
             found.update(_text(code, texts + each).removeprefix("_") for each in names)
         at += size
     return found
@@ -81,7 +81,7 @@ def _of_coff(code: bytes) -> set[str]:
         if row["class"] == _EXTERNAL and row["section"] == 0 and row["value"] == 0:
             name = row["name"].tobytes()
             zero, place = struct.unpack("<II", name)
-            # Long names lie behind the table.
+            # Long names follow the table.
             texts = offset + count * _COFF.itemsize
             found.add(name.rstrip(b"\0").decode() if zero else _text(code, texts + place))
         i += 1 + int(row["further"])

@@ -1,4 +1,4 @@
-"""How many threads run at once: as many as there are processors, and one of the BLAS in each."""
+"""The number of threads that run at once: one for each processor, and one of the BLAS in each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["one_blas_thread", "processors"]
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Count the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# What each limit that is on restores: threads by library.
+# The limits that are on, and what each restores: threads by library.
 _limits: dict[int, dict[str, int]] = {}
 _lock = threading.RLock()
 
@@ -63,7 +63,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _libraries(modules: int) -> Any:
-    """The libraries of the process, looked for again when modules were imported: they load more."""
+    """Find the libraries of the process, again when modules were imported: they load more."""
     try:
         return import_module("threadpoolctl").ThreadpoolController().lib_controllers
     except ImportError:

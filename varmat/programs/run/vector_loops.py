@@ -48,7 +48,7 @@ class Nest:
         self, code: Code, lengths: Shape, stores: list[Store | RowSum], again: dict[int, Node]
     ) -> None:
         self.code, self.stores = code, stores
-        # What is computed: the node and what stands for it; and the numbers it takes.
+        # Nodes that are computed: the node and what stands for it; and the numbers it takes.
         found: dict[int, tuple[Node, Node]] = {}
         self._numbers: dict[int, Node] = {}
         stack = [s.node for s in stores]
@@ -79,7 +79,7 @@ class Nest:
         self._inside = [s for s in stores if id(s) not in around]
 
     def _arrange(self, lengths: Shape, nodes: list[Node]) -> None:
-        """Order the axes, the one in vectors last, and join those that are one line everywhere."""
+        """Order the axes, the one in vectors last, and join axes that are one line everywhere."""
         places = [*(node for node in nodes if node.op in READS), *self.stores]
         along = [_strides(place) for place in places]
         strange = [sum(s[k] not in (0, 1, 8) for s in along) for k in range(len(lengths))]
@@ -96,13 +96,13 @@ class Nest:
         apart = sum(self._along[id(s)][-1] not in (0, 1, 8) for s in self.stores)
         light = not any(node.op in HEAVY for node in nodes)
         scalar = self.n < WIDTH or (light and 2 * apart > len(self.stores))
-        # Where lanes are points already, elements come one after the other.
+        # Where lanes are points already, take elements in sequence.
         scalar = scalar or self.code.lane is self.code.many
         self.width = 1 if scalar else WIDTH
         self.lane = self.code.many if self.width > 1 else self.code.lane
 
     def _depth(self, place: Node | Store) -> int:
-        """The innermost loop in which a place in memory moves."""
+        """Return the innermost loop in which a place in memory moves."""
         return max((k for k, stride in enumerate(self._along[id(place)]) if stride), default=-1)
 
     def emit(self) -> None:
@@ -114,7 +114,7 @@ class Nest:
     def _level(
         self, k: int, made: dict[int, ir.Value], index: list[ir.Value], carried: list[ir.Value]
     ) -> list[ir.Value]:
-        """The loop over an axis and those within it, and the reductions that begin before it."""
+        """Emit the loop over an axis, the loops within it, and reductions that begin before it."""
         code, own = self.code, self._totals[k]
         start = [*carried, *(self._first(s) for s in own)]
         if k == len(self.lengths) - 1:
@@ -135,9 +135,9 @@ class Nest:
     def _computed(
         self, k: int, given: dict[int, ir.Value], turns: list[list[ir.Value]], lane: Functions
     ) -> list[dict[int, ir.Value]]:
-        """All values in the body of a loop, of several turns side by side: a processor looks ahead
-        some 200 instructions, and would not find a second exponential behind the first one's
-        logarithm.
+        """Emit all values in the body of a loop, of several iterations side by side, because a
+        processor looks ahead some 200 instructions, and would not find a second exponential behind
+        the first one's logarithm.
         """
         made = [dict(given) for _ in turns]
         for node, now in self._order[k]:
@@ -152,7 +152,7 @@ class Nest:
     def _vectors(
         self, made: dict[int, ir.Value], index: list[ir.Value], firsts: list[ir.Value]
     ) -> list[ir.Value]:
-        """The innermost loop."""
+        """Emit the innermost loop."""
         code, n, width, count = self.code, self.n, self.width, len(firsts)
         weight = sum(12 if now.op in HEAVY else 1 for _, now in self._order[-1])
         copies = 4 if weight < 16 else 2 if weight < 200 else 1
@@ -163,8 +163,8 @@ class Nest:
             return self._turns(made, [[*index, at] for at in places], None, carried)
 
         def rest(t: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            """A turn that may overlap with the one before: lanes that were there do not count
-            twice.
+            """Emit an iteration that may overlap with the one before: lanes that were in it do not
+            count twice.
             """
             b = code.b
             begin, last = b.add(INT(whole), b.mul(t, INT(width))), INT(n - width)
@@ -195,7 +195,7 @@ class Nest:
         mask: ir.Value | None,
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
-        """Turns side by side, each with accumulators of its own."""
+        """Emit iterations side by side, each with separate accumulators."""
         b, lane, before, results = self.code.b, self.lane, iter(carried), []
         for made, index in zip(self._computed(-1, given, turns, lane), turns, strict=True):
             for s in self._inside:
@@ -248,7 +248,7 @@ class Nest:
         index: list[ir.Value],
         lane: Functions,
     ) -> ir.Value:
-        """Elements of memory, of which those of a vector may lie apart."""
+        """Load elements of memory; elements of a vector may lie apart."""
         code, b, size = self.code, self.code.b, memory.itemsize
         offset, stride = self._offset(at, strides, index), strides[len(index) - 1]
         if lane is code.lane:
@@ -266,8 +266,8 @@ class Nest:
         carried: Sequence[ir.Value],
         body: Callable[[ir.Value, ir.Value | None, list[ir.Value]], Sequence[ir.Value]],
     ) -> list[ir.Value]:
-        """A loop over the columns of a row. The last turn may overlap with the one before: it has
-        a mask of what is new.
+        """Emit a loop over the columns of a row. The last iteration may overlap with the one
+        before: it has a mask of new elements.
         """
         whole, left = columns // WIDTH * WIDTH, columns % WIDTH
         made = self.code.over(whole, carried, lambda c, x: body(c, None, x), WIDTH)
@@ -283,7 +283,7 @@ class Nest:
         return b.load(self.code.address(matrix, place), align=8, typ=self.code.many.kind)
 
     def _times_rows(self, node: Node, i: ir.Value) -> ir.Value:
-        """The inner products of rows of a matrix with a vector."""
+        """Compute the inner products of rows of a matrix with a vector."""
         code, b = self.code, self.code.b
         matrix, at, stride, columns, numbers, begin = node.data
         zero = code.many.constant(0.0)
@@ -357,7 +357,7 @@ class Nest:
         if s.op and (around or not s.is_total):
             first = lane.constant(FIRST[s.op])
             before = self._elements(memory, s.at, strides, index, lane)
-            if s.is_total:  # at its first turn, nothing is there
+            if s.is_total:  # at its first iteration, memory is not set
                 is_first: ir.Value = BIT(1)
                 for i in around:
                     is_first = b.and_(is_first, b.icmp_unsigned("==", i, INT(0)))
@@ -381,7 +381,7 @@ class Nest:
 
 
 def _strides(place: Node | Store | RowSum) -> Sequence[int]:
-    """By how many bytes a place in memory moves on in each loop; that of indices of a gather."""
+    """Return by how many bytes a place in memory moves in each loop; for a gather, indices."""
     if isinstance(place, Store):
         return place.strides
     if isinstance(place, RowSum) or place.op == "rows":
@@ -390,7 +390,7 @@ def _strides(place: Node | Store | RowSum) -> Sequence[int]:
 
 
 def plan(graph: Graph) -> dict[int, dict[int, Node]]:
-    """What loops need of earlier ones and keep rather than compute again: by stage, and by the id
+    """Choose the values of earlier loops that are kept, not computed again: by stage, and by the id
     of the node, the node that loads it.
     """
     again: dict[int, dict[int, Node]] = {}
@@ -421,7 +421,7 @@ def plan(graph: Graph) -> dict[int, dict[int, Node]]:
 
 
 def _cost(node: Node, known: dict[int, int]) -> int:
-    """How many simple instructions a node takes, with the nodes that it is made of."""
+    """Estimate how many simple instructions a node takes, with the nodes that it is made of."""
     stack = [node]
     while stack:
         each = stack.pop()

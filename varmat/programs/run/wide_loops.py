@@ -1,8 +1,8 @@
-"""Loops whose passes are independent of each other: one pass in each lane of vector instructions.
+"""Loops whose iterations are independent: one iteration in each lane of vector instructions.
 
-Numbers are vectors, arrays that a pass declares have an element for each lane, and branches run all
-of their sides that some lane takes, with a mask. What lanes add to the same number or array is
-added lane by lane.
+Numbers are vectors, arrays declared in an iteration have an element for each lane, and branches run
+all of their sides that some lane takes, with a mask. If lanes add to the same number or array,
+their terms are added lane by lane.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from varmat.programs.run.constants import Constants
     from varmat.programs.run.procedures import Emitted
 
-# Passes of a loop of functions that take long, and that has vectors.
+# The least number of iterations of a loop of functions that take long, and that has vectors.
 FEWEST = 3
 _INTS, _BITS = ir.VectorType(INT, WIDTH), ir.VectorType(BIT, WIDTH)
 
 
 class WideLoop(NamedTuple):
-    """A loop whose passes are independent, with the graphs of the lines."""
+    """A loop whose iterations are independent, with the graphs of the lines."""
 
     passes: Independent
     graphs: dict[Line, Graph]
 
     @property
     def turns(self) -> int:
-        """How many vectors there are."""
+        """The number of vectors."""
         return -(-self.passes.trips // WIDTH)
 
     def sizes(self) -> Iterator[tuple[s.Storage | s.Stack, int]]:
-        """How many vectors the arrays and stacks of passes have."""
+        """Yield how many vectors the arrays and stacks of iterations have."""
         yield from ((x, s.size_of(x)) for x in self.passes.arrays)
         for x in self.passes.stacks:
             yield x, -(-x.capacity * self.turns // self.passes.trips)
 
 
 def wide_loops(kernel: Procedure, constants: Constants) -> dict[s.For, WideLoop]:
-    """The outermost loops that run in vectors."""
+    """Find the outermost loops that run in vectors."""
     graphs: dict[Line, Graph] = {}
 
     def accepts(loop: s.For, passes: Independent) -> bool:
@@ -70,7 +70,7 @@ def wide_loops(kernel: Procedure, constants: Constants) -> dict[s.For, WideLoop]
 
 
 def _is_heavy(statements: Sequence[s.Statement]) -> bool:
-    """Whether statements have functions that take long, or values of them that were kept."""
+    """Return whether statements have functions that take long, or values of them that were kept."""
     return any(
         isinstance(each, s.Recall)
         or (isinstance(each, Line) and any(x.kernel.name in HEAVY for x in each.program.steps))
@@ -79,8 +79,8 @@ def _is_heavy(statements: Sequence[s.Statement]) -> bool:
 
 
 def _is_better_inside(inner: s.For, loop: s.For, passes: Independent) -> bool:
-    """Whether the passes of a loop inside are better lanes: there are many, their functions are
-    cheap, and what they add to elements is for elements that the passes around it have in common.
+    """Return whether the iterations of an inner loop are better lanes: they are many, their
+    functions are cheap, and they add to elements that the outer iterations have in common.
     """
     return (
         inner.most > LONG
@@ -95,7 +95,7 @@ def _is_better_inside(inner: s.For, loop: s.For, passes: Independent) -> bool:
 
 
 def _graph_of(x: Line, constants: Constants) -> Graph | None:
-    """The graph of a line, if vectors have its functions; its arguments get their values later."""
+    """Make the graph of a line, if vectors have its functions; arguments get their values later."""
     given = {id(v): in_registers(v, [None]) for v in x.program.arguments}
     try:
         graph = Graph(x.program, given, [None] * len(x.program.outputs), constants)  # type: ignore[arg-type]
@@ -111,8 +111,8 @@ def _actions(graph: Graph) -> Iterator[Any]:
 
 
 class _Position(NamedTuple):
-    """The number of an element: one that all lanes have in common, the factor of the number of the
-    pass, and what else is different in each lane.
+    """The index of an element: a number that all lanes have in common, the factor of the
+    iteration's number, and the part that is different in each lane.
     """
 
     common: ir.Value
@@ -121,7 +121,7 @@ class _Position(NamedTuple):
 
 
 class Wide(Instructions):
-    """The instructions of a loop whose passes are independent."""
+    """The instructions of a loop whose iterations are independent."""
 
     def __init__(self, outer: Emitted, loop: s.For, known: WideLoop) -> None:
         self.outer, self._loop, self.known = outer, loop, known
@@ -134,7 +134,7 @@ class Wide(Instructions):
         # others need what cells hold although it is temporary.
         self.mask: ir.Value | None = None
         self.is_branch = False
-        # The lanes of passes that are new, where not all are.
+        # The lanes of iterations that are new, where not all are.
         self.new: ir.Value | None = None
 
     def emit(self) -> None:
@@ -256,7 +256,7 @@ class Wide(Instructions):
         return _Position(common, factor, other)
 
     def _at(self, at: _Position) -> ir.Value:
-        """The numbers of elements, 0 in lanes that take no part or may have others."""
+        """Return the indices of elements, 0 in lanes that are off or may have others."""
         b, splat = self.b, self.code.splat
         found = splat(at.common)
         if at.factor:
@@ -267,7 +267,7 @@ class Wide(Instructions):
         return found if mask is None else b.select(mask, found, ir.Constant(_INTS, None))
 
     def _places(self, array: s.Storage, at: _Position) -> list[ir.Value]:
-        """The addresses of the elements of all lanes."""
+        """Return the addresses of the elements of all lanes."""
         b, found = self.b, self._at(at)
         if array in self.arrays:
             found = b.add(
@@ -276,7 +276,7 @@ class Wide(Instructions):
         return [self.outer.element(array, b.extract_element(found, INT32(j))) for j in range(WIDTH)]
 
     def _line_of(self, array: s.Storage, at: _Position) -> ir.Value | None:
-        """The address of elements that lie beside each other."""
+        """Return the address of elements that are next to each other."""
         b = self.b
         if array in self.arrays:
             if at.factor or at.other is not None:
@@ -297,7 +297,7 @@ class Wide(Instructions):
         return self.code.lanes(lambda j: b.load(places[j], typ=DOUBLE))
 
     def _vector(self, place: ir.Value, mask: ir.Value | None = None) -> ir.Value:
-        """Elements beside each other; with a mask, others are not read."""
+        """Load elements next to each other; with a mask, others are not read."""
         if mask is None:
             return self.b.load(place, align=8, typ=self.kind)
         name = f"llvm.masked.load.v{WIDTH}f64.p0"
@@ -306,7 +306,7 @@ class Wide(Instructions):
         return self.b.call(declared(self.code.module, name, function), arguments)
 
     def _put(self, value: ir.Value, place: ir.Value, mask: ir.Value | None = None) -> None:
-        """Write elements beside each other; with a mask, others are not touched."""
+        """Write elements next to each other; with a mask, others are not touched."""
         if mask is None:
             self.b.store(value, place, align=8)
             return
@@ -323,7 +323,7 @@ class Wide(Instructions):
         self.set(x.out, self._loaded(x.array, self.position(x)))
 
     def _taking_part(self) -> ir.Value | None:
-        """The lanes whose effects count, where not all do."""
+        """Return the lanes whose effects count, where not all do."""
         if self.mask is None or self.new is None:
             return self.new if self.mask is None else self.mask
         return self.b.and_(self.mask, self.new)
