@@ -105,7 +105,7 @@ def promotion(expected: Type, found: Type) -> int | None:
 
 
 def callable_as(expected: FunctionType, found: FunctionType) -> bool:
-    """Whether a function can be called where another is expected."""
+    """Tell whether a function can be called where another is expected."""
     return (
         expected.result == found.result
         and len(expected.arguments) == len(found.arguments)
@@ -140,12 +140,12 @@ def innermost(array: Type) -> Type:
 
 
 def discrete(value: Type) -> bool:
-    """Whether a type holds integers alone."""
+    """Tell whether a type holds only integers."""
     value = innermost(value)
     return value == INT or (isinstance(value, Tuple) and all(map(discrete, value.elements)))
 
 
 def contains_int(value: Type) -> bool:
-    """Whether integers are in a type, in tuples too."""
+    """Tell whether a type contains integers, in tuples too."""
     value = innermost(value)
     return value == INT or (isinstance(value, Tuple) and any(map(contains_int, value.elements)))
