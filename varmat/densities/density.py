@@ -16,7 +16,7 @@ the unnormalised companion.
             value -= size * HALF_LOG_TWO_PI
         return Saved(value, factor=factor)
 
-    @multi_normal_lpdf.reverse  # the rules are those of every structured operation
+    @multi_normal_lpdf.reverse  # as for every structured operation
     def multi_normal_reverse(g, r, y, mu, Sigma, keep, factor): ...
 
     @multi_normal_lpdf.tangent
@@ -49,7 +49,7 @@ from varmat.functions.checks import check_values, misfit
 from varmat.functions.docstrings import indented
 from varmat.typing import Adjoint, DensityCall, Function, Operand, Plain, Propto, Result, Setting
 
-# The phrases are Stan's. The tests take floats and arrays alike.
+# The phrases are Stan's. The tests take floats and arrays.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
 # The log density of a possible observation.
 possible = Domain("above -inf", lambda x: x != -math.inf)
@@ -63,18 +63,18 @@ LARGEST_EXPONENT = 709.78
 
 
 def is_count(n: Operand, moderate: bool = False) -> Operand:
-    """The support of counts, of which it may be known that they are moderate."""
+    """Tell which numbers are finite counts; `moderate` says that all are known to be moderate."""
     is_whole = (n >= 0.0) & (np.floor(n) == n)
     return is_whole if moderate else is_whole & (n <= LARGEST)
 
 
-# What an observation must be in, whatever the parameters are: see `Density.data_domain`.
+# Domains of observations, whatever the parameters are: see `Density.data_domain`.
 nonnegative_integer = Domain("a nonnegative integer", is_count)
 zero_or_one = Domain("0 or 1", lambda x: (x == 0.0) | (x == 1.0))
 
 
 def integer_to(last: int, first: int = 1) -> Domain:
-    """The domain of categories, or of counts of trials."""
+    """Make the domain of categories, or of counts of trials."""
     return Domain(
         f"an integer from {first} to {last}",
         lambda x: (x >= first) & (x <= last) & (np.floor(x) == x),
@@ -92,7 +92,7 @@ KeptTerms = frozenset[str]
 
 
 def argument_lines(arguments: Domains) -> str:
-    """The arguments in a docstring."""
+    """Format the arguments for a docstring."""
     return "\n".join(
         f"    {each} : array_like\n        {words}: {domain.phrase}."
         for each, (words, domain) in arguments.items()
@@ -105,7 +105,7 @@ def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
 
 
 def ieee(values: Iterable[Plain]) -> list[Result]:
-    """The values with floats as NumPy's, which overflow to infinity where Python's raise."""
+    """Convert floats to NumPy's, which overflow to infinity where Python's raise."""
     return [np.float64(v) if type(v) is float else v for v in values]
 
 
@@ -227,15 +227,17 @@ class Density:
 
     @staticmethod
     def kept_terms(operands: Iterable[tuple[str, Operand]], propto: Propto) -> KeptTerms | None:
-        """The arguments whose terms are kept, of names and operands."""
+        """Return the arguments whose terms are kept: variables, and those in `propto`; None for
+        all.
+        """
         if not propto:
             return None
         active = frozenset(name for name, x in operands if is_differentiable(x))
         return active if propto is True else active | propto
 
     def unless_impossible(self, args: Sequence[Operand], result: Result) -> Result:
-        """The result for these arguments, unless they are refused by `refuse_data`: then the entry
-        on the tape is removed.
+        """Return the result, unless `refuse_data` refuses the arguments: then remove the entry on
+        the tape.
         """
         if self.data_domain is None or value_now(result) != -math.inf:
             return result
@@ -375,7 +377,7 @@ def density(
     return lambda function: StructuredDensity(function, arguments, discrete)
 
 
-# Of docstrings of families, whose text is indented by four blanks.
+# Parts of docstrings of families, whose text is indented by four blanks.
 _PROPTO = """propto : bool, keyword only
         Drop the terms that depend on data only, as ``{}`` does."""
 _RAISES = """Raises

@@ -102,7 +102,7 @@ def _share(theta: Operand, exponent: Operand) -> Result:
 #     dl/dtheta = exp(a - l) - exp(b - l),  dl/da = theta exp(a - l).
 @operation()
 def log_mix_of_two(theta: Operand, lp1: Operand, lp2: Operand) -> Result:
-    """The mixture of two components, elementwise: see `log_mix`."""
+    """Compute the mixture of two components, elementwise: see `log_mix`."""
     with np.errstate(all="ignore"):
         try:
             first, second = np.log(theta) + lp1, np.log1p(np.negative(theta)) + lp2
@@ -153,8 +153,8 @@ def log_mix_of_two_tangent(r: Operand, theta: Operand, lp1: Operand, lp2: Operan
 # l = log(sum_k theta_k exp(l_k)):  dl/dtheta_k = exp(l_k - l),  dl/dl_k = theta_k exp(l_k - l).
 @operation()
 def log_mix_of_many(theta: Operand, lps: Operand) -> Result:
-    """The mixture of any number of components for each observation; the last axis is kept, with
-    length one.
+    """Compute the mixture of any number of components for each observation; the last axis is kept,
+    with length one.
     """
     shape, components = np.shape(lps), np.shape(theta)
     if len(shape) not in (1, 2) or components not in (shape, shape[-1:]):

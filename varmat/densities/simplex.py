@@ -43,7 +43,7 @@ def check_shapes(
 
 
 def repeats(shape: tuple[int, ...], x: Operand) -> float:
-    """How often each vector of a stack is used when the stack is broadcast to a shape."""
+    """Count how often each vector of a stack is used when the stack is broadcast to a shape."""
     return float(math.prod(shape[:-1]) / max(1, math.prod(x.shape[:-1])))
 
 
@@ -204,7 +204,7 @@ def multinomial_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
 
 
 def _log_arrangements(n: Operand) -> float:
-    """The logarithms of the multinomial coefficients, summed."""
+    """Sum the logarithms of the multinomial coefficients."""
     return float(
         add_reduce(gammaln(add_reduce(n, axis=-1) + 1.0), None) - add_reduce(gammaln(n + 1.0), None)
     )

@@ -20,7 +20,7 @@ ROOT_HALF, ROOT_TWO_OVER_PI = math.sqrt(0.5), math.sqrt(2.0 / math.pi)
 
 
 def hazard(x: Operand) -> Operand:
-    """The normal density over the normal distribution function. Beyond 37 it is negligible."""
+    """Divide the normal density by the normal distribution function. Beyond 37 it is negligible."""
     return ROOT_TWO_OVER_PI / erfcx(-ROOT_HALF * np.minimum(x, 37.0))
 
 

@@ -48,7 +48,7 @@ DEGREES = ("Degrees of freedom parameter", ScalarDomain(not_nan))
 
 
 def check_degrees(function: str, nu: Operand, rows: int) -> None:
-    """Raise an error for degrees of freedom with which there is no density."""
+    """Raise an error for degrees of freedom without a density."""
     Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < math.inf)).check(
         function, DEGREES[0], nu
     )
@@ -130,13 +130,13 @@ def _power_of_p(nu: Operand, k: int, sign: float) -> Result:
 
 
 def log_multigamma(k: int, nu: Operand) -> Result:
-    """The logarithm of the multivariate gamma function of ``nu / 2``."""
+    """Compute the logarithm of the multivariate gamma function of ``nu / 2``."""
     logarithms = gammaln(0.5 * (nu - np.arange(k)))
     return k * (k - 1) * QUARTER_LOG_PI + number(np.sum(logarithms))
 
 
 def nu_slope(log_ratio: Operand, nu: Operand, k: int) -> Result:
-    """The derivative with respect to the degrees of freedom; differentiable."""
+    """Compute the derivative with respect to the degrees of freedom; differentiable."""
     return 0.5 * log_ratio - k * HALF_LOG_TWO - 0.5 * np.sum(digamma(0.5 * (nu - np.arange(k))))
 
 

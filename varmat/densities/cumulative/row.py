@@ -13,9 +13,9 @@
     normal_cdf, normal_lcdf, normal_lccdf = cumulative(normal_lpdf, _normal, ...)
 
 The function is given the observation, or a possible one where it is outside the support: nothing
-that is computed there gets into a derivative. Arguments, titles and domains are those of the
-density. The two logarithms are written apart: neither is computed from the other where that would
-lose digits, so that each is right in its own far tail. Of several observations the logarithms are
+that is computed there gets into a derivative. Arguments, titles and domains are the density's. The
+two logarithms are written separately: neither is computed from the other where that would lose
+digits, so that each is right in its own far tail. For several observations the logarithms are
 summed and the probabilities multiplied, as in Stan."""
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ CERTAIN = 800.0
 
 
 def less(t: Operand, fast: bool) -> tuple[Operand, Operand]:
-    """The logarithm of 1 - exp(-t), and t times its derivative.
+    """Compute the logarithm of 1 - exp(-t), and t times its derivative.
 
     The fast form is for all t that are neither tiny nor infinite (see `within`). Next to 1 the
     probability m has lost what makes its logarithm; what is left of 1 - m - exp(-t) is that, and
@@ -69,8 +69,8 @@ def less(t: Operand, fast: bool) -> tuple[Operand, Operand]:
 
 
 def power_of(u: Operand, log_u: Operand, alpha: Operand, fast: bool) -> Operand:
-    """The power of a positive base, for `less`: where it is beyond `CERTAIN`, an infinite one is
-    without derivatives.
+    """Compute a power of a positive base for `less`: beyond `CERTAIN`, an infinite power has no
+    derivative.
     """
     if fast:
         return np.exp(alpha * log_u)
@@ -79,12 +79,12 @@ def power_of(u: Operand, log_u: Operand, alpha: Operand, fast: bool) -> Operand:
 
 
 def within(t: Operand) -> Operand:
-    """Where the fast form of `less` is right."""
+    """Tell where the fast form of `less` is right."""
     return (t > 1e-300) & (t < math.inf)
 
 
 def scaled(slope: Operand, inv: Operand, z: Operand) -> dict[str, Operand]:
-    """The partials of a function of ``z = (y - mu) / sigma``, from its partial in z."""
+    """Compute the partials of a function of ``z = (y - mu) / sigma``, from its partial in z."""
     return {"y": slope * inv, "mu": -slope * inv, "sigma": -slope * inv * z}
 
 
@@ -263,7 +263,7 @@ class Cumulative:
 
 
 def _is_bulk(logs: Operand) -> bool:
-    """Whether an array is in `_near`, outside recordings, and not infinite: soon found."""
+    """Tell whether an array outside recordings is in `_near`, by its extremes, which is fast."""
     value = getattr(logs, "_val", None)
     if type(value) is not np.ndarray or not value.size or is_watched(logs):
         return False
@@ -300,8 +300,8 @@ def _form_of(
     demand: Demand | None,
     has_quick: bool,
 ) -> Callable[..., LogDensity]:
-    """The function of one row, made of that of both tails; `other` says where the observation is
-    not beyond the opposite end, at which the probability is 1.
+    """Make the function of one row from the function of both tails; `other` says where the
+    observation is not beyond the opposite end, at which the probability is 1.
     """
 
     def form(*values: Operand, fast: bool = False) -> LogDensity:
@@ -326,7 +326,7 @@ def _form_of(
 
 
 def _docstring(density: Univariate, function: Any, of: str, tails_of: Callable[..., Any]) -> str:
-    """What one of the three functions says of itself."""
+    """Write the docstring of one of the three functions."""
     product = isinstance(function, Cumulative)
     outside = " Of an impossible observation the value is -inf and the gradient zero."
     return _DOC.format(

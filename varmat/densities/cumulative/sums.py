@@ -93,7 +93,7 @@ class LogSum:
         return float(total) if isinstance(total, np.floating) else total
 
     def pointwise(self, *args: Operand, **named: Operand) -> Result:
-        """The logarithm at each element, instead of their sum."""
+        """Compute the logarithm at each element, instead of their sum."""
         n, *rest = self.__signature__.bind(*args, **named).args
         title, _ = next(iter(self.arguments.values()))
         if is_differentiable(n):
@@ -161,8 +161,8 @@ def _tail_weights() -> tuple[Plain, Plain, Plain]:
     """Weights of the first masses of a tail, and nodes and weights of the integral over it.
 
     The sum of a smooth function over 0, 1, 2, ... is its integral and Gregory's multiples of its
-    differences at 0, whose generating function is 1 / log(1 + z) - 1 / z. The integral is that of
-    the double exponential rule on a half line (Takahasi and Mori, Publ. RIMS 9, 721, 1974).
+    differences at 0, whose generating function is 1 / log(1 + z) - 1 / z. The integral is computed
+    by the double exponential rule on a half line (Takahasi and Mori, Publ. RIMS 9, 721, 1974).
     """
     series = (-1.0) ** np.arange(_DIFFERENCES + 2) / np.arange(1, _DIFFERENCES + 3)
     inverse = [1.0]

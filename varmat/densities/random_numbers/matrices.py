@@ -122,7 +122,7 @@ def inv_wishart_factors(
     k = len(factor)
     check_degrees(function, nu, k)
     triangles = bartlett(rng, shape, nu - np.arange(k)[::-1])
-    # Elimination leaves a triangle as it is, so the general solver works by substitution here.
+    # Elimination does not change a triangle, so the general solver works by substitution here.
     return np.tril(np.linalg.solve(triangles.mT, np.broadcast_to(factor.T, triangles.shape)).mT)
 
 

@@ -57,7 +57,7 @@ def normal_vectors(rng: Generator, shape: Shape, mu: Operand) -> Result:
 
 
 def student_factors(rng: Generator, shape: Shape, nu: Operand) -> Result:
-    """The factors that turn normal vectors into vectors with Student's distribution."""
+    """Draw the factors that turn normal vectors into vectors with Student's distribution."""
     degrees = np.where(np.isinf(nu), 1.0, nu)
     return np.where(np.isinf(nu), 1.0, np.sqrt(degrees / rng.chisquare(degrees, shape)))[..., None]
 
@@ -226,7 +226,7 @@ def dirichlet_rng(rng: Generator, shape: Shape, alpha: Operand) -> Result:
     N=("#", nonnegative, "Number of trials variable"),
 )
 def multinomial_rng(rng: Generator, shape: Shape, theta: Operand, N: Operand) -> Result:
-    """The counts are those of ``numpy.random.Generator.multinomial(N, theta)``.
+    """The counts are drawn with ``numpy.random.Generator.multinomial(N, theta)``.
 
     >>> import numpy as np, varmat as vm
     >>> draws = vm.multinomial_rng([0.2, 0.3, 0.5], 10, rng=1, size=100)
@@ -244,7 +244,7 @@ def multinomial_rng(rng: Generator, shape: Shape, theta: Operand, N: Operand) ->
     N=("#", nonnegative, "Number of trials variable"),
 )
 def multinomial_logit_rng(rng: Generator, shape: Shape, gamma: Operand, N: Operand) -> Result:
-    """The counts are those of ``numpy.random.Generator.multinomial(N, softmax(gamma))``.
+    """The counts are drawn with ``numpy.random.Generator.multinomial(N, softmax(gamma))``.
 
     >>> import numpy as np, varmat as vm
     >>> draws = vm.multinomial_logit_rng([0.0, 1.0, -1.0], 10, rng=1, size=100)
@@ -321,7 +321,7 @@ def categorical_logit_rng(rng: Generator, shape: Shape, beta: Operand) -> Result
 
 
 def cell(latent: Operand, cutpoints: Operand) -> Result:
-    """The cell between cutpoints, counted from 1, in which each number lies."""
+    """Find the cell between cutpoints, counted from 1, in which each number lies."""
     return 1 + np.sum(cutpoints < latent[..., None], axis=-1)
 
 
