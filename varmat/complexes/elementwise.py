@@ -316,7 +316,7 @@ complex_power = holomorphic(np.power, _of_base, _of_exponent)
 
 @answers_for(np.power, np.float_power)
 def power(x: Operand, y: Operand) -> Result:
-    """Powers; those for which NumPy has a function of their own are computed by it."""
+    """Compute powers, by a separate function of NumPy where one exists."""
     if type(y) in (int, float, np.float64) and y in _POWERS:
         return COMPLEX[_POWERS[y]](x)
     return complex_power(x, y)

@@ -37,7 +37,7 @@ __all__ = ["ComplexOperation", "adjoint", "complex_operation"]
 
 
 def adjoint(a: Operand) -> Result:
-    """The conjugate transpose of matrices; differentiable."""
+    """Return the conjugate transpose of matrices; differentiable."""
     return np.conjugate(np.swapaxes(a, -1, -2))
 
 
@@ -100,16 +100,16 @@ class ComplexOperation:
         return self._whole(self.operation(*flat, kinds=kinds, **settings))
 
     def _flat(self, parts: Operand) -> Result:
-        """The parts of the results as a tuple: a single real result has no other parts."""
+        """Return the parts of the results as a tuple: a single real result has no other parts."""
         return (parts,) if self.results == "r" else parts
 
     def _whole(self, flat: Operand) -> Result:
-        """The results, joined from their parts."""
+        """Return the results, joined from their parts."""
         found = assembled(self._flat(flat), self.results)
         return tuple(found) if len(found) > 1 else found[0]
 
     def _split(self, value: Operand) -> Result:
-        """The parts of the results as a flat tuple; a single real result stays as it is."""
+        """Return the parts of the results as a flat tuple, or a single real result unchanged."""
         if self.results == "r":
             return value
         found: list[Result] = []
@@ -164,7 +164,7 @@ class _Once:
 
 
 def _imaginary(t: Operand) -> Result:
-    """A real tangent times `i`."""
+    """Multiply a real tangent by `i`."""
     return joined(np.zeros(np.shape(t)) if np.shape(t) else 0.0, t)
 
 

@@ -450,7 +450,7 @@ def poisson_log_glm_lpmf() -> None:
     -------
     float or Var
         The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
-        one of them is no count.
+        one of them is not a count.
 
     Raises
     ------

@@ -242,7 +242,7 @@ class LaneExpressions(ABC):
     def indices(
         self, indices: Sequence[s.Expression | s.Range]
     ) -> Callable[[Frame], tuple[StanValue, ...]]:
-        """Translate integer indices, some of which differ between iterations."""
+        """Translate integer indices, which may differ between iterations."""
         parts = [self.expression(i) for i in indices if isinstance(i, s.Expression)]
         return lambda f: tuple([part(f) for part in parts])
 
@@ -321,7 +321,7 @@ def repeated(x: StanValue, count: int) -> StanValue:
 
 
 def merged(found: Sequence[tuple[StanValue, StanValue]]) -> StanValue:
-    """Merge batched values of some iterations with those of the others."""
+    """Merge batched values of some iterations and of the others."""
     if len(found) == 1:
         return found[0][1]
     (mask, yes), (_, no) = found

@@ -211,7 +211,7 @@ class LoweredExpressions(ABC):
         return cell
 
     def temporary(self, shape: tuple[int, ...], name: str) -> Storage:
-        """Declare an array each element of which is assigned once."""
+        """Declare an array whose elements are assigned once each."""
         buffer = Storage(shape, name, is_temporary=True)
         self.write(ir.Declare(buffer))
         return buffer

@@ -46,7 +46,7 @@ def expect_value(
         with the functions of mpmath. Floats in it are exact binary numbers: write ``mpf(1)/10``,
         not ``0.1``.
     points : sequence of floats or of tuples
-        Where to compare. A coordinate that is an `int` is passed as it is and not differentiated.
+        Where to compare. A coordinate that is an `int` is passed unchanged and not differentiated.
     rtol : float
         Largest relative difference accepted, elementwise.
 
@@ -157,7 +157,7 @@ def _evaluate(f: Function, point: Sequence[Operand]) -> tuple[Plain, dict[int, P
 
 
 def _function(expression: str, mpmath: ModuleType) -> Function:
-    # The text is that of a test, written beside the function it is about.
+    # The text comes from a test, and is written next to the function it is about.
     operands = ", ".join(f"{name}=None" for name in NAMES)
     return function_of(operands, [f"return {expression}"], vars(mpmath))
 
@@ -176,7 +176,7 @@ def _exact(
 
 
 def _slope(function: Function, exact: list[Operand], i: int, mpmath: ModuleType) -> float:
-    """A partial derivative by a central difference, in units of the operand."""
+    """Compute a partial derivative by a central difference, in units of the operand."""
     h = (abs(exact[i]) or mpmath.mpf(1)) * mpmath.mpf(10) ** (-DIGITS // 2)
     ahead, behind = (function(*exact[:i], exact[i] + t, *exact[i + 1 :]) for t in (h, -h))
     gap, size = abs(ahead - behind), abs(ahead) + abs(behind)
