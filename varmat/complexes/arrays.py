@@ -403,6 +403,6 @@ COMPLEX[joining.stack] = lambda *arrays, **settings: np.stack(
 
 
 def _complexes(x: Operand) -> Result:
-    """Any operand as a complex variable, or as complex data."""
+    """Convert any operand to a complex variable, or to complex data."""
     re, im = parts(x, "the argument")
     return joined(re, np.zeros(np.shape(re)) if im is None else im)

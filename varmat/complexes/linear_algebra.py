@@ -140,7 +140,7 @@ def solve(a: Operand, b: Operand) -> Result:
 
 
 def _inverse_gaps(w: Operand) -> Result:
-    """``1 / (w_j - w_i)``, and zero for values that are equal up to rounding; differentiable."""
+    """Compute ``1 / (w_j - w_i)``, and zero for values equal up to rounding; differentiable."""
     values = plain(w)
     tolerance = (
         values.shape[-1] * np.finfo(float).eps * np.max(np.abs(values), axis=-1, initial=0.0)
@@ -156,7 +156,7 @@ _OF_MATRIX = "matrix_exp, matrix_power, inverse or the determinant"
 
 @complex_operation(results="cc")
 def complex_eig(a: Operand) -> Result:
-    """Eigenvalues and right eigenvectors of a square matrix, or of a stack of them."""
+    """Compute eigenvalues and right eigenvectors of a square matrix, or of a stack of them."""
     check_square("eig", "a", np.shape(a))
     _check_finite("eig", a)
     w, v = np.linalg.eig(a)
@@ -215,8 +215,8 @@ class EigResult(NamedTuple):
 @implements(np.linalg.eig)
 @answers_for(np.linalg.eig)
 def eig(a: Operand) -> EigResult:
-    """Eigenvalues and eigenvectors of a square matrix, or of a stack of them; always complex,
-    unlike NumPy's.
+    """Compute eigenvalues and eigenvectors of a square matrix, or of a stack of them; always
+    complex, unlike NumPy's.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def eig(a: Operand) -> EigResult:
     multiples of themselves that keep their length, and the phase of the largest element. Between
     equal eigenvalues vectors have no derivative: an adjoint that needs it, also one within a second
     derivative, raises a `DomainError`, and tangents are nan. At a matrix without a basis of
-    eigenvectors nothing has one, and what is computed is large, or nan.
+    eigenvectors nothing has one, and results are large, or nan.
 
     References
     ----------
@@ -276,7 +276,7 @@ def _lower_as_hermitian(t: Operand, lower: bool) -> Result:
 
 @complex_operation(results="rc")
 def complex_eigh(a: Operand, *, lower: bool) -> Result:
-    """Eigenvalues and eigenvectors of a Hermitian matrix, or of a stack of them."""
+    """Compute eigenvalues and eigenvectors of a Hermitian matrix, or of a stack of them."""
     check_square("eigh", "a", np.shape(a))
     return np.linalg.eigh(a, "L" if lower else "U")
 
@@ -348,8 +348,8 @@ def square_matrix(function: str, a: Operand) -> Result:
 
 
 def eigendecompose(a: Operand) -> tuple[Result, Result]:
-    """Eigenvectors and eigenvalues of a square matrix, in this order: `numpy.linalg.eig` has the
-    other one.
+    """Compute eigenvectors and eigenvalues of a square matrix, in this order: `numpy.linalg.eig`
+    has the other one.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ __all__ = [
 
 
 def _parts(name: str, z: Operand) -> tuple[Result, Result]:
-    """Real and imaginary part; the imaginary part of a real number is zero."""
+    """Return real and imaginary part; the imaginary part of a real number is zero."""
     re, im = parts(z, f"{name}: z")
     return re, np.zeros(np.shape(re)) if im is None and np.shape(re) else 0.0 if im is None else im
 

@@ -73,15 +73,15 @@ class ComplexOperation:
         self.operation.tangent(self._tangent)
 
     def pull(self, rule: Function) -> Result:
-        """Decorator for the reverse rule. For each operand it returns a complex array, or a
-        function without arguments that makes it. A rule that takes ``seen`` is told which parts of
-        the results have an adjoint.
+        """Register the reverse rule, as a decorator. It returns a complex array for each operand,
+        or a function without arguments that makes it. A rule that takes ``seen`` is told which
+        parts of the results have an adjoint.
         """
         self.pull_rule, self._takes_seen = rule, "seen" in signature(rule).parameters
         return rule
 
     def push(self, rule: Function) -> Result:
-        """Decorator for the tangent rule."""
+        """Register the tangent rule, as a decorator."""
         self.push_rule = rule
         return rule
 
@@ -148,7 +148,7 @@ class ComplexOperation:
 
 
 class _Once:
-    """A contribution that is computed once, when the first of the two parts of its operand wants
+    """A contribution that is computed once, when the first of the two parts of its operand needs
     it.
     """
 
@@ -169,7 +169,7 @@ def _imaginary(t: Operand) -> Result:
 
 
 def assembled(given: Operand, kinds: str) -> list[Result]:
-    """Complex and real operands, joined from their parts; plain numbers are NumPy's."""
+    """Join complex and real operands from their parts; plain numbers become NumPy's."""
     remaining = iter(given)
     values = []
     for kind in kinds:

@@ -34,7 +34,7 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
     Attributes
     ----------
     real, imag : Var or VarMat
-        The two parts. Those of an array are views: what is assigned into them is assigned into the
+        The two parts. Parts of an array are views: assigning to their elements assigns to the
         array.
     val : complex or ndarray
         The value.
@@ -264,8 +264,8 @@ def paired(re: Operand, im: Operand) -> Result:
 
 
 def parts(x: Operand, name: str) -> tuple[Result, Result]:
-    """Real and imaginary part, each a float, an array or a real variable. The imaginary part of a
-    real operand is None.
+    """Return real and imaginary part, each a float, an array or a real variable. The imaginary part
+    of a real operand is None.
     """
     x = dispatch.settled(x)
     if isinstance(x, ComplexVar):

@@ -10,7 +10,7 @@ the unnormalised companion.
         "docstring"
         ...
         value = -0.5 * quadratic
-        if "Sigma" in keep:  # a term of data alone is dropped
+        if "Sigma" in keep:  # a term of only data is dropped
             value -= 0.5 * log_determinant
         if "constants" in keep:
             value -= size * HALF_LOG_TWO_PI
@@ -100,7 +100,7 @@ def argument_lines(arguments: Domains) -> str:
 
 
 def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
-    """Signature parameters for these argument names."""
+    """Make the signature parameters for these argument names."""
     return [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
 
 
@@ -297,7 +297,7 @@ class StructuredDensity(Density):
         update_wrapper(self, function)
 
         def value(*values: Operand, keep: KeptTerms | None = None, **workspace: Setting) -> Result:
-            # A density of data alone has no terms left, but bad arguments are refused all the same.
+            # A density of only data has no terms left, but bad arguments are refused anyway.
             result = function(*values, keep=self.all_terms if keep is None else keep, **workspace)
             return 0.0 if keep is not None and not keep else result
 
@@ -317,16 +317,16 @@ class StructuredDensity(Density):
         raise AttributeError(text)
 
     def reverse(self, rule: Operand) -> Result:
-        """Decorator: the reverse rule."""
+        """Register the reverse rule, as a decorator."""
         return self.operation.reverse(rule)
 
     def tangent(self, rule: Operand) -> Result:
-        """Decorator: the tangent rule."""
+        """Register the tangent rule, as a decorator."""
         return self.operation.tangent(rule)
 
     def gradient(self, rule: Operand) -> Result:
-        """Decorator: the derivatives, from which both rules are made, where one way to compute
-        them serves arrays and variables.
+        """Register the derivatives, from which both rules are made, where one way to compute them
+        serves arrays and variables.
 
         The rule is given the result, the arguments and saved values: all of these in a reverse
         pass, and those without a default in a forward one too. It returns a function of nothing for

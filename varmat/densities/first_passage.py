@@ -47,8 +47,8 @@ def _hermite(n: int, z: Operand) -> list[Result]:
 # Two images lie at the same distance from a boundary. With an odd polynomial they nearly cancel for
 # a start next to the boundary, so their difference is taken term by term.
 def _pair(degree: int, centre: float, step: Operand, root: Operand) -> Result:
-    """He(z - s) -+ He(z + s) exp(-2 z s), minus for odd degrees, with z = centre / root and s =
-    step / root.
+    """Compute He(z - s) -+ He(z + s) exp(-2 z s), minus for odd degrees, with z = centre / root and
+    s = step / root.
     """
     z, s = centre / root, step / root
     above = _hermite(degree, z + s)[degree]

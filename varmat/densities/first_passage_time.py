@@ -66,7 +66,7 @@ def _panels(upper: bool, u: Operand, b: Operand, v: Operand) -> tuple[Result, Re
 def _weights(
     count: int, low: Operand, length: Operand, b: Operand, v: Operand
 ) -> tuple[Result, Result, Result]:
-    """Times, starts, and the logarithm of weight times density at each of them, panel by panel."""
+    """Return times, starts, and the log of weight times density at each of them, panel by panel."""
     nodes, weights = gauss(NODES)
     places = ((np.arange(count)[:, None] + nodes) / count).reshape(-1)
     times = low[:, None] * np.exp(length[:, None] * places)

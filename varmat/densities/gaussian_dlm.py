@@ -76,8 +76,8 @@ noise = Noise("nonnegative or symmetric positive semidefinite", _holds, _check_n
 
 
 class Moments(NamedTuple):
-    """What the filter stacks by time: moments of the state before an observation, its predicted
-    moments, and the effect of the observation.
+    """Results of the filter, stacked by time: moments of the state before an observation, its
+    predicted moments, and the effect of the observation.
     """
 
     mean: Plain

@@ -48,7 +48,7 @@ LINEAR = frozenset({"X", "alpha", "beta"})
 
 
 class ModelUse(NamedTuple):
-    """What one use of a model computes: see `Glm.evaluate`."""
+    """The plan of one specialisation of a model: see `Glm.evaluate`."""
 
     active: list[str]
     # The row's own use, and its partials in their order.
@@ -314,7 +314,7 @@ def glm(row: Univariate, predictor: str, **arguments: Operand) -> Callable[[Func
 
 
 def titles(y: Operand, **others: Operand) -> Domains:
-    """Titles and domains of the arguments, in Stan's words."""
+    """Return titles and domains of the arguments, in Stan's words."""
     return {
         "y": ("Vector of dependent variables", y),
         "X": ("Matrix of independent variables", finite),

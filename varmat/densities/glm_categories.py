@@ -40,8 +40,8 @@ def _check_shape(function: str, title: str, x: Operand, shape: tuple[int, ...]) 
 def _check(f: Setting, *values: Operand) -> None:
     """Refuse arguments outside their domains, but for those that are None.
 
-    What is wrong with the matrix shows in the value, so that it is looked for only there: it would
-    take as long as a product."""
+    The matrix is not checked, because bad elements show in the value, and a check would take as
+    long as a product."""
     for (title, domain), x in zip(f.arguments.values(), values, strict=True):
         if x is not None:
             domain.check(f.name, title, x)
@@ -402,7 +402,7 @@ def ordered_logistic_glm_lpmf(
 
 # With a = exp(low - eta) and b = exp(eta - high), zero where there is no such end, F(low - eta) = a
 # / (1 + a), F(eta - high) = b / (1 + b), their difference is (a - b) / (1 + d) with d = a + b + a
-# b, and minus the logarithms of what is left add up to log(1 + d). So a block takes one
+# b, and minus the remaining logarithms add up to log(1 + d). So a block takes one
 # exponential, and all observations together one logarithm, unless one overflows or underflows.
 
 
@@ -423,8 +423,8 @@ def _order_in_program(y: Operand, x: Operand, beta: Operand, cutpoints: Operand)
 def _weigh_cells(
     x: Operand, beta: Operand, which: Plain, cutpoints: Operand, recording: bool
 ) -> tuple[Result, Result, float, Result]:
-    """F(low - eta) and F(eta - high) of all observations, their log mass but for the widths of the
-    cells, and the product of the weights with the matrix.
+    """Compute F(low - eta) and F(eta - high) of all observations, their log mass but for the widths
+    of the cells, and the product of the weights with the matrix.
     """
     size, bounds = len(which), np.concatenate([[-math.inf], cutpoints, [math.inf]])
     low, high = np.exp(bounds[:-1]), np.exp(-bounds[1:])

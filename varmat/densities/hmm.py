@@ -180,8 +180,8 @@ def hmm_marginal_tangent(r: Operand, log_omegas: Operand, gamma: Operand, rho: O
 
 
 def hmm_hidden_state_prob(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:
-    """Posterior probabilities of the states of a hidden Markov model at each time, given all
-    observations.
+    """Compute posterior probabilities of the states of a hidden Markov model at each time, given
+    all observations.
 
     Parameters
     ----------

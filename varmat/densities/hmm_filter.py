@@ -182,7 +182,7 @@ def _tree(
 
 
 def _matrices(count: int, states: int, space: Space, log_least: float) -> Floats:
-    """Uninitialised matrices. Storing them element by element is faster for few states, but then
+    """Allocate matrices. Storing them element by element is faster for few states, but then
     underflow goes unnoticed, so it is done only if states are connected.
     """
     if states <= PLANE_STATES and log_least > -math.inf:

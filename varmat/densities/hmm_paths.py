@@ -21,7 +21,7 @@ __all__ = ["hmm_viterbi"]
 
 
 def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray:
-    """Most probable path of the hidden states, given all observations.
+    """Find the most probable path of the hidden states, given all observations.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def _check(theta: Operand, **log_densities: Operand) -> None:
 
 
 def _exponent(x: Operand, total: Operand) -> Result:
-    """``x - total``, and -inf where both are -inf; a run of a program ends there."""
+    """Compute ``x - total``, and -inf where both are -inf; a run of a program ends there."""
     if type(total) is Symbol:
         return x - total
     impossible = total == -np.inf
@@ -92,7 +92,7 @@ def _exponent(x: Operand, total: Operand) -> Result:
 
 
 def _share(theta: Operand, exponent: Operand) -> Result:
-    """``theta * exp(exponent)``; it and its derivative are zero where theta is, even if the
+    """Compute ``theta * exp(exponent)``; it and its derivative are zero where theta is, even if the
     exponential overflows.
     """
     return theta * np.exp(np.minimum(exponent, LARGEST_EXPONENT))

@@ -26,7 +26,7 @@ def if_above(
 
 
 def gamma_moments(scale: Operand, step: Operand) -> tuple[Result, Result]:
-    """Mean and variance of a variable whose n-th moment is ``scale**n * gamma(1 + n * step)``."""
+    """Compute mean and variance for n-th moments of ``scale**n * gamma(1 + n * step)``."""
     first, second = gammaln(1.0 + step), gammaln(1.0 + 2.0 * step)
     mean = scale * np.exp(first)
     return mean, mean**2 * np.expm1(second - 2.0 * first)
@@ -63,7 +63,7 @@ def _second_ratio(x: Operand) -> Result:
 
 
 def extreme_moments(mu: Operand, sigma: Operand, xi: Operand) -> tuple[Result, Result]:
-    """Mean and variance of generalised extreme values; a shape near 0 loses no digits."""
+    """Compute mean and variance of generalised extreme values; a shape near 0 loses no digits."""
 
     def mean(t: Operand) -> Result:
         ratio = _log_gamma_ratio(-t)

@@ -273,7 +273,7 @@ def normal_cell(
 
 
 def _narrow(a: Operand, w: Operand, where: Plain) -> Result:
-    """D for narrow cells, one elsewhere."""
+    """Compute D for narrow cells; return one for others."""
     nodes, weights = gauss(12)
     if not isinstance(where, Symbol):
         out = np.ones(np.shape(a))

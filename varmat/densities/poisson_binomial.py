@@ -97,7 +97,7 @@ class TiltedTrials(NamedTuple):
 
 
 def _shifted(x: Operand) -> Result:
-    """Masses moved up by one success."""
+    """Move masses up by one success."""
     return np.concatenate([np.zeros((*x.shape[:-1], 1)), x[..., :-1]], axis=-1)
 
 
@@ -181,7 +181,7 @@ def _solved(y: Operand, theta: Operand) -> tuple[float, TiltedTrials | None]:
 
 
 def _collected(x: Operand, shape: tuple[int, ...]) -> Result:
-    """Derivatives for each observation, summed to the shape of the probabilities."""
+    """Sum derivatives for each observation to the shape of the probabilities."""
     x = add_reduce(x, tuple(range(x.ndim - len(shape))))
     return (
         add_reduce(x, tuple(i for i, n in enumerate(shape) if n != x.shape[i]), keepdims=True)

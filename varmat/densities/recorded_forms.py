@@ -273,8 +273,7 @@ def _glm(
     of_row = {name: values[own] for name, own in model.names.items()}
     (predictor,) = (name for name, own in model.names.items() if own == PREDICTOR)
     variables = {name: nodes[own] for name, own in model.names.items() if own in nodes}
-    # The predictor is not checked, because what is wrong with it, or with what it is made of, shows
-    # in the value.
+    # The predictor is not checked, because bad elements of it or its factors show in the value.
     kept = None if keep is None else model.kept_of_row(keep)
     row = RecordedSum(program, model.row, of_row, variables, (size,), kept)
 

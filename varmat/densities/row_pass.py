@@ -36,7 +36,7 @@ def pass_over(
         row = x.reshape(-1)
         weights = weigh(float(row.dot(beta)), ALL)
         return total(weights) * row if recording else None
-    # `dot` is quicker, but copies what is not in C order; `matmul` is slow with what has no unit
+    # `dot` is quicker, but copies arrays that are not in C order; `matmul` is slow without a unit
     # stride.
     flags = x.flags
     x = x if flags.forc else np.ascontiguousarray(x)

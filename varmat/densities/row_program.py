@@ -115,7 +115,7 @@ class RowGraph:
 
 
 def cone(values: Iterable[Value], ends: Container[Value] = ()) -> set[Value]:
-    """These values and all from which they are computed, but not from what the ends are."""
+    """Return these values and all from which they are computed, without the inputs of the ends."""
     found: set[Value] = set()
     left = [*values]
     while left:

@@ -207,8 +207,8 @@ def weighted(w: Operand, rows: Operand) -> Result:
 
 
 def folded(factor: Operand, rows: Operand, g: float, n: int, w: Operand = None) -> Result:
-    """Half of ``g (rows.T @ (w * rows) - n inv(L @ L.T))``, folded onto the lower triangle. A
-    vector is a single row.
+    """Compute half of ``g (rows.T @ (w * rows) - n inv(L @ L.T))``, folded onto the lower triangle.
+    A vector is a single row.
     """
     if is_symbol(factor):
         squares = outer(weighted(w, rows).T, rows.T) - n * inverse_triangle(factor)

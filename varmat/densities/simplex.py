@@ -48,7 +48,7 @@ def repeats(shape: tuple[int, ...], x: Operand) -> float:
 
 
 def log_products(n: Operand, theta: Operand) -> Result:
-    """``n log(theta)``, and zero where n is zero."""
+    """Compute ``n log(theta)``, and zero where n is zero."""
     if type(theta) is Symbol:
         return np.where(n == 0.0, 0.0, n * np.log(theta))
     n, theta = np.broadcast_arrays(n, theta)
@@ -60,7 +60,7 @@ def log_products(n: Operand, theta: Operand) -> Result:
 
 
 def ratios(n: Operand, theta: Operand) -> Result:
-    """``n / theta``, and zero where n is zero; differentiable."""
+    """Compute ``n / theta``, and zero where n is zero; differentiable."""
     some = n != 0
     return np.where(some, n / np.where(some, theta, 1.0), 0.0)
 
@@ -360,7 +360,7 @@ def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: KeptTerms) -> R
 
 
 def _log_betas(alpha: Operand, n: Operand) -> Result:
-    """``log(B(alpha, n))``, and zero where n is zero."""
+    """Compute ``log(B(alpha, n))``, and zero where n is zero."""
     return np.where(n > 0, betaln(alpha, np.maximum(n, 1.0)), 0.0)
 
 

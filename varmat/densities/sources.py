@@ -103,7 +103,7 @@ DYNAMIC = (
 # --- the distributions ---
 
 # Name of a function without its ending -> section of the Stan Functions Reference (None: Stan has
-# the function in its library alone), and a work or None.
+# the function only in its library), and a work or None.
 SOURCES: dict[str, tuple[str | None, str | None]] = {
     # of one continuous variable
     "beta": ("Beta distribution", CONTINUOUS_2(25)),

@@ -62,7 +62,7 @@ MODERATE = 1000.0
 
 
 class LogDensity:
-    """What the function of a row makes of its arguments, element by element.
+    """The result of the function of a row, element by element.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ class Demand(NamedTuple):
 
 
 class Fast(NamedTuple):
-    """That the function of a row has a fast form (``fast=True``): other expressions of the same,
-    with which arrays take fewer steps, and numbers too, if there are counts.
+    """Settings of the fast form of a row's function (``fast=True``): other expressions of the same
+    value, with which arrays take fewer steps, and numbers too, if there are counts.
 
-    They are for where the value is finite, for where one argument, if named, is a number, and for
-    where those called counts are at most `MODERATE`. Programs take it if there are counts or a
+    Use it where the value is finite, where the argument `number`, if named, is a number, and where
+    the `counts` are at most `MODERATE`. Programs take it if there are counts or a
     number, or with `in_programs`: machine code of other rows is no slower on the stable path."""
 
     number: str | None = None
@@ -119,7 +119,7 @@ class Fast(NamedTuple):
 
     @property
     def between(self) -> tuple[float, float]:
-        """Where its square, and squares of what is of its size, neither overflow nor underflow."""
+        """Where squares of numbers of this size neither overflow nor underflow."""
         return 1e-100, 1e100
 
     def fits(self, values: Mapping[str, Operand]) -> bool:
@@ -182,7 +182,7 @@ class Univariate(SummedDensity):
 
     @property
     def formula(self) -> LogDensity:
-        """Symbols of what the function makes."""
+        """The result of the function, in symbols."""
         formula: LogDensity = self.graph(False).parts
         return formula
 
@@ -205,8 +205,8 @@ class Univariate(SummedDensity):
         ]
 
     def __getattr__(self, name: str) -> Result:
-        """`cdf`, `lcdf` and `lccdf`, or None where the family has none: their modules are imported
-        when one is first asked for.
+        """Return `cdf`, `lcdf` and `lccdf`, or None where the family has none: their modules are
+        imported at the first request.
         """
         if name not in ("cdf", "lcdf", "lccdf"):
             raise AttributeError(f"{self!r} has no attribute {name!r}")
@@ -217,7 +217,7 @@ class Univariate(SummedDensity):
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         if any(type(x) in (list, tuple) for x in args):  # behind an array without axes
             return self.unless_impossible(args, self.general(args, {"keep": keep}))
-        # Domains are checked now, for the sake of the index in the message.
+        # Check domains before broadcasting, because the message shows the index.
         shape = self.shape_of(args)
         if self.demand is not None:
             check_values(lambda *values: self.check_demand(self.name, values), *args)
@@ -441,7 +441,7 @@ class Univariate(SummedDensity):
 
 
 def _of_arrays(function: Function, values: list[Operand], shape: tuple[int, ...]) -> Computed:
-    """Value and partials of arrays of any shape."""
+    """Compute value and partials for arrays of any shape."""
     values = [v.reshape(-1) if type(v) is np.ndarray else v for v in values]
     with np.errstate(all="ignore"):
         value, parts = function(*values, math.prod(shape))
@@ -480,7 +480,7 @@ def univariate(
         A condition on several arguments that makes the log density infinite or nan where it does
         not hold.
     fast : Fast, optional
-        If there is a fast form: what it gives is taken where the value is finite.
+        If there is a fast form: its result is taken where the value is finite.
     mean, variance : callable, optional
         Functions of the parameters.
     ends : tuple of float or callable
@@ -492,8 +492,8 @@ def univariate(
     -------
     callable
         Decorator for a function of the name of the density. The function takes the arguments, and
-        ``fast`` if there is a fast form, and returns what the terms, the partials and the support
-        are, element by element. Its docstring is the formula, with SciPy's equivalent, and an
+        ``fast`` if there is a fast form, and returns the terms, the partials and the support,
+        element by element. Its docstring is the formula, with SciPy's equivalent, and an
         example: the docstring of the density has these as Notes and Examples.
     """
 

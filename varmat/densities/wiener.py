@@ -89,13 +89,13 @@ _NAME = "wiener_lpdf"
 wiener = Univariate(_NAME, _wiener, ARGUMENTS)
 _OF_DRIFTS = ARGUMENTS | {"var_delta": VARIABILITIES["var_delta"]}
 wiener_of_drifts = Univariate(_NAME, _wiener, _OF_DRIFTS)
-# The density of the decision time alone, for integrals: it takes tau = 0.
+# The density of the decision time only, for integrals: it takes tau = 0.
 of_time = Univariate(_NAME, _wiener, _OF_DRIFTS | {"tau": ("Nondecision time", variability)})
 
 
 @cache
 def gauss_rule(size: int) -> tuple[Result, Result]:
-    """Nodes and log weights of the Gauss-Legendre rule on [0, 1]."""
+    """Return nodes and log weights of the Gauss-Legendre rule on [0, 1]."""
     nodes, weights = gauss(size)
     return nodes, np.log(weights)
 

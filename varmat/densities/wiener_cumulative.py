@@ -117,7 +117,7 @@ def _count_of(*lengths: Operand) -> int:
 
 
 def _nodes(length: Operand) -> tuple[Result, Result]:
-    """Places between 0 and 1, and their log weights."""
+    """Return nodes between 0 and 1, and their log weights."""
     count = check_values(_count_of, length)
     nodes, logs = gauss_rule(NODES)
     return ((np.arange(count)[:, None] + nodes) / count).reshape(-1), np.tile(

@@ -120,12 +120,12 @@ def _wishart_reverse(
 
 
 def _power_of_m(nu: Operand, k: int, sign: float) -> Result:
-    """Twice the power of the determinant of M."""
+    """Return twice the power of the determinant of M."""
     return nu - k - 1.0 if sign > 0 else nu
 
 
 def _power_of_p(nu: Operand, k: int, sign: float) -> Result:
-    """Twice the power of the determinant of P, which divides."""
+    """Return twice the power of the determinant of P, which divides."""
     return nu if sign > 0 else nu + k + 1.0
 
 

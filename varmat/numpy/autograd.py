@@ -105,7 +105,9 @@ def trace(start_node: Any, fun: Function, x: Operand) -> tuple[Operand, Any]:
 
 
 def jacobian(fun: Function, argnum: int = 0) -> Function:
-    """autograd's `jacobian`, whose own makes a reverse pass for each element of the result."""
+    """Compute what autograd's `jacobian` does, without a reverse pass for each element of the
+    result.
+    """
     nary = sys.modules["autograd.wrap_util"].unary_to_nary(_jacobian)
     return nary(fun, argnum)  # type: ignore[no-any-return]
 
@@ -201,12 +203,12 @@ class ArrayBox(metaclass=_BoxType):
 
 
 def concatenate_args(axis: int, *args: Operand) -> Operand:
-    """NumPy's `concatenate`, as autograd calls it."""
+    """Call NumPy's `concatenate` as autograd does."""
     return np.concatenate(args, axis)
 
 
 def array_from_args(settings: Arguments, named: Settings, *args: Operand) -> Operand:
-    """NumPy's `array` of several things, as autograd calls it."""
+    """Call NumPy's `array` on several things, as autograd does."""
     return making.array(args, *settings, **named)
 
 
@@ -352,7 +354,7 @@ def _refuse_to_interrupt() -> None:
 
 
 def stand_ins(known: dict[int, object]) -> Iterator[tuple[object, object]]:
-    """Objects of autograd, and what replaces each.
+    """Yield objects of autograd, each with its replacement.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def settled(x: Operand, of: Function = attrgetter("_settled")) -> Operand:
 
 
 def made(result: Operand) -> Operand:
-    """New arrays as ones that wait for variables, if they are of floating-point numbers."""
+    """Make new arrays of floating-point numbers wait for variables."""
     if type(result) in (list, tuple):
         return type(result)(map(made, result))
     if type(result) is not np.ndarray or result.dtype.kind not in "fc":
@@ -233,7 +233,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         return out[0] if len(out) == 1 else out
 
     def _at(self, ufunc: np.ufunc, target: Operand, index: Index, *others: Operand) -> None:
-        """``ufunc.at``, which writes into its first operand."""
+        """Call ``ufunc.at``, which writes into its first operand."""
         others = _copied(others)
         for each in others:
             if is_differentiable(each) and type(target) is Buffer:
@@ -300,7 +300,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Operand:
         x = self._settled
         if type(x) is not np.ndarray:
-            # The products of sparse matrices leave to the other side what is an array of objects.
+            # Products of sparse matrices leave arrays of objects to the other operand.
             return (
                 np.empty((), object)
                 if is_sparse_product(sys._getframe(1))
@@ -346,8 +346,8 @@ def _filled(variable: Operand, values: Operand) -> Operand:
 
 
 def _separate(given: Operand, operands: list[Operand]) -> list[Operand]:
-    """Operands that meet variables: plain buffers are copied, for the tape holds data by reference,
-    and they may be changed.
+    """Copy plain buffers that meet variables, because the tape holds data by reference and they may
+    be changed.
     """
     return [
         y.copy() if type(x) is Buffer and type(y) is np.ndarray else y

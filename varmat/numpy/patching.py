@@ -1,4 +1,4 @@
-"""Other people's modules with `varmat.numpy` in the place of NumPy, for a time."""
+"""Other people's modules with `varmat.numpy` instead of NumPy, for a time."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def set_default_printstyle(style: Any) -> None:
 
 
 def stand_ins() -> Iterator[tuple[object, object]]:
-    """Public modules, classes and functions of `numpy.polynomial`, and what replaces each."""
+    """Yield public modules, classes and functions of `numpy.polynomial`, with replacements."""
     yield numpy.polynomial, import_module(__name__)
     for name, module in _MODULES.items():
         theirs = import_module(f"numpy.polynomial.{name}")

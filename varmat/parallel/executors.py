@@ -123,15 +123,15 @@ def workers_of(executor: Executor | str | None) -> int:
 
 
 class Asking(NamedTuple):
-    """How a function asks workers.
+    """How a function sends requests to workers.
 
     Attributes
     ----------
     name : str
-        What the user called.
+        The function that the user called.
     parcel : callable
-        What a worker is sent with a request: the work, if the second argument is true, and the
-        jobs.
+        Makes the data sent to a worker with a request: the work, if the second argument is true,
+        and the jobs.
     noun : str
         What messages call a job; empty if errors are not to name theirs.
     result : callable

@@ -36,7 +36,7 @@ CHUNKS = 4
 
 
 class MappedCall(NamedTuple):
-    """A work and how to ask for it: the settings of the operation.
+    """A work and how to request it: the settings of the operation.
 
     Attributes
     ----------
@@ -326,8 +326,8 @@ def map_rect(
     *data : array_like or list, m items along the first axis
         The data of each job: in Stan an array of reals and one of integers.
     executor : concurrent.futures.Executor, str or None, keyword only
-        Who computes: any executor, or ``"threads"`` (the default: one for each processor),
-        ``"processes"`` (those of loky) or ``"serial"`` (this thread).
+        Runs the jobs: any executor, or ``"threads"`` (the default: one for each processor),
+        ``"processes"`` (of loky) or ``"serial"`` (this thread).
 
     Returns
     -------
@@ -433,14 +433,14 @@ def _reduce_sum(
         ``f(x_slice, start, end, *shared)`` returns the sum over the items of ``x_slice``, which is
         ``x[start:end]``. Written in NumPy; what it depends on must be among its arguments.
     x : array_like or list
-        What is sliced, along the first axis.
+        The items to slice, along the first axis.
     grainsize : int
         {grainsize}
     *shared
         Further arguments of `f`; each slice gets all of them.
     executor : concurrent.futures.Executor, str or None, keyword only
-        Who computes: any executor, or ``"threads"`` (the default: one for each processor),
-        ``"processes"`` (those of loky) or ``"serial"`` (this thread).
+        Runs the jobs: any executor, or ``"threads"`` (the default: one for each processor),
+        ``"processes"`` (of loky) or ``"serial"`` (this thread).
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""What a worker keeps and computes: functions, the data of jobs, their values and derivatives.
+"""The state of workers: functions, the data of jobs, their values and derivatives.
 
 A worker is a thread or another process, maybe on another machine. It is sent `run` with numbers and
-the key of the work that they are for. A worker that does not know the key says so, and is then sent
-the work, once. A thread of the process that made the work knows it from the start.
+the key of a work. A worker without this work reports that, and is then sent the work, once. A
+thread of the process that made the work has it from the start.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Work:
     Attributes
     ----------
     name : str
-        What the user called.
+        The function that the user called.
     function : callable
     shared : tuple
         The common arguments, with a `VariablePlace` for each variable.
@@ -117,12 +117,12 @@ class Work:
         returns vectors.
     is_static : bool
         Whether the last digits of a sum are the same in all calls: jobs are evaluated in one way
-        from the first call on, and added one by one. Else a worker adds those of a request.
+        from the first call on, and added one by one. Else a worker adds all jobs of a request.
     leaves : int
         How many operands there are.
     jobs : dict
         Number of a job -> its own arguments, with a `VariablePlace` for each variable. Another
-        process knows the jobs that it was sent.
+        process has the jobs that it was sent.
     """
 
     is_awaited = False

@@ -67,7 +67,7 @@ def on_workers(
     Parameters
     ----------
     name : str
-        What the user called, for messages.
+        The function that the user called, for messages.
     function : callable
         Sent once to each worker in another process, with the data that it holds.
     arguments : sequence

@@ -82,7 +82,7 @@ ROOT = MIRRORS["scipy"]
 
 
 def stand_ins() -> Iterator[tuple[object, object]]:
-    """Modules and functions of SciPy that are imported, and what replaces each."""
+    """Yield imported modules and functions of SciPy, each with its replacement."""
     for name, mirror in MIRRORS.items():
         if name in sys.modules:
             yield sys.modules[name], mirror

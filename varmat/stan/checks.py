@@ -54,7 +54,7 @@ def check(program: ProgramTree) -> ProgramTree:
 
 
 class _Checks(ExpressionChecks):
-    """Walks through the blocks, with what is in scope."""
+    """Visits the blocks, and keeps the names in scope."""
 
     def whole(self) -> None:
         for definition in self.program.functions:

@@ -45,7 +45,7 @@ class CmdStanDraws:
     settings : mapping
         Arguments of the method.
     result : object
-        What the method of `Model` returned, before thinning.
+        The result of the method of `Model`, before thinning.
     warmup : mapping of str to ndarray, optional
         `values` and `stats` of the warmup.
     """

@@ -166,7 +166,7 @@ def _array(name: str, raw: Any, declared: str) -> np.ndarray:
 
 
 def _complex(array: np.ndarray, shape: Shape) -> np.ndarray:
-    """Complex numbers of pairs, as JSON has them."""
+    """Make complex numbers from pairs, as JSON has them."""
     if array.shape == (*shape, 2):
         return array[..., 0] + 1j * array[..., 1]
     return array

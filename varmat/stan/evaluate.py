@@ -423,7 +423,7 @@ def _applied(
 
 
 def _joined(target: s.Indexed | s.Projection) -> s.Indexed | s.Projection:
-    """`x[i][j]` as `x[i, j]`."""
+    """Rewrite `x[i][j]` as `x[i, j]`."""
     while (
         isinstance(target, s.Indexed)
         and isinstance(target.base, s.Indexed)

@@ -102,7 +102,7 @@ class ExpressionChecks:
         return node.type
 
     def expressions(self, nodes: Iterable[Expression]) -> bool:
-        """Find the types of expressions, and whether all depend on data alone."""
+        """Find the types of expressions, and whether all depend only on data."""
         data = [(self.expression(node), node.data)[1] for node in nodes]
         return all(data)
 

@@ -197,7 +197,7 @@ def _real(x: StanValue) -> StanValue:
 
 
 def _rounded(x: StanValue) -> StanValue:
-    """Halves go away from zero."""
+    """Round to integers, halves away from zero."""
     return np.trunc(x + np.where(np.asarray(vm.value(x)) < 0, -0.5, 0.5))
 
 
@@ -334,7 +334,9 @@ def _part(*indices: Callable[..., StanValue]) -> StanFunction:
 
 
 def _dot_products(axis: int, own: frozenset[Type]) -> Callable[[Kinds], StanFunction]:
-    """Dot products of columns or of rows; `own` are the vectors that are one of them."""
+    """Return a function that makes dot products of columns or of rows; `own` are vectors that are
+    one of them.
+    """
 
     def make(kinds: Kinds) -> StanFunction:
         if kinds[0] in MATRICES:

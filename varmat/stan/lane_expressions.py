@@ -53,7 +53,7 @@ class BoundError(Exception):
 
 
 class LaneExpressions(ABC):
-    """Translates the expressions of a loop, or of a function that it calls, for all its passes;
+    """Translates the expressions of a loop, or of a function that it calls, for all iterations;
     abstract.
 
     Parameters
@@ -376,8 +376,8 @@ def elementwise_density(name: str, at: s.Position) -> Any:
 
 
 DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf")
-# Densities with vectors, which take a stack of them in front of that axis: what each argument of a
-# pass must be.
+# Densities of vectors, which take a stack of them in front of that axis: the types that each
+# argument of an iteration must have.
 STACKED: dict[str, tuple[Collection[types.Type], ...]] = {
     "categorical_lpmf": (SCALARS, OF_ONE_AXIS),
     "categorical_logit_lpmf": (SCALARS, OF_ONE_AXIS),

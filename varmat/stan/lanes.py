@@ -77,7 +77,7 @@ def are_apart(loop: s.For) -> bool:
 
 
 def scratch_in(loop: s.For) -> dict[str, s.For]:
-    """Containers from outside that each pass fills before it reads them, with the loops that do."""
+    """Find outer containers that each iteration fills before reading, and the loops that do."""
     found: dict[str, s.For] = {}
     met: set[str] = set()
     for each in loop.body:
@@ -489,7 +489,7 @@ class Lanes(LaneExpressions):
 
 
 def without_continue(body: Sequence[s.Statement]) -> list[s.Statement]:
-    """Statements in which what follows a `continue` at the end of a branch is the other branch."""
+    """Move the statements after a `continue` at the end of a branch into the other branch."""
     for k, each in enumerate(body):
         if isinstance(each, s.If) and (each.body or each.otherwise):
             rest = [*body[k + 1 :]]

@@ -110,7 +110,7 @@ class LoweredExpressions(ABC):
     block : list of Statement
         Where statements go.
     env : dict
-        What is known by its name.
+        The values of variables by name.
     """
 
     def __init__(self, translator: Expressions, propto: bool) -> None:
@@ -176,11 +176,11 @@ class LoweredExpressions(ABC):
         return found
 
     def places(self, indices: Sequence[Number]) -> ir.Indices:
-        """Indices of elements, whose constant parts are apart."""
+        """Return indices of elements, with their constant parts separate."""
         return tuple(self._affine.get(i, i) if isinstance(i, Cell) else i for i in indices)
 
     def bounds(self, x: Number) -> Bounds | None:
-        """Between which numbers an integer lies, if that is known."""
+        """Return the bounds of an integer, if they are known."""
         if isinstance(x, Cell):
             return self._bounds.get(x)
         return int(x), int(x)
@@ -420,7 +420,7 @@ class LoweredExpressions(ABC):
         return self.integer(_ARITHMETIC[operator], x, y)
 
     def _logical(self, e: s.Binary) -> Number:
-        """ "And" or "or", whose right side is computed where it decides."""
+        """Lower "and" or "or", whose right side is computed where it decides."""
         known = float(e.operator == "||")
         left = self.compare("!=", self.number(e.left), 0.0)
         if not isinstance(left, Cell):
@@ -479,7 +479,7 @@ class LoweredExpressions(ABC):
         return self.total(x, lambda *i: self.apply(MULTIPLY, x.at(*i), y.at(*i)))
 
     def _row(self, e: s.ArrayExpression | s.RowVectorExpression) -> Elements:
-        """`{a, b}` or `[a, b]`, in an array."""
+        """Lower `{a, b}` or `[a, b]` into an array."""
         found = [self.expression(each) for each in e.elements]
         first = found[0] if found else None
         inner: tuple[Any, Any] = ((), ())

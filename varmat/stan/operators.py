@@ -129,7 +129,7 @@ def _quotient(left: Type, right: Type) -> BinaryFunction:
 
 
 def powers(a: StanValue, b: StanValue) -> StanValue:
-    """Powers of the elements of containers."""
+    """Raise the elements of containers to powers."""
     if np.ndim(a) and np.ndim(b):
         check_same("pow", a, b)
     if type(a) is int or (type(a) is np.ndarray and a.dtype.kind == "i"):
@@ -160,7 +160,7 @@ def binary(name: str, left: Type, right: Type) -> BinaryFunction:
 
 
 def negated(x: StanValue) -> StanValue:
-    """`!x`."""
+    """Compute `!x`."""
     return 1 - truth(x != 0)
 
 

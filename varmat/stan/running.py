@@ -1,4 +1,4 @@
-"""What a run of a Stan program consists of: frames, steps, and errors that name their line."""
+"""Runs of Stan programs: frames, steps, and errors that name their line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Evaluation:
         As in `Model.log_density`.
     rng : numpy.random.Generator or None
     terms : list
-        What was added to the target.
+        The terms added to the target.
     watch : callable or None
         Called with a loop, the number of its iterations, and the function that runs them.
     """

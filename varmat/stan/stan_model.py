@@ -108,7 +108,7 @@ class Blocks:
             constraints(f"data: {name}", self._frame, value)
 
     def _empty(self, declared: s.SizedType) -> StanValue:
-        """Data of size zero, which may be left out; None for others."""
+        """Return data of size zero, which may be left out; None for others."""
         if declared.name == "tuple" or not (declared.dimensions or declared.sizes):
             return None
         shape = self._shape(declared)
@@ -353,7 +353,7 @@ class StanModel(Model):
         self.recorded, self._value_and_grad = True, RecordedIfPossible(self._target, 0)
 
     def with_data(self, /, **_: Operand) -> NoReturn:
-        """Refused: call ``program.model(data)`` with all data, because they decide the sizes."""
+        """Raise: call ``program.model(data)`` with all data, because they decide the sizes."""
         raise TypeError(
             "with_data: data decide the sizes of a Stan program: call program.model(data) again!"
         )

@@ -132,7 +132,7 @@ class Expressions(ABC):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Variables declared inside end with it."""
+        """Open a scope; variables declared inside end with it."""
         self._scopes.append({})
         yield
         self._scopes.pop()

@@ -87,8 +87,8 @@ _PROMOTIONS: dict[tuple[Type, Type], int] = {
 def promotion(expected: Type, found: Type) -> int | None:
     """Count the steps from one type to an expected one, or None if it does not become that.
 
-    A function fits if it takes exactly the expected arguments, gives the expected result, and wants
-    no data where parameters may come.
+    A function fits if it takes exactly the expected arguments, gives the expected result, and does
+    not require data where parameters may come.
     """
     if expected == found:
         return 0
@@ -133,7 +133,7 @@ def common(first: Type, second: Type) -> Type | None:
 
 
 def innermost(array: Type) -> Type:
-    """Type of the elements of an array of any number of dimensions, or the type itself."""
+    """Return the type of the elements of an array, however nested, or the type itself."""
     while isinstance(array, ArrayType):
         array = array.element
     return array

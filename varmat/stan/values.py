@@ -152,7 +152,7 @@ def _places(x: StanValue, indices: Sequence[StanValue]) -> tuple[StanValue, ...]
 
 
 def _mesh(places: Sequence[StanValue], shape: Shape) -> tuple[tuple[StanValue, ...], Shape]:
-    """Places with several arrays among them as an open mesh, and the shape of what they select."""
+    """Make an open mesh of indices with several arrays, and find the shape that they select."""
     axes_, kept = [], []
     for at, size in zip(places, shape, strict=False):
         if type(at) is int:
@@ -175,7 +175,7 @@ def scalar(x: StanValue) -> StanValue:
 
 
 def read(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
-    """`x[indices]`: integers, slices of Stan's ranges, and arrays of integers."""
+    """Read `x[indices]`, with integers, slices of Stan's ranges, and arrays of integers."""
     if type(x) is list or type(x) is tuple:
         first, rest = place(indices[0], len(x), 1), indices[1:]
         if type(first) is int:
@@ -220,14 +220,14 @@ def receiving(x: StanValue, source: StanValue, matvar: bool) -> StanValue:
 
 
 def put(x: StanValue, places: StanValue, source: StanValue) -> None:
-    """`x[places] = source`, with an index of NumPy."""
+    """Assign `x[places] = source`, with an index of NumPy."""
     x[places] = to_matvar(source) if type(x) is MatVar else source
 
 
 def write(
     x: StanValue, indices: Sequence[StanValue], source: StanValue, matvar: bool = False
 ) -> StanValue:
-    """`x[indices] = source` in place; returns `x`, or the variable that has taken its place."""
+    """Assign `x[indices] = source` in place; return `x`, or the variable that replaces it."""
     if type(x) is list or type(x) is tuple:
         return _write_tuples(x, indices, source)
     x = receiving(x, source, matvar)

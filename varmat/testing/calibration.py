@@ -194,7 +194,7 @@ def calibration(
 
 
 def _sampler(thin: int, settings: Settings) -> Callable[[Any, int, int], Mapping[str, Any]]:
-    """Draws from one chain of `Model.sample`."""
+    """Return a function that draws from one chain of `Model.sample`."""
 
     def sample(model: Any, draws: int, seed: int) -> Mapping[str, Any]:
         chosen = {"tune": 500, "progress_bar": False, **settings, "chains": 1, "seed": seed}

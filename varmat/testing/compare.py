@@ -78,8 +78,8 @@ class Report:
 
 
 def difference(a: Plain, b: Plain, floor: Plain = 0.0, slack: Plain = 0.0) -> np.ndarray:
-    """Elementwise relative difference; zero for two nans or equal infinities, infinite if only one
-    is not finite.
+    """Compute the elementwise relative difference; zero for two nans or equal infinities, infinite
+    if only one is not finite.
 
     `floor` is the smallest scale, `slack` an absolute difference that is forgiven.
     """

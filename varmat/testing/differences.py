@@ -31,7 +31,7 @@ class OutsideDomainError(Exception):
 
 
 def sizes_at(x: float) -> list[float]:
-    """Sizes of step for an element that is `x`, ascending: relative ones, and absolute ones."""
+    """List step sizes for an element that is `x`, ascending: relative ones, and absolute ones."""
     if not math.isfinite(x) or x == 0.0:
         return list(SIZES)
     scale = 2.0 ** round(math.log2(abs(x)))

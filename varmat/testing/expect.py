@@ -518,8 +518,8 @@ class _Check:
             self.comparison.close(pair, what, hv, part, tolerance, floor)
 
     def direction(self, i: int, seed: int) -> Plain:
-        """Powers of two, not large against the elements of the argument, so that steps along them
-        are exact.
+        """Choose powers of two, not large against the elements of the argument, so that steps along
+        them are exact.
         """
         x = np.abs(self.case.args[i])
         with np.errstate(all="ignore"):
@@ -557,7 +557,7 @@ class _Check:
             self.same("the sum of the two gradients", call, once, {i: apart[i] + apart[j]})
 
     def layout(self, layout: str, mixtures: list[Mixture]) -> None:
-        """Arguments, variable or constant, that are views in another layout."""
+        """Check arguments, variable or constant, that are views in another layout."""
         for mixture in mixtures:
             call = f"{layout} views in {self.case.describe(mixture)}"
             _, values, (gradient,) = self.attempt(

@@ -91,7 +91,7 @@ def expect_ad_matvar(f: Function, *args: Operand, tolerances: Tolerances | None 
 
 
 def _mixtures(case: routes.Case) -> list[dict[int, str]]:
-    """Assignments of kinds to arguments in which some array is a matvar: all of them, or each
+    """List assignments of kinds to arguments in which some array is a matvar: all of them, or each
     argument once as the odd one out.
     """
     choices = [

@@ -124,7 +124,7 @@ class Case:
 
 
 def random(shape: tuple[int, ...], seed: int) -> np.ndarray:
-    """Fixed pseudo-random numbers, none of them near zero."""
+    """Return fixed pseudo-random numbers, none of them near zero."""
     return _random(shape, seed).copy()
 
 
@@ -135,7 +135,7 @@ def _random(shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 def random_weights(values: ArrayList) -> ArrayList:
-    """Weights for the sum over all results whose gradient is compared."""
+    """Make weights for the sum over all results whose gradient is compared."""
     return [random(x.shape, 1 + i) for i, x in enumerate(values)]
 
 
@@ -218,9 +218,7 @@ class CallArguments:
 
 
 def check_apart(tape: Tape) -> None:
-    """No two results of operations are in the same memory: who computes one must not change
-    another.
-    """
+    """Check that no two results of operations share memory: writing one must not change another."""
     results = [
         each
         for _, result, _, _ in tape
@@ -290,7 +288,7 @@ def reverse(
     same: tuple[int, int] | None = None,
     watched: bool = False,
 ) -> tuple[list[Operand], ArrayList, list[Partials]]:
-    """Reverse mode.
+    """Differentiate in reverse mode.
 
     Returns the types of the results, their values, and the gradients by each reverse pass: of the
     weighted sum of `uses` calls; each counts once more than the one before. With `watched`
@@ -469,8 +467,8 @@ def _seed(result: Operand, w: np.ndarray) -> None:
 def forward(
     case: Case, tangents: Mapping[int, Operand], k: int | None = None, twice: bool = False
 ) -> tuple[ArrayList, ArrayList]:
-    """Forward mode: values, and tangents of the results, with a leading axis if there are `k`
-    directions.
+    """Differentiate in forward mode: compute values, and tangents of the results, with a leading
+    axis if there are `k` directions.
 
     With `twice` a second call must not return what the first one did.
     """
@@ -529,8 +527,8 @@ def hessian_times_vector(
 def difference_gradient(
     case: Case, weights: ArrayList, finite: bool = True
 ) -> tuple[Partials, Partials]:
-    """Finite differences of the weighted sum by plain NumPy, with their estimated errors; nan where
-    none was taken.
+    """Compute finite differences of the weighted sum by plain NumPy, with their estimated errors;
+    nan where none was taken.
 
     Unless the point is `finite`, elements that cannot be moved are passed over.
     """
@@ -565,8 +563,8 @@ def difference_gradient(
 def difference_hessian(
     case: Case, mixture: KindMixture, weights: ArrayList, directions: Mapping[int, Operand]
 ) -> tuple[Plain, Plain]:
-    """Finite differences of the reverse gradient along a direction, with estimated errors, all
-    arguments in one vector.
+    """Compute finite differences of the reverse gradient along a direction, with estimated errors,
+    all arguments in one vector.
     """
 
     def moved(h: float) -> Plain:
@@ -583,5 +581,5 @@ def difference_hessian(
 
 
 def flat(gradients: Mapping[int, Operand]) -> np.ndarray:
-    """Gradients with respect to all arguments as one vector."""
+    """Join gradients with respect to all arguments into one vector."""
     return np.concatenate([np.ravel(g) for g in gradients.values()]) if gradients else np.zeros(0)

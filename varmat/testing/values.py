@@ -129,7 +129,7 @@ def _demand(
     partials: Operand,
     rtol: float,
 ) -> None:
-    """Elementwise relative agreement of value and derivatives: every element on its own scale."""
+    """Demand elementwise relative agreement of value and derivatives, each element on its scale."""
     pairs = [("the value", result[0], value)]
     pairs += [
         (f"the derivative with respect to argument {i}", g, partials[i])
@@ -146,7 +146,7 @@ def _demand(
 
 
 def _evaluate(f: Function, point: Sequence[Operand]) -> tuple[Plain, dict[int, Plain]]:
-    """Value of `f` and the derivatives of the sum of its elements."""
+    """Compute the value of `f` and the derivatives of the sum of its elements."""
     with nested(), np.errstate(all="ignore"):
         args = [x if np.asarray(x).dtype.kind in "iu" else var(x) for x in point]
         result = f(*args)
@@ -165,7 +165,7 @@ def _function(expression: str, mpmath: ModuleType) -> Function:
 def _exact(
     function: Function, point: tuple[float, ...], mpmath: ModuleType
 ) -> tuple[float, list[float]]:
-    """Value and partial derivatives at a point, rounded once, to float64."""
+    """Compute value and partial derivatives at a point, rounded once, to float64."""
     exact = [x if isinstance(x, int) else mpmath.mpf(float(x)) for x in point]
     with mpmath.extradps(DIGITS // 2):
         partials = [

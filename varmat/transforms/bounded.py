@@ -113,7 +113,7 @@ def _constrained(
     bound: Operand,
     jacobian: bool,
 ) -> Result:
-    """`above` or `below`, of a bound that may be infinite."""
+    """Call `constrain` with a bound that may be infinite."""
     x, bound = operands(function, **{"x": x, name: bound})
     free = np.logical_not(_check_bound(function, name, bound, domain, x))
     if not np.any(free):
@@ -132,7 +132,7 @@ def _constrained(
 # derivative is -tanh(x / 2).
 @operation()
 def interval_constrain(x: Operand, lb: Operand, ub: Operand, jacobian: bool = False) -> Result:
-    """`lub_constrain` with bounds that have been checked and are finite."""
+    """Compute `lub_constrain` with bounds that have been checked and are finite."""
     a = abs(x)
     e = np.exp(-a)
     width = ub - lb

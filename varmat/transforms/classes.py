@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-# --- each element alone ---
+# --- elementwise ---
 
 
 @final

@@ -31,7 +31,7 @@ def operand(x: Operand, function: str, name: str) -> Result:
 
 
 def operands(function: str, **arguments: Operand) -> Result:
-    """Several operands."""
+    """Convert several arguments to operands."""
     return [operand(x, function, name) for name, x in arguments.items()]
 
 

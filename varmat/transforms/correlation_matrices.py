@@ -253,7 +253,7 @@ def cholesky_corr_constrain(x: Operand, K: int, jacobian: bool = False) -> Resul
 
 
 def _partial_correlations(factor: Operand, places: Places) -> Result:
-    """``arcsinh(z / sqrt(1 - z**2))``, whatever the lengths of the rows; differentiable."""
+    """Compute ``arcsinh(z / sqrt(1 - z**2))``, whatever the lengths of the rows; differentiable."""
     rows, cols = places.rows, places.cols
     # The square root has no derivative at the zeros above the diagonal, so only the rest is taken.
     rest = np.sqrt(later_sums(np.square(factor))[..., rows, cols + 1])
@@ -360,7 +360,7 @@ def corr_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
 
 
 def squared(factor: Operand, jacobian: bool) -> Result:
-    """``L L^T``, and the log-Jacobian if there is one."""
+    """Compute ``L L^T``, and the log-Jacobian if there is one."""
     if jacobian:
         return tcrossprod(factor[0]), factor[1]
     return tcrossprod(factor)

@@ -180,7 +180,7 @@ class FromFunctions(Transform):
 
 
 class ElementwiseTransform(FromFunctions):
-    """A transform of each element alone; abstract."""
+    """An elementwise transform; abstract."""
 
     # Replaces the first function if all bounds are finite.
     _finite: ClassVar[Function | None] = None

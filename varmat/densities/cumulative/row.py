@@ -58,9 +58,9 @@ CERTAIN = 800.0
 def less(t: Operand, fast: bool) -> tuple[Operand, Operand]:
     """Compute the logarithm of 1 - exp(-t), and t times its derivative.
 
-    The fast form is for all t that are neither tiny nor infinite (see `within`). Next to 1 the
-    probability m has lost what makes its logarithm; what is left of 1 - m - exp(-t) is that, and
-    nothing elsewhere. The other form is differentiated again, so nothing in it overflows."""
+    Use the fast form for all t that are neither tiny nor infinite (see `within`). Next to 1 the
+    probability m has lost the digits of its logarithm; 1 - m - exp(-t) restores them, and is zero
+    elsewhere. The other form is differentiated again, so nothing in it overflows."""
     if not fast:
         s = np.minimum(t, CERTAIN)
         return log1m_exp(-t), np.exp(-s) / exprel(-s)
@@ -141,8 +141,8 @@ class Cumulative:
         Its logarithm, which refuses in the name of this function.
     density : Univariate
     at_zero : callable, optional
-        The probability of each observation, of arrays and variables, for where one is zero and its
-        derivative perhaps not.
+        The probability of each observation, of arrays and variables, used where one is zero and
+        its derivative perhaps not.
     """
 
     def __init__(self, log: LogCumulative, density: Univariate, at_zero: Operand = None) -> None:
@@ -222,8 +222,8 @@ class Cumulative:
         }
 
     def _derivatives(self, values: Sequence[Operand], each: bool) -> Result:
-        """Function of the name of an argument and of a factor: the derivative of the probability at
-        each element, from the logarithm of the smaller one of it and its complement.
+        """Return a function of the name of an argument and of a factor: the derivative of the
+        probability at each element, from the logarithm of the smaller one of it and its complement.
         """
         below, above = self.log.pointwise, self.density.lccdf.pointwise
         values = [np.asarray(v, float) if type(v) in (list, tuple) else v for v in values]
@@ -272,7 +272,7 @@ def _is_bulk(logs: Operand) -> bool:
 
 
 def _is_near(logs: Operand) -> Result:
-    if isinstance(logs, Symbol) and not logs.shape:  # runs of recordings end elsewhere
+    if isinstance(logs, Symbol) and not logs.shape:  # a guard ends runs of recordings
         logs.builder.guard_between(logs.value, _LEAST, _MOST)
         return True
     return np.logical_and(np.less(logs, _MOST), np.greater(logs, _LEAST))
@@ -381,15 +381,15 @@ def cumulative(
         observation. Where `start` does not hold the probability up to the observation is 0 and that
         above it 1, where `end` does not hold it is the other way round; the derivatives are 0.
     inside : callable or float
-        A possible observation, which takes the place of those outside; a function of the parameters
+        A possible observation, which replaces observations outside; a function of the parameters
         if it depends on them.
     fast : bool
-        Whether `tails_of` has a fast form, for arrays whose observations are all inside: what it
-        gives is taken where the value is finite.
+        Whether `tails_of` has a fast form, for arrays whose observations are all inside: its
+        result is taken where the value is finite.
     at_zero : callable, optional
         The probability up to each observation, written with differentiable functions of the
-        arguments: it takes over where it is zero within the domain of a parameter and its
-        derivative is not that of an exponential.
+        arguments: it is used where it is zero within the domain of a parameter and its
+        derivative is not an exponential's.
     observed : Domain, optional
         Where observations may lie, if that is less than the density takes.
 

@@ -158,7 +158,7 @@ _HEAD, _DIFFERENCES = 430, 10
 
 @cache
 def _tail_weights() -> tuple[Plain, Plain, Plain]:
-    """Weights of the first masses of a tail, and nodes and weights of the integral over it.
+    """Compute the weights of the first masses of a tail, and nodes and weights of its integral.
 
     The sum of a smooth function over 0, 1, 2, ... is its integral and Gregory's multiples of its
     differences at 0, whose generating function is 1 / log(1 + z) - 1 / z. The integral is computed

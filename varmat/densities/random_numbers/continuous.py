@@ -73,7 +73,7 @@ __all__ = [
     "weibull_rng",
 ]
 
-# Shapes that are products may underflow, but NumPy wants them positive.
+# Shapes that are products may underflow, but NumPy requires positive ones.
 LEAST = 1e-300
 inner = Domain("greater than 0 and less than 1", lambda x: (x > 0) & (x < 1))
 

@@ -298,14 +298,14 @@ def without_infinities(domain: Domain) -> Domain:
 
 
 def poisson_counts(function: str, rng: Generator, rate: Operand, shape: Shape) -> Result:
-    """Poisson counts. Rates for which they do not fit into 64 bits are refused."""
+    """Draw Poisson counts. Rates for which they do not fit into 64 bits are refused."""
     countable.check(function, "the rate of a count", rate)
     return rng.poisson(rate, shape)
 
 
 def log_gamma(rng: Generator, alpha: Operand, shape: Shape) -> Result:
-    """Logarithms of standard gamma draws, even where these underflow: a draw of shape alpha + 1 is
-    multiplied by U**(1 / alpha).
+    """Draw logarithms of standard gamma numbers, even where these underflow: a draw of shape alpha
+    + 1 is multiplied by U**(1 / alpha).
     """
     return np.log(rng.standard_gamma(alpha + 1.0, shape)) - rng.standard_exponential(shape) / alpha
 
@@ -379,7 +379,7 @@ def random_numbers(
 
 
 def _example(made: RandomNumbers, density: Univariate) -> str:
-    """Lines of a doctest."""
+    """Write the lines of a doctest."""
     values = [repr(x) for x in density.points[0][1:]]
     call, again = ", ".join([*values, "rng=1"]), ", ".join(["draws", *values])
     return f""">>> import varmat as vm

@@ -52,7 +52,7 @@ COVARIANCES, FACTORS = ("kk", Matrices(symmetric_matrix)), ("kk", Matrices(lower
 
 
 def normal_vectors(rng: Generator, shape: Shape, mu: Operand) -> Result:
-    """Standard normal vectors."""
+    """Draw standard normal vectors."""
     return rng.standard_normal((*shape, np.shape(mu)[-1]))
 
 
@@ -63,12 +63,12 @@ def student_factors(rng: Generator, shape: Shape, nu: Operand) -> Result:
 
 
 def turned(factor: Operand, z: Operand) -> Result:
-    """``factor @ z`` for vectors along the last axis. One matrix takes all vectors at once."""
+    """Compute ``factor @ z`` for vectors along the last axis, at once if there is one matrix."""
     return z @ factor.T if factor.ndim == 2 else (factor @ z[..., None])[..., 0]
 
 
 def solved(factor: Operand, z: Operand) -> Result:
-    """``inv(factor).T @ z`` for vectors along the last axis."""
+    """Compute ``inv(factor).T @ z`` for vectors along the last axis."""
     if factor.ndim > 2:
         return np.linalg.solve(factor.mT, z[..., None])[..., 0]
     return (
@@ -190,15 +190,15 @@ def multi_student_t_cholesky_rng(
 
 
 def simplexes(rng: Generator, shape: Shape, alpha: Operand) -> Result:
-    """Vectors with a Dirichlet distribution, from log gamma numbers: these do not underflow for
-    small shapes.
+    """Draw vectors with a Dirichlet distribution, from log gamma numbers: these do not underflow
+    for small shapes.
     """
     return softmax(log_gamma(rng, alpha, (*shape, np.shape(alpha)[-1])), axis=-1)
 
 
 def multinomial_counts(rng: Generator, shape: Shape, theta: Operand, trials: Operand) -> Result:
-    """Multinomial counts. Probabilities are scaled, since NumPy tolerates less in their sum than we
-    do.
+    """Draw multinomial counts. Probabilities are scaled, because NumPy tolerates less in their sum
+    than we do.
     """
     return rng.multinomial(trials, theta / np.sum(theta, axis=-1, keepdims=True), shape)
 
@@ -287,7 +287,7 @@ def poisson_binomial_rng(rng: Generator, shape: Shape, theta: Operand) -> Result
 
 
 def chosen(rng: Generator, shape: Shape, weights: Operand) -> Result:
-    """Categories 1, 2, ... with probabilities proportional to weights, by inversion."""
+    """Draw categories 1, 2, ... with probabilities proportional to weights, by inversion."""
     sums = np.cumsum(weights, axis=-1)
     # A number below the sum, even after rounding, never chooses a category of probability zero.
     u = rng.random(shape) * sums[..., -1]
