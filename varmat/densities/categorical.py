@@ -59,7 +59,7 @@ def count(places: Operand, shape: tuple[int, ...]) -> Result:
 
 @density("n", n=("Number of categories", not_nan), theta=("Probabilities parameter", simplex))
 def categorical_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the categorical distribution, summed over the observations.
+    """Compute the log mass of the categorical distribution, summed over the observations.
 
     Parameters
     ----------
@@ -141,7 +141,8 @@ _log_odds = Domain("finite", lambda x: x < math.inf)
     beta=("log odds parameter", vectors_of(_log_odds)),
 )
 def categorical_logit_lpmf(n: Operand, beta: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the categorical distribution with given log odds, summed over the observations.
+    """Compute the log mass of the categorical distribution with given log odds, summed over the
+    observations.
 
     Parameters
     ----------

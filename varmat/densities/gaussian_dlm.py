@@ -229,8 +229,8 @@ def gaussian_dlm_obs_lpdf(
     c0: Operand,
     keep: KeptTerms,
 ) -> Result:
-    """Log density of the observations of a Gaussian dynamic linear model, the states integrated
-    out.
+    """Compute the log density of the observations of a Gaussian dynamic linear model, the states
+    integrated out.
 
     Parameters
     ----------

@@ -326,8 +326,8 @@ def titles(y: Operand, **others: Operand) -> Domains:
 
 @glm(normal_lpdf, "mu", **titles(finite, sigma=("Scale vector", positive_finite)))
 def normal_id_glm_lpdf() -> None:
-    """Log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)`` in one pass
-    through `X`.
+    """Compute the log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)``
+    in one pass through `X`.
 
     Parameters
     ----------
@@ -378,8 +378,8 @@ def normal_id_glm_lpdf() -> None:
 
 @glm(bernoulli_logit_lpmf, "alpha", **titles(not_nan))
 def bernoulli_logit_glm_lpmf() -> None:
-    """Log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)`` in one pass
-    through `X`.
+    """Compute the log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)``
+    in one pass through `X`.
 
     Parameters
     ----------
@@ -430,8 +430,8 @@ def bernoulli_logit_glm_lpmf() -> None:
 
 @glm(poisson_log_lpmf, "alpha", **titles(not_nan))
 def poisson_log_glm_lpmf() -> None:
-    """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @
-    beta)`` in one pass through `X`.
+    """Compute the log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y,
+    alpha + X @ beta)`` in one pass through `X`.
 
     Parameters
     ----------

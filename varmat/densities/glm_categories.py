@@ -106,8 +106,8 @@ def categorical_logit_glm_lpmf(
     keep: KeptTerms | None,
     workspace: Function = np.empty,
 ) -> Result:
-    """Log mass of a multinomial logistic regression: ``categorical_logit_lpmf(y, alpha + X @
-    beta)`` in one pass through `X`.
+    """Compute the log mass of a multinomial logistic regression: ``categorical_logit_lpmf(y, alpha
+    + X @ beta)`` in one pass through `X`.
 
     Parameters
     ----------
@@ -324,8 +324,8 @@ def ordered_logistic_glm_lpmf(
     keep: KeptTerms | None,
     workspace: Function = np.empty,
 ) -> Result:
-    """Log mass of an ordered logistic regression: ``ordered_logistic_lpmf(y, X @ beta, cutpoints)``
-    in one pass through `X`.
+    """Compute the log mass of an ordered logistic regression: ``ordered_logistic_lpmf(y, X @ beta,
+    cutpoints)`` in one pass through `X`.
 
     Parameters
     ----------

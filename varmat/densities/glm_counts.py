@@ -24,8 +24,8 @@ __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
     beta=("Weight vector", finite),
 )
 def binomial_logit_glm_lpmf() -> None:
-    """Log mass of a binomial regression: ``binomial_logit_lpmf(n, N, alpha + X @ beta)`` in one
-    pass through `X`.
+    """Compute the log mass of a binomial regression: ``binomial_logit_lpmf(n, N, alpha + X @
+    beta)`` in one pass through `X`.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ _ROW.data_domain = neg_binomial_2_log_lpmf.data_domain
 
 @glm(_ROW, "eta", **titles(not_nan, phi=("Precision parameter", positive_finite)))
 def neg_binomial_2_log_glm_lpmf() -> None:
-    """Log mass of a negative binomial regression: ``neg_binomial_2_log_lpmf(y, alpha + X @ beta,
-    phi)`` in one pass through `X`.
+    """Compute the log mass of a negative binomial regression: ``neg_binomial_2_log_lpmf(y, alpha +
+    X @ beta, phi)`` in one pass through `X`.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def _check(function: str, log_omegas: Operand, gamma: Operand, rho: Operand) -> 
 def hmm_marginal(
     log_omegas: Operand, Gamma: Operand, rho: Operand, workspace: Function = np.empty
 ) -> Result:
-    """Log likelihood of a hidden Markov model, summed over the hidden states.
+    """Compute the log likelihood of a hidden Markov model, summed over the hidden states.
 
     Parameters
     ----------

@@ -63,7 +63,8 @@ def _lkj_constant_slope(eta: Operand, k: int) -> Result:
 
 @density(L=("Random variable", square_matrix), eta=SHAPE)
 def lkj_corr_cholesky_lpdf(factor: Operand, eta: Operand, keep: KeptTerms) -> Result:
-    """Log density of the LKJ distribution of the Cholesky factor of a correlation matrix.
+    """Compute the log density of the LKJ distribution of the Cholesky factor of a correlation
+    matrix.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ def lkj_corr_cholesky_tangent(r: Operand, factor: Operand, eta: Operand, keep: K
 
 @density(Sigma=("Correlation matrix", square_matrix), eta=SHAPE)
 def lkj_corr_lpdf(sigma: Operand, eta: Operand, keep: KeptTerms) -> Result:
-    """Log density of the LKJ distribution of a correlation matrix.
+    """Compute the log density of the LKJ distribution of a correlation matrix.
 
     Parameters
     ----------
@@ -257,8 +258,8 @@ def lkj_corr_tangent(
 def lkj_cov_lpdf(
     matrix: Operand, mu: Operand, sigma: Operand, eta: Operand, keep: KeptTerms
 ) -> Result:
-    """Log density of a covariance matrix with lognormal standard deviations and an LKJ distribution
-    of the correlations.
+    """Compute the log density of a covariance matrix with lognormal standard deviations and an LKJ
+    distribution of the correlations.
 
     Parameters
     ----------

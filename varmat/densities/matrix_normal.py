@@ -48,7 +48,8 @@ _Y = ("Random variable", not_nan)
 def matrix_normal_prec_lpdf(
     y: Operand, mu: Operand, sigma: Operand, d: Operand, keep: KeptTerms
 ) -> Result:
-    """Log density of the matrix normal distribution with given precisions of rows and columns.
+    """Compute the log density of the matrix normal distribution with given precisions of rows and
+    columns.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ def matrix_normal_prec_tangent(
 def _gp(
     y: Operand, matrix: Operand, w: Operand, keep: KeptTerms, kind: type[Covariance], function: str
 ) -> Result:
-    """Log density of Gaussian processes that share {given}, with separate scales.
+    """Compute the log density of Gaussian processes that share {given}, with separate scales.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ __all__ = ["log_mix"]
 
 
 def log_mix(theta: Operand, *log_densities: Operand) -> Result:
-    """Log density of a mixture.
+    """Compute the log density of a mixture.
 
     ``log_mix(theta, lp1, lp2)`` is the mixture of two components, elementwise, and ``log_mix(theta,
     lps)`` that of any number, summed over the observations.

@@ -143,8 +143,8 @@ def _is_one(y: Operand, mu: Operand, matrix: Operand) -> bool:
 # A single observation stays a vector, and its arguments are checked only if the value is not
 # finite: that saves 10 us for a short vector.
 def _normal(y: Operand, mu: Operand, matrix: Operand, keep: KeptTerms, form: Form) -> Result:
-    """Log density of the multivariate normal distribution with a given {given}, summed over
-    the observations.
+    """Compute the log density of the multivariate normal distribution with a given {given}, summed
+    over the observations.
 
     Parameters
     ----------
@@ -248,8 +248,8 @@ def _normal_tangent(
 def _student(
     y: Operand, nu: float, mu: Operand, matrix: Operand, keep: KeptTerms, form: Form
 ) -> Result:
-    """Log density of the multivariate Student t distribution with a given {given}, summed over
-    the observations.
+    """Compute the log density of the multivariate Student t distribution with a given {given},
+    summed over the observations.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ def _check_shapes(
     cutpoints=("Cut-points", ordered),
 )
 def ordered_logistic_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the ordered logistic distribution, summed over the observations.
+    """Compute the log mass of the ordered logistic distribution, summed over the observations.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def _slopes(r: Operand, low: Operand, high: Operand, has_low: Operand, has_high:
     cutpoints=("Cut-points", ordered),
 )
 def ordered_probit_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the ordered probit distribution, summed over the observations.
+    """Compute the log mass of the ordered probit distribution, summed over the observations.
 
     Parameters
     ----------

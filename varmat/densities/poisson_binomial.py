@@ -192,7 +192,7 @@ def _collected(x: Operand, shape: tuple[int, ...]) -> Result:
 
 @density("y", y=("Successes variable", not_nan), theta=("Probability parameters", probability))
 def poisson_binomial_lpmf(y: Operand, theta: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the Poisson binomial distribution, summed over the observations.
+    """Compute the log mass of the Poisson binomial distribution, summed over the observations.
 
     Parameters
     ----------

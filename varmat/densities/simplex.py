@@ -67,7 +67,7 @@ def ratios(n: Operand, theta: Operand) -> Result:
 
 @density(theta=("probabilities", not_nan), alpha=("prior sample sizes", positive))
 def dirichlet_lpdf(theta: Operand, alpha: Operand, keep: KeptTerms) -> Result:
-    """Log density of the Dirichlet distribution, summed over the observations.
+    """Compute the log density of the Dirichlet distribution, summed over the observations.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def dirichlet_gradient(r: Operand, theta: Operand, alpha: Operand, logs: Operand
 
 @density("n", n=TRIALS, theta=("Probabilities parameter", simplex))
 def multinomial_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the multinomial distribution, summed over the observations.
+    """Compute the log mass of the multinomial distribution, summed over the observations.
 
     Parameters
     ----------
@@ -221,7 +221,8 @@ def multinomial_gradient(r: Operand, n: Operand, theta: Operand) -> Result:
 
 @density("n", n=TRIALS, gamma=("log-probabilities parameter", finite_vector))
 def multinomial_logit_lpmf(n: Operand, gamma: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the multinomial distribution with given log odds, summed over the observations.
+    """Compute the log mass of the multinomial distribution with given log odds, summed over the
+    observations.
 
     Parameters
     ----------
@@ -298,7 +299,7 @@ def multinomial_logit_gradient(
 # Written with gamma functions, the terms would cancel.
 @density("n", n=TRIALS, alpha=("Prior size parameter", vectors_of(positive_finite)))
 def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the Dirichlet-multinomial distribution, summed over the observations.
+    """Compute the log mass of the Dirichlet-multinomial distribution, summed over the observations.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ def _wishart_tangent(
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
 def wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: KeptTerms) -> Result:
-    """Log density of the Wishart distribution.
+    """Compute the log density of the Wishart distribution.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: KeptTerms) -> Result
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
 def inv_wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: KeptTerms) -> Result:
-    """Log density of the inverse Wishart distribution.
+    """Compute the log density of the inverse Wishart distribution.
 
     Parameters
     ----------

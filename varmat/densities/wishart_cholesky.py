@@ -66,7 +66,8 @@ def _log_density(
 def _value(
     y: Operand, nu: float, s: Operand, keep: KeptTerms, function: str, sign: float
 ) -> Result:
-    """Log density of the Cholesky factor of a matrix that has the {family} distribution.
+    """Compute the log density of the Cholesky factor of a matrix that has the {family}
+    distribution.
 
     Parameters
     ----------
