@@ -262,7 +262,7 @@ class Proportional:
         self.__doc__ = f"""``{density.name}`` with ``propto=True``: without the terms that depend on
         data only.
 
-    Of plain numbers alone these are all terms, and the value is zero.
+    For plain numbers only, all terms are dropped, and the value is zero.
 
     Examples
     --------

@@ -157,9 +157,9 @@ class Pointwise(Density):
         return tuple(partial(push, name) for name in self.arguments)
 
 
-_DOC = """``{name}`` at each element to which the arguments broadcast, instead of the sum.
+_DOC = """Compute ``{name}`` at each element to which the arguments broadcast, instead of the sum.
 
-    The arguments, their domains and ``propto`` are those of ``{name}``. Outside the support an
+    The arguments, their domains and ``propto`` are as for ``{name}``. Outside the support an
     element is -inf.
 
     Returns

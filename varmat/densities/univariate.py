@@ -520,7 +520,7 @@ def univariate(
     return make
 
 
-_DOC = """Log {kind} of the {title}, summed over all elements.
+_DOC = """Compute the log {kind} of the {title}, summed over all elements.
 
     Parameters
     ----------

@@ -208,8 +208,8 @@ def bound(name: str, signature: inspect.Signature, args: Any, named: Any) -> lis
 
 # The docstring describes the only instance.
 class Wiener(Density):
-    """Log density of the Wiener first passage time distribution at the upper boundary, summed
-    over all elements.
+    """Compute the log density of the Wiener first passage time distribution at the upper boundary,
+    summed over all elements.
 
     Parameters
     ----------

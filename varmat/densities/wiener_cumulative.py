@@ -259,8 +259,8 @@ def _count_of_times(high: Operand, var_tau: Operand) -> int:
 
 # The docstring describes both instances, which fill in some words.
 class WienerCumulative:
-    """Log probability of a decision for the upper boundary {words} an observation, Wiener
-    process; summed over all elements.
+    """Compute the log probability of a decision for the upper boundary {words} an observation,
+    Wiener process; summed over all elements.
 
     Parameters
     ----------

@@ -424,9 +424,9 @@ def cumulative(
     )
     cdf = Cumulative(inner, density, at_zero)
     for function, of in (
-        (cdf, "Probability up to"),
-        (lcdf, "Log probability up to"),
-        (lccdf, "Log probability above"),
+        (cdf, "Compute the probability up to"),
+        (lcdf, "Compute the log probability up to"),
+        (lccdf, "Compute the log probability above"),
     ):
         function.__doc__ = _docstring(density, function, of, tails_of)
     density.cdf, density.lcdf, density.lccdf = cdf, lcdf, lccdf
@@ -443,6 +443,6 @@ _DOC = """{of} an observation, {title}; {over} over all elements.
     -------
     float or Var
         The {what} over the elements to which the arguments broadcast; {neutral} if there are
-        none.{outside} ``{full}.pointwise`` is that of each element.
+        none.{outside} ``{full}.pointwise`` has one for each element.
 """
 _DOC += LAST_SECTIONS

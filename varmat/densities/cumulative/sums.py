@@ -47,7 +47,7 @@ class LogSum:
     -------
     float or Var
         0 or 1 (-inf or 0 of the logarithms) where no number of successes is below or above the
-        observation. ``pointwise`` of the logarithms is that of each observation.
+        observation. ``pointwise`` of the logarithms has one for each observation.
 
     Raises
     ------
@@ -202,9 +202,9 @@ def _cumulative_functions(
     family = mass.name.removesuffix("_lpmf")
     found = []
     for suffix, kind, words in (
-        ("cdf", ProbabilityProduct, "Probability up to an observation"),
-        ("lcdf", LogSum, "Log probability up to an observation"),
-        ("lccdf", LogSum, "Log probability above an observation"),
+        ("cdf", ProbabilityProduct, "Compute the probability up to an observation"),
+        ("lcdf", LogSum, "Compute the log probability up to an observation"),
+        ("lccdf", LogSum, "Compute the log probability above an observation"),
     ):
         made = kind(f"{family}_{suffix}", mass, suffix == "lccdf", sides, top, axes)
         made.__module__ = __name__
