@@ -262,7 +262,7 @@ def test_names_and_documentation(name):
     assert f.proportional.name == name.replace("_lp", "_lup")
     assert f(**dict(zip(f.arguments, args, strict=True))) == f(*args)
     assert type(f(*args)) is float
-    assert f.__doc__.startswith("Log ")
+    assert f.__doc__.startswith("Compute the log ")
     sections = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
     assert all(each in f.__doc__ for each in (*sections, *f.arguments))
     assert len(f.__doc__.splitlines()) <= 60

@@ -1,4 +1,4 @@
-"""Functions of arrays of complex variables: those that treat both parts alike, products, sums,
+"""Functions of arrays of complex variables: elementwise in both parts, products, sums,
 spread.
 
 A function that is linear over the real numbers, and moves elements or adds them, is applied to the
@@ -65,7 +65,7 @@ NUMBERS = frozenset({"initial", "prepend", "append", "constant_values"})
 
 
 def _position(x: Operand, which: int) -> Result:
-    """The real parts (0) or imaginary parts (1) of an argument, a list or a tuple of them."""
+    """Take the real parts (0) or imaginary parts (1) of an argument, a list or a tuple of them."""
     if isinstance(x, (list, tuple)):
         return type(x)(_position(item, which) for item in x)
     if is_complex(x):
@@ -81,7 +81,7 @@ def _position(x: Operand, which: int) -> Result:
 
 
 def partwise(function: Function, positions: tuple[int, ...]) -> Result:
-    """The answer for a function that does the same to real and to imaginary parts."""
+    """Make the handler of a function that does the same to real and to imaginary parts."""
 
     @wraps(function)
     def answer(*args: Operand, **settings: Setting) -> Result:
@@ -154,7 +154,7 @@ def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Resu
 
 
 def _alike(x: Operand, of_real: Function, shape: int | Shape | None = None) -> Result:
-    """An array of complex variables like `x`, with the real part that a function of NumPy gives."""
+    """Make an array of complex variables like `x`; a function of NumPy gives the real part."""
     re, im = parts(x, "the argument")
     return joined(of_real(re, shape=shape), np.zeros_like(im, shape=shape))
 
@@ -217,7 +217,7 @@ COMPLEX[np.var], COMPLEX[np.std] = _spread(np.var), _spread(np.std)
 
 @answers_for(np.linalg.norm)
 def norm(x: Operand, ord: Setting = None, axis: Axis = None, keepdims: bool = False) -> Result:
-    """The norm of the moduli, as NumPy's norms of vectors and matrices are, except those with
+    """Compute a norm of the moduli, as NumPy's norms of vectors and matrices are, except norms by
     singular values.
     """
     axes = np.ndim(x) if axis is None else np.size(axis)
@@ -232,7 +232,7 @@ def norm(x: Operand, ord: Setting = None, axis: Axis = None, keepdims: bool = Fa
 
 
 def bilinear(function: Function, a: Operand, b: Operand, name: str) -> Result:
-    """A function that is linear in each of two operands."""
+    """Apply a function that is linear in each of two operands."""
     (p, q), (r, s) = parts(a, f"{name}: a"), parts(b, f"{name}: b")
     if s is None:
         return joined(function(p, r), function(q, r))
@@ -276,7 +276,7 @@ for _vecdot in (*named("vecdot"), np.linalg.vecdot):
 
 @answers_for(np.einsum)
 def einsum(subscripts: Operand, *operands: Operand, optimize: Operand = False) -> Result:
-    """The sum over all choices of the real or the imaginary part of each operand."""
+    """Sum over all choices of the real or the imaginary part of each operand."""
     if not isinstance(subscripts, str):
         raise TypeError("einsum: the subscripts must be a string for complex variables!")
     pairs = [parts(x, f"einsum: operand {i}") for i, x in enumerate(operands, 1)]
@@ -302,7 +302,7 @@ def multi_dot(arrays: Operand) -> Result:
 
 @complex_operation()
 def complex_prod(a: Operand) -> Result:
-    """The product along the last axis."""
+    """Multiply the elements along the last axis."""
     return np.prod(a, axis=-1)
 
 
@@ -315,7 +315,7 @@ def complex_prod_pull(g: Adjoint, r: Plain, a: Plain) -> Any:
 def complex_prod_push(r: Plain, a: Plain) -> Linear:
     if not is_differentiable(a):
         others = products_of_others(a)
-    else:  # products of rows, in each of which one element is replaced by 1
+    else:  # products of rows, each with one element replaced by 1
         n = np.shape(a)[-1]
         others = complex_prod(np.where(np.eye(n, dtype=bool), 1.0, a[..., None, :]))
     return lambda t: np.sum(others * t, axis=-1)
@@ -345,7 +345,7 @@ def prod(
 
 @answers_for(np.cumprod, (np.multiply, "accumulate"))
 def cumprod(a: Operand, axis: Any = None) -> Result:
-    """Running products, one after another."""
+    """Compute running products, in sequence."""
     if axis is None:
         a, axis = np.ravel(a), 0
     slices = list(np.moveaxis(a, axis, 0))
@@ -384,7 +384,7 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Result
 
 
 # The operations behind functions of NumPy that have other names here, or are called with complex
-# data beside a variable.
+# data and a variable.
 for _op in (
     sums.sum, sums.mean, reductions.prod, spreads.var, spreads.std, cumulative.cumsum,
     cumulative.cumprod, copies.copy, products.vdot, products.cross, convolutions.convolve,
@@ -403,6 +403,6 @@ COMPLEX[joining.stack] = lambda *arrays, **settings: np.stack(
 
 
 def _complexes(x: Operand) -> Result:
-    """Any operand as a complex variable, or as complex data."""
+    """Convert any operand to a complex variable, or to complex data."""
     re, im = parts(x, "the argument")
     return joined(re, np.zeros(np.shape(re)) if im is None else im)

@@ -106,7 +106,7 @@ def imag(val: Operand) -> Result:
 
 @answers_for(np.sign)
 def sign(x: Operand) -> Result:
-    """``z / abs(z)``, as in NumPy since 2.0."""
+    """Compute ``z / abs(z)``, as NumPy does since 2.0."""
     modulus = absolute(x)
     return divide(x, np.where(modulus == 0.0, 1.0, modulus))
 
@@ -206,7 +206,7 @@ def _by_formulas(op: ComplexOperation, value: Function, derivative: Function) ->
 
 
 def times_i(z: Operand) -> Result:
-    """``i z``, without the nan and the zeros that a product would make of infinities;
+    """Multiply by ``i``, without the nan and the zeros that a product would make of infinities;
     differentiable.
     """
     return (
@@ -217,7 +217,9 @@ def times_i(z: Operand) -> Result:
 
 
 def one_minus(z: Operand) -> Result:
-    """``1 - z`` with the sign that a zero imaginary part must have: above a branch cut it is -0."""
+    """Compute ``1 - z`` with the sign of a zero imaginary part that a branch cut needs: above, it
+    is -0.
+    """
     return -(z - 1.0)
 
 
@@ -273,8 +275,8 @@ holomorphic(np.cosh, lambda z, r: np.sinh(z), formulas=(_cosh, _sinh))
 
 @complex_operation()
 def complex_sech_squared(z: Operand) -> Result:
-    """``1 / cosh(z)**2``, by the exponential where the real part is so large that the square would
-    overflow.
+    """Compute ``1 / cosh(z)**2``, by the exponential where the real part is so large that the
+    square would overflow.
     """
     with np.errstate(all="ignore"):
         q = np.exp(np.where(np.real(z) < 0.0, 2.0, -2.0) * z)
@@ -316,7 +318,7 @@ complex_power = holomorphic(np.power, _of_base, _of_exponent)
 
 @answers_for(np.power, np.float_power)
 def power(x: Operand, y: Operand) -> Result:
-    """Powers; those for which NumPy has a function of their own are computed by it."""
+    """Compute powers, by a separate function of NumPy where one exists."""
     if type(y) in (int, float, np.float64) and y in _POWERS:
         return COMPLEX[_POWERS[y]](x)
     return complex_power(x, y)

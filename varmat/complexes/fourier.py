@@ -26,8 +26,8 @@ OPPOSITE: dict[Any, Any] = {"backward": "forward", "forward": "backward", "ortho
 
 
 def _weights(shape: Shape, axis: int, n: int, inner: float) -> np.ndarray:
-    """The weights of a half spectrum: one for the frequencies zero and n/2, and `inner` for those
-    between, which stand for two.
+    """Return the weights of a half spectrum: one for the frequencies zero and n/2, and `inner` for
+    those between, which represent two.
     """
     weights = np.full(n // 2 + 1, inner)
     weights[0] = 1.0
@@ -37,8 +37,8 @@ def _weights(shape: Shape, axis: int, n: int, inner: float) -> np.ndarray:
 
 
 def _transform(name: str, opposite: Function, results: str = "c") -> ComplexOperation:
-    """The operation of a transform of `numpy.fft`, which is imported when it is first used, given
-    what its conjugate transpose does to all elements.
+    """Make the operation of a transform of `numpy.fft`, which is imported when it is first used;
+    `opposite` applies its conjugate transpose to all elements.
     """
 
     def function(a: Operand, *, n: int, axis: int, norm: Setting) -> Result:
@@ -77,7 +77,7 @@ def _answer(name: str) -> Callable[[Function], Function]:
 
 
 def _along(op: ComplexOperation, a: Operand, n: Operand, axis: int, norm: str | None) -> Result:
-    """A transform along one axis, after checking the arguments."""
+    """Transform along one axis, after checking the arguments."""
     name = op.name.removeprefix("complex_")
     if not np.ndim(a):
         raise ShapeError(f"{name}: a is a scalar, but must have at least one axis!")
@@ -130,7 +130,7 @@ def _lengths_and_axes(a: Operand, s: Operand, axes: Any) -> list[tuple[Result, i
 def _several(
     name: str, one: Operand, default: Operand, last: Operand = None, first_last: bool = True
 ) -> None:
-    """The transform over several axes, one after another; along the last one it may be another
+    """Register a transform over several axes, in sequence; along the last one it may be another
     transform.
     """
 
@@ -185,7 +185,7 @@ def _stan(name: str, x: Operand, axes: int, transform: Operand) -> Result:
 
 
 def fft(v: Operand) -> Result:
-    """The discrete Fourier transform of a vector, without a factor: `numpy.fft.fft`.
+    """Compute the discrete Fourier transform of a vector, without a factor: `numpy.fft.fft`.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def fft(v: Operand) -> Result:
 
     Notes
     -----
-    The adjoint is ``n`` times the inverse transform of that of the result. An empty vector has an
+    The adjoint is ``n`` times the inverse transform of the result's. An empty vector has an
     empty transform.
 
     References
@@ -219,7 +219,7 @@ def fft(v: Operand) -> Result:
 
 
 def inv_fft(u: Operand) -> Result:
-    """The inverse of `fft`: `numpy.fft.ifft`.
+    """Compute the inverse of `fft`: `numpy.fft.ifft`.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def inv_fft(u: Operand) -> Result:
 
     Notes
     -----
-    The adjoint is the transform of that of the result divided by ``n``.
+    The adjoint is the transform of the result's adjoint divided by ``n``.
 
     References
     ----------
@@ -252,7 +252,7 @@ def inv_fft(u: Operand) -> Result:
 
 
 def fft2(m: Operand) -> Result:
-    """The two-dimensional discrete Fourier transform of a matrix, without a factor:
+    """Compute the two-dimensional discrete Fourier transform of a matrix, without a factor:
     `numpy.fft.fft2`.
 
     Parameters
@@ -287,7 +287,7 @@ def fft2(m: Operand) -> Result:
 
 
 def inv_fft2(m: Operand) -> Result:
-    """The inverse of `fft2`: `numpy.fft.ifft2`.
+    """Compute the inverse of `fft2`: `numpy.fft.ifft2`.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ COMPLEX[np.linalg.matrix_power] = SUPPORTED[np.linalg.matrix_power]
 
 @complex_operation(np.linalg.inv, solves.inv)
 def complex_inv(a: Operand) -> Result:
-    """The inverse of a square matrix, or of a stack of them."""
+    """Invert a square matrix, or a stack of them."""
     check_square("inv", "a", np.shape(a))
     try:
         return np.linalg.inv(a)
@@ -47,7 +47,7 @@ complex_inv.push(lambda r, a: lambda t: -(r @ t @ r))
 
 
 def _inverse(a: Operand) -> Result:
-    """The inverse, or nan for a singular matrix."""
+    """Invert a matrix; nan if it is singular."""
     if is_differentiable(a):
         return np.linalg.inv(a)
     try:
@@ -57,7 +57,7 @@ def _inverse(a: Operand) -> Result:
 
 
 def _adjugate(a: Operand) -> Result:
-    """The determinant times the inverse; also defined for singular matrices."""
+    """Compute the determinant times the inverse; also defined for singular matrices."""
     u, s, vh = np.linalg.svd(a)
     eye = np.eye(s.shape[-1], dtype=bool)
     others = np.prod(np.where(eye, 1.0, s[..., None, :]), axis=-1)
@@ -67,7 +67,7 @@ def _adjugate(a: Operand) -> Result:
 
 @complex_operation(np.linalg.det, determinants.det)
 def complex_det(a: Operand) -> Result:
-    """The determinant of a square matrix, or of a stack of them."""
+    """Compute the determinant of a square matrix, or of a stack of them."""
     check_square("det", "a", np.shape(a))
     return np.linalg.det(a)
 
@@ -86,7 +86,7 @@ def complex_det_push(r: Plain, a: Plain) -> Linear:
 
 @complex_operation()
 def complex_log_det(a: Operand) -> Result:
-    """The logarithm of the determinant of a square matrix, or of a stack of them."""
+    """Compute the logarithm of the determinant of a square matrix, or of a stack of them."""
     check_square("slogdet", "a", np.shape(a))
     sign, size = np.linalg.slogdet(a)
     return size + 1j * np.angle(sign)
@@ -110,7 +110,7 @@ def slogdet(a: Operand) -> Result:
 
 @complex_operation()
 def complex_solve(a: Operand, b: Operand) -> Result:
-    """The solution of a square system with the columns of a matrix as right-hand sides."""
+    """Solve a square system with the columns of a matrix as right-hand sides."""
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
@@ -140,7 +140,7 @@ def solve(a: Operand, b: Operand) -> Result:
 
 
 def _inverse_gaps(w: Operand) -> Result:
-    """``1 / (w_j - w_i)``, and zero for values that are equal up to rounding; differentiable."""
+    """Compute ``1 / (w_j - w_i)``, and zero for values equal up to rounding; differentiable."""
     values = plain(w)
     tolerance = (
         values.shape[-1] * np.finfo(float).eps * np.max(np.abs(values), axis=-1, initial=0.0)
@@ -156,7 +156,7 @@ _OF_MATRIX = "matrix_exp, matrix_power, inverse or the determinant"
 
 @complex_operation(results="cc")
 def complex_eig(a: Operand) -> Result:
-    """Eigenvalues and right eigenvectors of a square matrix, or of a stack of them."""
+    """Compute eigenvalues and right eigenvectors of a square matrix, or of a stack of them."""
     check_square("eig", "a", np.shape(a))
     _check_finite("eig", a)
     w, v = np.linalg.eig(a)
@@ -164,7 +164,7 @@ def complex_eig(a: Operand) -> Result:
 
 
 def _largest(v: Operand) -> Result:
-    """The place of the largest element of each vector, which LAPACK makes real."""
+    """Find the index of the largest element of each vector, which LAPACK makes real."""
     return np.argmax(np.abs(plain(v)), axis=-2)[..., None, :]
 
 
@@ -215,8 +215,8 @@ class EigResult(NamedTuple):
 @implements(np.linalg.eig)
 @answers_for(np.linalg.eig)
 def eig(a: Operand) -> EigResult:
-    """Eigenvalues and eigenvectors of a square matrix, or of a stack of them; always complex,
-    unlike NumPy's.
+    """Compute eigenvalues and eigenvectors of a square matrix, or of a stack of them; always
+    complex, unlike NumPy's.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def eig(a: Operand) -> EigResult:
     multiples of themselves that keep their length, and the phase of the largest element. Between
     equal eigenvalues vectors have no derivative: an adjoint that needs it, also one within a second
     derivative, raises a `DomainError`, and tangents are nan. At a matrix without a basis of
-    eigenvectors nothing has one, and what is computed is large, or nan.
+    eigenvectors nothing has one, and results are large, or nan.
 
     References
     ----------
@@ -268,7 +268,7 @@ def eigvals(a: Operand) -> Result:
 
 
 def _lower_as_hermitian(t: Operand, lower: bool) -> Result:
-    """The Hermitian matrix given by one of its triangles; differentiable."""
+    """Return the Hermitian matrix given by one of its triangles; differentiable."""
     t = t if lower else adjoint(t)
     below, diagonal = np.tril(t, -1), np.real(t) * np.eye(np.shape(t)[-1])
     return below + adjoint(below) + diagonal
@@ -276,7 +276,7 @@ def _lower_as_hermitian(t: Operand, lower: bool) -> Result:
 
 @complex_operation(results="rc")
 def complex_eigh(a: Operand, *, lower: bool) -> Result:
-    """Eigenvalues and eigenvectors of a Hermitian matrix, or of a stack of them."""
+    """Compute eigenvalues and eigenvectors of a Hermitian matrix, or of a stack of them."""
     check_square("eigh", "a", np.shape(a))
     return np.linalg.eigh(a, "L" if lower else "U")
 
@@ -348,8 +348,8 @@ def square_matrix(function: str, a: Operand) -> Result:
 
 
 def eigendecompose(a: Operand) -> tuple[Result, Result]:
-    """Eigenvectors and eigenvalues of a square matrix, in this order: `numpy.linalg.eig` has the
-    other one.
+    """Compute eigenvectors and eigenvalues of a square matrix, in this order: `numpy.linalg.eig`
+    has the other one.
 
     Parameters
     ----------
@@ -371,7 +371,7 @@ def eigendecompose(a: Operand) -> tuple[Result, Result]:
 
     Notes
     -----
-    The derivatives are those of `numpy.linalg.eig`.
+    The derivatives are as for `numpy.linalg.eig`.
 
     References
     ----------
@@ -391,7 +391,7 @@ def eigendecompose(a: Operand) -> tuple[Result, Result]:
 
 
 def eigenvalues(a: Operand) -> Result:
-    """The eigenvalues of a square matrix: `numpy.linalg.eigvals`, always complex.
+    """Compute the eigenvalues of a square matrix: `numpy.linalg.eigvals`, always complex.
 
     Parameters
     ----------
@@ -432,8 +432,8 @@ def eigenvalues(a: Operand) -> Result:
 
 
 def eigenvectors(a: Operand) -> Result:
-    """The eigenvectors of a square matrix, in columns in the order of `eigenvalues`: the first of
-    `eigendecompose`.
+    """Compute the eigenvectors of a square matrix, in columns in the order of `eigenvalues`: the
+    first of `eigendecompose`.
 
     Parameters
     ----------
@@ -453,7 +453,7 @@ def eigenvectors(a: Operand) -> Result:
 
     Notes
     -----
-    The derivatives are those of `numpy.linalg.eig`.
+    The derivatives are as for `numpy.linalg.eig`.
 
     References
     ----------

@@ -23,13 +23,13 @@ __all__ = [
 
 
 def _parts(name: str, z: Operand) -> tuple[Result, Result]:
-    """Real and imaginary part; the imaginary part of a real number is zero."""
+    """Return real and imaginary part; the imaginary part of a real number is zero."""
     re, im = parts(z, f"{name}: z")
     return re, np.zeros(np.shape(re)) if im is None and np.shape(re) else 0.0 if im is None else im
 
 
 def get_real(z: Operand) -> Result:
-    """The real part: `numpy.real`.
+    """Return the real part: `numpy.real`.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def get_real(z: Operand) -> Result:
 
     Notes
     -----
-    The adjoint is that of the real part of `z`: nothing is recorded.
+    The adjoint is the one of the real part of `z`: nothing is recorded.
 
     References
     ----------
@@ -57,7 +57,7 @@ def get_real(z: Operand) -> Result:
 
 
 def get_imag(z: Operand) -> Result:
-    """The imaginary part: `numpy.imag`.
+    """Return the imaginary part: `numpy.imag`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def get_imag(z: Operand) -> Result:
 
     Notes
     -----
-    The adjoint is that of the imaginary part of `z`: nothing is recorded.
+    The adjoint is the one of the imaginary part of `z`: nothing is recorded.
 
     References
     ----------
@@ -85,7 +85,7 @@ def get_imag(z: Operand) -> Result:
 
 
 def conj(z: Operand) -> Result:
-    """The complex conjugate: `numpy.conj`.
+    """Return the complex conjugate: `numpy.conj`.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def conj(z: Operand) -> Result:
 
 
 def arg(z: Operand) -> Result:
-    """The phase of a complex number, between -pi and pi: `numpy.angle`.
+    """Compute the phase of a complex number, between -pi and pi: `numpy.angle`.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def arg(z: Operand) -> Result:
 
     Notes
     -----
-    The contribution to the adjoint is :math:`i z / |z|^2` times that of the result. At 0 it is nan.
+    The contribution to the adjoint is :math:`i z / |z|^2` times the result's. At 0 it is nan.
 
     References
     ----------
@@ -142,7 +142,7 @@ def arg(z: Operand) -> Result:
 
 
 def norm(z: Operand) -> Result:
-    """The squared modulus, in Stan the norm of a complex number, element by element.
+    """Compute the squared modulus, in Stan the norm of a complex number, element by element.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def norm(z: Operand) -> Result:
 
     Notes
     -----
-    The contribution to the adjoint is ``2 z`` times that of the result.
+    The contribution to the adjoint is ``2 z`` times the result's adjoint.
 
     References
     ----------
@@ -171,12 +171,12 @@ def norm(z: Operand) -> Result:
 
 
 def polar(r: Operand, theta: Operand) -> Result:
-    """The complex number with given modulus and phase.
+    """Return the complex number with given modulus and phase.
 
     Parameters
     ----------
     r, theta : array_like
-        Of shapes that broadcast.
+        Arrays whose shapes broadcast.
 
     Returns
     -------
@@ -208,7 +208,7 @@ def polar(r: Operand, theta: Operand) -> Result:
 
 
 def proj(z: Operand) -> Result:
-    """The projection onto the Riemann sphere: `z` itself, and one infinity for all complex numbers
+    """Project onto the Riemann sphere: return `z` itself, and one infinity for all complex numbers
     with an infinite part.
 
     Parameters
@@ -221,7 +221,7 @@ def proj(z: Operand) -> Result:
 
     Notes
     -----
-    Where `z` is finite the adjoint is that of the result, elsewhere it is zero.
+    Where `z` is finite the adjoint is the result's, elsewhere it is zero.
 
     References
     ----------

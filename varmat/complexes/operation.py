@@ -37,7 +37,7 @@ __all__ = ["ComplexOperation", "adjoint", "complex_operation"]
 
 
 def adjoint(a: Operand) -> Result:
-    """The conjugate transpose of matrices; differentiable."""
+    """Return the conjugate transpose of matrices; differentiable."""
     return np.conjugate(np.swapaxes(a, -1, -2))
 
 
@@ -73,15 +73,15 @@ class ComplexOperation:
         self.operation.tangent(self._tangent)
 
     def pull(self, rule: Function) -> Result:
-        """Decorator for the reverse rule. For each operand it returns a complex array, or a
-        function without arguments that makes it. A rule that takes ``seen`` is told which parts of
-        the results have an adjoint.
+        """Register the reverse rule, as a decorator. It returns a complex array for each operand,
+        or a function without arguments that makes it. A rule that takes ``seen`` is told which
+        parts of the results have an adjoint.
         """
         self.pull_rule, self._takes_seen = rule, "seen" in signature(rule).parameters
         return rule
 
     def push(self, rule: Function) -> Result:
-        """Decorator for the tangent rule."""
+        """Register the tangent rule, as a decorator."""
         self.push_rule = rule
         return rule
 
@@ -100,16 +100,16 @@ class ComplexOperation:
         return self._whole(self.operation(*flat, kinds=kinds, **settings))
 
     def _flat(self, parts: Operand) -> Result:
-        """The parts of the results as a tuple: a single real result has no other parts."""
+        """Return the parts of the results as a tuple: a single real result has no other parts."""
         return (parts,) if self.results == "r" else parts
 
     def _whole(self, flat: Operand) -> Result:
-        """The results, joined from their parts."""
+        """Return the results, joined from their parts."""
         found = assembled(self._flat(flat), self.results)
         return tuple(found) if len(found) > 1 else found[0]
 
     def _split(self, value: Operand) -> Result:
-        """The parts of the results as a flat tuple; a single real result stays as it is."""
+        """Return the parts of the results as a flat tuple, or a single real result unchanged."""
         if self.results == "r":
             return value
         found: list[Result] = []
@@ -148,7 +148,7 @@ class ComplexOperation:
 
 
 class _Once:
-    """A contribution that is computed once, when the first of the two parts of its operand wants
+    """A contribution that is computed once, when the first of the two parts of its operand needs
     it.
     """
 
@@ -164,12 +164,12 @@ class _Once:
 
 
 def _imaginary(t: Operand) -> Result:
-    """A real tangent times `i`."""
+    """Multiply a real tangent by `i`."""
     return joined(np.zeros(np.shape(t)) if np.shape(t) else 0.0, t)
 
 
 def assembled(given: Operand, kinds: str) -> list[Result]:
-    """Complex and real operands, joined from their parts; plain numbers are NumPy's."""
+    """Join complex and real operands from their parts; plain numbers become NumPy's."""
     remaining = iter(given)
     values = []
     for kind in kinds:

@@ -14,7 +14,7 @@ __all__ = ["complex_schur_decompose", "complex_schur_decompose_t", "complex_schu
 
 @complex_operation(results="cc")
 def complex_schur(a: Operand) -> Result:
-    """The unitary and the triangular factor of a square matrix."""
+    """Compute the unitary and the triangular factor of a square matrix."""
     from scipy.linalg import schur
 
     t, u = schur(a, output="complex", check_finite=False)
@@ -65,8 +65,8 @@ def complex_schur_pull(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
 
 
 def complex_schur_decompose(a: Operand) -> tuple[Result, Result]:
-    """The complex Schur form of a square matrix: unitary `u` and upper triangular `t` with ``a = u
-    @ t @ u.conj().T``.
+    """Compute the complex Schur form of a square matrix: unitary `u` and upper triangular `t` with
+    ``a = u @ t @ u.conj().T``.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def complex_schur_decompose(a: Operand) -> tuple[Result, Result]:
     Returns
     -------
     u, t : ComplexVar, shape (n, n)
-        The eigenvalues stand on the diagonal of `t`, in the order of LAPACK.
+        The eigenvalues are on the diagonal of `t`, in the order of LAPACK.
 
     Raises
     ------
@@ -87,10 +87,10 @@ def complex_schur_decompose(a: Operand) -> tuple[Result, Result]:
     Notes
     -----
     The columns of `u` may be multiplied with numbers of modulus one, and `t` accordingly:
-    derivatives are those of a smooth choice, and right for functions that do not depend on it. With
+    derivatives follow a smooth choice, and are right for functions that do not depend on it. With
     :math:`M = U^H dA\\, U` they are :math:`dU = U K` and :math:`dT = M + T K - K T`, where the
-    skew-Hermitian `K` makes the part of `dT` below the diagonal zero. At equal eigenvalues there
-    are none.
+    skew-Hermitian `K` makes the part of `dT` below the diagonal zero. At equal eigenvalues they
+    do not exist.
 
     References
     ----------
@@ -107,7 +107,7 @@ def complex_schur_decompose(a: Operand) -> tuple[Result, Result]:
 
 
 def complex_schur_decompose_u(a: Operand) -> Result:
-    """The unitary factor of `complex_schur_decompose`.
+    """Compute the unitary factor of `complex_schur_decompose`.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def complex_schur_decompose_u(a: Operand) -> Result:
 
     Notes
     -----
-    The derivative is that of `complex_schur_decompose`.
+    The derivative is as for `complex_schur_decompose`.
 
     References
     ----------
@@ -143,7 +143,7 @@ def complex_schur_decompose_u(a: Operand) -> Result:
 
 
 def complex_schur_decompose_t(a: Operand) -> Result:
-    """The triangular factor of `complex_schur_decompose`.
+    """Compute the triangular factor of `complex_schur_decompose`.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def complex_schur_decompose_t(a: Operand) -> Result:
 
     Notes
     -----
-    The derivative is that of `complex_schur_decompose`.
+    The derivative is as for `complex_schur_decompose`.
 
     References
     ----------

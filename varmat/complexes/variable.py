@@ -1,8 +1,8 @@
 """`ComplexVar`: a complex variable, which is a pair of real ones.
 
-It stands on no tape: operations on its two parts are recorded. Reverse and forward mode, second
-derivatives and recordings are therefore those of real variables. The adjoint of a complex variable
-is ``d/dRe + i d/dIm`` of the real result."""
+It is not on a tape: operations on its two parts are recorded. So reverse and forward mode, second
+derivatives and recordings work as for real variables. The adjoint of a complex variable is ``d/dRe
++ i d/dIm`` of the real result."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
     Attributes
     ----------
     real, imag : Var or VarMat
-        The two parts. Those of an array are views: what is assigned into them is assigned into the
+        The two parts. Parts of an array are views: assigning to their elements assigns to the
         array.
     val : complex or ndarray
         The value.
     adj : complex or ndarray
         The adjoint: the derivative of the real result with respect to the real part, plus `i` times
-        that with respect to the imaginary part.
+        the one with respect to the imaginary part.
 
     Notes
     -----
-    With this convention, which is that of Stan and PyTorch, ``z - rate * z.adj`` is a step of
-    steepest descent. Of a holomorphic function `f` the adjoint is that of the result times the
-    conjugate of ``f'(z)``. JAX has the conjugate of it.
+    With this convention, as in Stan and PyTorch, ``z - rate * z.adj`` is a step of steepest
+    descent. The adjoint of a holomorphic function `f` is the result's adjoint times the conjugate
+    of ``f'(z)``. JAX has the conjugate of it.
 
     Examples
     --------
@@ -254,7 +254,7 @@ for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute
 
 
 def paired(re: Operand, im: Operand) -> Result:
-    """The plain complex number or array of plain parts."""
+    """Return the plain complex number or array of plain parts."""
     if not np.ndim(re) and not np.ndim(im):
         # for arrays without axes Python would add i times the second, and lose signs of zeros
         return complex(float(re), float(im))
@@ -264,8 +264,8 @@ def paired(re: Operand, im: Operand) -> Result:
 
 
 def parts(x: Operand, name: str) -> tuple[Result, Result]:
-    """Real and imaginary part, each a float, an array or a real variable. The imaginary part of a
-    real operand is None.
+    """Return real and imaginary part, each a float, an array or a real variable. The imaginary part
+    of a real operand is None.
     """
     x = dispatch.settled(x)
     if isinstance(x, ComplexVar):
@@ -281,8 +281,8 @@ def parts(x: Operand, name: str) -> tuple[Result, Result]:
 
 
 def joined(re: Operand, im: Operand) -> Result:
-    """The complex variable, or complex data, with two given parts; the real part itself where there
-    is no imaginary one.
+    """Return the complex variable, or complex data, with two given parts; the real part itself if
+    `im` is None.
     """
     if im is None:
         return re
@@ -305,17 +305,17 @@ def joined(re: Operand, im: Operand) -> Result:
 
 
 def like(variable: Operand, x: Operand) -> Result:
-    """Data as a variable of the same kind as another, of which its derivative is zero."""
+    """Make data a variable of the same kind as another, with derivative zero in that one."""
     return np.where(True, x, variable)
 
 
 def to_complex(re: Operand = 0.0, im: Operand = 0.0) -> Result:
-    """The complex number with given real and imaginary part.
+    """Return the complex number with given real and imaginary part.
 
     Parameters
     ----------
     re, im : array_like
-        Of shapes that broadcast.
+        Arrays whose shapes broadcast.
 
     Returns
     -------
@@ -330,7 +330,7 @@ def to_complex(re: Operand = 0.0, im: Operand = 0.0) -> Result:
 
     Notes
     -----
-    The parts of the adjoint are those of the arguments.
+    The parts of the adjoint are the adjoints of the arguments.
 
     References
     ----------
@@ -355,7 +355,7 @@ def to_complex(re: Operand = 0.0, im: Operand = 0.0) -> Result:
 
 
 def _leaf(x: Operand) -> ComplexVar:
-    """The variable that `varmat.var` makes of complex numbers."""
+    """Make the variable that `varmat.var` makes of complex numbers."""
     if is_differentiable(x):
         raise TypeError("var: the argument is a variable already; varmat.value(x) gives its values")
     re, im = parts(x, "var: the argument")

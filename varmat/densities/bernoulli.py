@@ -17,8 +17,8 @@ __all__ = ["bernoulli_logit_lpmf", "bernoulli_lpmf", "binomial_logit_lpmf", "bin
 
 
 def _of_both(n: Operand, m: Operand, theta: Operand) -> tuple[Operand, Operand, Operand]:
-    """The log probabilities of n successes and of m failures, and the derivative of their sum, with
-    probabilities that are neither 0 nor 1.
+    """Compute the log probabilities of n successes and of m failures, and the derivative of their
+    sum; the probabilities are neither 0 nor 1.
     """
     return n * np.log(theta), m * np.log1p(-theta), n / theta - m / (1.0 - theta)
 

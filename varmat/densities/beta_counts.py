@@ -48,7 +48,7 @@ __all__ = ["beta_binomial_lpmf", "beta_neg_binomial_lpmf", "yule_simon_lpmf"]
 )
 def beta_binomial_lpmf(n: Operand, N: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """The log mass is :math:`\\log \\binom{N}{n} + \\log B(n + \\alpha, N - n + \\beta) -
-    \\log B(\\alpha, \\beta)`: that of a binomial count whose probability has a beta distribution of
+    \\log B(\\alpha, \\beta)`, for a binomial count whose probability has a beta distribution of
     these shapes. In SciPy ``scipy.stats.betabinom(N, alpha, beta)``.
 
     >>> import varmat as vm
@@ -89,7 +89,7 @@ def beta_binomial_lpmf(n: Operand, N: Operand, alpha: Operand, beta: Operand) ->
 )
 def beta_neg_binomial_lpmf(n: Operand, r: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """The log mass is :math:`\\log \\frac{\\Gamma(n + r)}{n!\\, \\Gamma(r)} + \\log
-    B(\\alpha + r, \\beta + n) - \\log B(\\alpha, \\beta)`: that of the failures before the r-th
+    B(\\alpha + r, \\beta + n) - \\log B(\\alpha, \\beta)`, for the failures before the r-th
     success, whose probability has a beta distribution of these shapes. In SciPy
     ``scipy.stats.betanbinom(r, alpha, beta)``.
 
@@ -126,7 +126,7 @@ def beta_neg_binomial_lpmf(n: Operand, r: Operand, alpha: Operand, beta: Operand
     ends=(1, math.inf),
 )
 def yule_simon_lpmf(n: Operand, alpha: Operand) -> LogDensity:
-    """The log mass is :math:`\\log \\alpha + \\log B(n, \\alpha + 1)`: that of the trials up to a
+    """The log mass is :math:`\\log \\alpha + \\log B(n, \\alpha + 1)`, for the trials up to a
     first success whose probability has a beta distribution of the shapes :math:`\\alpha` and 1.
     In SciPy ``scipy.stats.yulesimon(alpha)``.
 

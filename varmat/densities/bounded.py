@@ -47,8 +47,8 @@ def uniform_lpdf(y: Operand, alpha: Operand, beta: Operand) -> LogDensity:
 # Dividing 0 by the smallest number gives 0, and 0 for its derivative in theta. The derivative in
 # the shape overflows to infinity, as it should.
 def _powers(theta: Operand, a: Operand, b: Operand, fast: bool) -> tuple[Operand, ...]:
-    """The logarithms of theta and of the rest, those of the powers a - 1 and b - 1 of both, and the
-    derivative of the sum of these in theta.
+    """Compute log(theta) and log(1 - theta), these times a - 1 and b - 1, and the derivative of the
+    sum of the last two in theta.
     """
     log_theta, log_rest = np.log(theta), np.log1p(-theta)
     rising, falling, rest = (a - 1.0) * log_theta, (b - 1.0) * log_rest, 1.0 - theta

@@ -23,7 +23,9 @@ __all__ = ["categorical_logit_lpmf", "categorical_lpmf"]
 
 
 def categories(n: Operand, k: int) -> Result:
-    """The categories 1, ..., k as integers 0, ..., k - 1; None if an element is no category."""
+    """Convert the categories 1, ..., k to 0, ..., k - 1; return None if an element is not a
+    category.
+    """
     n = np.asarray(n)
     with np.errstate(invalid="ignore"):
         numbers = n.astype(np.intp)
@@ -32,15 +34,15 @@ def categories(n: Operand, k: int) -> Result:
 
 
 def rows_of(shape: tuple[int, ...]) -> Result:
-    """The places at which the vectors of a stack of this shape begin, when it is flattened."""
+    """Return the offsets of the vectors of a stack of this shape in its flattened array."""
     return np.arange(0, math.prod(shape), shape[-1] or 1).reshape(shape[:-1])
 
 
 def tally(function: str, title: str, n: Operand, shape: tuple[int, ...]) -> Result:
-    """How often each category is observed with each vector of parameters, in the shape of these.
+    """Count how often each category is observed with each vector of parameters, in their shape.
 
-    It is None if an observation is no category. In a loop that is recorded, the only observation of
-    a trip may be a symbol."""
+    Return None if an observation is not a category. In a recorded loop, the only observation of an
+    iteration may be a symbol."""
     if isinstance(n, Symbol):
         is_it = np.equal(n, np.arange(1.0, shape[-1] + 1.0))
         require(np.sum(is_it) == 1.0)
@@ -51,13 +53,13 @@ def tally(function: str, title: str, n: Operand, shape: tuple[int, ...]) -> Resu
 
 
 def count(places: Operand, shape: tuple[int, ...]) -> Result:
-    """How often each place of a flattened array occurs, in its shape."""
+    """Count how often each index of a flattened array occurs, in the shape of the array."""
     return np.bincount(places.ravel(), minlength=math.prod(shape)).reshape(shape).astype(np.float64)
 
 
 @density("n", n=("Number of categories", not_nan), theta=("Probabilities parameter", simplex))
 def categorical_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the categorical distribution, summed over the observations.
+    """Compute the log mass of the categorical distribution, summed over the observations.
 
     Parameters
     ----------
@@ -139,7 +141,8 @@ _log_odds = Domain("finite", lambda x: x < math.inf)
     beta=("log odds parameter", vectors_of(_log_odds)),
 )
 def categorical_logit_lpmf(n: Operand, beta: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the categorical distribution with given log odds, summed over the observations.
+    """Compute the log mass of the categorical distribution with given log odds, summed over the
+    observations.
 
     Parameters
     ----------

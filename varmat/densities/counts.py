@@ -107,7 +107,7 @@ def poisson_log_lpmf(n: Operand, alpha: Operand, fast: bool) -> LogDensity:
     >>> vm.value_and_grad(vm.poisson_log_lpmf, argnums=1)([0, 1], 0.0)
     (-2.0, -1.0)
     """
-    # Where the sum is 0 * -inf or inf - inf, its limit is that of the second term.
+    # Where the sum is 0 * -inf or inf - inf, its limit is the second term's.
     mean = np.exp(alpha)
     if fast:
         log_part = n * alpha
@@ -123,8 +123,8 @@ def poisson_log_lpmf(n: Operand, alpha: Operand, fast: bool) -> LogDensity:
 
 
 def _log_choices(n: Operand, phi: Operand, fast: bool) -> Operand:
-    """The logarithm of the binomial coefficient of n + phi - 1 and n; if not fast, without terms
-    of the size of n log(n).
+    """Compute the log binomial coefficient of n + phi - 1 and n; if not fast, without terms of the
+    size of n log(n).
     """
     if fast:
         return log_rising_factorial(phi, n) - gammaln(n + 1.0)
@@ -132,8 +132,8 @@ def _log_choices(n: Operand, phi: Operand, fast: bool) -> Operand:
 
 
 # The derivative in mu avoids the cancellation of n / mu - (n + phi) / (mu + phi), and its first
-# quotient has a derivative of exactly zero for n = 0. That in phi is written in two ways, of which
-# the fast one has a term that equal counts share: see `varmat.functions.special.precision_scores`.
+# quotient has a derivative of exactly zero for n = 0. The derivative in phi has two forms; the fast
+# one has a term that equal counts share: see `varmat.functions.special.precision_scores`.
 @univariate(
     "negative binomial distribution of mean and precision",
     "n",
@@ -258,7 +258,7 @@ def neg_binomial_2_log_lpmf(n: Operand, eta: Operand, phi: Operand, fast: bool) 
 def neg_binomial_lpmf(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     """The mean is :math:`\\alpha / \\beta` and the variance :math:`\\alpha (1 + \\beta) /
     \\beta^2`. The log mass is :math:`\\log \\binom{n + \\alpha - 1}{n} - n \\log(1 + \\beta) -
-    \\alpha \\log(1 + 1 / \\beta)`: that of a Poisson count whose rate has a gamma distribution of
+    \\alpha \\log(1 + 1 / \\beta)`, for a Poisson count whose rate has a gamma distribution of
     this shape and inverse scale. In SciPy ``scipy.stats.nbinom(alpha, beta / (1 + beta))``.
 
     >>> import varmat as vm
@@ -292,7 +292,7 @@ def neg_binomial_lpmf(n: Operand, alpha: Operand, beta: Operand) -> LogDensity:
     ends=(0, math.inf),
 )
 def geometric_lpmf(n: Operand, theta: Operand) -> LogDensity:
-    """The log mass is :math:`\\log \\theta + n \\log(1 - \\theta)`: that of the failures before the
+    """The log mass is :math:`\\log \\theta + n \\log(1 - \\theta)`, for the failures before the
     first success, so n may be 0, as in R. In SciPy, which counts the success too,
     ``scipy.stats.geom(theta, loc=-1)``.
 

@@ -10,13 +10,13 @@ the unnormalised companion.
         "docstring"
         ...
         value = -0.5 * quadratic
-        if "Sigma" in keep:  # a term of data alone is dropped
+        if "Sigma" in keep:  # a term of only data is dropped
             value -= 0.5 * log_determinant
         if "constants" in keep:
             value -= size * HALF_LOG_TWO_PI
         return Saved(value, factor=factor)
 
-    @multi_normal_lpdf.reverse  # the rules are those of every structured operation
+    @multi_normal_lpdf.reverse  # as for every structured operation
     def multi_normal_reverse(g, r, y, mu, Sigma, keep, factor): ...
 
     @multi_normal_lpdf.tangent
@@ -49,7 +49,7 @@ from varmat.functions.checks import check_values, misfit
 from varmat.functions.docstrings import indented
 from varmat.typing import Adjoint, DensityCall, Function, Operand, Plain, Propto, Result, Setting
 
-# The phrases are Stan's. The tests take floats and arrays alike.
+# The phrases are Stan's. The tests take floats and arrays.
 not_nan = Domain("not nan", lambda x: x == x, lambda x: np.vdot(x, x) >= 0)
 # The log density of a possible observation.
 possible = Domain("above -inf", lambda x: x != -math.inf)
@@ -63,18 +63,18 @@ LARGEST_EXPONENT = 709.78
 
 
 def is_count(n: Operand, moderate: bool = False) -> Operand:
-    """The support of counts, of which it may be known that they are moderate."""
+    """Tell which numbers are finite counts; `moderate` says that all are known to be moderate."""
     is_whole = (n >= 0.0) & (np.floor(n) == n)
     return is_whole if moderate else is_whole & (n <= LARGEST)
 
 
-# What an observation must be in, whatever the parameters are: see `Density.data_domain`.
+# Domains of observations, whatever the parameters are: see `Density.data_domain`.
 nonnegative_integer = Domain("a nonnegative integer", is_count)
 zero_or_one = Domain("0 or 1", lambda x: (x == 0.0) | (x == 1.0))
 
 
 def integer_to(last: int, first: int = 1) -> Domain:
-    """The domain of categories, or of counts of trials."""
+    """Make the domain of categories, or of counts of trials."""
     return Domain(
         f"an integer from {first} to {last}",
         lambda x: (x >= first) & (x <= last) & (np.floor(x) == x),
@@ -92,7 +92,7 @@ KeptTerms = frozenset[str]
 
 
 def argument_lines(arguments: Domains) -> str:
-    """The arguments in a docstring."""
+    """Format the arguments for a docstring."""
     return "\n".join(
         f"    {each} : array_like\n        {words}: {domain.phrase}."
         for each, (words, domain) in arguments.items()
@@ -100,12 +100,12 @@ def argument_lines(arguments: Domains) -> str:
 
 
 def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
-    """Signature parameters for these argument names."""
+    """Make the signature parameters for these argument names."""
     return [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
 
 
 def ieee(values: Iterable[Plain]) -> list[Result]:
-    """The values with floats as NumPy's, which overflow to infinity where Python's raise."""
+    """Convert floats to NumPy's, which overflow to infinity where Python's raise."""
     return [np.float64(v) if type(v) is float else v for v in values]
 
 
@@ -227,15 +227,17 @@ class Density:
 
     @staticmethod
     def kept_terms(operands: Iterable[tuple[str, Operand]], propto: Propto) -> KeptTerms | None:
-        """The arguments whose terms are kept, of names and operands."""
+        """Return the arguments whose terms are kept: variables, and those in `propto`; None for
+        all.
+        """
         if not propto:
             return None
         active = frozenset(name for name, x in operands if is_differentiable(x))
         return active if propto is True else active | propto
 
     def unless_impossible(self, args: Sequence[Operand], result: Result) -> Result:
-        """The result for these arguments, unless they are refused by `refuse_data`: then the entry
-        on the tape is removed.
+        """Return the result, unless `refuse_data` refuses the arguments: then remove the entry on
+        the tape.
         """
         if self.data_domain is None or value_now(result) != -math.inf:
             return result
@@ -260,7 +262,7 @@ class Proportional:
         self.__doc__ = f"""``{density.name}`` with ``propto=True``: without the terms that depend on
         data only.
 
-    Of plain numbers alone these are all terms, and the value is zero.
+    For plain numbers only, all terms are dropped, and the value is zero.
 
     Examples
     --------
@@ -295,7 +297,7 @@ class StructuredDensity(Density):
         update_wrapper(self, function)
 
         def value(*values: Operand, keep: KeptTerms | None = None, **workspace: Setting) -> Result:
-            # A density of data alone has no terms left, but bad arguments are refused all the same.
+            # A density of only data has no terms left, but bad arguments are refused anyway.
             result = function(*values, keep=self.all_terms if keep is None else keep, **workspace)
             return 0.0 if keep is not None and not keep else result
 
@@ -315,16 +317,16 @@ class StructuredDensity(Density):
         raise AttributeError(text)
 
     def reverse(self, rule: Operand) -> Result:
-        """Decorator: the reverse rule."""
+        """Register the reverse rule, as a decorator."""
         return self.operation.reverse(rule)
 
     def tangent(self, rule: Operand) -> Result:
-        """Decorator: the tangent rule."""
+        """Register the tangent rule, as a decorator."""
         return self.operation.tangent(rule)
 
     def gradient(self, rule: Operand) -> Result:
-        """Decorator: the derivatives, from which both rules are made, where one way to compute
-        them serves arrays and variables.
+        """Register the derivatives, from which both rules are made, where one way to compute them
+        serves arrays and variables.
 
         The rule is given the result, the arguments and saved values: all of these in a reverse
         pass, and those without a default in a forward one too. It returns a function of nothing for
@@ -375,7 +377,7 @@ def density(
     return lambda function: StructuredDensity(function, arguments, discrete)
 
 
-# Of docstrings of families, whose text is indented by four blanks.
+# Parts of docstrings of families, whose text is indented by four blanks.
 _PROPTO = """propto : bool, keyword only
         Drop the terms that depend on data only, as ``{}`` does."""
 _RAISES = """Raises

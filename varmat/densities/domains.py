@@ -1,7 +1,7 @@
 """Domains of the vectors and matrices of multivariate densities.
 
 An argument is inside or outside such a domain as a whole, not element by element. A parameter
-outside is refused. An observation outside is no error: the log density there is -inf and the
+outside is refused. An observation outside is not an error: the log density there is -inf and the
 gradient zero."""
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from varmat.typing import Function, Operand, Plain, Result
 
 
 def possible_value(value: Operand) -> Result:
-    """A log density that is nan only for an infinite observation, for which it is -inf, and a run
-    of a program ends.
+    """Return a log density that is nan only for an infinite observation as -inf; a run of a program
+    ends there.
     """
     if type(value) is Symbol:
         require(np.isfinite(value))
@@ -35,7 +35,7 @@ def possible_value(value: Operand) -> Result:
 def broadcast(
     function: str, shape: tuple[int, ...], *arguments: tuple[str, Operand]
 ) -> tuple[int, ...]:
-    """The shape to which one broadcasts with those of arguments, which are given with titles."""
+    """Broadcast a shape with the shapes of arguments, given with titles."""
     for title, x in arguments:
         try:
             shape = np.broadcast_shapes(shape, np.shape(x))
@@ -77,7 +77,7 @@ class Vector(Domain):
 
 
 def vectors_of(domain: Domain) -> Vector:
-    """The domain of vectors whose elements are in a domain."""
+    """Make the domain of vectors whose elements are in a domain."""
     return Vector(
         domain.phrase,
         lambda x: domain.holds(x).all(),
@@ -180,7 +180,7 @@ def _factor(function: str, a: Operand, name: str) -> Result:
 
 
 def factor_or_none(a: Operand) -> Result:
-    """The lower Cholesky factor of an observation, None unless it is symmetric positive
+    """Return the lower Cholesky factor of an observation, None unless it is symmetric positive
     definite.
     """
     try:
@@ -202,7 +202,7 @@ lower_matrix = Matrix(
 
 
 def with_ones(domain: Matrix, ones: Callable[[Plain], Plain], title: str) -> Matrix:
-    """A domain of matrices for which a function returns ones."""
+    """Make a domain of matrices for which a function returns ones."""
 
     def refuse(function: str, x: Operand, name: str) -> None:
         one.check(function, f"{title} of {name}", ones(x))

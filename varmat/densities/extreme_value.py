@@ -78,7 +78,7 @@ def gumbel_lpdf(y: Operand, mu: Operand, beta: Operand) -> LogDensity:
 )
 def frechet_lpdf(y: Operand, alpha: Operand, sigma: Operand, fast: bool) -> LogDensity:
     """The log density is :math:`\\log \\alpha + \\alpha \\log \\sigma - (\\alpha + 1) \\log
-    y - (\\sigma / y)^\\alpha`: that of the reciprocal of a Weibull variable. In SciPy
+    y - (\\sigma / y)^\\alpha`, for the reciprocal of a Weibull variable. In SciPy
     ``scipy.stats.invweibull(alpha, scale=sigma)``.
 
     >>> import varmat as vm
@@ -110,7 +110,7 @@ _TERMS, _NEAR = 16, 0.1
 
 
 def power_logarithm(z: Operand, xi: Operand) -> tuple[Operand, Operand]:
-    """The logarithm of 1 + xi z over xi, which is z where xi is 0, and its derivative in xi."""
+    """Compute log(1 + xi z) / xi, which is z where xi is 0, and its derivative in xi."""
     u = xi * z
     near = (u < _NEAR) & (u > -_NEAR)
     small, large = np.where(near, u, 0.0), np.where(near, 1.0, u)

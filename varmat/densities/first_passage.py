@@ -37,7 +37,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def _hermite(n: int, z: Operand) -> list[Result]:
-    """The Hermite polynomials for the weight exp(-z**2 / 2), up to the degree n."""
+    """Compute the Hermite polynomials for the weight exp(-z**2 / 2), up to the degree n."""
     found = [np.ones_like(z), z]
     for k in range(1, n):
         found.append(z * found[k] - k * found[k - 1])
@@ -47,8 +47,8 @@ def _hermite(n: int, z: Operand) -> list[Result]:
 # Two images lie at the same distance from a boundary. With an odd polynomial they nearly cancel for
 # a start next to the boundary, so their difference is taken term by term.
 def _pair(degree: int, centre: float, step: Operand, root: Operand) -> Result:
-    """He(z - s) -+ He(z + s) exp(-2 z s), minus for odd degrees, with z = centre / root and s =
-    step / root.
+    """Compute He(z - s) -+ He(z + s) exp(-2 z s), minus for odd degrees, with z = centre / root and
+    s = step / root.
     """
     z, s = centre / root, step / root
     above = _hermite(degree, z + s)[degree]
@@ -62,8 +62,8 @@ def _pair(degree: int, centre: float, step: Operand, root: Operand) -> Result:
 
 
 def _by_images(n: int, u: Operand, b: Operand) -> Result:
-    """The derivative of order n with respect to b, by images, without a factor common to all
-    orders.
+    """Compute the derivative of order n with respect to b, by images, without a factor common to
+    all orders.
     """
     total, root, is_near = np.empty(u.shape), np.sqrt(u), b > 0.5
     for here, function in ((~is_near, _images_around_zero), (is_near, _images_around_one)):
@@ -86,7 +86,7 @@ def _images_around_one(degree: int, u: Operand, b: Operand, root: Operand) -> Re
 
 
 def _by_functions(n: int, u: Operand, b: Operand) -> Result:
-    """The same by eigenfunctions, without another common factor."""
+    """Compute the same by eigenfunctions, without another common factor."""
     is_near = b > 0.5
     # The angle from the nearer boundary has all its digits. From the boundary 1 the signs do not
     # alternate, but those of odd derivatives change.

@@ -43,7 +43,7 @@ NODES, PANEL, AT_ONCE = 32, 4.0, 512
 
 
 def time_range(upper: bool, u: Operand, w: Operand, c: Operand) -> tuple[Result, Result]:
-    """The range of s up to u, or from u on, where ``exp(-w**2 / (2 s) - c s / 2)`` is not
+    """Find the range of s up to u, or from u on, where ``exp(-w**2 / (2 s) - c s / 2)`` is not
     negligible. Its ends may be 0 and infinity.
     """
     root = np.sqrt(c)
@@ -66,7 +66,7 @@ def _panels(upper: bool, u: Operand, b: Operand, v: Operand) -> tuple[Result, Re
 def _weights(
     count: int, low: Operand, length: Operand, b: Operand, v: Operand
 ) -> tuple[Result, Result, Result]:
-    """Times, starts, and the logarithm of weight times density at each of them, panel by panel."""
+    """Return times, starts, and the log of weight times density at each of them, panel by panel."""
     nodes, weights = gauss(NODES)
     places = ((np.arange(count)[:, None] + nodes) / count).reshape(-1)
     times = low[:, None] * np.exp(length[:, None] * places)
@@ -76,8 +76,8 @@ def _weights(
 
 
 def _by_panels(upper: bool, code: Operand, u: Operand, b: Operand, v: Operand) -> Result:
-    """The logarithm of the integral if `code` is negative. Otherwise a mean: the tens of `code` are
-    the order of a ratio, its units a power of the time.
+    """Compute the log integral if `code` is negative. Otherwise compute a mean: the tens of `code`
+    are the order of a ratio, its units a power of the time.
     """
     code, u, b, v = np.broadcast_arrays(code, u, b, v)
     shape = u.shape
@@ -116,11 +116,11 @@ def _of_block(
 
 
 def _rows(word: str, upper: bool) -> tuple[Elementwise, Elementwise]:
-    """The rows for the logarithm of the integral over times, and for the means."""
+    """Make the rows for the logarithm of the integral over times, and for the means."""
     log, mean, sign = f"log_passage_{word}", f"mean_passage_{word}", "-" if upper else ""
 
     def inner(time: str) -> tuple[str, str]:
-        """The condition that a time has a density, and a safe time where it fails."""
+        """Write the condition that a time has a density, and a safe time where it fails."""
         condition = f"({time} > 0.0) & ({time} < inf)"
         return condition, f"where({condition}, {time}, 1.0)"
 

@@ -1,9 +1,9 @@
 """Gaussian dynamic linear models: the likelihood by the Kalman filter, and its derivatives by one
 backward pass.
 
-The filter and the backward pass are written with functions that take plain arrays and variables
-alike. The value and the reverse rule run them on arrays, forward derivatives run them on
-directions, and in programs they are loops over the times."""
+The filter and the backward pass use functions that take both plain arrays and variables. The value
+and the reverse rule run them on arrays, forward derivatives run them on directions, and in programs
+they are loops over the times."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _check_noise(function: str, x: Operand, name: str) -> None:
 
 
 def _holds(x: Operand) -> Result:
-    """The test of variances, or of a covariance, within a program."""
+    """Tell whether variances, or a covariance, are valid, within a program."""
     if x.ndim == 1:
         return (x >= 0.0) & (x < math.inf)
     # The covariance may be singular, so a little is added to its diagonal. In a program a matrix
@@ -76,8 +76,8 @@ noise = Noise("nonnegative or symmetric positive semidefinite", _holds, _check_n
 
 
 class Moments(NamedTuple):
-    """What the filter stacks by time: moments of the state before an observation, its predicted
-    moments, and the effect of the observation.
+    """Results of the filter, stacked by time: moments of the state before an observation, its
+    predicted moments, and the effect of the observation.
     """
 
     mean: Plain
@@ -107,8 +107,8 @@ def _forward(
     v: Operand,
     w: Operand,
 ) -> tuple[list[Result], list[Result]]:
-    """One step of the filter: the moments after an observation; its log density without the
-    constant, and the moments.
+    """Run one step of the filter: return the moments after an observation; and its log density
+    without the constant, with the moments.
     """
     predicted = g @ mean
     spread = g @ covariance @ g.T + w
@@ -123,7 +123,7 @@ def _forward(
 
 
 def _filtered(factorise: Function, y: Operand, *model: Operand) -> tuple[Result, Moments]:
-    """The log likelihood without its constant, and the moments at all times."""
+    """Compute the log likelihood without its constant, and the moments at all times."""
     *shared, mean, covariance = model
     step, times = partial(_forward, factorise), np.shape(y)[1]
     _, _, terms, *moments = each_trip(step, times, [mean, covariance], [y.T], shared)
@@ -162,7 +162,7 @@ def _backward(
 
 
 def _derivatives(f: Plain, g: Plain, moments: Moments) -> list[Result]:
-    """The derivatives with respect to all arguments; those of symmetric matrices are symmetric."""
+    """Compute the derivatives with respect to all arguments; symmetric for symmetric matrices."""
     times, n, r = np.shape(moments.cross)
     zeros = [np.zeros(shape) for shape in ((n,), (n, n), (n, r), (n, n), (r, r), (n, n))]
     mean, covariance, *inside, errors = each_trip(
@@ -193,9 +193,7 @@ def _check_shapes(
 
 
 def _factorised(q: Operand) -> tuple[Result, Result]:
-    """The inverse of the covariance of an observation, and half the logarithm of its
-    determinant.
-    """
+    """Compute the inverse of the covariance of an observation, and half its log determinant."""
     factor = np.linalg.cholesky(q)
     inverse = inverse_lower(factor) if is_symbol(q) else np.linalg.inv(q)
     return inverse, np.sum(np.log(np.diagonal(factor)))
@@ -208,7 +206,7 @@ def _factorised_plain(q: Operand) -> tuple[Result, Result]:
 
 
 def _covariance(v: Operand) -> Result:
-    """The covariance matrix: a vector of variances becomes its diagonal."""
+    """Return the covariance matrix; a vector of variances becomes its diagonal."""
     return v * np.eye(np.shape(v)[0]) if np.ndim(v) == 1 else v
 
 
@@ -231,8 +229,8 @@ def gaussian_dlm_obs_lpdf(
     c0: Operand,
     keep: KeptTerms,
 ) -> Result:
-    """Log density of the observations of a Gaussian dynamic linear model, the states integrated
-    out.
+    """Compute the log density of the observations of a Gaussian dynamic linear model, the states
+    integrated out.
 
     Parameters
     ----------
@@ -327,6 +325,6 @@ def gaussian_dlm_obs_gradient(
 
 
 def _folded(x: Operand) -> Result:
-    """A symmetric matrix folded onto its lower triangle."""
+    """Fold a symmetric matrix onto its lower triangle."""
     k = np.shape(x)[0]
     return x * (2.0 * np.tri(k) - np.eye(k))

@@ -42,13 +42,13 @@ from varmat.typing import Function, Linear, Operand, Plain, Result, Settings, Sh
 
 __all__ = ["bernoulli_logit_glm_lpmf", "normal_id_glm_lpdf", "poisson_log_glm_lpmf"]
 
-# The name of the linear predictors, which are no argument.
+# The name of the linear predictors, which are not an argument.
 PREDICTOR = "eta"
 LINEAR = frozenset({"X", "alpha", "beta"})
 
 
 class ModelUse(NamedTuple):
-    """What one use of a model computes: see `Glm.evaluate`."""
+    """The plan of one specialisation of a model: see `Glm.evaluate`."""
 
     active: list[str]
     # The row's own use, and its partials in their order.
@@ -88,7 +88,7 @@ class Glm(SummedDensity):
         self._tangent, self._plan = self._maps, cache(self._plan_of)
 
     def as_data(self, x: Operand) -> tuple[Operand, int] | None:
-        """The same, and a sparse matrix of SciPy."""
+        """Convert a number, an array of integers or a sparse matrix, with its kind; else None."""
         if not is_scipy_sparse(x):
             return as_number(x)
         x = checked_matrix(self.name, "X", x)
@@ -162,12 +162,12 @@ class Glm(SummedDensity):
             "X" in active or ("alpha" in active and "alpha" in arrays),
         )
 
-    # Of the log density f(eta), summed, with eta = alpha + X @ beta and w = f'(eta):
+    # Derivatives of the summed log density f(eta), with eta = alpha + X @ beta and w = f'(eta):
     # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
     def _evaluate(
         self, plan: ModelUse, given: dict[str, Operand], size: int, exact: bool
     ) -> tuple[float, dict[str, Result]]:
-        """The value, and the partials by name."""
+        """Compute the value, and the partials by name."""
         x, alpha, beta = given["X"], given["alpha"], given["beta"]
         at = plan.wanted.index(PREDICTOR) if PREDICTOR in plan.wanted else None
         has_intercept = type(alpha) is not float or alpha != 0.0
@@ -205,7 +205,7 @@ class Glm(SummedDensity):
         return value, found
 
     def kept_of_row(self, keep: KeptTerms) -> KeptTerms:
-        """The arguments of the row of which terms are kept."""
+        """Return the arguments of the row whose terms are kept."""
         keep = keep | {PREDICTOR} if keep & LINEAR else keep
         return frozenset(name for name, own in self.names.items() if own in keep)
 
@@ -220,7 +220,7 @@ class Glm(SummedDensity):
                 domain.check(self.name, place, float(places.data[i]))
 
     def size(self, values: Sequence[Operand]) -> int:
-        """The number of observations."""
+        """Return the number of observations."""
         given = {
             name: (title, x)
             for (name, (title, _)), x in zip(self.arguments.items(), values, strict=True)
@@ -257,8 +257,8 @@ NO_NUMBERS: tuple[str, ...] = ()
 
 
 def _rows(*, X: Operand, beta: Operand, **vectors: Operand) -> int:
-    """The number of observations if there is a row of `X` for each, and all others are floats or
-    vectors; otherwise zero.
+    """Return the number of observations if there is a row of `X` for each, and all others are
+    floats or vectors; otherwise zero.
     """
     if type(X) is type(beta) is np.ndarray and X.ndim == 2 and beta.shape == X.shape[1:]:
         shape = X.shape[:1]
@@ -270,12 +270,12 @@ def _rows(*, X: Operand, beta: Operand, **vectors: Operand) -> int:
 
 
 def _number(x: Operand) -> Result:
-    """A float instead of an array of one element."""
+    """Return a float instead of an array of one element."""
     return x if type(x) is np.ndarray and x.size != 1 else float(np.reshape(x, ()))
 
 
 def _joined(parts: Sequence[Operand]) -> Result:
-    """One partial of those of all blocks."""
+    """Join the parts of a partial from all blocks."""
     return sum(parts) if type(parts[0]) is float else np.concatenate(parts)
 
 
@@ -303,7 +303,7 @@ def glm(row: Univariate, predictor: str, **arguments: Operand) -> Callable[[Func
     Returns
     -------
     callable
-        Decorator for a function whose name and docstring are those of the density.
+        Decorator for a function that gives the density its name and docstring.
     """
 
     def make(family: Function) -> Glm:
@@ -314,7 +314,7 @@ def glm(row: Univariate, predictor: str, **arguments: Operand) -> Callable[[Func
 
 
 def titles(y: Operand, **others: Operand) -> Domains:
-    """Titles and domains of the arguments, in Stan's words."""
+    """Return titles and domains of the arguments, in Stan's words."""
     return {
         "y": ("Vector of dependent variables", y),
         "X": ("Matrix of independent variables", finite),
@@ -326,8 +326,8 @@ def titles(y: Operand, **others: Operand) -> Domains:
 
 @glm(normal_lpdf, "mu", **titles(finite, sigma=("Scale vector", positive_finite)))
 def normal_id_glm_lpdf() -> None:
-    """Log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)`` in one pass
-    through `X`.
+    """Compute the log density of a linear regression: ``normal_lpdf(y, alpha + X @ beta, sigma)``
+    in one pass through `X`.
 
     Parameters
     ----------
@@ -378,8 +378,8 @@ def normal_id_glm_lpdf() -> None:
 
 @glm(bernoulli_logit_lpmf, "alpha", **titles(not_nan))
 def bernoulli_logit_glm_lpmf() -> None:
-    """Log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)`` in one pass
-    through `X`.
+    """Compute the log mass of a logistic regression: ``bernoulli_logit_lpmf(y, alpha + X @ beta)``
+    in one pass through `X`.
 
     Parameters
     ----------
@@ -430,8 +430,8 @@ def bernoulli_logit_glm_lpmf() -> None:
 
 @glm(poisson_log_lpmf, "alpha", **titles(not_nan))
 def poisson_log_glm_lpmf() -> None:
-    """Log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y, alpha + X @
-    beta)`` in one pass through `X`.
+    """Compute the log mass of a Poisson regression with logarithmic link: ``poisson_log_lpmf(y,
+    alpha + X @ beta)`` in one pass through `X`.
 
     Parameters
     ----------
@@ -450,7 +450,7 @@ def poisson_log_glm_lpmf() -> None:
     -------
     float or Var
         The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
-        one of them is no count.
+        one of them is not a count.
 
     Raises
     ------

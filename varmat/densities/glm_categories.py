@@ -40,15 +40,15 @@ def _check_shape(function: str, title: str, x: Operand, shape: tuple[int, ...]) 
 def _check(f: Setting, *values: Operand) -> None:
     """Refuse arguments outside their domains, but for those that are None.
 
-    What is wrong with the matrix shows in the value, so that it is looked for only there: it would
-    take as long as a product."""
+    The matrix is not checked, because bad elements show in the value, and a check would take as
+    long as a product."""
     for (title, domain), x in zip(f.arguments.values(), values, strict=True):
         if x is not None:
             domain.check(f.name, title, x)
 
 
 def _each(which: Plain, size: int) -> Result:
-    """The category of each observation."""
+    """Return the category of each observation."""
     return (
         which.reshape(-1)
         if which.size == size
@@ -67,7 +67,7 @@ def _require(x: Operand, size: int, *conditions: Operand) -> None:
 
 
 def _known(y: Plain, k: int, size: int) -> Result:
-    """The category of each observation, from 0, in a program; others are left to Python."""
+    """Return the category of each observation, from 0; refuse others, which Python then handles."""
     which = categories(y, k)
     return refuse() if which is None else _each(which, size)
 
@@ -80,7 +80,7 @@ def _rows(x: Operand) -> Result:
 # d/deta_k = [k = y] - p_k = w_k,
 # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
 def _shapes_of_logits(y: Operand, x: Operand, alpha: Operand, beta: Operand) -> tuple[int, int]:
-    """The numbers of observations and of categories."""
+    """Return the numbers of observations and of categories."""
     function = "categorical_logit_glm_lpmf"
     size = observations(function, x, [("Vector of dependent variables", y)])
     if np.ndim(beta) != 2 or np.shape(beta)[0] != np.shape(x)[-1]:
@@ -106,8 +106,8 @@ def categorical_logit_glm_lpmf(
     keep: KeptTerms | None,
     workspace: Function = np.empty,
 ) -> Result:
-    """Log mass of a multinomial logistic regression: ``categorical_logit_lpmf(y, alpha + X @
-    beta)`` in one pass through `X`.
+    """Compute the log mass of a multinomial logistic regression: ``categorical_logit_lpmf(y, alpha
+    + X @ beta)`` in one pass through `X`.
 
     Parameters
     ----------
@@ -178,8 +178,8 @@ categorical_logit_glm_lpmf.data_domain = lambda y, x, alpha, beta: integer_to(be
 
 
 def _rows_at_once(x: Operand, k: int) -> int:
-    """The rows that go together, so that they stay in the cache with what is made of them: half a
-    block, for products of matrices copy what they read.
+    """Return how many rows to process together, so that they and their results stay in the cache:
+    half a block, because products of matrices copy what they read.
     """
     return max(8, min(MOST_ROWS, BLOCK // 2 // int(x.shape[1] + 2 * k)))
 
@@ -192,8 +192,8 @@ def _pass(
     recording: bool,
     weights: Operand = None,
 ) -> tuple[float, Result, Result]:
-    """The log mass, and its derivatives with respect to alpha and beta; in blocks of columns, for
-    sums along them are quick.
+    """Compute the log mass, and its derivatives with respect to alpha and beta; in blocks of
+    columns, because sums along columns are fast.
     """
     k, size = beta.shape[1], len(which)
     value, in_alpha, in_beta = 0.0, np.zeros(k), np.zeros((k, len(beta)))
@@ -281,7 +281,7 @@ def categorical_logit_glm_tangent(
 
 
 def _logits_in_program(y: Operand, x: Operand, alpha: Operand, beta: Operand) -> Saved:
-    """The log mass in a program, and its derivatives in the linear predictors."""
+    """Compute the log mass in a program, and its derivatives in the linear predictors."""
     size, k = _shapes_of_logits(y, x, alpha, beta)
     which = _known(y, k, size)
     _require(x, size, np.isfinite(alpha), np.isfinite(beta))
@@ -294,7 +294,7 @@ def _logits_in_program(y: Operand, x: Operand, alpha: Operand, beta: Operand) ->
 
 
 def _indicators(which: Plain, k: int) -> Result:
-    """A row for each observation, with a one for its category."""
+    """Make a row for each observation, with a one for its category."""
     return (which[:, None] == np.arange(k)).astype(np.float64)
 
 
@@ -324,8 +324,8 @@ def ordered_logistic_glm_lpmf(
     keep: KeptTerms | None,
     workspace: Function = np.empty,
 ) -> Result:
-    """Log mass of an ordered logistic regression: ``ordered_logistic_lpmf(y, X @ beta, cutpoints)``
-    in one pass through `X`.
+    """Compute the log mass of an ordered logistic regression: ``ordered_logistic_lpmf(y, X @ beta,
+    cutpoints)`` in one pass through `X`.
 
     Parameters
     ----------
@@ -359,8 +359,8 @@ def ordered_logistic_glm_lpmf(
     -----
     With :math:`\\eta = X \\beta`, F the logistic function and the cutpoints c below and above an
     observation, :math:`w = F(c_{y-1} - \\eta) - F(\\eta - c_y)` and the derivatives are :math:`w
-    \\beta^T` and :math:`X^T w`; those with respect to the cutpoints are the ones of
-    `ordered_logistic_lpmf`. There is no intercept, for the cutpoints have it.
+    \\beta^T` and :math:`X^T w`; those with respect to the cutpoints are as for
+    `ordered_logistic_lpmf`. An intercept is missing because the cutpoints contain it.
 
     References
     ----------
@@ -402,7 +402,7 @@ def ordered_logistic_glm_lpmf(
 
 # With a = exp(low - eta) and b = exp(eta - high), zero where there is no such end, F(low - eta) = a
 # / (1 + a), F(eta - high) = b / (1 + b), their difference is (a - b) / (1 + d) with d = a + b + a
-# b, and minus the logarithms of what is left add up to log(1 + d). So a block takes one
+# b, and minus the remaining logarithms add up to log(1 + d). So a block takes one
 # exponential, and all observations together one logarithm, unless one overflows or underflows.
 
 
@@ -412,7 +412,7 @@ ordered_logistic_glm_lpmf.data_domain = lambda y, x, beta, cutpoints: integer_to
 
 
 def _order_in_program(y: Operand, x: Operand, beta: Operand, cutpoints: Operand) -> Saved:
-    """The density of the linear predictors in a program."""
+    """Compute the density of the linear predictors in a program."""
     size = _shapes_of_order(y, x, beta)
     which = _known(y, np.shape(cutpoints)[0] + 1, size)
     _require(x, size, np.isfinite(beta), ordered.holds(cutpoints))
@@ -423,8 +423,8 @@ def _order_in_program(y: Operand, x: Operand, beta: Operand, cutpoints: Operand)
 def _weigh_cells(
     x: Operand, beta: Operand, which: Plain, cutpoints: Operand, recording: bool
 ) -> tuple[Result, Result, float, Result]:
-    """F(low - eta) and F(eta - high) of all observations, their log mass but for the widths of the
-    cells, and the product of the weights with the matrix.
+    """Compute F(low - eta) and F(eta - high) of all observations, their log mass but for the widths
+    of the cells, and the product of the weights with the matrix.
     """
     size, bounds = len(which), np.concatenate([[-math.inf], cutpoints, [math.inf]])
     low, high = np.exp(bounds[:-1]), np.exp(-bounds[1:])
@@ -460,7 +460,7 @@ def _weigh_cells(
 
 
 def _inner_counts(which: Plain, cutpoints: Operand) -> Result:
-    """How many observations there are in each cell between two cutpoints."""
+    """Count the observations in each cell between two cutpoints."""
     return np.bincount(which, minlength=np.shape(cutpoints)[0] + 1)[1:-1].astype(np.float64)
 
 

@@ -24,8 +24,8 @@ __all__ = ["binomial_logit_glm_lpmf", "neg_binomial_2_log_glm_lpmf"]
     beta=("Weight vector", finite),
 )
 def binomial_logit_glm_lpmf() -> None:
-    """Log mass of a binomial regression: ``binomial_logit_lpmf(n, N, alpha + X @ beta)`` in one
-    pass through `X`.
+    """Compute the log mass of a binomial regression: ``binomial_logit_lpmf(n, N, alpha + X @
+    beta)`` in one pass through `X`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def binomial_logit_glm_lpmf() -> None:
 
 
 def _without_factorials(n: Operand, eta: Operand, phi: Operand, fast: bool) -> LogDensity:
-    """The negative binomial log mass, whose factorials are dropped with ``propto=True``."""
+    """Compute the negative binomial log mass, whose factorials are dropped with ``propto=True``."""
     made = neg_binomial_2_log_lpmf.form(n, eta, phi, fast)
     made.dropping = log_rising_factorial(phi, n), *made.dropping[1:]
     return made
@@ -96,8 +96,8 @@ _ROW.data_domain = neg_binomial_2_log_lpmf.data_domain
 
 @glm(_ROW, "eta", **titles(not_nan, phi=("Precision parameter", positive_finite)))
 def neg_binomial_2_log_glm_lpmf() -> None:
-    """Log mass of a negative binomial regression: ``neg_binomial_2_log_lpmf(y, alpha + X @ beta,
-    phi)`` in one pass through `X`.
+    """Compute the log mass of a negative binomial regression: ``neg_binomial_2_log_lpmf(y, alpha +
+    X @ beta, phi)`` in one pass through `X`.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def neg_binomial_2_log_glm_lpmf() -> None:
     -------
     float or Var
         The sum over the observations; zero if there are none, and -inf, with the gradient zero, if
-        one of them is no count.
+        one of them is not a count.
 
     Raises
     ------

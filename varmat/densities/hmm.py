@@ -68,7 +68,7 @@ def _check(function: str, log_omegas: Operand, gamma: Operand, rho: Operand) -> 
 def hmm_marginal(
     log_omegas: Operand, Gamma: Operand, rho: Operand, workspace: Function = np.empty
 ) -> Result:
-    """Log likelihood of a hidden Markov model, summed over the hidden states.
+    """Compute the log likelihood of a hidden Markov model, summed over the hidden states.
 
     Parameters
     ----------
@@ -130,9 +130,9 @@ def hmm_marginal_reverse(
 
 
 def _scaled(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Saved:
-    """The log marginal in a program, and its gradient: a filter and a smoother, scaled at every
-    time. Emissions are scaled to a largest one of 1. The run ends if a path of states that may
-    matter is lost to underflow, or if no path is possible.
+    """Compute the log marginal in a program, and its gradient: by a filter and a smoother, scaled
+    at every time. Emissions are scaled to a largest one of 1. The run ends if a path of states that
+    may matter is lost to underflow, or if no path is possible.
     """
     if not np.size(log_omegas):
         refuse()
@@ -145,7 +145,7 @@ def _scaled(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Saved:
     _, later = loop(_backward, times, [ones], [emissions, scales], [Gamma], backwards=True)
     value, scales = np.sum(np.log(scales)), scales[:, None]
     require(np.isfinite(value))
-    # What is at least so large does not underflow in the next product.
+    # Numbers that are at least this large do not underflow in the next product.
     floor = TINY / np.min(np.where(Gamma > 0.0, Gamma, 1.0))
     for x in (before, later):
         is_kept = (np.minimum(x, 1.0) * emissions >= floor) & (x < np.inf)
@@ -180,8 +180,8 @@ def hmm_marginal_tangent(r: Operand, log_omegas: Operand, gamma: Operand, rho: O
 
 
 def hmm_hidden_state_prob(log_omegas: Operand, Gamma: Operand, rho: Operand) -> Result:
-    """Posterior probabilities of the states of a hidden Markov model at each time, given all
-    observations.
+    """Compute posterior probabilities of the states of a hidden Markov model at each time, given
+    all observations.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ class FilterTree(NamedTuple):
 def log_marginal(
     log_omegas: Floats, gamma: Floats, rho: Floats, space: Space = np.empty
 ) -> tuple[float, Filtered | FilterTree | None]:
-    """The log marginal, and intermediate results for the posterior: None if that needs
+    """Compute the log marginal, and intermediate results for the posterior: None if that needs
     logarithms.
     """
     states, times = log_omegas.shape
@@ -126,7 +126,7 @@ def _emissions(log_omegas: Floats, peaks: Floats, space: Space = np.empty) -> Fl
 
 
 def _start(rho: Floats, emissions: Floats) -> Floats:
-    """The states at the first time. An impossible state stays at zero even if its emission
+    """Compute the states at the first time. An impossible state stays at zero even if its emission
     overflowed.
     """
     out = rho * emissions
@@ -135,8 +135,8 @@ def _start(rho: Floats, emissions: Floats) -> Floats:
 
 
 def _underflow(least: float, enough: float) -> Literal["ignore", "raise"]:
-    """How NumPy treats underflow. It must raise if states are not connected: the lost path may be
-    the likeliest in the end.
+    """Return how NumPy should treat underflow. It must raise if states are not connected: the lost
+    path may be the likeliest in the end.
     """
     return "ignore" if least >= enough else "raise"
 
@@ -145,7 +145,7 @@ def _underflow(least: float, enough: float) -> Literal["ignore", "raise"]:
 def _tree(
     emissions: Floats, gamma: Floats, rho: Floats, least: float, space: Space
 ) -> tuple[float, FilterTree]:
-    """The log marginal of scaled emissions, by the product of all matrices."""
+    """Compute the log marginal of scaled emissions, by the product of all matrices."""
     states, count, x = len(rho), emissions.shape[1] - 1, emissions[:, 1:]
     log_least = math.log(least) if least >= CONNECTED_IN_TREE else -math.inf
     value, bound = 0.0, log_least
@@ -182,7 +182,7 @@ def _tree(
 
 
 def _matrices(count: int, states: int, space: Space, log_least: float) -> Floats:
-    """Uninitialised matrices. Storing them element by element is faster for few states, but then
+    """Allocate matrices. Storing them element by element is faster for few states, but then
     underflow goes unnoticed, so it is done only if states are connected.
     """
     if states <= PLANE_STATES and log_least > -math.inf:
@@ -198,7 +198,7 @@ def _products(left: Floats, right: Floats, space: Space, log_least: float) -> Fl
 
 
 def _first_products(gamma: Floats, x: Floats, space: Space, log_least: float) -> Floats:
-    """The products for pairs of times: one matrix multiplication sums over the states in
+    """Compute the products for pairs of times: one matrix multiplication sums over the states in
     between.
     """
     states, count = len(gamma), x.shape[1] // 2
@@ -214,7 +214,7 @@ def _first_products(gamma: Floats, x: Floats, space: Space, log_least: float) ->
 
 
 def _steps(a: Floats, matrices: Floats, log_least: float) -> tuple[Floats, float]:
-    """The vectors before each matrix and after the last one, and the log sum of the last,
+    """Compute the vectors before each matrix and after the last one, and the log sum of the last,
     unscaled.
     """
     rows, logs = np.empty((len(matrices) + 1, len(a))), 0.0
@@ -232,7 +232,7 @@ def _steps(a: Floats, matrices: Floats, log_least: float) -> tuple[Floats, float
 
 
 def _tree_posterior(tree: FilterTree, gamma: Floats, rho: Floats) -> tuple[Floats, Floats, Floats]:
-    """The gradient of the log marginal, by going down the tree."""
+    """Compute the gradient of the log marginal, from the root of the tree down."""
     emissions, levels, root, rows, log_least = tree
     ends = _steps(np.ones(len(rho)), root[::-1].swapaxes(1, 2), log_least)[0][::-1]
     counts = [emissions.shape[1] - 1, *(len(level.matrices) for level in levels)]
@@ -273,7 +273,7 @@ def _tree_posterior(tree: FilterTree, gamma: Floats, rho: Floats) -> tuple[Float
 def _both_sides(
     a: Floats, b: Floats, left: Floats, right: Floats, into: tuple[Floats, Floats]
 ) -> None:
-    """For all pairs, the vectors before each right matrix and after each left one."""
+    """Compute, for all pairs, the vectors before each right matrix and after each left one."""
     if left.strides[0] < left.strides[2]:
         np.einsum("it,tij->jt", a, left, out=into[0])
         np.einsum("tij,jt->it", right, b, out=into[1])
@@ -316,12 +316,12 @@ def _filter(emissions: Floats, gamma: Floats, rho: Floats) -> tuple[float, Filte
 
 
 def _length(steps: int, states: int) -> int:
-    """The length of pieces, about equal to their number; zero if the chain is not cut."""
+    """Choose the length of pieces, about equal to their number; zero if the chain is not cut."""
     return math.isqrt(steps) if steps >= LONG_CHAIN and states <= FEW_STATES else 0
 
 
 def _pieces(x: Floats, pieces: int, length: int) -> Floats:
-    """The times after the first, as (steps, pieces, states)."""
+    """Reshape the times after the first to (steps, pieces, states)."""
     return x[1 : 1 + pieces * length].reshape(pieces, length, -1).swapaxes(0, 1).copy()
 
 
@@ -341,8 +341,8 @@ def _forward(a: Floats, emissions: Floats, gamma: Floats) -> tuple[Floats, Float
 
 
 def _transfers(emissions: Floats, gamma: Floats) -> tuple[Floats, Floats]:
-    """The transition matrix over each piece and its observations, with rows scaled to a sum of 1,
-    and the logarithms of those sums.
+    """Compute the transition matrix over each piece and its observations, with rows scaled to a sum
+    of 1, and the logarithms of those sums.
     """
     steps, pieces, states = emissions.shape
     ones, scales = np.ones(states), np.empty((steps, pieces * states))
@@ -360,7 +360,9 @@ def _transfers(emissions: Floats, gamma: Floats) -> tuple[Floats, Floats]:
 
 
 def _backward(b: Floats, emissions: Floats, gamma: Floats) -> tuple[Floats, Floats]:
-    """The probabilities of later observations, up to a factor, after each step and at the start."""
+    """Compute probabilities of later observations, up to a factor, after each step and at the
+    start.
+    """
     ones, out, transposed = np.ones(len(gamma)), np.empty(emissions.shape), gamma.T.copy()
     for w, row in zip(emissions[::-1], out[::-1], strict=True):
         row[...] = b
@@ -376,7 +378,7 @@ def posterior_gradient(
     rho: Floats,
     filtered: Filtered | FilterTree | None,
 ) -> tuple[Floats, Floats, Floats]:
-    """The gradient of the log marginal."""
+    """Compute the gradient of the log marginal."""
     if value == -math.inf or not log_omegas.shape[1]:
         return np.zeros(log_omegas.shape), np.zeros(gamma.shape), np.zeros(rho.shape)
     least = float(np.minimum.reduce(gamma, axis=None))
@@ -412,7 +414,7 @@ def _filter_posterior(
 def _both_ways(
     emissions: Floats, starts: Floats, transfers: Floats, logs: Floats, rest: Floats, gamma: Floats
 ) -> tuple[Floats, Floats]:
-    """At each time the probabilities of states given earlier observations, and those of later
+    """Compute at each time the probabilities of states given earlier observations, and of later
     observations given the state, up to factors.
     """
     a, b = np.empty(emissions.shape), np.empty(emissions.shape)
@@ -497,7 +499,9 @@ def _log_posterior(log_omegas: Floats, gamma: Floats, rho: Floats) -> tuple[Floa
 def differentiable_posterior(
     log_omegas: Operand, gamma: Operand, rho: Operand
 ) -> tuple[Result, Result, Result]:
-    """The gradient of the log marginal, differentiable. With variables it goes time by time."""
+    """Compute the gradient of the log marginal, differentiable. With variables it goes time by
+    time.
+    """
     if not any(map(is_differentiable, (log_omegas, gamma, rho))):
         with np.errstate(all="ignore"):
             value, filtered = log_marginal(log_omegas, gamma, rho)

@@ -21,7 +21,7 @@ __all__ = ["hmm_viterbi"]
 
 
 def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray:
-    """Most probable path of the hidden states, given all observations.
+    """Find the most probable path of the hidden states, given all observations.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray
     -------
     ndarray of int64, shape (..., times)
         States, counted from 0 as Python counts. `hmm_latent_rng`, which is Stan's, counts from 1.
-        Of equally probable states the first is taken.
+        The first of equally probable states is taken.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray
 def filtered(
     function: str, combine: Function, log_omegas: np.ndarray, gamma: np.ndarray, rho: np.ndarray
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """The log probabilities of `log_filter`, and the logarithm of `gamma`; refuse a chain without a
+    """Compute the log probabilities of `log_filter`, and log `gamma`; raise for a chain without a
     possible path.
     """
     with np.errstate(all="ignore"):
@@ -105,7 +105,7 @@ def filtered(
 
 
 def into(log_gamma: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """The log probabilities of moving from each state into given ones."""
+    """Return the log probabilities of moving from each state into given ones."""
     columns = np.swapaxes(log_gamma, -1, -2)
     if columns.ndim == 2:
         return np.take(columns, states, axis=0)

@@ -1,7 +1,7 @@
 """Inverse chi-square distributions, plain and scaled.
 
-The log density is that of an inverse gamma variable with half the degrees of freedom, h, as its
-shape. Its terms have the size ``h log(h)``, but their sum is much smaller. So it is written with
+They are inverse gamma distributions with half the degrees of freedom, h, as the shape. The terms
+of the log density have the size ``h log(h)``, but their sum is much smaller. So it is written with
 the deviance u - 1 - log(u) of u = scale / y from 1, which is `kl_div` of 1 and u, and with
 Stirling's remainder of the gamma function. For arrays the deviance is the plain difference of u - 1
 and log(u), which loses no more than the rounding of u does."""

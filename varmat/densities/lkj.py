@@ -56,14 +56,15 @@ _cached_constant = lru_cache(_constant)
 
 
 def _lkj_constant_slope(eta: Operand, k: int) -> Result:
-    """The derivative; differentiable."""
+    """Compute the derivative of the log constant in eta; differentiable."""
     half = 0.5 * np.arange(1.0, k)
     return np.sum(zeta_difference(1.0, eta + (half[::-1] - 0.5), half))
 
 
 @density(L=("Random variable", square_matrix), eta=SHAPE)
 def lkj_corr_cholesky_lpdf(factor: Operand, eta: Operand, keep: KeptTerms) -> Result:
-    """Log density of the LKJ distribution of the Cholesky factor of a correlation matrix.
+    """Compute the log density of the LKJ distribution of the Cholesky factor of a correlation
+    matrix.
 
     Parameters
     ----------
@@ -121,13 +122,13 @@ def _is_correlation_factor(x: Operand) -> bool:
 
 @lru_cache
 def _linear_powers(k: int) -> tuple[Result, Result]:
-    """The powers of the diagonal elements are linear in eta: their intercepts and slopes."""
+    """Return intercepts and slopes of the powers of diagonal elements, which are linear in eta."""
     later = np.arange(k) > 0
     return np.where(later, np.arange(k - 3.0, -3.0, -1.0), 0.0), np.where(later, 2.0, 0.0)
 
 
 def _powers(k: int, eta: Operand) -> Result:
-    """The powers of the diagonal elements; differentiable."""
+    """Compute the powers of the diagonal elements; differentiable."""
     intercepts, slopes = _linear_powers(k)
     return intercepts + slopes * eta
 
@@ -165,7 +166,7 @@ def lkj_corr_cholesky_tangent(r: Operand, factor: Operand, eta: Operand, keep: K
 
 @density(Sigma=("Correlation matrix", square_matrix), eta=SHAPE)
 def lkj_corr_lpdf(sigma: Operand, eta: Operand, keep: KeptTerms) -> Result:
-    """Log density of the LKJ distribution of a correlation matrix.
+    """Compute the log density of the LKJ distribution of a correlation matrix.
 
     Parameters
     ----------
@@ -257,8 +258,8 @@ def lkj_corr_tangent(
 def lkj_cov_lpdf(
     matrix: Operand, mu: Operand, sigma: Operand, eta: Operand, keep: KeptTerms
 ) -> Result:
-    """Log density of a covariance matrix with lognormal standard deviations and an LKJ distribution
-    of the correlations.
+    """Compute the log density of a covariance matrix with lognormal standard deviations and an LKJ
+    distribution of the correlations.
 
     Parameters
     ----------
@@ -288,7 +289,7 @@ def lkj_cov_lpdf(
     Notes
     -----
     The sum of `lognormal_lpdf` of the square roots of the diagonal and of `lkj_corr_lpdf` of the
-    correlations, as in Stan: it is no density with respect to the elements of Sigma, for which a
+    correlations, as in Stan: it is not a density with respect to the elements of Sigma, for which a
     Jacobian is missing. The derivative with respect to Sigma is folded onto the lower triangle.
     Stan has deprecated it: rather give the two parts to a model that has a matrix of correlations
     and a vector of standard deviations. SciPy has no equivalent.
@@ -366,8 +367,8 @@ def lkj_cov_reverse(
 
 
 def _cov_slopes(z: Operand, sigma: Operand, eta: Operand) -> Result:
-    """The variances times minus the derivative with respect to them, without the term of the
-    determinant.
+    """Compute the variances times minus the derivative with respect to them, without the term of
+    the determinant.
     """
     return 0.5 * (1.0 + z / sigma) + (eta - 1.0)
 

@@ -48,7 +48,8 @@ _Y = ("Random variable", not_nan)
 def matrix_normal_prec_lpdf(
     y: Operand, mu: Operand, sigma: Operand, d: Operand, keep: KeptTerms
 ) -> Result:
-    """Log density of the matrix normal distribution with given precisions of rows and columns.
+    """Compute the log density of the matrix normal distribution with given precisions of rows and
+    columns.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ def matrix_normal_prec_tangent(
 def _gp(
     y: Operand, matrix: Operand, w: Operand, keep: KeptTerms, kind: type[Covariance], function: str
 ) -> Result:
-    """Log density of Gaussian processes that share {given}, each with a scale of its own.
+    """Compute the log density of Gaussian processes that share {given}, with separate scales.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ def _gp(
     Row i is normal with the mean zero and the covariance :math:`\\Sigma / w_i`{where}: with
     :math:`q_i = y_i \\Sigma^{{-1}} y_i^T` the log density is :math:`\\tfrac12 [\\sum_i (N \\log w_i
     - w_i q_i) - K \\log\\det\\Sigma - K N \\log 2 \\pi]`. The derivatives are :math:`-w_i y_i
-    \\Sigma^{{-1}}`, :math:`\\tfrac12 (N / w_i - q_i)`, and those of the normal density with respect
+    \\Sigma^{{-1}}`, :math:`\\tfrac12 (N / w_i - q_i)`, and the normal density's with respect
     to {matrix}, in the lower triangle. SciPy has no equivalent.
 
     References

@@ -15,7 +15,7 @@ __all__ = ["log_mix"]
 
 
 def log_mix(theta: Operand, *log_densities: Operand) -> Result:
-    """Log density of a mixture.
+    """Compute the log density of a mixture.
 
     ``log_mix(theta, lp1, lp2)`` is the mixture of two components, elementwise, and ``log_mix(theta,
     lps)`` that of any number, summed over the observations.
@@ -84,7 +84,7 @@ def _check(theta: Operand, **log_densities: Operand) -> None:
 
 
 def _exponent(x: Operand, total: Operand) -> Result:
-    """``x - total``, and -inf where both are -inf; a run of a program ends there."""
+    """Compute ``x - total``, and -inf where both are -inf; a run of a program ends there."""
     if type(total) is Symbol:
         return x - total
     impossible = total == -np.inf
@@ -92,7 +92,7 @@ def _exponent(x: Operand, total: Operand) -> Result:
 
 
 def _share(theta: Operand, exponent: Operand) -> Result:
-    """``theta * exp(exponent)``; it and its derivative are zero where theta is, even if the
+    """Compute ``theta * exp(exponent)``; it and its derivative are zero where theta is, even if the
     exponential overflows.
     """
     return theta * np.exp(np.minimum(exponent, LARGEST_EXPONENT))
@@ -102,7 +102,7 @@ def _share(theta: Operand, exponent: Operand) -> Result:
 #     dl/dtheta = exp(a - l) - exp(b - l),  dl/da = theta exp(a - l).
 @operation()
 def log_mix_of_two(theta: Operand, lp1: Operand, lp2: Operand) -> Result:
-    """The mixture of two components, elementwise: see `log_mix`."""
+    """Compute the mixture of two components, elementwise: see `log_mix`."""
     with np.errstate(all="ignore"):
         try:
             first, second = np.log(theta) + lp1, np.log1p(np.negative(theta)) + lp2
@@ -153,8 +153,8 @@ def log_mix_of_two_tangent(r: Operand, theta: Operand, lp1: Operand, lp2: Operan
 # l = log(sum_k theta_k exp(l_k)):  dl/dtheta_k = exp(l_k - l),  dl/dl_k = theta_k exp(l_k - l).
 @operation()
 def log_mix_of_many(theta: Operand, lps: Operand) -> Result:
-    """The mixture of any number of components for each observation; the last axis is kept, with
-    length one.
+    """Compute the mixture of any number of components for each observation; the last axis is kept,
+    with length one.
     """
     shape, components = np.shape(lps), np.shape(theta)
     if len(shape) not in (1, 2) or components not in (shape, shape[-1:]):

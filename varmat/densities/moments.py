@@ -19,14 +19,14 @@ __all__ = ["extreme_moments", "gamma_moments", "if_above"]
 def if_above(
     bound: float, shape: Operand, moment: Callable[[Operand], Operand], otherwise: float = math.inf
 ) -> Result:
-    """A moment that exists if a shape is above a bound."""
+    """Compute a moment that exists if a shape is above a bound; else return `otherwise`."""
     exists = np.greater(shape, bound)
     value = moment(np.where(exists, shape, bound + 1.0))
     return np.where(exists, value, otherwise)
 
 
 def gamma_moments(scale: Operand, step: Operand) -> tuple[Result, Result]:
-    """Mean and variance of a variable whose n-th moment is ``scale**n * gamma(1 + n * step)``."""
+    """Compute mean and variance for n-th moments of ``scale**n * gamma(1 + n * step)``."""
     first, second = gammaln(1.0 + step), gammaln(1.0 + 2.0 * step)
     mean = scale * np.exp(first)
     return mean, mean**2 * np.expm1(second - 2.0 * first)
@@ -37,12 +37,12 @@ _COUNTS = np.arange(2, 40)
 
 @cache
 def _series() -> np.ndarray:
-    """The series of the logarithm of gamma(1 - x) over x."""
+    """Return the series of the logarithm of gamma(1 - x) over x."""
     return np.concatenate([[np.euler_gamma], special.zeta(_COUNTS) / _COUNTS])
 
 
 def _log_gamma_ratio(x: Operand) -> Result:
-    """The logarithm of gamma(1 - x) over x."""
+    """Compute the logarithm of gamma(1 - x) over x."""
     near = np.less(np.abs(x), 0.3)
     small, large = np.where(near, x, 0.0), np.where(near, -1.0, x)
     series: Result = 0.0
@@ -52,7 +52,7 @@ def _log_gamma_ratio(x: Operand) -> Result:
 
 
 def _second_ratio(x: Operand) -> Result:
-    """The logarithm of gamma(1 - 2 x) / gamma(1 - x)**2 over x**2."""
+    """Compute the logarithm of gamma(1 - 2 x) / gamma(1 - x)**2 over x**2."""
     near = np.less(np.abs(x), 0.15)
     small, large = np.where(near, x, 0.0), np.where(near, -1.0, x)
     series: Result = 0.0
@@ -63,7 +63,7 @@ def _second_ratio(x: Operand) -> Result:
 
 
 def extreme_moments(mu: Operand, sigma: Operand, xi: Operand) -> tuple[Result, Result]:
-    """Mean and variance of generalised extreme values; a shape near 0 loses no digits."""
+    """Compute mean and variance of generalised extreme values; a shape near 0 loses no digits."""
 
     def mean(t: Operand) -> Result:
         ratio = _log_gamma_ratio(-t)

@@ -3,7 +3,7 @@ distribution.
 
 Each parameterisation is a class that whitens residuals and makes the derivatives with respect to
 the residuals and the matrix. The densities of a family differ in nothing else: the docstring of
-its function is that of all of them, with words of the parameterisation in braces.
+its function serves all of them, with words of the parameterisation in braces.
 
 The residuals of N observations are N rows. They are whitened with a lower Cholesky factor L by a
 triangular solve with N right-hand sides. If N is large, a product with the inverse of L takes half
@@ -86,8 +86,8 @@ def parts(
     shape: tuple[int, ...],
     w: Operand = None,
 ) -> Result:
-    """The contributions to `y` and `mu`, from whitened residuals and the weights of the
-    observations.
+    """Return functions that compute the contributions to `y` and `mu`, from whitened residuals and
+    the weights of the observations.
     """
 
     def of(x: Operand, g: float) -> Result:
@@ -105,8 +105,8 @@ below_infinity = Domain("below infinity", lambda x: x != math.inf)
 
 
 def is_empty(r: Operand, d: Operand) -> bool:
-    """Whether the gradient is zero: there is no observation, or an infinite one, at which runs of
-    programs end.
+    """Tell whether the gradient is zero: there is no observation, or an infinite one, at which runs
+    of programs end.
     """
     if type(r) is Symbol:
         return False
@@ -130,7 +130,7 @@ class Form(NamedTuple):
 
 
 def _is_one(y: Operand, mu: Operand, matrix: Operand) -> bool:
-    """Whether there is a single observation and all shapes fit."""
+    """Tell whether there is a single observation and all shapes fit."""
     shape = np.shape(y)
     return (
         len(shape) == 1
@@ -143,8 +143,8 @@ def _is_one(y: Operand, mu: Operand, matrix: Operand) -> bool:
 # A single observation stays a vector, and its arguments are checked only if the value is not
 # finite: that saves 10 us for a short vector.
 def _normal(y: Operand, mu: Operand, matrix: Operand, keep: KeptTerms, form: Form) -> Result:
-    """Log density of the multivariate normal distribution with a given {given}, summed over
-    the observations.
+    """Compute the log density of the multivariate normal distribution with a given {given}, summed
+    over the observations.
 
     Parameters
     ----------
@@ -248,8 +248,8 @@ def _normal_tangent(
 def _student(
     y: Operand, nu: float, mu: Operand, matrix: Operand, keep: KeptTerms, form: Form
 ) -> Result:
-    """Log density of the multivariate Student t distribution with a given {given}, summed over
-    the observations.
+    """Compute the log density of the multivariate Student t distribution with a given {given},
+    summed over the observations.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def _student(
     With :math:`q = (y - \\mu)^T \\Sigma^{{-1}} (y - \\mu)` the log density of an observation is
     :math:`\\log\\Gamma(\\tfrac{{\\nu + K}}2) - \\log\\Gamma(\\tfrac\\nu2) - \\tfrac12 (K \\log
     \\nu\\pi + \\log\\det\\Sigma) - \\tfrac{{\\nu + K}}2 \\log(1 + q / \\nu)`{where}. The
-    derivatives are those of the normal density with observations weighted by :math:`(\\nu + K) /
+    derivatives equal the normal density's with observations weighted by :math:`(\\nu + K) /
     (\\nu + q)`. The derivative with respect to {matrix} lies in its lower triangle, the only one
     that is read (see `varmat.functions.linalg.symmetric_arguments`). In SciPy
     ``scipy.stats.multivariate_t(mu, {covariance}, nu)``.
@@ -313,8 +313,8 @@ def _student(
     return Saved(possible_value(value), scale=scale, z=z, d=d, q=q)
 
 
-# The gradients are those of the normal density with observations weighted by w = (nu + K) / (nu +
-# q). With respect to nu the terms -K / nu and w q / nu add up to (q - K) / (nu + q).
+# The gradients equal the normal density's with observations weighted by w = (nu + K) / (nu + q).
+# With respect to nu the terms -K / nu and w q / nu add up to (q - K) / (nu + q).
 def _student_reverse(
     g: Adjoint,
     r: Operand,
@@ -337,7 +337,7 @@ def _student_reverse(
 
 
 def _nu_slope(nu: Operand, q: Operand, k: int) -> Result:
-    """The derivative with respect to nu, from the squared norms q of whitened residuals;
+    """Compute the derivative with respect to nu, from the squared norms q of whitened residuals;
     differentiable.
     """
     if not is_held(below_infinity, nu):

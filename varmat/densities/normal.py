@@ -18,7 +18,7 @@ nonnegative_finite = Domain("nonnegative finite", lambda x: (x >= 0) & (x < math
 
 # With sigma = inf the value is -inf, as in Stan.
 def standardised(y: Operand, mu: Operand, inv: Operand, fast: bool) -> tuple[Operand, Operand]:
-    """The residual in units of the scale, ``z = (y - mu) * inv``, and ``z * inv``."""
+    """Compute the residual in units of the scale, ``z = (y - mu) * inv``, and ``z * inv``."""
     if not fast:
         z = (y - mu) * inv
         return z, z * inv

@@ -41,14 +41,14 @@ class Cells:
         self.counts = count(np.broadcast_to(rows_of(cells) + which, full), cells)[..., 1:-1]
 
     def bounds(self, cutpoints: Operand, infinity: float = math.inf) -> tuple[Result, Result]:
-        """The cutpoints below and above each observation; differentiable."""
+        """Return the cutpoints below and above each observation; differentiable."""
         before, after = np.full(self.outer, -infinity), np.full(self.outer, infinity)
         flat = np.reshape(np.concatenate([before, cutpoints, after], axis=-1), (-1,))
         return flat[self.places], flat[self.places + 1]
 
     def logistic_tangent(self, eta: Operand, cutpoints: Operand) -> tuple[Result, Linear]:
-        """The derivatives of the log mass of the ordered logistic distribution with respect to
-        `eta`, and along a tangent of the cutpoints; differentiable.
+        """Compute the derivatives of the log mass of the ordered logistic distribution with respect
+        to `eta`, and along a tangent of the cutpoints; differentiable.
         """
         low, high = self.bounds(cutpoints)
         below, above = expit(low - eta), expit(eta - high)
@@ -78,7 +78,7 @@ def _check_shapes(
     cutpoints=("Cut-points", ordered),
 )
 def ordered_logistic_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the ordered logistic distribution, summed over the observations.
+    """Compute the log mass of the ordered logistic distribution, summed over the observations.
 
     Parameters
     ----------
@@ -197,8 +197,7 @@ class Ends(NamedTuple):
 
     has_low: Plain
     has_high: Plain
-    # Places in the flattened cutpoints. Where there is no end, the place of an existing cutpoint
-    # stands in.
+    # Indices in the flattened cutpoints; for a missing end, the index of some existing cutpoint.
     low: Plain
     high: Plain
 
@@ -229,8 +228,8 @@ ROOT_HALF, ROOT_HALF_PI = math.sqrt(0.5), math.sqrt(0.5 * math.pi)
 def normal_cell(
     low: Operand, high: Operand, width: Operand, has_low: Operand, has_high: Operand
 ) -> tuple[Result, Result, Result, Result]:
-    """The log mass; the normal density over the mass at the lower end and at the upper one, zero
-    where there is no end; and the difference of these two.
+    """Compute the log mass; the normal density over the mass at the lower end and at the upper one,
+    zero without an end; and the difference of these two.
 
     The width of a cell with both ends is an argument because the difference of its ends has lost
     digits."""
@@ -274,7 +273,7 @@ def normal_cell(
 
 
 def _narrow(a: Operand, w: Operand, where: Plain) -> Result:
-    """D for narrow cells, one elsewhere."""
+    """Compute D for narrow cells; return one for others."""
     nodes, weights = gauss(12)
     if not isinstance(where, Symbol):
         out = np.ones(np.shape(a))
@@ -295,7 +294,7 @@ def _narrow(a: Operand, w: Operand, where: Plain) -> Result:
 def log_normal_cell(
     low: Operand, high: Operand, width: Operand, *, has_low: Operand, has_high: Operand
 ) -> Result:
-    """The log mass of `normal_cell` as a function of the ends alone."""
+    """Compute the log mass of `normal_cell` as a function of the ends only."""
     value, at_low, at_high, _ = normal_cell(low, high, width, has_low, has_high)
     return Saved(value, at_low=at_low, at_high=at_high)
 
@@ -324,7 +323,7 @@ def log_normal_cell_tangent(
 
 
 def _slopes(r: Operand, low: Operand, high: Operand, has_low: Operand, has_high: Operand) -> Result:
-    """The normal density at the ends over the mass exp(r); differentiable."""
+    """Compute the normal density at the ends over the mass exp(r); differentiable."""
     return tuple(
         np.where(here, np.exp(-0.5 * x * x - HALF_LOG_TWO_PI - r), 0.0)
         for x, here in ((low, has_low), (high, has_high))
@@ -338,7 +337,7 @@ def _slopes(r: Operand, low: Operand, high: Operand, has_low: Operand, has_high:
     cutpoints=("Cut-points", ordered),
 )
 def ordered_probit_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the ordered probit distribution, summed over the observations.
+    """Compute the log mass of the ordered probit distribution, summed over the observations.
 
     Parameters
     ----------

@@ -45,8 +45,8 @@ class Pointwise(Density):
         return getattr, (self.summed, "pointwise")
 
     def _functions_of(self, keep: KeptTerms | None, fast: bool) -> tuple[Function, Partials]:
-        """A function of the arguments to the value and to what the partials share with it, and the
-        partials as functions of the arguments and of that.
+        """Return the value, with intermediate values that partials need, as a function of the
+        arguments; and each partial as a function of the arguments and these values.
         """
         graph, terms = self.summed.kept(fast, keep)
         value = reduce(operator.add, terms) if terms else 0.0
@@ -62,7 +62,9 @@ class Pointwise(Density):
         }
 
     def _outside(self, values: Operand) -> Result:
-        """A mask, which broadcasts, of the elements outside the support; None if there are none."""
+        """Return a mask, which broadcasts, of the elements outside the support; None if all are
+        inside.
+        """
         of_support = self.summed.inside
         inside = True if of_support is None else of_support(*values)[0]
         return None if np.all(inside) else np.logical_not(inside)
@@ -104,7 +106,7 @@ class Pointwise(Density):
     def of_symbols(self, *values: Operand, keep: KeptTerms | None, moderate: bool = False) -> Saved:
         """Write the density into a program, whose run ends at an element that is not finite.
 
-        `moderate` says that all counts are, though they are no constants."""
+        `moderate` says that all counts are moderate, though they are not constants."""
         row, builder = self.summed, builder_of(*values)
         arguments = {name: lift(builder, x) for name, x in zip(self.arguments, values, strict=True)}
         fast = row.always_fast and row.fast.is_recorded
@@ -155,9 +157,9 @@ class Pointwise(Density):
         return tuple(partial(push, name) for name in self.arguments)
 
 
-_DOC = """``{name}`` at each element to which the arguments broadcast, instead of the sum.
+_DOC = """Compute ``{name}`` at each element to which the arguments broadcast, instead of the sum.
 
-    The arguments, their domains and ``propto`` are those of ``{name}``. Outside the support an
+    The arguments, their domains and ``propto`` are as for ``{name}``. Outside the support an
     element is -inf.
 
     Returns

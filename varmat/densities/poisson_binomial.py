@@ -4,7 +4,7 @@ The mass is a coefficient of the product of the polynomials 1 - theta + theta x.
 one by one adds positive numbers only. To avoid underflow, x is first scaled by a number exp(s),
 which changes the coefficients by known factors and makes the wanted one the largest: the trials are
 tilted so that their mean is the number of successes. The derivatives use, for each trial, the
-product of the trials before it and that of the trials behind it, and so take as long as the value.
+products of the trials before and behind it, and so take as long as the value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TiltedTrials(NamedTuple):
         ``exp(s) / (1 - theta + theta exp(s))`` and ``1 / (1 - theta + theta exp(s))``.
     before, behind : ndarray
         The masses of the number of successes in the trials before each one, and of the rest in the
-        trials behind it. The first axis is that of trials, and has one more element for the masses
+        trials behind it. The first axis counts trials, and has one more element for the masses
         of all trials.
     """
 
@@ -56,13 +56,13 @@ class TiltedTrials(NamedTuple):
         return add_reduce(self.before[0] * self.behind[0], -1)
 
     def slopes(self) -> Result:
-        """The derivatives of the log tilted mass with respect to the tilted probabilities."""
+        """Compute the derivatives of the log tilted mass in the tilted probabilities."""
         return (
             np.moveaxis(_inner(self.before[:-1], self.behind[1:]), 0, -1) / self.masses[..., None]
         )
 
     def gradient(self) -> Result:
-        """The derivatives of the log mass with respect to the probabilities."""
+        """Compute the derivatives of the log mass with respect to the probabilities."""
         with_one, without = (
             add_reduce(self.before[:-1] * x, -1)
             for x in (_unshifted(self.behind[1:]), self.behind[1:])
@@ -72,7 +72,7 @@ class TiltedTrials(NamedTuple):
         ) / self.masses[..., None]
 
     def curvature(self, v: Operand) -> Result:
-        """The product of the second derivatives and a vector for each observation."""
+        """Multiply the second derivatives by a vector for each observation."""
         slopes, (rise, spread) = self.slopes(), (self.up - self.down, self.up * self.down)
         d = spread * v
         moved = np.moveaxis(d, -1, 0)[..., None]
@@ -97,7 +97,7 @@ class TiltedTrials(NamedTuple):
 
 
 def _shifted(x: Operand) -> Result:
-    """Masses moved up by one success."""
+    """Move masses up by one success."""
     return np.concatenate([np.zeros((*x.shape[:-1], 1)), x[..., :-1]], axis=-1)
 
 
@@ -106,13 +106,13 @@ def _unshifted(x: Operand) -> Result:
 
 
 def _inner(before: Operand, behind: Operand) -> Result:
-    """The change of the mass by one more success."""
+    """Compute the change of the mass by one more success."""
     return add_reduce(before * (_unshifted(behind) - behind), -1)
 
 
 def _tilt(log_odds: Operand, n: Operand) -> Result:
-    """The number s for which the probabilities of the log odds + s sum to about n. It is far out if
-    n is 0 or the number of trials.
+    """Find the number s for which the probabilities of the log odds + s sum to about n. It is far
+    out if n is 0 or the number of trials.
     """
     inside = np.isfinite(log_odds)
     margin = math.log(log_odds.shape[-1] + 1.0) + 1.0
@@ -128,7 +128,7 @@ def _tilt(log_odds: Operand, n: Operand) -> Result:
 
 
 def _trials(n: Operand, theta: Operand, limit: int) -> tuple[Plain, TiltedTrials]:
-    """The log masses without those of the tilted trials, and the tilted trials."""
+    """Compute the tilted trials, after the log masses without the masses of the tilted trials."""
     with np.errstate(divide="ignore", over="ignore"):
         log_theta, log_rest = np.log(theta), np.log1p(-theta)
         log_odds = log_theta - log_rest
@@ -154,7 +154,7 @@ def _trials(n: Operand, theta: Operand, limit: int) -> tuple[Plain, TiltedTrials
 
 
 def _observed(y: Operand, theta: Operand) -> tuple[Result, Result]:
-    """The observations, None if one is not among 0, ..., K, and the probabilities for each."""
+    """Return the observations, None if one is not in 0, ..., K, and the probabilities for each."""
     function = "poisson_binomial_lpmf"
     if not np.ndim(theta):
         raise misfit(function, "Probability parameters", (), "be a vector (or a stack of them)")
@@ -166,7 +166,7 @@ def _observed(y: Operand, theta: Operand) -> tuple[Result, Result]:
 
 
 def _solved(y: Operand, theta: Operand) -> tuple[float, TiltedTrials | None]:
-    """The sum of the log masses, and the trials: None if there are none or an observation is
+    """Sum the log masses, and return the trials too: None if empty, or if an observation is
     impossible.
     """
     n, theta = _observed(y, theta)
@@ -181,7 +181,7 @@ def _solved(y: Operand, theta: Operand) -> tuple[float, TiltedTrials | None]:
 
 
 def _collected(x: Operand, shape: tuple[int, ...]) -> Result:
-    """Derivatives for each observation, summed to the shape of the probabilities."""
+    """Sum derivatives for each observation to the shape of the probabilities."""
     x = add_reduce(x, tuple(range(x.ndim - len(shape))))
     return (
         add_reduce(x, tuple(i for i, n in enumerate(shape) if n != x.shape[i]), keepdims=True)
@@ -192,7 +192,7 @@ def _collected(x: Operand, shape: tuple[int, ...]) -> Result:
 
 @density("y", y=("Successes variable", not_nan), theta=("Probability parameters", probability))
 def poisson_binomial_lpmf(y: Operand, theta: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the Poisson binomial distribution, summed over the observations.
+    """Compute the log mass of the Poisson binomial distribution, summed over the observations.
 
     Parameters
     ----------
@@ -294,5 +294,5 @@ def slopes_tangent(r: Operand, theta: Operand, y: Operand) -> Result:
 
 @operation()
 def poisson_binomial_curvature(theta: Operand, v: Operand, y: Operand = None) -> Result:
-    """The product of the second derivatives and a vector."""
+    """Multiply the second derivatives by a vector."""
     return _product(_solved(y, theta)[1], v)

@@ -31,14 +31,14 @@ COUNTED = (log_rising_factorial, zeta_difference, digamma_less_line)
 
 
 def is_refuted(condition: Value) -> bool:
-    """Whether a condition, or a part of a conjunction, is a constant that does not hold."""
+    """Tell whether a condition, or a part of a conjunction, is a constant that does not hold."""
     if condition.step is not None and condition.step.kernel is AND:
         return any(map(is_refuted, condition.step.operands))
     return condition.is_constant and not bool(np.all(condition.data))
 
 
 def is_tabulated(n: np.ndarray, size: int) -> bool:
-    """Whether these are counts of which many are the same."""
+    """Tell whether these are counts with many repetitions."""
     return size > 1 and bool(
         np.min(n) >= 0.0 and 2.0 * np.max(n) < size and (np.floor(n) == n).all()
     )
@@ -127,7 +127,7 @@ class RecordedSum(RowProgram):
         return self.builder.sum(self.builder.broadcast(x, self.shape))
 
     def _has_sum(self, x: Value) -> bool:
-        """Whether it is a sum or difference of something with a sum of its own."""
+        """Tell whether this is a sum or difference with a term that is summed separately."""
         is_sum = x.step is not None and not x.is_view and x.step.kernel in (ADD, SUBTRACT)
         return is_sum and any(v in self._sums or self._has_sum(v) for v in x.step.operands)  # type: ignore[union-attr]
 
@@ -152,7 +152,7 @@ class RecordedSum(RowProgram):
 
 
 def _split(rule: Operand, active: Operand, saved: Operand) -> Operand:
-    """The operands of a density: its variables, and then its data."""
+    """Return the operands of a density, its variables before its data, and a key of the rest."""
     _, plain, shape, use = saved
     kinds = zip(plain, rule.op.kinds_of(use), strict=True)
     data = [x for x, kind in kinds if not (kind & IS_VARIABLE or is_scipy_sparse(x))]
@@ -173,7 +173,7 @@ def _joined(rule: Operand, active: Operand, saved: Operand, operands: Operand) -
 def _arguments(
     program: TapeProgram, density: SummedDensity, active: Operand, saved: Operand
 ) -> tuple[dict[str, Operand], dict[str, RecordedVariable], KeptTerms | None]:
-    """The values of the arguments by name, the nodes of the variables, and what is kept."""
+    """Return the values of the arguments by name, the nodes of variables, and the kept terms."""
     _, plain, _, use = saved
     variables = iter(active)
     values: dict[str, Operand] = {}
@@ -189,7 +189,7 @@ def _arguments(
 
 
 def _nothing(program: TapeProgram, density: SummedDensity, result: Operand, nodes: Operand) -> None:
-    """The sum over no observations, with the checks of the variables."""
+    """Record the sum over no observations, with the checks of the variables."""
     for name, node in nodes.items():
         holds = density.arguments[name][1].holds(program.symbol(node.value))
         program.builder.guard(lift(program.builder, holds))
@@ -203,7 +203,7 @@ def _fast_terms(density: Univariate) -> Function:
 
 
 def _fast_path_fails(density: Univariate, values: Sequence[Operand]) -> bool:
-    """Whether the fast path is not finite where the function is recorded, as at probability 1."""
+    """Tell whether the fast path is not finite at the recorded point, as at probability 1."""
     if not all(isinstance(v, (float, np.ndarray)) for v in values):
         return False
     with np.errstate(all="ignore"):
@@ -273,8 +273,7 @@ def _glm(
     of_row = {name: values[own] for name, own in model.names.items()}
     (predictor,) = (name for name, own in model.names.items() if own == PREDICTOR)
     variables = {name: nodes[own] for name, own in model.names.items() if own in nodes}
-    # The predictor is not checked, because what is wrong with it, or with what it is made of, shows
-    # in the value.
+    # The predictor is not checked, because bad elements of it or its factors show in the value.
     kept = None if keep is None else model.kept_of_row(keep)
     row = RecordedSum(program, model.row, of_row, variables, (size,), kept)
 

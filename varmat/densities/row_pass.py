@@ -17,7 +17,7 @@ from varmat.typing import Operand, Plain, Result
 # Rows of a block, at most: more would not share out NumPy's overhead any better.
 MOST_ROWS = 8000
 
-# Of all rows.
+# The slice of all rows.
 ALL = slice(None)
 
 
@@ -36,7 +36,7 @@ def pass_over(
         row = x.reshape(-1)
         weights = weigh(float(row.dot(beta)), ALL)
         return total(weights) * row if recording else None
-    # `dot` is quicker, but copies what is not in C order; `matmul` is slow with what has no unit
+    # `dot` is quicker, but copies arrays that are not in C order; `matmul` is slow without a unit
     # stride.
     flags = x.flags
     x = x if flags.forc else np.ascontiguousarray(x)
@@ -55,8 +55,8 @@ def pass_over(
 
 
 def in_matrix(weights: Operand, x: Plain, beta: Plain) -> Result:
-    """The derivatives with respect to the matrix, or to the row that all observations share, of
-    those with respect to the linear predictors.
+    """Compute the derivatives with respect to the matrix, or to the row that all observations
+    share, from the derivatives with respect to the linear predictors.
     """
     if x.ndim == 1 or type(weights) is float or len(x) != len(weights):
         return (total(weights) * beta).reshape(x.shape)
@@ -64,18 +64,18 @@ def in_matrix(weights: Operand, x: Plain, beta: Plain) -> Result:
 
 
 def total(weights: Operand) -> float:
-    """The sum of an array; a number is one already."""
+    """Sum an array; return a number unchanged."""
     return weights if type(weights) is float else float(add_reduce(weights))
 
 
 def part(x: Operand, here: slice) -> Result:
-    """The elements of a block: a number stays one."""
+    """Return the elements of a block; a number stays one."""
     return x[here] if type(x) is np.ndarray and here is not ALL else x
 
 
 def observations(function: str, x: Operand, vectors: Iterable[tuple[str, Operand]]) -> int:
-    """The number of observations, after checks of the shapes of the matrix and of what is a number
-    or a vector of one for each, given with titles.
+    """Return the number of observations, after checks of the shapes of the matrix and of the other
+    arguments, given with titles: numbers, or vectors of one element for each observation.
     """
     shape = np.shape(x)
     if len(shape) not in (1, 2):

@@ -35,7 +35,7 @@ from varmat.typing import Function, Operand
 # A stand-in for the length of vectors during tracing. The real number of elements is an argument of
 # the program.
 VECTOR = (7,)
-# Of numbers and variables these take less time than the ufuncs.
+# For numbers and variables these take less time than the ufuncs.
 OPERATORS: dict[np.ufunc, Function] = {
     np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
     np.divide: operator.truediv, np.negative: operator.neg, np.power: operator.pow,
@@ -50,14 +50,14 @@ class RowGraph:
     form : callable
         Makes a `LogDensity`.
     names : sequence of str
-        Of its arguments.
+        The names of its arguments.
 
     Attributes
     ----------
     symbols : dict
         Name of an argument -> its symbol.
     parts : LogDensity
-        Of symbols.
+        The log density of these symbols.
     """
 
     def __init__(self, form: Function, names: Iterable[str]) -> None:
@@ -69,12 +69,14 @@ class RowGraph:
         return lift(self.builder, result)
 
     def names(self, result: Operand) -> frozenset[str]:
-        """The arguments on which a result depends."""
+        """Return the arguments on which a result depends."""
         inside = cone([self.value(result)])
         return frozenset(name for name, x in self.symbols.items() if x.value in inside)
 
     def function(self, results: Iterable[Operand], given: Sequence[Value] = ()) -> Function:
-        """A function of the arguments, of any kinds, and of given values, to a list of results."""
+        """Return a function from the arguments, of any kinds, and given values to a list of
+        results.
+        """
         arguments = [*(x.value for x in self.symbols.values()), *given]
         outputs = [self.value(x) for x in results]
         places = {value: i for i, value in enumerate(arguments)}
@@ -102,7 +104,7 @@ class RowGraph:
         return every
 
     def _called(self, kernel: Kernel) -> Function:
-        """What computes a step for operands of any kinds."""
+        """Return the function that computes a step for operands of any kinds."""
         if kernel is SELECT:
             return np.where
         if isinstance(kernel, elementwise.Ufunc) and kernel.ufunc in OPERATORS:
@@ -113,7 +115,7 @@ class RowGraph:
 
 
 def cone(values: Iterable[Value], ends: Container[Value] = ()) -> set[Value]:
-    """These values and all from which they are computed, but not from what the ends are."""
+    """Return these values and all from which they are computed, without the inputs of the ends."""
     found: set[Value] = set()
     left = [*values]
     while left:
@@ -133,7 +135,7 @@ class RowProgram:
     terms : sequence
         Symbols of the terms that are kept, see `Univariate.kept`.
     builder : Builder
-        Of the program.
+        The builder of the program.
     values : dict of str to Value
         The arguments of the row.
     apply : callable
@@ -154,24 +156,24 @@ class RowProgram:
         self._made = {self.graph.symbols[name].value: value for name, value in values.items()}
 
     def each(self) -> Value:
-        """The log density at each element."""
+        """Write the log density at each element."""
         return self.builder.add_all([*map(self.write, self._terms)])
 
     def sum(self) -> Value:
-        """The sum over all elements."""
+        """Write the sum over all elements."""
         return self.builder.add_all([self.total(self.write(term)) for term in self._terms])
 
     def partial(self, name: str) -> Value:
-        """The derivative in an argument at each element."""
+        """Write the derivative in an argument at each element."""
         return self.write(self.parts.partials[name])
 
     def slope(self, name: str) -> Value:
-        """The derivative of the sum in an argument: of its shape, or one for all elements."""
+        """Write the derivative of the sum in an argument: of its shape, or one for all elements."""
         partial = self.partial(name)
         return partial if self.values[name].shape else self.total(partial)
 
     def total(self, x: Value) -> Value:
-        """The sum of a value over all elements."""
+        """Sum a value over all elements."""
         return self.builder.sum(x)
 
     def apply(self, row: Elementwise, operands: list[Value]) -> Value:
@@ -206,7 +208,7 @@ class RowProgram:
 
 
 def single_step(builder: Builder, row: Elementwise, operands: list[Value]) -> Value:
-    """A function of the elementwise table as one step."""
+    """Write a function of the elementwise table as one step."""
     if isinstance(row.ufunc, np.ufunc):
         return apply_ufunc(builder, row.ufunc, operands)
     return builder.call(_function(row), *operands)
@@ -240,7 +242,9 @@ class Sums(Builder):
         self._tallies: dict[Value, Value] = {}
 
     def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
-        """A step for a ufunc, in the order as written: products may overflow in another order."""
+        """Write a step for a ufunc, in the order as written: products may overflow in another
+        order.
+        """
         x, *others = operands
         if ufunc is np.multiply and x.shape and not others[0].shape:
             return self.ufunc(ufunc, others[0], x)
@@ -257,7 +261,7 @@ class Sums(Builder):
         return self.call(ufunc_kernel(ufunc), *operands)
 
     def number(self, x: Value) -> Value:
-        """Leave truth values as they are: NumPy and Python use them as numbers."""
+        """Return truth values unchanged: NumPy and Python use them as numbers."""
         return x
 
     def sum(self, x: Value, axes: Sequence[int] | None = None) -> Value:
@@ -296,8 +300,8 @@ class StableSums(Sums):
 
 
 def is_computed(x: Value) -> bool:
-    """Whether a value may be summed apart from its neighbour. A difference of arguments may not:
-    two sums would lose its digits.
+    """Tell whether a value may be summed separately from its neighbour. A difference of arguments
+    may not: two sums would lose its digits.
     """
     return x.step is not None and x.step.kernel not in (ADD, SUBTRACT)
 
@@ -316,7 +320,7 @@ class _Elements(Sums):
         self.rows: dict[Kernel, Elementwise] = {}
 
     def ufunc(self, ufunc: np.ufunc, *operands: Value) -> Value:
-        """A step for a ufunc, or for the function that the table has in its place."""
+        """Write a step for a ufunc, or for the function that replaces it in the table."""
         name = ufunc.__name__
         row = ROWS.get(name)
         if row is not None and row.ufunc is not ufunc and getattr(np, name, None) is ufunc:

@@ -51,7 +51,7 @@ class Covariance:
 
     @classmethod
     def words(cls) -> dict[str, str]:
-        """What a docstring says of the matrix."""
+        """Return the words for the matrix in a docstring."""
         words = {"matrix": cls.name, "title": cls.title, "domain": cls.domain.phrase}
         return words | {x: getattr(cls, x) for x in ("covariance", "where", "example")}
 
@@ -73,13 +73,13 @@ class Covariance:
         return self.solve(d)
 
     def pull(self, z: Operand) -> Result:
-        """The derivatives of half the squares in the residuals, from weighted whitened
+        """Compute the derivatives of half the squares in the residuals, from weighted whitened
         residuals.
         """
         return self.solve(z, trans=True)
 
     def pulled(self, z: Operand) -> Result:
-        """The same, kept for the next call, since several derivatives need it."""
+        """Compute the same, and keep it for the next call, because several derivatives need it."""
         if self._pulled[0] is not z:
             self._pulled = z, self.pull(z)
         return self._pulled[1]
@@ -87,8 +87,8 @@ class Covariance:
     # With S = L L^T and d = L z this is the sum of inv(S) (d d^T - S) inv(S) / 2 = inv(L)^T (z z^T
     # - 1) inv(L) / 2.
     def gradient(self, z: Operand, g: float, n: int, w: Operand = None) -> Result:
-        """The derivative of the log density with respect to the matrix, times g, where rows have
-        weights `w`.
+        """Compute the derivative of the log density with respect to the matrix, times g, where rows
+        have weights `w`.
         """
         if self.inverse is None:
             return folded(self.factor, self.pulled(z), g, n, w)
@@ -98,8 +98,8 @@ class Covariance:
 
     @staticmethod
     def tangent(matrix: Operand, d: Operand, factor: Operand) -> Result:
-        """The derivative of half the squares with respect to d, and the derivatives along t of half
-        the squares and of half the log determinant.
+        """Return the derivative of half the squares with respect to d, and the derivatives along t
+        of half the squares and of half the log determinant.
         """
         x = inverse_spd_of(matrix, factor)
         a = d @ x
@@ -182,8 +182,9 @@ class Precision(Covariance):
 def tangents(
     scale: Covariance, matrix: Operand, d: Operand, weigh: Function | None = None
 ) -> tuple[Result, Linear, Linear]:
-    """The derivatives of a log density along tangents of residuals d, but for the sign, and of the
-    matrix, and the squares q of whitened residuals before them; `weigh` makes weights of these.
+    """Compute the derivatives of a log density along tangents of residuals d, but for the sign, and
+    of the matrix, and the squares q of whitened residuals before them; `weigh` makes weights of
+    these.
     """
     rows = np.reshape(d, (-1, np.shape(d)[-1]))
     a, half_square, half_log_determinant = scale.tangent(matrix, rows, scale.factor)
@@ -206,8 +207,8 @@ def weighted(w: Operand, rows: Operand) -> Result:
 
 
 def folded(factor: Operand, rows: Operand, g: float, n: int, w: Operand = None) -> Result:
-    """Half of ``g (rows.T @ (w * rows) - n inv(L @ L.T))``, folded onto the lower triangle. A
-    vector is a single row.
+    """Compute half of ``g (rows.T @ (w * rows) - n inv(L @ L.T))``, folded onto the lower triangle.
+    A vector is a single row.
     """
     if is_symbol(factor):
         squares = outer(weighted(w, rows).T, rows.T) - n * inverse_triangle(factor)

@@ -43,12 +43,12 @@ def check_shapes(
 
 
 def repeats(shape: tuple[int, ...], x: Operand) -> float:
-    """How often each vector of a stack is used when the stack is broadcast to a shape."""
+    """Count how often each vector of a stack is used when the stack is broadcast to a shape."""
     return float(math.prod(shape[:-1]) / max(1, math.prod(x.shape[:-1])))
 
 
 def log_products(n: Operand, theta: Operand) -> Result:
-    """``n log(theta)``, and zero where n is zero."""
+    """Compute ``n log(theta)``, and zero where n is zero."""
     if type(theta) is Symbol:
         return np.where(n == 0.0, 0.0, n * np.log(theta))
     n, theta = np.broadcast_arrays(n, theta)
@@ -60,14 +60,14 @@ def log_products(n: Operand, theta: Operand) -> Result:
 
 
 def ratios(n: Operand, theta: Operand) -> Result:
-    """``n / theta``, and zero where n is zero; differentiable."""
+    """Compute ``n / theta``, and zero where n is zero; differentiable."""
     some = n != 0
     return np.where(some, n / np.where(some, theta, 1.0), 0.0)
 
 
 @density(theta=("probabilities", not_nan), alpha=("prior sample sizes", positive))
 def dirichlet_lpdf(theta: Operand, alpha: Operand, keep: KeptTerms) -> Result:
-    """Log density of the Dirichlet distribution, summed over the observations.
+    """Compute the log density of the Dirichlet distribution, summed over the observations.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def dirichlet_gradient(r: Operand, theta: Operand, alpha: Operand, logs: Operand
 
 @density("n", n=TRIALS, theta=("Probabilities parameter", simplex))
 def multinomial_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the multinomial distribution, summed over the observations.
+    """Compute the log mass of the multinomial distribution, summed over the observations.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def multinomial_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
 
 
 def _log_arrangements(n: Operand) -> float:
-    """The logarithms of the multinomial coefficients, summed."""
+    """Sum the logarithms of the multinomial coefficients."""
     return float(
         add_reduce(gammaln(add_reduce(n, axis=-1) + 1.0), None) - add_reduce(gammaln(n + 1.0), None)
     )
@@ -221,7 +221,8 @@ def multinomial_gradient(r: Operand, n: Operand, theta: Operand) -> Result:
 
 @density("n", n=TRIALS, gamma=("log-probabilities parameter", finite_vector))
 def multinomial_logit_lpmf(n: Operand, gamma: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the multinomial distribution with given log odds, summed over the observations.
+    """Compute the log mass of the multinomial distribution with given log odds, summed over the
+    observations.
 
     Parameters
     ----------
@@ -298,7 +299,7 @@ def multinomial_logit_gradient(
 # Written with gamma functions, the terms would cancel.
 @density("n", n=TRIALS, alpha=("Prior size parameter", vectors_of(positive_finite)))
 def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: KeptTerms) -> Result:
-    """Log mass of the Dirichlet-multinomial distribution, summed over the observations.
+    """Compute the log mass of the Dirichlet-multinomial distribution, summed over the observations.
 
     Parameters
     ----------
@@ -360,7 +361,7 @@ def dirichlet_multinomial_lpmf(n: Operand, alpha: Operand, keep: KeptTerms) -> R
 
 
 def _log_betas(alpha: Operand, n: Operand) -> Result:
-    """``log(B(alpha, n))``, and zero where n is zero."""
+    """Compute ``log(B(alpha, n))``, and zero where n is zero."""
     return np.where(n > 0, betaln(alpha, np.maximum(n, 1.0)), 0.0)
 
 

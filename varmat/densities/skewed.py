@@ -20,12 +20,12 @@ ROOT_HALF, ROOT_TWO_OVER_PI = math.sqrt(0.5), math.sqrt(2.0 / math.pi)
 
 
 def hazard(x: Operand) -> Operand:
-    """The normal density over the normal distribution function. Beyond 37 it is negligible."""
+    """Divide the normal density by the normal distribution function. Beyond 37 it is negligible."""
     return ROOT_TWO_OVER_PI / erfcx(-ROOT_HALF * np.minimum(x, 37.0))
 
 
 def mean_beyond(x: Operand, h: Operand) -> Operand:
-    """Minus the mean of a normal variable beyond -x, where the hazard is h.
+    """Compute minus the mean of a normal variable beyond -x, where the hazard is h.
 
     Far on the left it is a ratio of series DLMF 7.12.1."""
     far = np.minimum(x, -28.0)
@@ -142,8 +142,8 @@ def skew_double_exponential_lpdf(
 # of a normal variable beyond -x. It cancels far on the left, where a ratio of series DLMF 7.12.1
 # takes over.
 def exponential_part(z: Operand, a: Operand) -> tuple[Operand, ...]:
-    """x, h and x + h; log(2 Phi(x)) with the terms before it left of 0, and log(Phi(x)) with them
-    elsewhere.
+    """Compute x, h and x + h; log(2 Phi(x)) with the terms before it left of 0, and log(Phi(x))
+    with them elsewhere.
     """
     x = z - a
     h = hazard(x)

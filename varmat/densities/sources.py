@@ -103,7 +103,7 @@ DYNAMIC = (
 # --- the distributions ---
 
 # Name of a function without its ending -> section of the Stan Functions Reference (None: Stan has
-# the function in its library alone), and a work or None.
+# the function only in its library), and a work or None.
 SOURCES: dict[str, tuple[str | None, str | None]] = {
     # of one continuous variable
     "beta": ("Beta distribution", CONTINUOUS_2(25)),
@@ -255,7 +255,7 @@ LAST_SECTIONS = """
 
 
 def source_of(function: str) -> str:
-    """Where the formulas of a function stand, in one sentence of a docstring."""
+    """Write a sentence for a docstring that says where the formulas of a function are from."""
     stem = _ENDING.sub("", function)
     section, work = SOURCES[stem]
     stan = (
@@ -267,7 +267,7 @@ def source_of(function: str) -> str:
 
 
 def references(function: str) -> str:
-    """The same in lines for a docstring whose text is indented by four blanks."""
+    """Wrap the sentence of `source_of` for a docstring that is indented by four blanks."""
     indent = " " * 4
     return textwrap.fill(
         source_of(function),
@@ -279,15 +279,15 @@ def references(function: str) -> str:
 
 
 def reference_section(function: str) -> str:
-    """The whole section of a docstring, and nothing for a function that is not in the table."""
+    """Write the References section of a docstring; empty for functions not in the table."""
     if _ENDING.sub("", function) not in SOURCES:
         return ""
     return f"\n    References\n    ----------\n{references(function)}\n"
 
 
 def told(function: Callable[..., Any]) -> dict[str, str]:
-    """The notes and the examples in the docstring of a row's function, for a docstring whose text
-    is indented by four blanks.
+    """Return the notes and the examples in the docstring of a row's function, for a docstring whose
+    text is indented by four blanks.
     """
     notes, _, examples = indented(function).partition("\n\n    >>>")
     return {"notes": notes, "examples": f">>>{examples}"}

@@ -17,7 +17,7 @@ from varmat.core.variables import ARRAYS, Var, VarMat, new
 from varmat.densities.density import Density, Domains, KeptTerms, positional, typed
 from varmat.typing import Operand, Propto, Result, Shape
 
-# A use is a number with two bits for each argument, and what is kept if terms may be dropped.
+# A number with two bits for each argument; with the kept terms if terms may be dropped.
 Use = int | tuple[int, KeptTerms]
 Computed = tuple[float, list[Result]]  # the value, and a partial for each variable
 IS_ARRAY, IS_VARIABLE = 1, 2
@@ -27,7 +27,7 @@ KINDS = {float: 0, np.ndarray: IS_ARRAY, Var: IS_VARIABLE} | dict.fromkeys(
 
 
 def as_number(x: Operand) -> tuple[float, int] | None:
-    """A number or an array of integers as floats, with its kind; None for anything else."""
+    """Convert a number or an array of integers to floats, with its kind; None for anything else."""
     kind = type(x)
     if kind is int or kind is np.float64:
         return float(x), 0
@@ -99,7 +99,9 @@ class SummedDensity(Density, Operation):
         return result
 
     def as_data(self, x: Operand) -> tuple[Operand, int] | None:
-        """An argument of a kind that is rarer as data, with its kind; None for anything else."""
+        """Convert an argument of a rarer kind to data, with its kind; return None for anything
+        else.
+        """
         return as_number(x)
 
     def _broadcast(self, args: Sequence[Operand], keep: KeptTerms | None) -> Result:
@@ -107,7 +109,7 @@ class SummedDensity(Density, Operation):
         raise NotImplementedError
 
     def evaluate(self, values: list[Operand], shape: Shape | None, use: Use) -> Computed:
-        """The value, and for each variable its partial: a float, or an array of its shape."""
+        """Compute the value, and each variable's partial: a float, or an array of its shape."""
         raise NotImplementedError
 
     def again(self, active: Operand, saved: Operand) -> Result:
@@ -121,7 +123,7 @@ class SummedDensity(Density, Operation):
         return self(*args, keep=use[1] if isinstance(use, tuple) else None)
 
     def kinds_of(self, use: Use) -> list[int]:
-        """For each operand whether it is an array, and whether a variable, as bits."""
+        """Return two bits for each operand: whether it is a variable, and whether an array."""
         packed = use[0] if isinstance(use, tuple) else use
         return [packed >> 2 * i & 3 for i in reversed(range(self.arity))]
 

@@ -71,7 +71,7 @@ class TruncatedDensity:
         return outside
 
     def log_probability(self, *parameters: Operand) -> Result:
-        """The log probability of the interval, for each element of bounds and parameters."""
+        """Compute the log probability of the interval for each element of bounds and parameters."""
         below, above = self.density.lcdf.pointwise, self.density.lccdf.pointwise
         lower, upper = self.lower, self.upper
         is_discrete = next(iter(self.density.arguments)) in self.density.discrete
@@ -113,8 +113,8 @@ class TruncatedDensity:
         upper: Operand,
         parameters: Sequence[Operand],
     ) -> Result:
-        """The log of the difference of two probabilities, or the sum or integral between the ends
-        where the difference has lost digits.
+        """Compute the log of the difference of two probabilities, or the sum or integral between
+        the ends where the difference has lost digits.
         """
         is_discrete = next(iter(self.density.arguments)) in self.density.discrete
         with np.errstate(invalid="ignore"):
@@ -138,7 +138,7 @@ class TruncatedDensity:
         return result
 
     def _summed(self, first: Plain, upper: Plain, parameters: Sequence[Operand]) -> Result:
-        """The log probability of a few counts."""
+        """Compute the log probability of a few counts."""
         axes = len(np.broadcast_shapes(*map(np.shape, (first, upper, *parameters))))
         most = int(np.max(np.subtract(upper, first), initial=0.0))
         n = first + np.reshape(np.arange(1.0 + most), (-1, *(1,) * axes))
@@ -148,7 +148,8 @@ class TruncatedDensity:
     def _is_narrow(
         self, more: Plain, less: Plain, lower: Plain, upper: Plain, *parameters: Plain
     ) -> Plain:
-        """Where the integral of the density over the interval has more digits than the difference.
+        """Tell where the integral of the density over the interval has more digits than the
+        difference.
 
         Rules of 5 and of 10 nodes differ where the density has a kink or a pole."""
         narrow = np.array(_are_near(more, less))
@@ -159,7 +160,7 @@ class TruncatedDensity:
         return narrow
 
     def _integrated(self, count: int, lower: Operand, upper: Operand, *values: Operand) -> Result:
-        """The log probability of an interval by a rule of Gauss and Legendre."""
+        """Compute the log probability of an interval by a rule of Gauss and Legendre."""
         width = np.subtract(upper, lower)
         shape = np.broadcast_shapes(np.shape(width), *map(np.shape, values))
         nodes, weights = (np.reshape(x, (-1, *(1,) * len(shape))) for x in gauss(count))
@@ -168,16 +169,16 @@ class TruncatedDensity:
 
 
 def _are_near(more: Operand, less: Operand) -> Result:
-    """Whether the difference of two probabilities has lost two digits."""
+    """Tell whether the difference of two probabilities has lost two digits."""
     return more - less < 0.01
 
 
 def _at(mask: Plain, values: Sequence[Operand]) -> list[Operand]:
-    """The elements for which a mask holds, of values that broadcast to its shape."""
+    """Select the elements for which a mask holds, of values that broadcast to its shape."""
     return [np.broadcast_to(x, mask.shape)[mask] for x in values]
 
 
-# Up to so many counts are added always, and where the difference of tails has lost digits.
+# Sum at most this many counts always, and where the difference of tails has lost digits.
 _FEW, _MANY = 64, 4096
 EPSILON = float(np.finfo(float).eps)
 

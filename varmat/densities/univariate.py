@@ -16,7 +16,7 @@
             -0.5 * z * z, -np.log(sigma), -HALF_LOG_TWO_PI, y=-s, mu=s, sigma=z * s - inv
         )
 
-The function is written in NumPy's functions and those of the elementwise table. It is run once, on
+The function uses NumPy's functions and functions of the elementwise table. It is run once, on
 symbols (see `varmat.densities.row_program`). The log density is the sum of the terms over all
 elements to which the arguments broadcast; a term is dropped with ``propto=True`` if all on which it
 depends is data.
@@ -62,7 +62,7 @@ MODERATE = 1000.0
 
 
 class LogDensity:
-    """What the function of a row makes of its arguments, element by element.
+    """The result of the function of a row, element by element.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ class Demand(NamedTuple):
 
 
 class Fast(NamedTuple):
-    """That the function of a row has a fast form (``fast=True``): other expressions of the same,
-    with which arrays take fewer steps, and numbers too, if there are counts.
+    """Settings of the fast form of a row's function (``fast=True``): other expressions of the same
+    value, with which arrays take fewer steps, and numbers too, if there are counts.
 
-    They are for where the value is finite, for where one argument, if named, is a number, and for
-    where those called counts are at most `MODERATE`. Programs take it if there are counts or a
+    Use it where the value is finite, where the argument `number`, if named, is a number, and where
+    the `counts` are at most `MODERATE`. Programs take it if there are counts or a
     number, or with `in_programs`: machine code of other rows is no slower on the stable path."""
 
     number: str | None = None
@@ -119,15 +119,15 @@ class Fast(NamedTuple):
 
     @property
     def between(self) -> tuple[float, float]:
-        """Where its square, and squares of what is of its size, neither overflow nor underflow."""
+        """Where squares of numbers of this size neither overflow nor underflow."""
         return 1e-100, 1e100
 
     def fits(self, values: Mapping[str, Operand]) -> bool:
-        """Whether the counts among these values are moderate."""
+        """Tell whether the counts among these values are moderate."""
         return all(bool(np.max(values[name], initial=0.0) <= MODERATE) for name in self.counts)
 
     def fits_in(self, values: Mapping[str, Value]) -> bool:
-        """The same of the counts in a program, which are data."""
+        """Tell the same for the counts in a program, which are data."""
         counts = [values[name] for name in self.counts]
         return all(v.is_constant for v in counts) and self.fits(
             {name: v.data for name, v in zip(self.counts, counts, strict=True)}
@@ -172,17 +172,17 @@ class Univariate(SummedDensity):
         self._tangent = self._maps
 
     def graph(self, fast: bool) -> RowGraph:
-        """The steps of the function, on its fast or its stable path."""
+        """Return the graph of the function, on its fast or its stable path."""
         known = self._graphs.get(fast)
         if known is None:
-            # The first one stays, because its symbols are no symbols of another thread's.
+            # Keep the first one, because another thread may have made a second, with other symbols.
             form = partial(self.form, fast=fast) if self.fast else self.form
             known = self._graphs.setdefault(fast, RowGraph(form, self.operands))
         return known
 
     @property
     def formula(self) -> LogDensity:
-        """Symbols of what the function makes."""
+        """The result of the function, in symbols."""
         formula: LogDensity = self.graph(False).parts
         return formula
 
@@ -196,7 +196,7 @@ class Univariate(SummedDensity):
     @cached_property
     def early(self) -> list[tuple[int, str, Domain]]:
         """The arguments that are validated before anything is computed: their places, titles and
-        domains. What is nan is not in the support either, and is refused when that is looked at.
+        domains. A nan is not in the support either, and is refused when the support is checked.
         """
         return [
             (i, title, domain)
@@ -205,8 +205,8 @@ class Univariate(SummedDensity):
         ]
 
     def __getattr__(self, name: str) -> Result:
-        """`cdf`, `lcdf` and `lccdf`, or None where the family has none: their modules are imported
-        when one is first asked for.
+        """Return `cdf`, `lcdf` and `lccdf`, or None where the family has none: their modules are
+        imported at the first request.
         """
         if name not in ("cdf", "lcdf", "lccdf"):
             raise AttributeError(f"{self!r} has no attribute {name!r}")
@@ -217,7 +217,7 @@ class Univariate(SummedDensity):
         """Call with arrays of different shapes: they are expanded, which is recorded."""
         if any(type(x) in (list, tuple) for x in args):  # behind an array without axes
             return self.unless_impossible(args, self.general(args, {"keep": keep}))
-        # Domains are checked now, for the sake of the index in the message.
+        # Check domains before broadcasting, because the message shows the index.
         shape = self.shape_of(args)
         if self.demand is not None:
             check_values(lambda *values: self.check_demand(self.name, values), *args)
@@ -250,7 +250,7 @@ class Univariate(SummedDensity):
         return (value, partials) if self.in_support(values) else (-math.inf, [0.0] * count)
 
     def of_vectors(self, use: Use, size: int) -> tuple[Function, Function]:
-        """The function for one use, of vectors of about this size, and the same in IEEE
+        """Return the function for one use, for vectors of about this size, and the same in IEEE
         arithmetic.
         """
         function, exact, long, _, _ = self.compiled(use)
@@ -277,7 +277,7 @@ class Univariate(SummedDensity):
         self.check_demand(self.name, values)
 
     def check_demand(self, function: str, values: Operand) -> None:
-        """Refuse values of which not one alone is wrong."""
+        """Reject values that are invalid only in combination."""
         if self.demand is not None:
             name, condition, phrase = self.demand
             holds = condition(*values)
@@ -304,14 +304,14 @@ class Univariate(SummedDensity):
         return {name: function([partial]) for name, partial in self.formula.partials.items()}
 
     def safe(self, values: Sequence[Operand], outside: Operand) -> list[Operand]:
-        """Arguments of any kinds with those of a possible point where a mask holds: selecting what
-        is made of them cannot undo that a derivative is infinite.
+        """Replace arguments by a possible point where a mask holds, because selecting results would
+        leave an infinite derivative.
         """
         return [np.where(outside, p, v) for p, v in zip(self.points[0], values, strict=True)]
 
     @cached_property
     def _depends(self) -> list[frozenset[str]]:
-        """For each term that may be dropped the arguments on which it depends."""
+        """List for each term that may be dropped the arguments on which it depends."""
         return [self.graph(False).names(t) for t in self.formula.dropping]
 
     def kept(self, fast: bool, keep: KeptTerms | None) -> tuple[RowGraph, Sequence[Operand]]:
@@ -334,12 +334,12 @@ class Univariate(SummedDensity):
         return not has_number and self.graph(True).parts.when is None
 
     def takes_fast_path(self, arrays: set[str]) -> bool:
-        """Whether there is a fast path where these arguments are arrays."""
+        """Tell whether there is a fast path where these arguments are arrays."""
         fast = self.fast
         return fast is not None and bool(arrays or fast.counts) and fast.number not in arrays
 
     def compiled(self, use: Use) -> Evaluators:
-        """The function for one use, compiled when it is first wanted."""
+        """Return the function for one use, compiled at the first call."""
         return self._uses.get(use) or self._compile(use)
 
     def _compile(self, use: Use) -> Evaluators:
@@ -353,14 +353,14 @@ class Univariate(SummedDensity):
             self.refuse_variable(name)
         is_fast = self.takes_fast_path(arrays)
         functions = self._functions(arrays, active, keep, is_fast)
-        # What is dropped does not show anything.
+        # Dropped terms hide bad arguments, so check all arguments first.
         self._uses[use] = *functions, self.early if keep is None else None, len(active)
         return self._uses[use]
 
     def _functions(
         self, arrays: set[str], active: list[str], keep: KeptTerms | None, is_fast: bool
     ) -> tuple[Function, Function, Function]:
-        """The functions for one use, and what makes those for long arrays."""
+        """Compile both functions for one use; the third result makes both for long arrays."""
         functions: Function = cache(lambda: self._functions(arrays, active, keep, False))
 
         def stable(*values: Operand) -> Computed:
@@ -441,7 +441,7 @@ class Univariate(SummedDensity):
 
 
 def _of_arrays(function: Function, values: list[Operand], shape: tuple[int, ...]) -> Computed:
-    """Value and partials of arrays of any shape."""
+    """Compute value and partials for arrays of any shape."""
     values = [v.reshape(-1) if type(v) is np.ndarray else v for v in values]
     with np.errstate(all="ignore"):
         value, parts = function(*values, math.prod(shape))
@@ -480,7 +480,7 @@ def univariate(
         A condition on several arguments that makes the log density infinite or nan where it does
         not hold.
     fast : Fast, optional
-        If there is a fast form: what it gives is taken where the value is finite.
+        If there is a fast form: its result is taken where the value is finite.
     mean, variance : callable, optional
         Functions of the parameters.
     ends : tuple of float or callable
@@ -492,8 +492,8 @@ def univariate(
     -------
     callable
         Decorator for a function of the name of the density. The function takes the arguments, and
-        ``fast`` if there is a fast form, and returns what the terms, the partials and the support
-        are, element by element. Its docstring is the formula, with SciPy's equivalent, and an
+        ``fast`` if there is a fast form, and returns the terms, the partials and the support,
+        element by element. Its docstring is the formula, with SciPy's equivalent, and an
         example: the docstring of the density has these as Notes and Examples.
     """
 
@@ -520,7 +520,7 @@ def univariate(
     return make
 
 
-_DOC = """Log {kind} of the {title}, summed over all elements.
+_DOC = """Compute the log {kind} of the {title}, summed over all elements.
 
     Parameters
     ----------

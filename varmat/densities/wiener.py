@@ -89,13 +89,13 @@ _NAME = "wiener_lpdf"
 wiener = Univariate(_NAME, _wiener, ARGUMENTS)
 _OF_DRIFTS = ARGUMENTS | {"var_delta": VARIABILITIES["var_delta"]}
 wiener_of_drifts = Univariate(_NAME, _wiener, _OF_DRIFTS)
-# The density of the decision time alone, for integrals: it takes tau = 0.
+# The density of the decision time only, for integrals: it takes tau = 0.
 of_time = Univariate(_NAME, _wiener, _OF_DRIFTS | {"tau": ("Nondecision time", variability)})
 
 
 @cache
 def gauss_rule(size: int) -> tuple[Result, Result]:
-    """Nodes and log weights of the Gauss-Legendre rule on [0, 1]."""
+    """Return nodes and log weights of the Gauss-Legendre rule on [0, 1]."""
     nodes, weights = gauss(size)
     return nodes, np.log(weights)
 
@@ -113,7 +113,7 @@ def check_starts(beta: Operand, var_beta: Operand, name: str) -> None:
 
 
 # The starting point is uniform on beta -+ var_beta / 2, and the nondecision time on (tau, tau +
-# var_tau), as far as it is less than the observation. The integral is over decision times t. Its
+# var_tau), cut at the observation. The integral is over decision times t. Its
 # variable is the fourth root of t, because the density may rise and fall within a small part of the
 # interval next to zero.
 def _averaged(
@@ -157,8 +157,8 @@ def _averaged(
 
 
 def checked(density: Density, values: Sequence[Operand]) -> tuple[tuple[int, ...], list[Operand]]:
-    """The shape to which all arguments broadcast, and the arguments as operands, inside their
-    domains.
+    """Return the shape to which all arguments broadcast, and the arguments as operands, after
+    checks.
     """
     name = density.name
     args = [
@@ -172,7 +172,7 @@ def checked(density: Density, values: Sequence[Operand]) -> tuple[tuple[int, ...
 def _are_slow(
     y: Operand, alpha: Operand, tau: Operand, beta: Operand, var_beta: Operand, var_tau: Operand
 ) -> tuple[bool, bool]:
-    """Whether the density changes slowly over starting points, and over decision times."""
+    """Tell whether the density changes slowly over starting points, and over decision times."""
     last = np.asarray(y - tau)
     first = np.maximum(last - var_tau, 1e-300)
     # Powers of Python's floats raise an error on overflow, products do not.
@@ -184,7 +184,7 @@ def _are_slow(
 
 
 def is_zero(x: Operand) -> bool:
-    """Whether x is data and zero, so that there is nothing to integrate."""
+    """Tell whether x is data and zero, so that there is nothing to integrate."""
     return not is_differentiable(x) and not np.any(x)
 
 
@@ -193,12 +193,12 @@ def _is_inside(y: Operand, tau: Operand) -> bool:
 
 
 def with_variabilities(arguments: Iterable[str]) -> list[inspect.Parameter]:
-    """The parameters of a call, those of the variability optional."""
+    """Return the parameters of a call, with optional ones for the variability."""
     return positional(arguments) + [p.replace(default=None) for p in positional(VARIABILITIES)]
 
 
 def bound(name: str, signature: inspect.Signature, args: Any, named: Any) -> list[Any]:
-    """The arguments of a call in the order of the signature, None for those that are left out."""
+    """Bind the arguments of a call, in the order of the signature; None for those left out."""
     try:
         given = signature.bind(*args, **named).arguments
     except TypeError as error:
@@ -206,10 +206,10 @@ def bound(name: str, signature: inspect.Signature, args: Any, named: Any) -> lis
     return [given.get(each) for each in signature.parameters]
 
 
-# The docstring is that of the only instance.
+# The docstring describes the only instance.
 class Wiener(Density):
-    """Log density of the Wiener first passage time distribution at the upper boundary, summed
-    over all elements.
+    """Compute the log density of the Wiener first passage time distribution at the upper boundary,
+    summed over all elements.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class Wiener(Density):
     beta : array_like
         A-priori bias, the relative starting point: in the interval [0, 1].
     delta : array_like
-        Drift rate, of which that of a decision has the mean: finite.
+        Mean drift rate over decisions: finite.
     var_delta : array_like, optional
         Standard deviation of the normal drift rates of the decisions: nonnegative and finite.
     var_beta : array_like, optional

@@ -86,7 +86,7 @@ def _passage(
 def _range(
     upper: bool, time: Operand, alpha: Operand, b: Operand, delta: Operand, var_delta: Operand
 ) -> tuple[Result, Result]:
-    """The range of times up to `time`, or from `time` on, where the density is not negligible."""
+    """Find the times up to `time`, or from `time` on, where the density is not negligible."""
     square = alpha * alpha
     u, w, v, s = time / square, 1.0 - b, delta * alpha, (var_delta * alpha) ** 2
     at = (np.maximum if upper else np.minimum)(u, w / np.sqrt(v * v + math.pi**2))
@@ -111,13 +111,13 @@ def _range(
 
 
 def _count_of(*lengths: Operand) -> int:
-    """The number of panels on the axis of the log time."""
+    """Choose the number of panels on the axis of the log time."""
     most = max((float(np.max(x, initial=0.0)) for x in lengths), default=0.0)
     return int(min(max(math.ceil(most / PANEL), 1), 100))
 
 
 def _nodes(length: Operand) -> tuple[Result, Result]:
-    """Places between 0 and 1, and their log weights."""
+    """Return nodes between 0 and 1, and their log weights."""
     count = check_values(_count_of, length)
     nodes, logs = gauss_rule(NODES)
     return ((np.arange(count)[:, None] + nodes) / count).reshape(-1), np.tile(
@@ -149,7 +149,7 @@ class _Model:
         self.fixed = [fixed(x) for x in self.args]
 
     def integral(self, bottom: Operand, apart: Operand, weight: Operand = None) -> Result:
-        """The logarithm of the integral of the density from `bottom` to ``bottom + apart``."""
+        """Compute the log integral of the density from `bottom` to ``bottom + apart``."""
         length = np.log1p(apart / bottom)
         places, log_weights = _nodes(length)
         logs = log_weights + np.log(length) + self.log_starts[:, None]
@@ -161,7 +161,7 @@ class _Model:
         return logsumexp(np.reshape(logs, (*np.shape(logs)[:-2], -1)), axis=-1)
 
     def passed(self, time: Operand) -> Result:
-        """The log probability of a decision before a time, or after it."""
+        """Compute the log probability of a decision before a time, or after it."""
         time = _with_axes(time)
         now = np.maximum(fixed(time), 0.0)
         low, high = _range(self.upper, now, *self.fixed)
@@ -172,8 +172,8 @@ class _Model:
         return self.integral(low, np.where(is_cut, np.where(is_cut, time, 1.0), high) - low)
 
     def late(self, time: Operand, var_tau: Operand) -> Result:
-        """The same for a nondecision time that is uniform on an interval: decision times at its
-        ends are `time` and ``time - var_tau``.
+        """Compute the same for a nondecision time that is uniform on an interval: decision times at
+        its ends are `time` and ``time - var_tau``.
         """
         most, width = _with_axes(time), _with_axes(var_tau)
         least = most - width
@@ -219,7 +219,7 @@ def _with_axes(x: Operand) -> Result:
 def _log_probability(
     upper: bool, y: Operand, tau: Operand, var_tau: Operand, model: _Model
 ) -> Result:
-    """The log probability at each element."""
+    """Compute the log probability at each element."""
     high = y - tau
     if is_zero(var_tau):
         return model.passed(high)
@@ -257,10 +257,10 @@ def _count_of_times(high: Operand, var_tau: Operand) -> int:
     return FEW_TIMES if np.all(1000.0 * np.asarray(var_tau) < np.abs(high)) else MANY_TIMES
 
 
-# The docstring is that of both instances, but for some words.
+# The docstring describes both instances, which fill in some words.
 class WienerCumulative:
-    """Log probability of a decision for the upper boundary {words} an observation, Wiener
-    process; summed over all elements.
+    """Compute the log probability of a decision for the upper boundary {words} an observation,
+    Wiener process; summed over all elements.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ class WienerCumulative:
     beta : array_like
         A-priori bias, the relative starting point: in the interval (0, 1).
     delta : array_like
-        Drift rate, of which that of a decision has the mean: finite.
+        Mean drift rate over decisions: finite.
     var_delta : array_like, optional
         Standard deviation of the normal drift rates of the decisions: nonnegative and finite.
     var_beta : array_like, optional
@@ -298,7 +298,7 @@ class WienerCumulative:
 
     Notes
     -----
-    The distribution is defective: the probabilities up to y and above it add up to that of a
+    The distribution is defective: the probabilities up to y and above it add up to the one of a
     decision for the upper boundary, :math:`(1 - e^{{-2 \\alpha \\beta \\delta}}) / (1 - e^{{-2
     \\alpha \\delta}})`. Those of the lower boundary have ``1 - beta`` and ``-delta`` instead of
     `beta` and `delta`. The density is integrated over the logarithm of the time by Gauss-Legendre

@@ -48,7 +48,7 @@ DEGREES = ("Degrees of freedom parameter", ScalarDomain(not_nan))
 
 
 def check_degrees(function: str, nu: Operand, rows: int) -> None:
-    """Raise an error for degrees of freedom with which there is no density."""
+    """Raise an error for degrees of freedom without a density."""
     Domain(f"finite and greater than {rows - 1}", lambda x: (x > rows - 1) & (x < math.inf)).check(
         function, DEGREES[0], nu
     )
@@ -120,23 +120,23 @@ def _wishart_reverse(
 
 
 def _power_of_m(nu: Operand, k: int, sign: float) -> Result:
-    """Twice the power of the determinant of M."""
+    """Return twice the power of the determinant of M."""
     return nu - k - 1.0 if sign > 0 else nu
 
 
 def _power_of_p(nu: Operand, k: int, sign: float) -> Result:
-    """Twice the power of the determinant of P, which divides."""
+    """Return twice the power of the determinant of P, which divides."""
     return nu if sign > 0 else nu + k + 1.0
 
 
 def log_multigamma(k: int, nu: Operand) -> Result:
-    """The logarithm of the multivariate gamma function of ``nu / 2``."""
+    """Compute the logarithm of the multivariate gamma function of ``nu / 2``."""
     logarithms = gammaln(0.5 * (nu - np.arange(k)))
     return k * (k - 1) * QUARTER_LOG_PI + number(np.sum(logarithms))
 
 
 def nu_slope(log_ratio: Operand, nu: Operand, k: int) -> Result:
-    """The derivative with respect to the degrees of freedom; differentiable."""
+    """Compute the derivative with respect to the degrees of freedom; differentiable."""
     return 0.5 * log_ratio - k * HALF_LOG_TWO - 0.5 * np.sum(digamma(0.5 * (nu - np.arange(k))))
 
 
@@ -164,7 +164,7 @@ def _wishart_tangent(
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
 def wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: KeptTerms) -> Result:
-    """Log density of the Wishart distribution.
+    """Compute the log density of the Wishart distribution.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: KeptTerms) -> Result
 
 @density(W=("random variable", square_matrix), nu=DEGREES, S=("scale parameter", symmetric_matrix))
 def inv_wishart_lpdf(w: Operand, nu: Operand, s: Operand, keep: KeptTerms) -> Result:
-    """Log density of the inverse Wishart distribution.
+    """Compute the log density of the inverse Wishart distribution.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ _OBSERVATION, _SCALE = "Cholesky random variable", "Cholesky Scale matrix"
 #         - nu K / 2 log 2 - log gamma_K(nu / 2) + K log 2,
 # where A = inv(P) M, and (M, P) = (Y, S) for Wishart, (S, Y) for inverse Wishart.
 def _powers(nu: Operand, k: int, sign: float) -> tuple[Result, Result]:
-    """The powers of the diagonal elements of M and P."""
+    """Return the powers of the diagonal elements of M and P."""
     of_y, of_s = sign * nu - np.arange(1.0, k + 1.0), -sign * nu * np.ones(k)
     return (of_y, of_s) if sign > 0 else (of_s, of_y)
 
@@ -49,7 +49,7 @@ def _check(function: str, y: Operand, nu: Operand, s: Operand) -> int:
 def _log_density(
     k: int, nu: Operand, squares: Operand, logs: Operand, keep: KeptTerms, sign: float
 ) -> Result:
-    """The log density, from the sum of squares and the log diagonals of Y and S."""
+    """Compute the log density, from the sum of squares and the log diagonals of Y and S."""
     value = (
         -0.5 * squares
         + (sign * nu) * (np.sum(logs[0]) - np.sum(logs[1]))
@@ -66,7 +66,8 @@ def _log_density(
 def _value(
     y: Operand, nu: float, s: Operand, keep: KeptTerms, function: str, sign: float
 ) -> Result:
-    """Log density of the Cholesky factor of a matrix that has the {family} distribution.
+    """Compute the log density of the Cholesky factor of a matrix that has the {family}
+    distribution.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """autograd on varmat: what its functions do while `patched` has a module.
 
-autograd writes down what it differentiates in one place, `trace`, and all of its functions get
-there, also those that somebody keeps in a closure. So a few functions are replaced inside autograd
+autograd records what it differentiates in one place, `trace`, and all of its functions get there,
+also functions that a closure holds. So a few functions are replaced inside autograd
 itself, and the others are plain code on them.
 """
 
@@ -58,12 +58,12 @@ class _Traced:
     def __call__(self, *parts: Operand) -> list[Operand]:
         y = settled(self.fun(joined(self.x, parts)))
         self.is_constant = not holds(y)
-        # A plain result stays as it is, because autograd refuses integers and truth values.
+        # Return a plain result unchanged, because autograd refuses integers and truth values.
         self.result = y if self.is_constant else map_leaves(template, y)
         return [0.0] if self.is_constant else parts_of(y)
 
     def pulled(self, pullback: Function, g: Operand) -> Operand:
-        """The covector of the point for one of the result, in the precision of the point."""
+        """Pull a covector of the result back to the point, in the precision of the point."""
         parts = pulled_back(pullback, self, self.points, conjugates(self.result, g))
         precise = iter([_like(x, g) for x, g in pairs_of(self.x, joined(self.x, parts, -1.0))])
         return map_leaves(lambda *_: next(precise), self.x)
@@ -75,8 +75,8 @@ def _like(x: Operand, g: Operand) -> Operand:
 
 
 def trace(start_node: Any, fun: Function, x: Operand) -> tuple[Operand, Any]:
-    """The value of `fun`, and what autograd's two modes take for the end of a graph: a function of
-    covectors, or something with a tangent.
+    """Evaluate `fun`, and return also what autograd's two modes take for the end of a graph: a
+    function of covectors, or something with a tangent.
     """
     kind, traced = type(start_node).__name__, _Traced(fun, x)
     node: Any = None
@@ -105,7 +105,9 @@ def trace(start_node: Any, fun: Function, x: Operand) -> tuple[Operand, Any]:
 
 
 def jacobian(fun: Function, argnum: int = 0) -> Function:
-    """autograd's `jacobian`, whose own makes a reverse pass for each element of the result."""
+    """Compute what autograd's `jacobian` does, without a reverse pass for each element of the
+    result.
+    """
     nary = sys.modules["autograd.wrap_util"].unary_to_nary(_jacobian)
     return nary(fun, argnum)  # type: ignore[no-any-return]
 
@@ -126,7 +128,7 @@ def _jacobian(fun: Function, x: Operand) -> Operand:
 
 
 def backward_pass(g: Operand, end_node: Function) -> Operand:
-    """The covector of the point, for one of the result."""
+    """Pull a covector of the result back to the point."""
     return end_node(g)
 
 
@@ -152,7 +154,7 @@ class _Called:
         given = dict(zip(argnums, parents, strict=True))
         if any(fun in tracer.notrace_primitives[kind] for kind in (core.VJPNode, core.JVPNode)):
             self.result = fun(*(getval(given.get(i, x)) for i, x in enumerate(args)), **kwargs)
-        elif id(fun) in _REPLACED:  # somebody held it while the names in modules were replaced
+        elif id(fun) in _REPLACED:  # held elsewhere while the names in modules were replaced
             _, answer = _REPLACED[id(fun)]
             self.result = answer(*(given.get(i, x) for i, x in enumerate(args)), **kwargs)
         elif fun not in core.primitive_vjps and fun not in core.primitive_jvps:
@@ -165,7 +167,7 @@ class _Called:
 
 
 def find_top_boxed_args(args: Arguments) -> tuple[Any, ...]:
-    """What a primitive of autograd must know of its arguments: which hold variables."""
+    """Tell autograd's primitives which arguments contain variables."""
     boxes = [
         (i, SimpleNamespace(_value=values_of(x), _node=settled(x)))
         for i, x in enumerate(args)
@@ -176,7 +178,7 @@ def find_top_boxed_args(args: Arguments) -> tuple[Any, ...]:
 
 
 def new_box(value: Operand, trace: int, node: _Called) -> Operand:
-    """The result of a primitive."""
+    """Return the result of a primitive."""
     return node.result
 
 
@@ -201,30 +203,30 @@ class ArrayBox(metaclass=_BoxType):
 
 
 def concatenate_args(axis: int, *args: Operand) -> Operand:
-    """NumPy's `concatenate`, as autograd calls it."""
+    """Call NumPy's `concatenate` as autograd does."""
     return np.concatenate(args, axis)
 
 
 def array_from_args(settings: Arguments, named: Settings, *args: Operand) -> Operand:
-    """NumPy's `array` of several things, as autograd calls it."""
+    """Call NumPy's `array` on several things, as autograd does."""
     return making.array(args, *settings, **named)
 
 
 def metadata(A: Operand) -> tuple[Any, ...]:
-    """What autograd's rules want to know of an array."""
+    """Return the properties of an array that autograd's rules need."""
     return np.shape(A), np.ndim(A), np.result_type(A), np.iscomplexobj(A)
 
 
 def make_diagonal(D: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Operand:
-    """The matrices with given diagonals: the inverse of `numpy.diagonal`."""
+    """Make the matrices with given diagonals: invert `numpy.diagonal`."""
     if (offset, axis1, axis2) != (0, -1, -2):
         raise NotImplementedError("make_diagonal: only offset=0, axis1=-1, axis2=-2 is supported")
     return np.expand_dims(D, -1) * np.eye(np.shape(D)[-1])
 
 
 def flatten(value: Operand) -> tuple[Operand, Function]:
-    """The numbers of nested containers as one vector, and the function that makes such containers
-    of a vector.
+    """Flatten nested containers into one vector, and return also the function that restores such
+    containers from a vector.
     """
     leaves = [np.ravel(x) for x in _sorted_leaves(value)]
     vector = np.concatenate(leaves) if leaves else np.zeros(0)
@@ -274,7 +276,7 @@ NORMAL: dict[str, Function] = {
     "sf": _standardised(lambda z, scale: special.ndtr(-z)),
     "logsf": _standardised(lambda z, scale: special.log_ndtr(-z)),
 }
-# Module of autograd -> name -> what stands there.
+# Module of autograd -> name -> its object.
 TABLE: dict[str, dict[str, object]] = {
     "autograd.builtins": {
         "isinstance": lambda x, kind: isinstance(values_of(x), kind),
@@ -322,7 +324,7 @@ def _import_all() -> None:
 
 
 def modules() -> list[ModuleType]:
-    """The modules of autograd, if it is imported."""
+    """List the modules of autograd, if it is imported."""
     if "autograd" not in sys.modules:
         return []
     _import_all()
@@ -352,12 +354,12 @@ def _refuse_to_interrupt() -> None:
 
 
 def stand_ins(known: dict[int, object]) -> Iterator[tuple[object, object]]:
-    """Objects of autograd, and what replaces each.
+    """Yield objects of autograd, each with its replacement.
 
     Parameters
     ----------
     known : dict
-        Id of an object of NumPy or SciPy -> what stands in its place.
+        Id of an object of NumPy or SciPy -> its replacement.
     """
     found = modules()
     for module in found:
@@ -388,8 +390,8 @@ def stand_ins(known: dict[int, object]) -> Iterator[tuple[object, object]]:
 
 
 def _answer(module: str, raw: Any, known: dict[int, object]) -> Any:
-    """What varmat calls in place of a primitive of autograd, made of the function `raw`; None if it
-    needs autograd's rules.
+    """Return the function that varmat calls in place of a primitive of autograd, made of the
+    function `raw`; None if it needs autograd's rules.
     """
     if id(raw) in known:
         answer = known[id(raw)]

@@ -1,4 +1,4 @@
-"""Functions of autograd that have rules of their own, as operations."""
+"""Functions of autograd that have separate rules, as operations."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _KINDS = (ArrayMethods, MatVar, Standing, ComplexKind)
 
 
 def isbox(x: object) -> bool:
-    """Whether something is a variable, which autograd calls a box."""
+    """Tell whether something is a variable, which autograd calls a box."""
     return isinstance(x, _KINDS)
 
 
 def holds(x: object) -> bool:
-    """Whether something is a variable, or a container with one."""
+    """Tell whether something is a variable, or a container with one."""
     if isinstance(x, dict):
         return any(map(holds, x.values()))
     return any(map(holds, x)) if isinstance(x, (list, tuple)) else isbox(x)
 
 
 def getval(x: Operand) -> Operand:
-    """The plain value of a variable, also in a container."""
+    """Return the plain value of a variable, also in a container."""
     return value(settled(x)) if holds(x) else x
 
 
 def values_of(x: Operand) -> Operand:
-    """The plain values, where nothing depends on them: a recording does not refuse this look."""
+    """Return the plain values, where nothing depends on them: a recording does not refuse this."""
 
     def plain(x: Operand, _: str) -> Operand:
         if isbox(x) and is_complex(x):
@@ -58,7 +58,7 @@ def values_of(x: Operand) -> Operand:
 
 
 def parts_of(tree: Operand) -> list[Operand]:
-    """The leaves of a tree, and for a complex one its real part and its imaginary part."""
+    """List the leaves of a tree, a complex one as its real part and its imaginary part."""
     found: list[Operand] = []
     for x in leaves_of(tree):
         found += [np.real(x), np.imag(x)] if is_complex(x) else [x]
@@ -66,7 +66,7 @@ def parts_of(tree: Operand) -> list[Operand]:
 
 
 def joined(tree: Operand, parts: Sequence[Operand], sign: float = 1.0) -> Operand:
-    """A tree like `tree` of the parts of its leaves."""
+    """Make a tree like `tree` from the parts of its leaves."""
     rest = iter(parts)
     return map_leaves(
         lambda x, _: next(rest) + sign * 1j * next(rest) if is_complex(x) else next(rest), tree
@@ -74,8 +74,8 @@ def joined(tree: Operand, parts: Sequence[Operand], sign: float = 1.0) -> Operan
 
 
 def conjugates(tree: Operand, g: Operand) -> list[Operand]:
-    """The parts of the conjugate of `g`, a covector of the space of `tree`: autograd's covectors
-    are the conjugates of varmat's adjoints.
+    """Return the parts of the conjugate of `g`, a covector of the space of `tree`: autograd's
+    covectors are the conjugates of varmat's adjoints.
     """
     if type(g).__name__ == "SparseObject":  # autograd's covector with one part that is not zero
         g = g.mut_add(g.vs.zeros())
@@ -90,7 +90,7 @@ def conjugates(tree: Operand, g: Operand) -> list[Operand]:
 
 
 def pairs_of(tree: Operand, other: Operand) -> Iterator[tuple[Operand, Operand]]:
-    """The leaves of a tree, each with that of a tree with the same keys."""
+    """Yield the leaves of a tree, each with the leaf of a tree with the same keys."""
     if isinstance(tree, dict):
         for key, item in tree.items():
             yield from pairs_of(item, other[key])
@@ -108,7 +108,7 @@ def template(x: Operand, _: str) -> Operand:
 def pulled_back(
     pullback: Function, function: Function, points: Sequence[Operand], weights: Sequence[Operand]
 ) -> tuple[Operand, ...]:
-    """The pull-back of weights, which may be variables even if the points are none."""
+    """Pull weights back, which may be variables even if the points are plain."""
     if not any(map(isbox, weights)):
         return pullback(weights)  # type: ignore[no-any-return]
 
@@ -118,7 +118,7 @@ def pulled_back(
     return grad(product, tuple(range(len(points))))(*points)  # type: ignore[no-any-return]
 
 
-# --- primitives, which have rules of their own ---
+# --- primitives, which have separate rules ---
 
 
 class Transposable(Operation):
@@ -133,7 +133,7 @@ class Transposable(Operation):
         self.reverse_rule, self._tangent = self.pulled, True
 
     def pulled(self, g: Adjoint, r: Plain, *values: Operand) -> tuple[Operand, ...]:
-        """The reverse rule, for operands that may be variables."""
+        """Apply the reverse rule to operands that may be variables."""
         raise NotImplementedError
 
     def push(self, r: Plain, values: Sequence[Operand], settings: Settings) -> tuple[Linear, ...]:
@@ -218,7 +218,7 @@ class Ruled(Transposable):
         super().__init__(getattr(fun, "__name__", "primitive"), call)
 
     def filled(self, values: Sequence[Operand]) -> list[Operand]:
-        """The arguments with other operands."""
+        """Return the arguments with other operands."""
         if any(map(isbox, values)) and sys.modules["autograd.tracer"].isbox is not isbox:
             raise TypeError(
                 f"{self.name}: the block of varmat.numpy.patched has ended, and the derivatives of "
@@ -233,7 +233,7 @@ class Ruled(Transposable):
         return args
 
     def rules(self, kind: str) -> Function:
-        """The rules that autograd has of one kind: ``"vjp"`` or ``"jvp"``."""
+        """Return autograd's rules of one kind, ``"vjp"`` or ``"jvp"``."""
         table = getattr(sys.modules["autograd.core"], f"primitive_{kind}s")
         if self.fun not in table:
             raise NotImplementedError(

@@ -1,10 +1,10 @@
 """Arrays that are plain until a variable is written into them: what `varmat.numpy.zeros` makes
 while something is differentiated.
 
-Whoever writes ``z = np.zeros(3)`` does not say whether variables will come into it, nor of which
-kind: of a reverse pass, of one in forward mode, of one inside the other. A `Buffer` waits for the
-first. Until then it is a plain array, whose arithmetic NumPy does and of which nothing is recorded;
-from then on it stands for a variable of that kind, and its parts for views of that."""
+``z = np.zeros(3)`` does not say whether variables will be written into it, nor which kind: of
+reverse mode, of forward mode, or of one inside the other. A `Buffer` waits for the first. Until
+then it is a plain array, with NumPy's arithmetic and without recording; from then on it represents
+a variable of that kind, and its parts represent views of it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _NUMBERS = frozenset({float, int, bool, np.float64, np.int64})
 
 
 def settled(x: Operand, of: Function = attrgetter("_settled")) -> Operand:
-    """What stands for `x` now: for a buffer its array or its variable, or another function of it,
-    through tuples, lists and dicts.
+    """Replace buffers by their arrays or variables, or by another function of them, in tuples,
+    lists and dicts.
     """
     kind = type(x)
     if kind is Buffer:
@@ -50,7 +50,7 @@ def settled(x: Operand, of: Function = attrgetter("_settled")) -> Operand:
 
 
 def made(result: Operand) -> Operand:
-    """New arrays as ones that wait for variables, if they are of floating-point numbers."""
+    """Make new arrays of floating-point numbers wait for variables."""
     if type(result) in (list, tuple):
         return type(result)(map(made, result))
     if type(result) is not np.ndarray or result.dtype.kind not in "fc":
@@ -72,12 +72,11 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     Parameters
     ----------
     array : ndarray
-        The plain values; nobody else writes into them.
+        The plain values; nothing else writes into them.
 
     Notes
     -----
-    Variables read the values it has when they meet it: of data that are changed later they have a
-    copy."""
+    Variables read its values when they meet it, and copy data that are changed later."""
 
     __slots__ = ("_array", "_how", "_parent", "_part", "_root", "_variable")
     __array_priority__ = 950.0
@@ -88,7 +87,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     ) -> None:
         self._array, self._parent, self._how = array, parent, how
         self._root: Buffer = self if parent is None else parent._root
-        # Of the whole, the variable; of a part, the variable of the whole of which `_part` was
+        # For the whole, the variable; for a part, the variable of the whole from which `_part` was
         # taken.
         self._variable: Operand = None
         self._part: Operand = None
@@ -234,7 +233,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         return out[0] if len(out) == 1 else out
 
     def _at(self, ufunc: np.ufunc, target: Operand, index: Index, *others: Operand) -> None:
-        """``ufunc.at``, which writes into its first operand."""
+        """Call ``ufunc.at``, which writes into its first operand."""
         others = _copied(others)
         for each in others:
             if is_differentiable(each) and type(target) is Buffer:
@@ -267,7 +266,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             )
         return _followed(result, buffers, lambda: function(*_arrays(args), **_arrays(kwargs)))
 
-    # --- what an array has besides ---
+    # --- other attributes of an array ---
 
     shape, ndim, size = (
         property(attrgetter(f"_array.{name}")) for name in ("shape", "ndim", "size")
@@ -301,7 +300,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Operand:
         x = self._settled
         if type(x) is not np.ndarray:
-            # The products of sparse matrices leave to the other side what is an array of objects.
+            # Products of sparse matrices leave arrays of objects to the other operand.
             return (
                 np.empty((), object)
                 if is_sparse_product(sys._getframe(1))
@@ -327,7 +326,7 @@ for _name in ("float", "int", "complex", "bool", "reduce", "repr", "str", "forma
 
 
 def _is_beyond(source: Operand, old: Operand) -> bool:
-    """Whether a dual, or a variable, comes after something that can hold none."""
+    """Tell whether a dual, or a variable, is assigned to something that cannot contain it."""
     if not isinstance(old, Dual):
         return isinstance(source, Dual)
     value = source.val if isinstance(source, Dual) else source
@@ -335,7 +334,7 @@ def _is_beyond(source: Operand, old: Operand) -> bool:
 
 
 def _filled(variable: Operand, values: Operand) -> Operand:
-    """A variable of zeros with the values of an array, or of another variable."""
+    """Fill a variable of zeros with the values of an array, or of another variable."""
     if type(values) is not np.ndarray:
         variable[...] = values
         return variable
@@ -347,8 +346,8 @@ def _filled(variable: Operand, values: Operand) -> Operand:
 
 
 def _separate(given: Operand, operands: list[Operand]) -> list[Operand]:
-    """Operands that meet variables: plain buffers are copied, for the tape holds data by reference,
-    and they may be changed.
+    """Copy plain buffers that meet variables, because the tape holds data by reference and they may
+    be changed.
     """
     return [
         y.copy() if type(x) is Buffer and type(y) is np.ndarray else y
@@ -357,7 +356,7 @@ def _separate(given: Operand, operands: list[Operand]) -> list[Operand]:
 
 
 def _copied(x: Operand) -> Operand:
-    """As `settled`, with copies of plain arrays."""
+    """Apply `settled`, with copies of plain arrays."""
 
     def copy(buffer: Buffer) -> Operand:
         y = buffer._settled
@@ -367,7 +366,7 @@ def _copied(x: Operand) -> Operand:
 
 
 def _buffers(x: Operand) -> list[Buffer]:
-    """The buffers in nested containers."""
+    """List the buffers in nested containers."""
     if type(x) is Buffer:
         return [x]
     if isinstance(x, dict):
@@ -376,17 +375,17 @@ def _buffers(x: Operand) -> list[Buffer]:
 
 
 def part_of(root: Buffer, part: np.ndarray) -> Buffer:
-    """The buffer of a plain array that lies in the memory of a whole one."""
+    """Make the buffer of a plain array that lies in the memory of a whole one."""
     return Buffer(part, root, taking(root._array, part))
 
 
 def _arrays(x: Operand) -> Operand:
-    """As `settled`, with the arrays of buffers, whose values may be old."""
+    """Apply `settled`, with the arrays of buffers, whose values may be old."""
     return settled(x, attrgetter("_array"))
 
 
 def _followed(result: Operand, buffers: list[Buffer], of_arrays: Function | None = None) -> Operand:
-    """What a function gave: parts of buffers for the views among it, and buffers for new arrays.
+    """Replace views in the result of a function by parts of buffers, and new arrays by buffers.
 
     `of_arrays` computes the same of arrays, because a variable has no views of a single element.
     """

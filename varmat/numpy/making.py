@@ -42,20 +42,20 @@ __all__ = [
     "zeros_like",
 ]
 
-# NumPy's enumeration, of which one value is no truth value.
+# NumPy's enumeration, one of whose values is not a truth value.
 _COPY = {np._CopyMode.ALWAYS: True, np._CopyMode.NEVER: False, np._CopyMode.IF_NEEDED: None}
 _PLAIN = frozenset({float, int, bool, complex, str, np.float64, np.int64})
 
 
 def is_differentiating() -> bool:
-    """Whether this thread has a tape with variables, or is in a functional or a nested scope."""
+    """Tell whether this thread has a tape with variables, or is in a functional or nested scope."""
     tape = getattr(tapes._thread, "tape", None)
     return tape is not None and (tape.parent is not None or bool(tape.leaves) or bool(tape))
 
 
 def holds(x: Operand) -> bool:
-    """Whether `x` is, or has among its parts, something that NumPy cannot make an array of:
-    variables, and buffers.
+    """Tell whether `x` is, or contains, something that NumPy cannot put in an array: variables,
+    and buffers.
     """
     kind = type(x)
     if kind is list or kind is tuple:
@@ -74,8 +74,8 @@ def _new(array: Operand) -> Operand:
 
 
 def _values(function: str, x: Operand) -> Operand:
-    """One variable, buffer or array of what holds some: a list is stacked, other things are as they
-    are.
+    """Stack a list that contains variables or buffers into one of these, or into an array; return
+    other things unchanged.
     """
     if isinstance(x, (list, tuple)) and is_differentiable(settled(x)):
         return _stacked(function, settled(x))
@@ -91,7 +91,7 @@ def _stacked(function: str, x: Operand) -> Operand:
 
 
 def _typed(function: Function, x: Operand, dtype: DTypeLike | None) -> Operand:
-    """A variable as what a dtype asks for: itself, a complex variable, constants, or an array of
+    """Convert a variable to a dtype: to itself, a complex variable, constants, or an array of
     objects.
     """
     if dtype is None:
@@ -140,15 +140,13 @@ def array(
 
 
 def _has_layout(x: Operand, function: Function) -> bool:
-    """Whether a function hands an array through that lies in memory as the values of `x`."""
+    """Tell whether a function returns an array that lies in memory as the values of `x` do."""
     a = x._array if type(x) is Buffer else memory_of(x)
     return type(a) is not np.ndarray or np.may_share_memory(function(a), a)
 
 
 def _given(function: Function, least: int = 0) -> Function:
-    """A function that makes an array only of what is none: a variable, or a buffer, is handed
-    through.
-    """
+    """Return a function that makes arrays, but passes variables and buffers through."""
 
     @wraps(function)
     def given(

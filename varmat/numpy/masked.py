@@ -1,8 +1,8 @@
 """`numpy.ma` for code that makes masked arrays of all data: `varmat.numpy.ma`.
 
-While something is differentiated, the functions below give variables back as they are, and data
-without a masked element as an array that waits for variables, because masked arrays cannot meet
-variables. Everything else is that of `numpy.ma`."""
+While something is differentiated, the functions below return variables unchanged, and data without
+a masked element as an array that waits for variables, because masked arrays cannot meet variables.
+Everything else is `numpy.ma`'s."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ BYTES = (
 
 
 def strided(a: np.ndarray, offset: int, shape: Shape, strides: Sequence[int]) -> np.ndarray:
-    """The part of an array in row-major order with a first element and steps, counted in
+    """Return the part of an array in row-major order with a first element and steps, counted in
     elements.
     """
     flat = a.reshape(-1)
@@ -44,8 +44,8 @@ class Region:
 
     def __init__(self, which: str | None, how: Function, places: np.ndarray | None) -> None:
         self._which, self._how = which, how
-        # Of an element, which is read whenever it is needed, and of a part in which elements are
-        # several times: to be written into by their places.
+        # Indices of an element, which is read whenever it is needed, or of a part with repeated
+        # elements, to write into them.
         self.places = places
 
     def __call__(self, whole: Operand) -> Operand:
@@ -67,8 +67,8 @@ class Region:
 
 
 def taking(whole: np.ndarray, part: np.ndarray) -> Function:
-    """How to take of a variable what `part`, which lies in its memory, is of an array in row-major
-    order.
+    """Return how to take from a variable the part that `part`, which lies in its memory, is of an
+    array in row-major order.
     """
     item, offset = whole.itemsize, address(part) - address(whole) if part.size else 0
     steps = [
@@ -99,8 +99,8 @@ def _refuse(whole: Operand) -> Operand:
 
 
 def plain_part(whole: np.ndarray, variable: Operand, part: Operand) -> np.ndarray | None:
-    """The part of an array that `part`, a variable, is of the variable that it became; None if it
-    is no view of that.
+    """Return the part of an array that `part`, a variable, is of the variable that it became; None
+    if it is not a view of that.
     """
     pairs = [(variable, part, whole)]
     if isinstance(variable, ComplexVar):

@@ -1,4 +1,4 @@
-"""Other people's modules with `varmat.numpy` in the place of NumPy, for a time."""
+"""Other people's modules with `varmat.numpy` instead of NumPy, for a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _found: WeakKeyDictionary[ModuleType, list[FunctionType]] = WeakKeyDictionary()
 
 
 def replacements(ours: ModuleType) -> dict[int, object]:
-    """Id of an object of NumPy, or of a module that wraps it -> what stands in its place."""
+    """Return id of an object of NumPy, or of a module that wraps it -> its replacement."""
     found: dict[int, object] = {
         id(getattr(np, name)): getattr(each, name)
         for each in (making, reducing)
@@ -46,7 +46,7 @@ def replacements(ours: ModuleType) -> dict[int, object]:
 
 
 def _modules(given: tuple[object, ...]) -> list[ModuleType]:
-    """The modules, and for a package all that are imported of it."""
+    """Return the modules, and for a package all imported modules of it."""
     found: dict[int, ModuleType] = {}
     for module in given:
         if not isinstance(module, ModuleType):
@@ -83,8 +83,8 @@ def patched(*modules: ModuleType) -> Iterator[None]:
     Raises
     ------
     TypeError
-        For what is no module; in a function that autograd differentiates; for releases of autograd
-        that are not known.
+        For anything but modules; in a function that autograd differentiates; for releases of
+        autograd that are not known.
     ValueError
         For modules of NumPy or varmat.
 
@@ -142,8 +142,8 @@ def _leave(module: ModuleType) -> None:
 
 
 def _places(module: ModuleType, table: dict[int, object]) -> Iterator[PatchedPlace]:
-    """Where a module holds what is in the table: its globals, and the closures and defaults of its
-    functions.
+    """Yield where a module holds objects of the table: its globals, and the closures and defaults
+    of its functions.
     """
     for name, thing in list(vars(module).items()):
         if id(thing) in table:
@@ -165,8 +165,8 @@ def _places(module: ModuleType, table: dict[int, object]) -> Iterator[PatchedPla
 
 
 def _functions(module: ModuleType) -> Iterator[FunctionType]:
-    """The functions and methods of a module that hold functions or modules in closures or defaults,
-    if their code is that of its package.
+    """Yield the functions and methods of a module that hold functions or modules in closures or
+    defaults, if their code belongs to its package.
     """
     package = module.__name__.partition(".")[0]
     if package == "autograd":  # a primitive's own code holds the primitive

@@ -72,7 +72,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _is_scalar(x: object) -> bool:
-    """Whether `mapdomain` computes with `x` and makes no array of it."""
+    """Tell whether `mapdomain` computes with `x` without making an array of it."""
     return isinstance(x, (numpy.generic, _MODULES["_polybase"].ABCPolyBase))
 
 
@@ -85,7 +85,7 @@ def _trimseq(theirs: Function) -> Function:
 
 
 def _line(theirs: Function) -> Function:
-    """A function that does not drop the slope because its value is zero."""
+    """Wrap a function so that it does not drop the slope because its value is zero."""
 
     @wraps(theirs)
     def line(off: Operand, scl: Operand) -> Operand:
@@ -97,7 +97,7 @@ def _line(theirs: Function) -> Function:
 
 
 def _padded(theirs: Function) -> Function:
-    """A linear function that does not drop the only coefficient because its value is zero."""
+    """Wrap a linear function so that it does not drop an only coefficient whose value is zero."""
     parameters = signature(theirs)
 
     @wraps(theirs)
@@ -116,7 +116,7 @@ def _padded(theirs: Function) -> Function:
 
 
 def _roots(theirs: Function) -> Function:
-    """A function that sorts complex roots, which `numpy.sort` refuses."""
+    """Wrap a function so that it sorts complex roots, which `numpy.sort` refuses."""
 
     @wraps(theirs)
     def roots(c: Operand) -> Operand:
@@ -149,7 +149,7 @@ _KEEPING = {"trimseq": _trimseq, "format_float": _of_values} | {
 
 
 def _changed(module: Any) -> Iterator[tuple[Function, Function]]:
-    """Functions of a module, and what replaces each."""
+    """Yield functions of a module, each with its replacement."""
     for name in module.__all__:
         thing = getattr(module, name)
         theirs = getattr(thing, "_implementation", thing)  # NumPy would dispatch it
@@ -184,7 +184,7 @@ def _install() -> None:
 
 
 def _converted(x: Any) -> Any:
-    """A polynomial of NumPy's class as one of the class here, and all else as it is."""
+    """Convert a polynomial of NumPy's class to the class here; return all else unchanged."""
     name = type(x).__name__
     if name not in _CLASSES or type(x) is not getattr(numpy.polynomial, name):
         return x
@@ -217,7 +217,7 @@ def set_default_printstyle(style: Any) -> None:
 
 
 def stand_ins() -> Iterator[tuple[object, object]]:
-    """Public modules, classes and functions of `numpy.polynomial`, and what replaces each."""
+    """Yield public modules, classes and functions of `numpy.polynomial`, with replacements."""
     yield numpy.polynomial, import_module(__name__)
     for name, module in _MODULES.items():
         theirs = import_module(f"numpy.polynomial.{name}")

@@ -38,7 +38,7 @@ class Pools:
         self._pools, self._lock = {}, threading.Lock()
 
     def get(self, name: str) -> Executor:
-        """The pool of this name, made at the first call."""
+        """Return the pool of this name, made at the first call."""
         with self._lock:
             if name not in self._pools:
                 self._pools[name] = _made(name)
@@ -107,7 +107,7 @@ def sendable(name: str, thing: object) -> bytes:
 
 
 def workers_of(executor: Executor | str | None) -> int:
-    """How many workers an executor has; the number of processors if it does not say."""
+    """Return how many workers an executor has; the number of processors if it does not say."""
     if executor == "serial" or here.is_busy:
         return 1
     if executor is None or isinstance(executor, str):
@@ -123,15 +123,15 @@ def workers_of(executor: Executor | str | None) -> int:
 
 
 class Asking(NamedTuple):
-    """How a function asks workers.
+    """How a function sends requests to workers.
 
     Attributes
     ----------
     name : str
-        What the user called.
+        The function that the user called.
     parcel : callable
-        What a worker is sent with a request: the work, if the second argument is true, and the
-        jobs.
+        Makes the data sent to a worker with a request: the work, if the second argument is true,
+        and the jobs.
     noun : str
         What messages call a job; empty if errors are not to name theirs.
     result : callable
@@ -148,7 +148,7 @@ class Asking(NamedTuple):
 def answers(
     asking: Asking, requests: Sequence[object], executor: Executor | str | None
 ) -> list[Result]:
-    """The answers to requests, in order.
+    """Return the answers to requests, in order.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def answers(
 
 
 def _here(asking: Asking, request: object) -> Result:
-    """The answer to a request in this thread."""
+    """Answer a request in this thread."""
     found = _checked(asking, lambda: run(identity(), request))
     if type(found) is not Unknown:
         return found
@@ -263,7 +263,7 @@ def _round(
 def _submitted(
     pool: Executor, request: object, parcel: tuple[bytes | None, bytes] | None = None
 ) -> Future[Result] | None:
-    """The future of a request; None if the pool is broken."""
+    """Submit a request, and return its future; None if the pool is broken."""
     try:
         return pool.submit(_beside_others, identity(), request, parcel)
     except BrokenExecutor:
@@ -271,7 +271,7 @@ def _submitted(
 
 
 def _checked(asking: Asking, result: Thunk) -> Result:
-    """The answer, or the error of a job, raised with a note that names the job.
+    """Return the answer, or raise the error of a job with a note that names the job.
 
     The cause of an error from another process is the traceback there.
     """

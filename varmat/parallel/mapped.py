@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = ["map_rect", "reduce_sum", "reduce_sum_static"]
 
-# Arrays up to so many bytes are compared by their contents, larger ones by identity.
+# Arrays of at most this many bytes are compared by their contents, larger ones by identity.
 SMALL = 4096
 # Chunks of jobs for each worker: several, so that a slow or late worker does not delay the others.
 CHUNKS = 4
 
 
 class MappedCall(NamedTuple):
-    """A work and how to ask for it: the settings of the operation.
+    """A work and how to request it: the settings of the operation.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class MappedCall(NamedTuple):
     executor: Executor | str | None
 
     def along(self, leaf: int) -> MappedCall:
-        """The derivative along an operand; the direction is a further operand."""
+        """Differentiate along an operand; the direction is a further operand."""
         direction = self.work.leaves + len(self.directions)
         common = self.common | {direction} if leaf in self.common else self.common
         return self._replace(common=common, directions=(*self.directions, leaf))
@@ -65,7 +65,7 @@ class MappedCall(NamedTuple):
     def requests(
         self, leaves: Sequence[Operand], has_gradient: bool, cotangents: list[Operand] | None = None
     ) -> list[Request]:
-        """The requests to the workers, one for each chunk of neighbouring jobs."""
+        """Make the requests to the workers, one for each chunk of neighbouring jobs."""
         count = len(self.work.jobs)
         most = count if self.work.is_static else CHUNKS * workers_of(self.executor)
         chunks = np.array_split(np.arange(count), min(count, most)) if count else []
@@ -80,11 +80,11 @@ class MappedCall(NamedTuple):
         return found
 
     def own_places(self, job: int) -> list[VariablePlace]:
-        """The places of a job that have operands of its own, in the order of its numbers."""
+        """List the places of a job whose operands are not common, in the order of its numbers."""
         return [place for place in self.places(job) if place.leaf not in self.common]
 
     def places(self, job: int) -> list[VariablePlace]:
-        """The places of a job, in the order of its numbers."""
+        """List the places of a job, in the order of its numbers."""
         found: list[VariablePlace] = self.work.share(job, self.directions).places
         return found
 
@@ -93,7 +93,7 @@ class MappedCall(NamedTuple):
         return answers(Asking(self.work.name, self._parcel), requests, self.executor)
 
     def _parcel(self, request: Request, has_work: bool) -> tuple[bytes | None, bytes]:
-        """The pickled work, if `has_work`, and jobs of a request, for another process."""
+        """Pickle the work, if `has_work`, and jobs of a request, for another process."""
         jobs = {job: self.work.jobs[job] for job in request.jobs}
         return sendable(self.work.name, self.work) if has_work else None, sendable(
             self.work.name, jobs
@@ -105,7 +105,7 @@ def _number(x: Operand) -> Result:
 
 
 def _values(call: MappedCall, found: list[Result]) -> Result:
-    """The user's result: the sum or the vector."""
+    """Return the user's result: the sum or the vector."""
     values = [value for answer in found for value in answer.values]
     if call.work.is_sum:
         return float(sum(float(value[0]) for value in values))
@@ -115,7 +115,7 @@ def _values(call: MappedCall, found: list[Result]) -> Result:
 def _gradients(
     call: MappedCall, leaves: Sequence[Operand], requests: list[Request], found: list[Result]
 ) -> list[Plain]:
-    """The gradients by the workers, added in the order of the jobs."""
+    """Add up the gradients of the workers, in the order of the jobs."""
     total: list[Plain] = [np.zeros(np.shape(x)) for x in leaves]
     for request, answer in zip(requests, found, strict=True):
         for leaf, c in answer.common.items():
@@ -127,7 +127,7 @@ def _gradients(
 
 
 def called(call: MappedCall, leaves: Sequence[Operand]) -> Result:
-    """The result for operands of any kind."""
+    """Compute the result for operands of any kind."""
     if any(map(is_differentiable, leaves)):
         return shared_out(*leaves, call=call)
     return _values(call, call.answers(call.requests(leaves, False)))
@@ -190,8 +190,8 @@ class Walk:
         self._seen: set[int] = set()
 
     def __call__(self, tree: Operand) -> tuple[Operand, Operand]:
-        """The template of an argument, and a mark: equal marks mean arguments that differ only in
-        the values of variables.
+        """Return the template of an argument, and a mark: equal marks mean arguments that differ
+        only in the values of variables.
         """
         if isinstance(tree, (ArrayMethods, MatVar)) or (
             not isinstance(tree, (list, tuple)) and is_differentiable(tree)
@@ -221,8 +221,8 @@ class Walk:
         return id(x)
 
     def function(self, f: Function) -> Result:
-        """A mark of a function, equal when the same definition is executed again, as in a function
-        that is called twice.
+        """Return a mark of a function, equal when the same definition is executed again, as in a
+        function that is called twice.
         """
         code = getattr(f, "__code__", None)
         if code is None or id(f) in self._seen:
@@ -253,10 +253,10 @@ def _call(
     executor: Executor | str | None,
     sizes: Setting,
 ) -> tuple[MappedCall, list[Operand]]:
-    """The call for these arguments, and its operands.
+    """Return the call for these arguments, and its operands.
 
     `split` takes the template of the arguments that jobs do not share, and returns the arguments of
-    each job. It depends on `sizes` besides.
+    each job. It also depends on `sizes`.
     """
     of_function, walk = Walk(), Walk()
     mark_of_f = of_function.function(f)
@@ -284,7 +284,7 @@ def _call(
 
 
 def _items(name: str, title: str, x: Operand) -> int:
-    """How many items a container has."""
+    """Count the items of a container."""
     if isinstance(x, (list, tuple)):
         return len(x)
     shape = np.shape(value_now(x))
@@ -294,13 +294,13 @@ def _items(name: str, title: str, x: Operand) -> int:
 
 
 def _container(x: Operand) -> Operand:
-    """A container of items; anything but a list, tuple or variable becomes an array."""
+    """Return a container of items; anything but a list, tuple or variable becomes an array."""
     is_one = isinstance(x, (list, tuple, ArrayMethods, MatVar, np.ndarray))
     return x if is_one else np.asarray(plain(x))
 
 
 def _item(x: Operand, index: Index) -> Result:
-    """An item or a slice of a template."""
+    """Take an item or a slice of a template."""
     return VariablePlace(x.leaf, index) if type(x) is VariablePlace else x[index]
 
 
@@ -311,8 +311,7 @@ def map_rect(
     *data: Operand,
     executor: Executor | str | None = None,
 ) -> Result:
-    """The results of a function for many sets of parameters and data, one after the other in a
-    vector.
+    """Apply a function to many sets of parameters and data, and join the results in a vector.
 
     Parameters
     ----------
@@ -327,8 +326,8 @@ def map_rect(
     *data : array_like or list, m items along the first axis
         The data of each job: in Stan an array of reals and one of integers.
     executor : concurrent.futures.Executor, str or None, keyword only
-        Who computes: any executor, or ``"threads"`` (the default: one for each processor),
-        ``"processes"`` (those of loky) or ``"serial"`` (this thread).
+        Runs the jobs: any executor, or ``"threads"`` (the default: one for each processor),
+        ``"processes"`` (of loky) or ``"serial"`` (this thread).
 
     Returns
     -------
@@ -341,7 +340,7 @@ def map_rect(
     TapeError
         If `f` uses a variable from outside.
     TypeError
-        If `executor` is no executor, or the function cannot be sent to another process.
+        If `executor` is not an executor, or the function cannot be sent to another process.
     Exception
         The error of the first job that fails, with its traceback and a note that names the job.
 
@@ -426,7 +425,7 @@ def _reduce_sum(
     shared: tuple[Operand, ...],
     executor: Executor | str | None,
 ) -> Result:
-    """The sum of a function of slices, computed by several workers.
+    """Sum a function of slices, computed by several workers.
 
     Parameters
     ----------
@@ -434,14 +433,14 @@ def _reduce_sum(
         ``f(x_slice, start, end, *shared)`` returns the sum over the items of ``x_slice``, which is
         ``x[start:end]``. Written in NumPy; what it depends on must be among its arguments.
     x : array_like or list
-        What is sliced, along the first axis.
+        The items to slice, along the first axis.
     grainsize : int
         {grainsize}
     *shared
         Further arguments of `f`; each slice gets all of them.
     executor : concurrent.futures.Executor, str or None, keyword only
-        Who computes: any executor, or ``"threads"`` (the default: one for each processor),
-        ``"processes"`` (those of loky) or ``"serial"`` (this thread).
+        Runs the jobs: any executor, or ``"threads"`` (the default: one for each processor),
+        ``"processes"`` (of loky) or ``"serial"`` (this thread).
 
     Returns
     -------
@@ -457,7 +456,7 @@ def _reduce_sum(
     TapeError
         If `f` uses a variable from outside.
     TypeError
-        If `executor` is no executor, or the function cannot be sent to another process.
+        If `executor` is not an executor, or the function cannot be sent to another process.
     Exception
         The error of the first slice that fails, with its traceback and a note that names it.
 

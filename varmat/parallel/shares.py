@@ -1,8 +1,8 @@
-"""What a worker keeps and computes: functions, the data of jobs, their values and derivatives.
+"""The state of workers: functions, the data of jobs, their values and derivatives.
 
 A worker is a thread or another process, maybe on another machine. It is sent `run` with numbers and
-the key of the work that they are for. A worker that does not know the key says so, and is then sent
-the work, once. A thread of the process that made the work knows it from the start.
+the key of a work. A worker without this work reports that, and is then sent the work, once. A
+thread of the process that made the work has it from the start.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ here = Here()
 
 
 def places_of(tree: Operand) -> list[VariablePlace]:
-    """The places in a template, in order."""
+    """List the places in a template, in order."""
     if type(tree) is VariablePlace:
         return [tree]
     if isinstance(tree, dict):
@@ -89,7 +89,7 @@ def places_of(tree: Operand) -> list[VariablePlace]:
 
 
 def filled(tree: Operand, numbers: Iterator[Operand]) -> Result:
-    """The template with each place replaced by the next number."""
+    """Replace each place of a template by the next number."""
     if type(tree) is VariablePlace:
         return next(numbers)
     if isinstance(tree, dict):
@@ -108,7 +108,7 @@ class Work:
     Attributes
     ----------
     name : str
-        What the user called.
+        The function that the user called.
     function : callable
     shared : tuple
         The common arguments, with a `VariablePlace` for each variable.
@@ -117,12 +117,12 @@ class Work:
         returns vectors.
     is_static : bool
         Whether the last digits of a sum are the same in all calls: jobs are evaluated in one way
-        from the first call on, and added one by one. Else a worker adds those of a request.
+        from the first call on, and added one by one. Else a worker adds all jobs of a request.
     leaves : int
         How many operands there are.
     jobs : dict
         Number of a job -> its own arguments, with a `VariablePlace` for each variable. Another
-        process knows the jobs that it was sent.
+        process has the jobs that it was sent.
     """
 
     is_awaited = False
@@ -140,7 +140,9 @@ class Work:
         return {**vars(self), "jobs": {}, "_shares": {}}
 
     def has(self, jobs: Sequence[int]) -> bool:
-        """Whether the work has these jobs; another process is sent only those that it works on."""
+        """Tell whether the work has these jobs; another process is sent only those that it works
+        on.
+        """
         return all(job in self.jobs for job in jobs)
 
     def answered(self, request: Request) -> ShareResult:
@@ -175,7 +177,7 @@ class Work:
         return ShareResult(values, common, all_own)
 
     def share(self, job: int, directions: tuple[int, ...]) -> EvaluatedShare:
-        """A job as a function of its numbers, differentiated along some of the operands."""
+        """Return a job as a function of its numbers, differentiated along some of the operands."""
         found = self._shares.get((job, directions))
         if found is None:
             share: Share | Along = Share(self, self.jobs[job])
@@ -257,7 +259,7 @@ class EvaluatedShare:
     def gradient(
         self, numbers: Sequence[Operand], cotangent: np.ndarray | None
     ) -> tuple[np.ndarray, Sequence[Plain]]:
-        """The values, and the cotangent (by default all ones) times their derivatives."""
+        """Compute the values, and the cotangent (by default all ones) times their derivatives."""
         if not numbers:
             return self.values(numbers), ()
         if self._is_number and (cotangent is None or cotangent.size == 1):
@@ -279,7 +281,7 @@ class EvaluatedShare:
         return np.ravel(value), pullback(weights if shape else float(weights))
 
     def _plain(self, value: Operand) -> Result:
-        """The value; refuses a variable, which comes from outside the function."""
+        """Return the value; raise for a variable, which comes from outside the function."""
         if is_differentiable(value):
             raise lost(self.share.work.name, value)
         return value
@@ -308,10 +310,10 @@ class Request(NamedTuple):
     Attributes
     ----------
     key : str
-        Of the work.
+        The key of the work.
     jobs : tuple of int
     directions : tuple of int
-        Operands along which the work is differentiated, one after the other.
+        Operands along which the work is differentiated, in sequence.
     has_gradient : bool
     common : dict
         Operand -> its number or array, for operands that each job takes as a whole.
@@ -363,13 +365,13 @@ class JobError(Exception):
         self.job, self.error = job, error
 
 
-# The works of this process, by key. A forked child has those of its parent.
+# The works of this process, by key. A forked child has its parent's.
 _KNOWN: OrderedDict[str, Any] = OrderedDict()
 _LOCK = threading.Lock()
 
 
 def _unlock() -> None:
-    """A new lock in a forked child: another thread of the parent may hold the old one."""
+    """Replace the lock in a forked child, because another thread of the parent may hold it."""
     global _LOCK
     _LOCK = threading.Lock()
     here.forget()
@@ -415,13 +417,13 @@ def run(
 
 
 def identity() -> tuple[str, int]:
-    """The machine and the number of this process."""
+    """Return the name of the machine and the number of this process."""
     return _machine(), os.getpid()
 
 
 @cache
 def _machine() -> str:
-    """The name of this machine; asking the system for it takes ten microseconds."""
+    """Return the name of this machine; asking the system for it takes ten microseconds."""
     return os.uname().nodename if hasattr(os, "uname") else ""
 
 
@@ -454,7 +456,7 @@ def dumps(thing: object) -> bytes:
 
 
 def _failure(wrapped: JobError) -> Failure:
-    """An error in a form that any other process can receive."""
+    """Convert an error to a form that any other process can receive."""
     error = wrapped.error
     text = f"{type(error).__name__}: {error}"
     trace = "".join(traceback.format_exception(error))

@@ -20,7 +20,7 @@ class TaskRequest(NamedTuple):
     Attributes
     ----------
     key : str
-        Of the task.
+        The key of the task.
     jobs : tuple of int
         The number of the block.
     argument : object
@@ -36,7 +36,7 @@ class Task:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        # Always empty: the jobs of a task have no data of their own, unlike those of a `Work`.
+        # Always empty: the jobs of a task do not have separate data, unlike jobs of a `Work`.
         self.jobs: dict[int, Result] = {}
         # Whether this process waits for the results. It may be unable to send the function again.
         self.is_awaited = True
@@ -62,12 +62,12 @@ def on_workers(
     noun: str = "block",
     result: Callable[[int, Future[Any]], Any] = lambda _, future: future.result(),
 ) -> list[Result]:
-    """The results of a function, in the order of its arguments.
+    """Compute the results of a function, in the order of its arguments.
 
     Parameters
     ----------
     name : str
-        What the user called, for messages.
+        The function that the user called, for messages.
     function : callable
         Sent once to each worker in another process, with the data that it holds.
     arguments : sequence
@@ -83,7 +83,7 @@ def on_workers(
     Raises
     ------
     TypeError
-        If `executor` is no executor, or the function cannot be sent to another process.
+        If `executor` is not an executor, or the function cannot be sent to another process.
     Exception
         The error of the first argument that fails, with a note that names it, and the traceback of
         the other process.

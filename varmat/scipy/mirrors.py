@@ -82,7 +82,7 @@ ROOT = MIRRORS["scipy"]
 
 
 def stand_ins() -> Iterator[tuple[object, object]]:
-    """Modules and functions of SciPy that are imported, and what replaces each."""
+    """Yield imported modules and functions of SciPy, each with its replacement."""
     for name, mirror in MIRRORS.items():
         if name in sys.modules:
             yield sys.modules[name], mirror
@@ -101,7 +101,7 @@ def _functions(module: str) -> list[tuple[object, object]]:
 
 
 def ours(module: str, name: str) -> Function | None:
-    """The differentiable function for a name of SciPy, whose parameters are called as SciPy's."""
+    """Return the differentiable function for a name of SciPy, with SciPy's names of parameters."""
     text = scipy_names.answer(module, name)
     if text is None or not scipy_names.is_differentiable(text, name):
         return None
@@ -113,7 +113,7 @@ def ours(module: str, name: str) -> Function | None:
 
 
 def reflected(module: str, name: str, theirs: Any) -> Any:
-    """What a mirror has for a name of SciPy."""
+    """Return what a mirror contains for a name of SciPy."""
     text = scipy_names.answer(module, name)
     if (
         not callable(theirs)
@@ -152,8 +152,8 @@ def _parameters(function: Function) -> dict[str, inspect.Parameter]:
 
 @cache
 def _places(theirs: Function, own: Function) -> dict[str, inspect.Parameter]:
-    """SciPy's name of a parameter -> the parameter of ours: that of the same name, that of the same
-    name in small letters, and the first one whatever its name is.
+    """Map SciPy's name of a parameter to our parameter: of the same name, of the same name in small
+    letters, or the first one whatever its name is.
     """
     mine = _parameters(own)
     found = {
@@ -170,7 +170,7 @@ def _places(theirs: Function, own: Function) -> dict[str, inspect.Parameter]:
 def matched(
     called: str, theirs: Function, own: Function, args: tuple[Operand, ...], kwargs: Settings
 ) -> tuple[tuple[Operand, ...], Settings]:
-    """The arguments of a function of SciPy as ours takes them.
+    """Convert the arguments of a function of SciPy to the arguments of ours.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def _is_default(value: Operand, default: object) -> bool:
 
 
 def _class(module: str, name: str, theirs: type, own: Function) -> type:
-    """A class of SciPy whose constructor gives ours if an argument is a variable, and whose
+    """Make a class of SciPy whose constructor calls ours if an argument is a variable, and whose
     objects, made of plain numbers, are evaluated at variables.
     """
     again = next(AGAIN[base.__name__] for base in theirs.__mro__ if base.__name__ in AGAIN)

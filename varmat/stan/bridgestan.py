@@ -118,8 +118,8 @@ class BridgeStanModel:
         return [label for name, shape in shapes for label in orders.elements(name, shape)]
 
     def param_unc_names(self) -> list[str]:
-        """Name the elements of the unconstrained vector, in their order there: an array has one
-        element after the other, where BridgeStan's names let the first index vary fastest.
+        """Name the elements of the unconstrained vector, in their order there: an array has whole
+        elements in sequence, while BridgeStan's names let the first index vary fastest.
         """
         return orders.unconstrained_names(self._program.tree, self._model.layout)
 

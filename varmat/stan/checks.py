@@ -54,7 +54,7 @@ def check(program: ProgramTree) -> ProgramTree:
 
 
 class _Checks(ExpressionChecks):
-    """Walks through the blocks, with what is in scope."""
+    """Visits the blocks, and keeps the names in scope."""
 
     def whole(self) -> None:
         for definition in self.program.functions:
@@ -157,7 +157,7 @@ class _Checks(ExpressionChecks):
     # Statements
 
     def statements(self, body: Sequence[Statement]) -> int:
-        """Check statements in a scope of their own; say whether the code behind is reached."""
+        """Check statements in a separate scope; return whether the code after them is reached."""
         outside, reached = dict(self.scope), ON
         escaped = False
         for statement in body:
@@ -334,7 +334,7 @@ class _Checks(ExpressionChecks):
             self.expression(node.truncated.value)
 
     def truncated(self, node: syntax.Tilde) -> syntax.TargetIncrement:
-        """The truncated density of a function of the program, by its distribution functions."""
+        """Expand a truncated density of a program's function, using its distribution functions."""
         at, y, lower, upper = node.at, node.value, node.lower, node.upper
 
         def call(name: str, *arguments: Expression, bar: bool = False) -> Expression:
@@ -343,7 +343,7 @@ class _Checks(ExpressionChecks):
         def tail(ending: str, end: Expression) -> Expression:
             return call(node.name + ending, end, *node.arguments, bar=True)
 
-        # The lower end belongs to the interval. All numbers of a vector are truncated alike.
+        # The lower end belongs to the interval. The bounds hold for all numbers of a vector.
         is_whole = types.innermost(y.type) == INT
         below = syntax.Binary(at, "-", lower, syntax.Number(at, 1)) if is_whole and lower else lower
         if below and upper:

@@ -134,8 +134,8 @@ class CmdStanModel:
     ``init_alpha``, ``history_size`` and ``num_threads``, because searches go on until nothing can
     be gained.
 
-    Refused are those that ask for files, time limits, windows of the adaptation, or paths of other
-    sizes; the message says what to write instead.
+    Arguments for files, time limits, windows of the adaptation, or paths of other sizes are
+    refused; the message says what to write instead.
 
     Examples
     --------
@@ -350,7 +350,7 @@ class CmdStanModel:
         return CmdStanPathfinder(values, stats, model.layout.parameters, config, found)
 
     def variational(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: call `pathfinder`."""
+        """Raise, because ADVI is not supported: call `pathfinder`."""
         raise NotImplementedError(
             "CmdStanModel.variational: ADVI is not supported: call pathfinder, which approximates "
             "the posterior faster!"

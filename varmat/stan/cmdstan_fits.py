@@ -45,7 +45,7 @@ class CmdStanDraws:
     settings : mapping
         Arguments of the method.
     result : object
-        What the method of `Model` returned, before thinning.
+        The result of the method of `Model`, before thinning.
     warmup : mapping of str to ndarray, optional
         `values` and `stats` of the warmup.
     """
@@ -100,7 +100,7 @@ class CmdStanDraws:
         return np.concatenate(parts, axis=1)
 
     def _before(self, inc_warmup: bool) -> Mapping[str, np.ndarray]:
-        """Return the draws of the warmup if they are wanted, and warn if there are none."""
+        """Return the draws of the warmup if they are wanted, and warn if none are saved."""
         if inc_warmup and not self._warmup:
             text = "there are no draws of the warmup: save_warmup=True of sample keeps them"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=4)

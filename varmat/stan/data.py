@@ -82,7 +82,7 @@ def from_dump(text: str) -> Iterator[tuple[str, Any]]:
     """
     text = re.sub(r"#[^\n]*", "", text)
     found = [*_DUMPED.finditer(text)]
-    # `.Dim =` inside of a structure is no assignment.
+    # `.Dim =` inside of a structure is not an assignment.
     found = [each for each in found if not each.group(1).startswith(".")]
     for i, each in enumerate(found):
         end = found[i + 1].start() if i + 1 < len(found) else len(text)
@@ -119,14 +119,14 @@ def _number(text: str) -> int | float:
 
 
 def missing(name: str, declared: str, names: Iterable[str]) -> TypeError:
-    """The error for data that are not given."""
+    """Return the error for data that are missing."""
     return TypeError(
         f"data: {name} is missing, but must be given: {declared}!{nearest(name, names)}"
     )
 
 
 def value_of(name: str, raw: Any, kind: Type, shape: Shape, declared: str) -> StanValue:
-    """A value that was given, as one of a type and shape without tuples."""
+    """Convert a given value to an array of a type and shape without tuples."""
     array = _array(name, raw, declared)
     wanted = dtype_of(kind)
     if wanted is complex and array.dtype.kind != "c":
@@ -154,7 +154,7 @@ def value_of(name: str, raw: Any, kind: Type, shape: Shape, declared: str) -> St
 def _array(name: str, raw: Any, declared: str) -> np.ndarray:
     try:
         array = without_missing(raw, f"data: {name}")
-        if array.dtype.kind in "USO":  # "NaN" and "Infinity", or integers beside floats
+        if array.dtype.kind in "USO":  # "NaN" and "Infinity", or integers next to floats
             array = array.astype(float)
     except DataError:
         raise
@@ -166,14 +166,14 @@ def _array(name: str, raw: Any, declared: str) -> np.ndarray:
 
 
 def _complex(array: np.ndarray, shape: Shape) -> np.ndarray:
-    """Complex numbers of pairs, as JSON has them."""
+    """Make complex numbers from pairs, as JSON has them."""
     if array.shape == (*shape, 2):
         return array[..., 0] + 1j * array[..., 1]
     return array
 
 
 def elements_of(name: str, raw: Any, kind: Tuple, declared: str) -> list[Any]:
-    """The elements of a tuple that was given: a tuple, or JSON's object with their numbers."""
+    """Return the elements of a given tuple, which may be JSON's object with numbers as keys."""
     count = len(kind.elements)
     if isinstance(raw, Mapping):
         raw = [raw.get(str(i + 1)) for i in range(count)]

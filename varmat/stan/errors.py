@@ -16,7 +16,7 @@ class StanError(ValueError):
     Parameters
     ----------
     reason : str
-        What is wrong and what would be right.
+        The mistake and its correction.
     position : Position
         The place of the mistake.
     sources : mapping

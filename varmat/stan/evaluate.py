@@ -56,7 +56,7 @@ class Translator(Expressions):
     Attributes
     ----------
     loops : list of tuple of For and BoundError or None
-        The loops that were translated, also in functions, and why they are run pass by pass.
+        The loops that were translated, also in functions, and why their iterations run one by one.
     scanned : list of For
         Those that recordings make one scan of.
     tracing : Tracing
@@ -84,7 +84,7 @@ class Translator(Expressions):
         self.lasting: set[str] = set()
 
     def for_function(self, definition: s.FunctionDefinition) -> Translator:
-        """A translator for the body of a function."""
+        """Make a translator for the body of a function."""
         assert definition.body is not None
         written = written_in(definition.body)
         inner = Translator(self._routines, written, self._matvars_by_function, definition)
@@ -94,16 +94,16 @@ class Translator(Expressions):
     # --- statements ---
 
     def statement(self, statement: s.Statement) -> Executed:
-        """The function of a statement."""
+        """Translate a statement into the function that runs it."""
         return _STATEMENTS[type(statement)](self, statement)
 
     def body(self, statements: Sequence[s.Statement]) -> Executed:
-        """The function of statements in sequence, in a scope of their own."""
+        """Translate statements in sequence, in a separate scope."""
         with self.scope():
             return self.sequence(statements)
 
     def sequence(self, statements: Sequence[s.Statement]) -> Executed:
-        """The function of statements in sequence."""
+        """Translate statements in sequence."""
         steps = []
         for k, each in enumerate(statements):
             self.following.append(statements[k + 1 :])
@@ -112,7 +112,7 @@ class Translator(Expressions):
         return in_sequence(steps)
 
     def lasting_sequence(self, statements: Sequence[s.Statement]) -> Executed:
-        """The function of statements in sequence, whose variables are read later."""
+        """Translate statements in sequence, whose variables are read later."""
         self.lasting |= declared_in(statements)
         return self.sequence(statements)
 
@@ -163,7 +163,7 @@ class Translator(Expressions):
         return run
 
     def setter(self, target: s.Expression) -> Setter:
-        """The function that assigns to a variable or a part of one."""
+        """Return the function that assigns to a variable or a part of one."""
         if isinstance(target, s.VariableName):
             place, kind = self.place(target.name)
             return _whole(place, kind, target.name, self.kept(target.name, kind, target))
@@ -200,20 +200,20 @@ class Translator(Expressions):
     def kept(
         self, name: str, kind: Type, value: s.Expression | None
     ) -> Callable[[StanValue], StanValue]:
-        """The function of what a variable keeps of a value; None is one that nothing shares."""
+        """Return the function that converts assigned values to store; `value` is None if new."""
         if name in self.matvars:
             return by_element
         return owned if value is not None and self._copies(name, kind, value) else _same
 
     def _copies(self, name: str, kind: Type, value: s.Expression) -> bool:
-        """Whether a variable needs a copy of a value, because one of the two is written into."""
+        """Tell whether a variable needs a copy of a value, because elements of one are assigned."""
         if isinstance(innermost(kind), Tuple):
             return True
         made = isinstance(value, (s.Binary, s.ArrayExpression, s.RowVectorExpression))
         return not made and (name in self._written or self.may_share(value))
 
     def part_setter(self, target: s.Expression) -> Setter:
-        """The function that puts a changed value, which nothing else refers to, in its place."""
+        """Return the function that stores a changed value to which nothing else refers."""
         if isinstance(target, s.VariableName):
             place, _ = self.place(target.name)
             return lambda f, x: f.__setitem__(place, x)
@@ -301,7 +301,7 @@ class Translator(Expressions):
         return lambda f: body(f) if condition(f) else otherwise(f)
 
     def loop(self, body: Executed, passes: Callable[[Frame], Iterator[None]]) -> Executed:
-        """The function of a loop: `passes` prepares the frame for each pass."""
+        """Return the function that runs a loop; `passes` prepares the frame for each iteration."""
 
         def run(f: Frame) -> Any:
             for _ in passes(f):
@@ -315,14 +315,14 @@ class Translator(Expressions):
         return run
 
     def repeated(self, loop: s.For | s.ForEach | s.While) -> Executed:
-        """The function of a pass of a loop, behind which another one may come."""
+        """Translate the body of a loop, after which another iteration may follow."""
         self.following.append([loop])
         body = self.body(loop.body)
         self.following.pop()
         return body
 
     def lowered(self, loop: s.For | s.ForEach | s.While) -> Callable[..., bool]:
-        """The function that records a loop as one procedure, where it can be."""
+        """Return the function that records a loop as one procedure, if it can be."""
         read = {*s.names_in(self.following)} | self.lasting
         return lowered_loop(self, loop, read, self.tracing)
 
@@ -392,7 +392,7 @@ class Translator(Expressions):
 
     def foreach_loop(self, w: s.ForEach) -> Executed:
         values, kind = self.expression(w.values), w.values.type
-        # A variable is read in each pass, as in compiled programs, because passes may assign to it.
+        # Read a variable in each iteration, as compiled programs do: the body may assign to it.
         again = values if isinstance(w.values, s.VariableName) else None
         element = kind.element if isinstance(kind, ArrayType) else types.REAL
         with self.scope():
@@ -418,12 +418,12 @@ class Translator(Expressions):
 def _applied(
     function: Callable[..., StanValue], arguments: Sequence[StanEvaluated]
 ) -> StanEvaluated:
-    """The function of a call."""
+    """Return the function that evaluates a call."""
     return lambda f: function(f[0], *[each(f) for each in arguments])
 
 
 def _joined(target: s.Indexed | s.Projection) -> s.Indexed | s.Projection:
-    """`x[i][j]` as `x[i, j]`."""
+    """Rewrite `x[i][j]` as `x[i, j]`."""
     while (
         isinstance(target, s.Indexed)
         and isinstance(target.base, s.Indexed)
@@ -438,7 +438,7 @@ def _same(x: StanValue) -> StanValue:
 
 
 def _whole(place: int, kind: Type, name: str, keep: Callable[[StanValue], StanValue]) -> Setter:
-    """The function that assigns to a whole variable."""
+    """Return the function that assigns to a whole variable."""
     if kind in SCALARS:
         return lambda f, x: f.__setitem__(place, x)
 
@@ -452,7 +452,7 @@ def _whole(place: int, kind: Type, name: str, keep: Callable[[StanValue], StanVa
 
 
 def check_shape(name: str, given: tuple[int, ...], declared: tuple[int, ...]) -> None:
-    """Refuse a value of another shape than that of the variable to which it is assigned."""
+    """Raise unless a value has the shape of the variable to which it is assigned."""
     if given != declared:
         raise ShapeError(
             f"{name}: the value has shape {given}, but must have the declared shape {declared}!"
@@ -460,7 +460,7 @@ def check_shape(name: str, given: tuple[int, ...], declared: tuple[int, ...]) ->
 
 
 def printed(x: StanValue) -> str:
-    """A value as Stan prints it."""
+    """Format a value as Stan prints it."""
     if isinstance(x, tuple):
         return f"({','.join(map(printed, x))})"
     x = getattr(x, "val", x)
@@ -470,7 +470,7 @@ def printed(x: StanValue) -> str:
 
 
 def written_in(statements: Sequence[s.Statement]) -> set[str]:
-    """The names of the variables into which elements are assigned."""
+    """Return the names of the variables into which elements are assigned."""
     found: set[str] = set()
 
     def target(e: s.Expression) -> None:

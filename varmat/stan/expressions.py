@@ -82,7 +82,7 @@ class ExpressionChecks:
         raise StanSemanticError(reason, at, self.program.sources)
 
     def inside(self, *endings: str) -> bool:
-        """Whether the code belongs to a function of the program with one of the endings."""
+        """Tell whether the code belongs to a function of the program with one of the endings."""
         return self.function is not None and self.function.name.endswith(endings)
 
     def unknown(self, name: str, at: Position) -> NoReturn:
@@ -90,7 +90,7 @@ class ExpressionChecks:
         self.error(f"There is no `{name}`.{nearest(name, known)}", at)
 
     def known(self, name: str) -> bool:
-        """Whether a function has the name."""
+        """Tell whether a function has the name."""
         name = overloads.library_name(name)
         return name in self.functions or name in names() or name.startswith(SPECIAL)
 
@@ -102,7 +102,7 @@ class ExpressionChecks:
         return node.type
 
     def expressions(self, nodes: Iterable[Expression]) -> bool:
-        """Find the types of expressions, and whether all depend on data alone."""
+        """Find the types of expressions, and whether all depend only on data."""
         data = [(self.expression(node), node.data)[1] for node in nodes]
         return all(data)
 
@@ -134,7 +134,7 @@ class ExpressionChecks:
         return LIBRARY, True
 
     def constant(self, kind: Type, block: str) -> bool:
-        """Whether a variable from a block is data for the purposes of the current block."""
+        """Tell whether a variable from a block is data for the purposes of the current block."""
         if block in {"data", "transformed_data", "generated_quantities"}:
             return True
         return types.discrete(kind) or self.block == "generated_quantities"
@@ -245,7 +245,7 @@ class ExpressionChecks:
         return result, data or types.innermost(result) == INT
 
     def calls(self, node: syntax.Call) -> Type | None:
-        """Find the result of a call, None if there is none."""
+        """Find the type of the result of a call; None if it has no result."""
         data = self.expressions(node.arguments)
         self.rename(node)
         if node.name == "target":

@@ -64,7 +64,7 @@ class Passed:
 def library(
     name: str, kinds: Kinds, result: Type | None, kept: Sequence[bool] = ()
 ) -> Callable[..., StanValue]:
-    """The library function of a name for arguments of these types: it takes the run and them."""
+    """Find the library function for arguments of these types; it takes the run, then them."""
     if name.endswith("_rng"):
         function = _generator(implementation(name, kinds))
     elif name.endswith(("_lupdf", "_lupmf")):
@@ -82,7 +82,7 @@ def _without_run(function: StanFunction) -> Callable[..., StanValue]:
 
 
 def _result_of(function: Callable[..., StanValue], kind: Type | None) -> Callable[..., StanValue]:
-    """The function with a number or integers as its result, where NumPy makes others of them."""
+    """Make a function return Python numbers, or arrays of integers, as its type requires."""
 
     def call(run: Evaluation, *arguments: StanValue) -> StanValue:
         found = function(run, *arguments)
@@ -95,7 +95,7 @@ def _result_of(function: Callable[..., StanValue], kind: Type | None) -> Callabl
 
 
 def implementation(name: str, kinds: Kinds) -> StanFunction:
-    """The function of a name for arguments of these types."""
+    """Find the function of a name for arguments of these types."""
     make = BY_TYPES.get(name)
     if make is not None:
         return make(kinds)
@@ -113,7 +113,7 @@ def implementation(name: str, kinds: Kinds) -> StanFunction:
 
 
 def _of_varmat(name: str) -> StanFunction:
-    """The function that has Stan's name in varmat."""
+    """Find the varmat function for a name of Stan."""
     set_name, _, direction = name.rpartition("_")
     if direction in ("constrain", "unconstrain"):
         found = _TRANSFORMS.get(set_name) or tuple(
@@ -126,12 +126,12 @@ def _of_varmat(name: str) -> StanFunction:
 
 
 def acts_by_element(name: str) -> bool:
-    """Whether a function of numbers takes arrays of them element by element."""
+    """Tell whether a function of numbers takes arrays of them element by element."""
     return name == "pow" or row_of(name) is not None
 
 
 def truncated(name: str) -> Callable[..., StanValue]:
-    """A density between two ends, of which one may be None."""
+    """Return a density truncated to an interval, one of whose ends may be None."""
     density = getattr(vm, name)
     return lambda lower, upper, *values: vm.truncated(density, lower=lower, upper=upper)(*values)
 
@@ -169,7 +169,7 @@ _ELEMENTWISE = frozenset({
 
 
 def row_of(name: str) -> Elementwise | None:
-    """The row of the elementwise table behind a function; None if there is none of that kind."""
+    """Find the row of the elementwise table behind a function; None if it is not elementwise."""
     if name in _NUMPY or name in _ELEMENTWISE:
         return ELEMENTWISE[_NUMPY.get(name, name)]
     found = ELEMENTWISE["logaddexp"] if name == "log_sum_exp" else getattr(vm, name, None)
@@ -197,7 +197,7 @@ def _real(x: StanValue) -> StanValue:
 
 
 def _rounded(x: StanValue) -> StanValue:
-    """Halves go away from zero."""
+    """Round to integers, halves away from zero."""
     return np.trunc(x + np.where(np.asarray(vm.value(x)) < 0, -0.5, 0.5))
 
 
@@ -279,7 +279,7 @@ def _append_row(kinds: Kinds) -> StanFunction:
 
 
 def _as_rows(x: StanValue, kind: Type) -> StanValue:
-    """For a matrix or row its rows, for a column or number its elements."""
+    """Return the rows of a matrix or row vector, or the elements of a column or number."""
     return np.reshape(x, (1, -1)) if kind in ROWS else np.reshape(x, -1) if kind in SCALARS else x
 
 
@@ -329,12 +329,14 @@ def _rep_array(kinds: Kinds) -> StanFunction:
 
 
 def _part(*indices: Callable[..., StanValue]) -> StanFunction:
-    """A function that reads a part, whose indices are functions of the other arguments."""
+    """Return a function that reads a part, whose indices are functions of the other arguments."""
     return lambda x, *places: read(x, [index(x, *places) for index in indices])
 
 
 def _dot_products(axis: int, own: frozenset[Type]) -> Callable[[Kinds], StanFunction]:
-    """Dot products of columns or of rows; `own` are the vectors that are one of them."""
+    """Return a function that makes dot products of columns or of rows; `own` are vectors that are
+    one of them.
+    """
 
     def make(kinds: Kinds) -> StanFunction:
         if kinds[0] in MATRICES:
@@ -358,12 +360,12 @@ def _logical(compare: StanFunction) -> StanFunction:
 
 
 def _design(name: str) -> int:
-    """The place of the design matrix among the arguments."""
+    """Return the position of the design matrix among the arguments."""
     return 2 if name.startswith("binomial") else 1
 
 
 def _with_design(density: StanFunction, place: int) -> StanFunction:
-    """A density of a generalised linear model whose design matrix is a row."""
+    """Let a density of a generalised linear model take a row vector as its design matrix."""
 
     def call(*arguments: StanValue, **settings: Any) -> StanValue:
         x = np.reshape(arguments[place], (1, -1))
@@ -383,7 +385,7 @@ _CORRELATIONS: dict[str, StanFunction] = {
 
 
 def _covariance(name: str) -> Callable[[Kinds], StanFunction]:
-    """A covariance function of one set of points, or of two."""
+    """Return a function that selects a covariance function for one set of points, or for two."""
     alone: StanFunction = getattr(vm, f"gp_{name}_cov")
 
     def make(kinds: Kinds) -> StanFunction:
@@ -415,7 +417,7 @@ def _covariance(name: str) -> Callable[[Kinds], StanFunction]:
 
 
 def _reduce_sum(f: Passed, x: StanValue, grainsize: int, *shared: StanValue) -> StanValue:
-    """The sum of the slices is the function of all of it."""
+    """Apply the function to all of `x`, because that is the sum over slices."""
     if grainsize < 1:
         raise DomainError(f"reduce_sum: grainsize is {grainsize}, but must be positive!")
     return f(x, 1, len(x), *shared) if len(x) else 0.0
@@ -449,8 +451,8 @@ _OPTIONS = (1.5e-8, 500, 1, 1000, 1)
 
 
 def _laplace(name: str, kinds: Kinds) -> StanFunction:
-    """A marginal over latent normals; before the covariance stands the size of the blocks of the
-    Hessian, or the first vector.
+    """Return a marginal over latent normals; the argument before the covariance is the block size
+    of the Hessian, or the first vector.
     """
     place = max(i for i, kind in enumerate(kinds) if isinstance(kind, types.FunctionType))
     is_general, ending = place == 3, "marginal" if "marginal" in name else "latent"
@@ -575,7 +577,7 @@ _OPERATORS = {
     "elt_divide": "./", "modulus": "%", "logical_eq": "==", "logical_neq": "!=",
     "logical_lt": "<", "logical_lte": "<=", "logical_gt": ">", "logical_gte": ">=",
 }  # fmt: skip
-# What Stan calls the sets of transforms, and varmat; simplexes are those of Stan 2.37.
+# Names of transforms in Stan and in varmat; simplexes have the transform of Stan 2.37.
 _SETS = {
     "lower_bound": "lb",
     "upper_bound": "ub",

@@ -1,7 +1,7 @@
-"""The expressions of loops that are evaluated for all passes at once.
+"""The expressions of loops that are evaluated for all iterations at once.
 
-Every scalar that differs between passes is an array with a lane for each pass, and every vector a
-matrix with a row for each.
+Every scalar that differs between iterations is an array with an element for each iteration (its
+lane), and every vector a matrix with a row for each.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from varmat.stan.values import (
 )
 from varmat.typing import Propto
 
-# Containers of one axis, which have the lanes in front of it.
+# Containers of one axis; the batch axis comes before it.
 OF_ONE_AXIS = VECTORS | ROWS | {ArrayType(types.REAL)}
-# Operators in a row that are still translated for all passes, one inside of the other.
+# The longest chain of nested operators that is translated for all iterations.
 LONG = 100
-# Operators that act on each lane alone.
+# Operators that act on each iteration separately.
 _BY_LANE = frozenset({"+", "-", "*", "/", "^", ".*", "./", ".^"})
 
 
 class BoundError(Exception):
-    """A loop must be run pass by pass: why, and where."""
+    """A loop must be run iteration by iteration: why, and where."""
 
     def __init__(self, reason: str, at: s.Position) -> None:
         super().__init__(reason)
@@ -53,32 +53,32 @@ class BoundError(Exception):
 
 
 class LaneExpressions(ABC):
-    """Translates the expressions of a loop, or of a function that it calls, for all its passes;
+    """Translates the expressions of a loop, or of a function that it calls, for all iterations;
     abstract.
 
     Parameters
     ----------
     translator : Expressions
-        Translates what is the same in all passes.
+        Translates expressions that are the same in all iterations.
     count : int
-        The place of the number of passes in a frame.
+        The slot for the number of iterations in a frame.
     varying : set of str
-        The variables that differ between passes.
+        The variables that differ between iterations.
     """
 
     def __init__(self, translator: Expressions, count: int, varying: set[str]) -> None:
         self._translator, self._count, self._varying = translator, count, varying
-        # The place of the passes that count, where all passes are computed; None if all count.
+        # The slot of a mask of iterations that count, where all are computed; None if all count.
         self._mask = translator.declare(" mask", types.INT)
-        # The places of what has lanes.
+        # The slots of batched values.
         self._slots = {translator.place(name)[0] for name in varying}
 
     def varies(self, e: object) -> bool:
-        """Whether an expression differs between passes, as random numbers do."""
+        """Tell whether an expression differs between iterations, as random numbers do."""
         return any(name in self._varying for name in s.names_in(e)) or draws(e)
 
     def of_passes(self, f: Frame, slots: Collection[int], places: np.ndarray) -> Frame:
-        """A frame of some passes, of which any may be there several times."""
+        """Make a frame of some iterations, which may be repeated."""
         inner = f.copy()
         inner[self._count] = len(places)
         for slot in (*slots, self._mask):
@@ -86,9 +86,9 @@ class LaneExpressions(ABC):
         return inner
 
     def branches(self, e: s.Expression) -> Callable[[Frame], Iterator[tuple[StanValue, Frame]]]:
-        """The places and the frame of the passes in which a condition holds, then of the others;
-        the frame is empty if there are none. In a recording, where the condition depends on
-        parameters, it is masks and frames of all passes.
+        """Yield the indices and the frame of the iterations in which a condition holds, then of the
+        others; the frame is empty if there are none. In a recording, where the condition depends on
+        parameters, yield masks and frames of all iterations.
         """
         condition, slots = self.expression(e), {*self._slots}
 
@@ -112,7 +112,7 @@ class LaneExpressions(ABC):
         return branches
 
     def either(self, e: s.Expression, yes: StanEvaluated, no: StanEvaluated) -> StanEvaluated:
-        """The function of values with lanes of which each pass computes one."""
+        """Return the function of batched values that computes one branch for each iteration."""
         if not self.varies(e):
             condition = self._translator.expression(e)
             return lambda f: yes(f) if condition(f) else no(f)
@@ -129,14 +129,14 @@ class LaneExpressions(ABC):
         return run
 
     def full(self, e: s.Expression, kind: types.Type) -> StanEvaluated:
-        """The function of an expression, with lanes also if it is the same in all passes."""
+        """Translate an expression into a batched one, also if it is the same in all iterations."""
         value, count = self.promoted(e, kind), self._count
         return value if self.varies(e) else lambda f: repeated(value(f), f[count])
 
     # --- expressions ---
 
     def alike(self, whole: Sequence[s.Expression]) -> list[StanEvaluated]:
-        """The functions of arguments of a density, with scalars beside vectors of lanes."""
+        """Translate arguments of a density, so that scalars broadcast against batched vectors."""
         if any(e.type not in SCALARS and e.type not in _ROWS_OF_DATA for e in whole):
             raise BoundError("a density takes matrices, or arrays of vectors", whole[0].at)
         arguments = [*map(self.expression, whole)]
@@ -145,7 +145,7 @@ class LaneExpressions(ABC):
         return [self._spread(e, each) for e, each in zip(whole, arguments, strict=True)]
 
     def expression(self, e: s.Expression) -> StanEvaluated:
-        """The function of an expression: an array with the lanes in front if it varies."""
+        """Translate an expression: the value is an array with the batch axis first if it varies."""
         if not self.varies(e):
             return self._translator.expression(e)
         name = _EXPRESSIONS.get(type(e))
@@ -183,7 +183,7 @@ class LaneExpressions(ABC):
             return lambda f: right(f) @ left(f)
         if e.operator in _COMPARISONS and all(kind in SCALARS for kind in kinds):
             compare = _COMPARISONS[e.operator]
-            # Sums and differences of truth values are those of numbers.
+            # Truth values are added and subtracted as numbers.
             return lambda f: 1 * compare(left(f), right(f))
         if e.operator not in _BY_LANE or any(kind in MATRICES for kind in kinds):
             raise _lacking(f"operator `{e.operator}` of {kinds[0]} and {kinds[1]}", e)
@@ -198,7 +198,7 @@ class LaneExpressions(ABC):
         return lambda f: function(left(f), right(f))
 
     def _logical(self, e: s.Binary) -> StanEvaluated:
-        """The function of "and" or "or", whose right side is computed where it decides."""
+        """Translate "and" or "or", whose right side is computed only where it decides."""
         count, known = self._count, int(e.operator == "||")
         right = self.full(e.right, types.INT)
 
@@ -211,7 +211,7 @@ class LaneExpressions(ABC):
         return self.either(e.left, *((given, decides) if known else (decides, given)))
 
     def _spread(self, e: s.Expression, evaluate: StanEvaluated) -> StanEvaluated:
-        """A scalar of each lane as one that acts on all elements of a vector of the lane."""
+        """Add an axis to a batched scalar, so that it acts on all elements of a batched vector."""
         if e.type in SCALARS and self.varies(e):
             return lambda f: evaluate(f)[:, None]
         return evaluate
@@ -242,7 +242,7 @@ class LaneExpressions(ABC):
     def indices(
         self, indices: Sequence[s.Expression | s.Range]
     ) -> Callable[[Frame], tuple[StanValue, ...]]:
-        """The function of integer indices, some of which differ between passes."""
+        """Translate integer indices, which may differ between iterations."""
         parts = [self.expression(i) for i in indices if isinstance(i, s.Expression)]
         return lambda f: tuple([part(f) for part in parts])
 
@@ -259,7 +259,7 @@ class LaneExpressions(ABC):
         return lambda f: function(f[0], *[each(f) for each in arguments])
 
     def _drawn(self, e: s.Call) -> StanEvaluated:
-        """The function of random numbers, one for each pass."""
+        """Translate random numbers, one for each iteration."""
         if e.type not in SCALARS or any(each.type not in SCALARS for each in e.arguments):
             raise _lacking(f"`{e.name}` of vectors", e)
         draw = functions.implementation(e.name, tuple(each.type for each in e.arguments))
@@ -272,7 +272,7 @@ class LaneExpressions(ABC):
 
     @abstractmethod
     def routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
-        """The function of a call of a function of the program."""
+        """Translate a call of a function of the program."""
 
     def _function(self, e: s.Call) -> Callable[..., StanValue]:
         kinds = tuple(each.type for each in e.arguments)
@@ -316,12 +316,12 @@ def draws(e: object) -> bool:
 
 
 def repeated(x: StanValue, count: int) -> StanValue:
-    """What is the same in all passes, with lanes."""
+    """Repeat a value that is the same in all iterations along the batch axis."""
     return x + np.zeros((count, *np.shape(x)), int)
 
 
 def merged(found: Sequence[tuple[StanValue, StanValue]]) -> StanValue:
-    """Values with lanes, out of those of some passes and those of the others."""
+    """Merge batched values of some iterations and of the others."""
     if len(found) == 1:
         return found[0][1]
     (mask, yes), (_, no) = found
@@ -332,9 +332,9 @@ def merged(found: Sequence[tuple[StanValue, StanValue]]) -> StanValue:
 
 
 def selected(mask: StanValue, yes: StanValue, no: StanValue) -> StanValue:
-    """Values of the passes in which a condition holds, and of the others, while all are recorded.
+    """Select values by a condition, while both branches are recorded for all iterations.
 
-    Refused if one that is not chosen is not finite: its derivative may be zero times infinity."""
+    Raise if one that is not chosen is not finite: its derivative may be zero times infinity."""
     mask = mask[:, None] if np.ndim(yes) > 1 or np.ndim(no) > 1 else mask
     if not all(all_hold(np.isfinite(x)) for x in (yes, no)):
         raise vm.TapeError(
@@ -348,13 +348,13 @@ def _lacking(form: str, e: s.Expression) -> BoundError:
 
 
 def own_places(x: StanValue, index: StanValue) -> StanValue:
-    """The place of an element of a vector of each lane."""
+    """Return the index of one element of each batched vector."""
     at = place(index, x.shape[1], 1)
     return (slice(None), at) if type(at) is int else (np.arange(x.shape[0]), at)
 
 
 def places_of(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
-    """Integer indices of Stan, some with a lane for each pass, as an index of NumPy."""
+    """Convert integer indices of Stan, some of them batched, to an index of NumPy."""
     places = [place(i, x.shape[axis], axis + 1) for axis, i in enumerate(indices)]
     if sum(type(at) is np.ndarray for at in places) == 1 and len(places) == 1:
         return _as_slice(places[0])
@@ -362,7 +362,7 @@ def places_of(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
 
 
 def _as_slice(places: StanValue) -> StanValue:
-    """Places one after another as a slice, which is a view."""
+    """Convert consecutive indices to a slice, because that makes a view."""
     if type(places) is np.ndarray and len(places) and np.all(np.diff(places) == 1):
         return slice(int(places[0]), int(places[-1]) + 1)
     return places
@@ -376,8 +376,8 @@ def elementwise_density(name: str, at: s.Position) -> Any:
 
 
 DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_lcdf", "_lccdf")
-# Densities with vectors, which take a stack of them in front of that axis: what each argument of a
-# pass must be.
+# Densities of vectors, which take a stack of them in front of that axis: the types that each
+# argument of an iteration must have.
 STACKED: dict[str, tuple[Collection[types.Type], ...]] = {
     "categorical_lpmf": (SCALARS, OF_ONE_AXIS),
     "categorical_logit_lpmf": (SCALARS, OF_ONE_AXIS),

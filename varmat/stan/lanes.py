@@ -1,8 +1,8 @@
-"""Loops whose passes do not depend on each other, evaluated for all passes at once.
+"""Loops whose iterations do not depend on each other, evaluated for all iterations at once.
 
 `for (n in 1:N) y[n] ~ normal(a[group[n]], s);` is a density of whole arrays. Such a loop is found
 from its text: the variable of the loop holds all its values, the *lanes*, and every scalar that
-depends on it is an array with a lane for each pass. All other loops are run pass by pass.
+depends on it is an array with an element for each iteration. All other loops run one by one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from varmat.stan.running import Executed, Frame, StanEvaluated, dropping, in_seq
 from varmat.stan.translate import Expressions
 from varmat.stan.values import SCALARS, StanValue, owned, put, receiving
 
-# Loops of fewer passes are run pass by pass.
+# Loops of fewer iterations are run one by one.
 FEW = 4
 
 
@@ -48,7 +48,7 @@ def check_state(node: s.SyntaxNode, endings: tuple[str, ...]) -> None:
 
 
 def check_independent(loop: s.For, own: Collection[str]) -> None:
-    """Raise unless every pass assigns only to elements of its own, and to variables of its own."""
+    """Raise unless every iteration assigns only to its own elements and its own variables."""
     nodes = [*s.walk(loop.body)]
     targets: dict[str, str] = {}
     for each in nodes:
@@ -70,14 +70,14 @@ def check_independent(loop: s.For, own: Collection[str]) -> None:
 
 
 def are_apart(loop: s.For) -> bool:
-    """Whether the passes of a loop only add to the target, and read nothing of each other but that:
-    passes that read it are not alike, because the terms become more.
+    """Tell whether the iterations of a loop only add to the target, and read nothing else of each
+    other. Iterations that read the target differ, because it gets more terms.
     """
     return assigned_in(loop.body) <= declared_in(loop.body)
 
 
 def scratch_in(loop: s.For) -> dict[str, s.For]:
-    """Containers from outside that each pass fills before it reads them, with the loops that do."""
+    """Find outer containers that each iteration fills before reading, and the loops that do."""
     found: dict[str, s.For] = {}
     met: set[str] = set()
     for each in loop.body:
@@ -89,7 +89,7 @@ def scratch_in(loop: s.For) -> dict[str, s.For]:
 
 
 def _fills(loop: s.For, name: str) -> bool:
-    """Whether a loop only assigns to the elements of a container, one in each pass."""
+    """Tell whether a loop only assigns to the elements of a container, one in each iteration."""
     element = repr(
         s.Indexed(loop.at, s.VariableName(loop.at, name), [s.VariableName(loop.at, loop.name)])
     )
@@ -102,7 +102,7 @@ def _fills(loop: s.For, name: str) -> bool:
 
 
 def _written_element(target: s.Expression, name: str) -> str:
-    """The variable into which an element is assigned that belongs to the pass alone."""
+    """Return the variable whose element a target is, which must differ between iterations."""
     if isinstance(target, s.Indexed) and isinstance(target.base, s.VariableName):
         plain = all(isinstance(i, s.Expression) and i.type == types.INT for i in target.indices)
         own = any(isinstance(i, s.VariableName) and i.name == name for i in target.indices)
@@ -112,17 +112,17 @@ def _written_element(target: s.Expression, name: str) -> str:
 
 
 class Lanes(LaneExpressions):
-    """Translates the body of a loop, or of a function that it calls, for all its passes.
+    """Translates the body of a loop, or of a function that it calls, for all its iterations.
 
     Parameters
     ----------
     translator : Expressions
-        Translates what is the same in all passes.
+        Translates expressions that are the same in all iterations.
     node : For or FunctionDefinition
     count : int
-        The place of the number of passes in a frame.
+        The slot for the number of iterations in a frame.
     varying : collection of str
-        The variables from outside that differ between passes.
+        The variables from outside that differ between iterations.
     scratch : dict of str to For
         Containers from outside that each pass fills, with the loops that do.
     """
@@ -137,10 +137,10 @@ class Lanes(LaneExpressions):
     ) -> None:
         super().__init__(translator, count, {*varying, *scratch})
         self.calls: tuple[s.FunctionDefinition, ...] = ()
-        # Whether data split the passes anew in each pass of a loop inside.
+        # Whether data split the iterations again in each iteration of an inner loop.
         self._splits_again = False
         self._own = declared_in(node.body) | {*scratch}
-        # The places of variables whose elements belong to single passes.
+        # The slots of variables whose elements belong to single iterations.
         self._outer, before = set[int](), 0
         self._scratch = {translator.place(name)[0]: each for name, each in scratch.items()}
         while before != len(self._varying):
@@ -159,7 +159,7 @@ class Lanes(LaneExpressions):
         return cls(translator, loop, count, {loop.name}, scratch)
 
     def _assigned(self, node: s.For | s.FunctionDefinition) -> Iterator[str]:
-        """The variables of a pass that are given something that varies."""
+        """Yield the variables of an iteration to which something is assigned that varies."""
         for each in s.walk(node.body):
             if (isinstance(each, s.Declaration) and self.varies(each.value)) or (
                 isinstance(each, s.For) and self.varies([each.lower, each.upper])
@@ -177,7 +177,9 @@ class Lanes(LaneExpressions):
     # --- statements ---
 
     def whole(self, loop: s.For) -> Callable[[Frame], bool]:
-        """The function of the loop: False, and nothing done, if it must be run pass by pass."""
+        """Translate the loop; the function returns False, and does nothing, if it has to be run
+        iteration by iteration.
+        """
         body, count = self.block(loop), self._count
         scratch: list[tuple[int, StanEvaluated, StanEvaluated]] = []
         for slot, each in self._scratch.items():
@@ -222,11 +224,13 @@ class Lanes(LaneExpressions):
         return self._whole(d.name, value, d.value)
 
     def _whole(self, name: str, value: StanEvaluated, e: s.Expression | None) -> Executed:
-        """The function that assigns the value of an expression to a variable of the pass."""
+        """Return the function that assigns the value of an expression to a variable of the loop
+        body.
+        """
         count, has_lanes = self._count, name in self._varying
         slot, kind = self._translator.place(name)
         axes = (0 if kind in SCALARS else 1) + has_lanes
-        # A lane for each pass may be a view of a container that is written into later.
+        # A batch of values may be a view of a container that is written into later.
         copies = kind not in SCALARS or (e is not None and self._translator.may_share(e))
 
         def run(f: Frame) -> None:
@@ -290,7 +294,7 @@ class Lanes(LaneExpressions):
     def _density(
         self, name: str, whole: Sequence[s.Expression], drops: bool, at: s.Position
     ) -> StanEvaluated:
-        """The function of the sum of a density over all passes."""
+        """Translate the sum of a density over all iterations."""
         if name in STACKED:
             if any(e.type not in kinds for e, kinds in zip(whole, STACKED[name], strict=True)):
                 raise BoundError("a pass has a density of several observations", at)
@@ -305,19 +309,19 @@ class Lanes(LaneExpressions):
             if f[self._mask] is None:
                 return density(*given, propto=propto)
             terms = density.pointwise(*given, propto=propto)
-            # The first axis is that of passes, if they differ.
+            # The first axis is the batch axis, if the terms differ.
             axis = -1 if differs else None
             return self._counted(f, np.sum(terms, axis) if np.ndim(terms) > differs else terms)
 
         return summed
 
     def _counted(self, f: Frame, terms: StanValue) -> StanValue:
-        """The sum of terms over the passes that count."""
+        """Sum terms over the iterations that count."""
         mask = f[self._mask]
         return np.sum(terms if mask is None else selected(mask, terms, 0.0))
 
     def _added(self, whole: object, term: StanEvaluated) -> Executed:
-        """The function that adds a term to the target; in each pass, if it is the same in all."""
+        """Return the function that adds a term; `count` times if all iterations have the same."""
         differs, count = self.varies(whole), self._count
 
         def run(f: Frame) -> None:
@@ -343,7 +347,7 @@ class Lanes(LaneExpressions):
             return in_sequence([(self.statement(each), each.at) for each in body])
 
     def loop(self, w: s.For) -> Executed:
-        """A loop inside, whose bounds are the same in all passes, is run pass by pass."""
+        """Translate an inner loop with the same bounds in all iterations, to run step by step."""
         if self.varies([w.lower, w.upper]):
             return self._ragged(w)
         lower, upper = map(self._translator.expression, (w.lower, w.upper))
@@ -361,7 +365,7 @@ class Lanes(LaneExpressions):
         return run
 
     def _ragged(self, w: s.For) -> Executed:
-        """A loop inside, whose bounds differ: a lane for each of the passes in all passes."""
+        """Translate an inner loop whose bounds differ, by batching all its iterations."""
         if assigned_in(w.body) - declared_in(w.body):
             raise BoundError("a loop inside whose bounds differ hands values on", w.at)
         lower, upper = self.full(w.lower, types.INT), self.full(w.upper, types.INT)
@@ -393,11 +397,11 @@ class Lanes(LaneExpressions):
         return lambda f: body(f) if condition(f) else otherwise(f)
 
     def slot(self, name: str) -> int:
-        """Where what a pass assigns to a variable lies."""
+        """Return the slot for the values that an iteration assigns to a variable."""
         return self._translator.place(name)[0]
 
     def _by_mask(self, i: s.If) -> Executed:
-        """Branches that differ between passes: each is run for its lanes."""
+        """Run branches that differ between iterations, each for its own iterations."""
         if not i.condition.data:
             self._check_maskable(i)
         assigned = (assigned_in([i.body, i.otherwise]) & self._own) - declared_in(i)
@@ -419,7 +423,7 @@ class Lanes(LaneExpressions):
         return run
 
     def _check_maskable(self, i: s.If) -> None:
-        """Raise unless all passes can be computed in branches on parameters, and some counted."""
+        """Raise unless a branch on parameters can be computed for all iterations and masked."""
         if draws([i.body, i.otherwise]):
             raise BoundError("a pass draws random numbers in a branch on parameters", i.at)
         for each in s.walk([i.body, i.otherwise]):
@@ -434,7 +438,7 @@ class Lanes(LaneExpressions):
                 raise BoundError("a density in a branch on parameters has no terms", each.at)
 
     def routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
-        """The function of a call of a function of the program, whose body is translated too."""
+        """Translate a call of a function of the program, and the body of that function."""
         if definition in self.calls or not definition.body:
             raise BoundError(f"`{e.name}` calls itself", e.at)
         translator = self._translator.for_function(definition)
@@ -460,7 +464,7 @@ class Lanes(LaneExpressions):
         return call
 
     def result(self, body: Sequence[s.Statement], e: s.Call) -> StanEvaluated:
-        """The function of what the body of a function returns in all passes."""
+        """Translate the body of a function into its result in all iterations."""
         k, each = next(
             (k, each)
             for k, each in enumerate(body)
@@ -485,7 +489,7 @@ class Lanes(LaneExpressions):
 
 
 def without_continue(body: Sequence[s.Statement]) -> list[s.Statement]:
-    """Statements in which what follows a `continue` at the end of a branch is the other branch."""
+    """Move the statements after a `continue` at the end of a branch into the other branch."""
     for k, each in enumerate(body):
         if isinstance(each, s.If) and (each.body or each.otherwise):
             rest = [*body[k + 1 :]]
@@ -503,12 +507,12 @@ def without_continue(body: Sequence[s.Statement]) -> list[s.Statement]:
 
 
 def declared_in(statements: object) -> set[str]:
-    """The variables that statements declare."""
+    """Return the names of the variables that statements declare."""
     return {each.name for each in s.walk(statements) if isinstance(each, s.Declaration)}
 
 
 def assigned_in(statements: object) -> set[str]:
-    """The variables to which, or to parts of which, statements assign."""
+    """Return the variables that statements assign, as a whole or in part."""
     return {s.root(each.target) for each in s.walk(statements) if isinstance(each, s.Assignment)}
 
 

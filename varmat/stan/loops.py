@@ -1,9 +1,9 @@
 """Loops of Stan programs as procedures: their statements are written once, whatever their number.
 
-What a loop reads and assigns to from outside are the operands and results of one operation. Data
-decide sizes. A loop that has what no statement of numbers says (a factorisation, complex numbers,
-`print`, ...) is run pass by pass, and so is a short one, whose passes recordings compute side by
-side.
+Outer variables that a loop reads and assigns are the operands and results of one operation. Data
+decide sizes. A loop that does more than compute numbers (a factorisation, complex numbers,
+`print`, ...) runs iteration by iteration, and so does a short one, because recordings batch its
+iterations.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class LoopCode:
         parameters.
         """
         tracing = self.tracing
-        # Behind a procedure, whose results are arrays, passes have little in common.
+        # After a procedure, whose results are arrays, iterations have little in common.
         is_short = self.traced is not None and self.traced <= tracing.most
         return is_short and not tracing.left_out
 
@@ -109,8 +109,8 @@ class LoopCode:
 
 
 class Tracing:
-    """Which loops are traced pass by pass, though they could be procedures: their iterations are
-    then found to be alike, and computed side by side.
+    """Which loops are traced iteration by iteration, though they could be procedures, because the
+    recording batches their iterations.
 
     Attributes
     ----------
@@ -138,8 +138,8 @@ class Tracing:
 def lowered_loop(
     translator: Expressions, loop: s.For | s.ForEach | s.While, read: set[str], tracing: Tracing
 ) -> Callable[..., bool]:
-    """The function that records a loop as one procedure, where it can be; a loop over integers from
-    a given one on.
+    """Return the function that records a loop as one procedure, if it can be; a loop over integers
+    may start at a given one.
     """
     try:
         code: LoopCode | None = LoopCode(translator, loop, read, tracing)

@@ -33,7 +33,7 @@ Bounds = tuple[int, int]
 
 @dataclass
 class Elements:
-    """A value that is no number.
+    """A value that is not a number.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Elements:
     bounds : tuple of int, optional
         Between which the elements lie, if they are integers.
     places : callable, optional
-        For a part of an array: from indices to those of the array.
+        For a part of an array: from its indices to indices of the array.
     """
 
     shape: tuple[Number, ...]
@@ -73,7 +73,7 @@ NEGATIVE, SQUARE = (ScalarFunction(f, 1) for f in (np.negative, np.square))
 
 
 def of_row(row: Elementwise) -> ScalarFunction:
-    """A function of the elementwise table, whose derivatives may be functions of its value."""
+    """Make a function from a row of the elementwise table; its derivatives may use its value."""
     slopes = [lambda *x, f=f: f(1.0, *x) for f in row.pushes]
     return ScalarFunction(row, row.arity, is_expensive=True, slopes=slopes)
 
@@ -110,7 +110,7 @@ class LoweredExpressions(ABC):
     block : list of Statement
         Where statements go.
     env : dict
-        What is known by its name.
+        The values of variables by name.
     """
 
     def __init__(self, translator: Expressions, propto: bool) -> None:
@@ -123,7 +123,7 @@ class LoweredExpressions(ABC):
         # Functions of the program that are being written.
         self._calls: list[s.FunctionDefinition] = []
         self.in_block = translator.in_block
-        # Of the statement or expression that is written now.
+        # The position of the statement or expression that is written now.
         self.at = s.Position("", 0, 0)
         # How often the statements run that are written now, and how many expressions all of them
         # evaluate.
@@ -144,12 +144,12 @@ class LoweredExpressions(ABC):
 
     @contextmanager
     def inside(self, block: list[Statement]) -> Iterator[list[Statement]]:
-        """Write into another block, with names of its own."""
+        """Write into another block, with separate names."""
         with self.having(block=block, env={**self.env}):
             yield block
 
     def apply(self, function: ScalarFunction, *x: Number) -> Number:
-        """A function of numbers, which is computed now if these are known."""
+        """Apply a function to numbers, now if these are known."""
         if not any(isinstance(each, Cell) for each in x):
             with np.errstate(all="ignore"):
                 return float(function.function(*[np.float64(each) for each in x]))  # type: ignore[arg-type]
@@ -158,7 +158,7 @@ class LoweredExpressions(ABC):
         return out
 
     def integer(self, function: ScalarFunction, *x: Number) -> Number:
-        """A function of integers."""
+        """Apply a function to integers, and track the bounds of the result."""
         found = self.apply(function, *x)
         if not isinstance(found, Cell):
             return int(found)
@@ -176,17 +176,17 @@ class LoweredExpressions(ABC):
         return found
 
     def places(self, indices: Sequence[Number]) -> ir.Indices:
-        """Indices of elements, whose constant parts are apart."""
+        """Return indices of elements, with their constant parts separate."""
         return tuple(self._affine.get(i, i) if isinstance(i, Cell) else i for i in indices)
 
     def bounds(self, x: Number) -> Bounds | None:
-        """Between which numbers an integer lies, if that is known."""
+        """Return the bounds of an integer, if they are known."""
         if isinstance(x, Cell):
             return self._bounds.get(x)
         return int(x), int(x)
 
     def limit(self, size: Number, what: str, at: s.Position) -> int:
-        """What a size is at most."""
+        """Return an upper limit of a size."""
         ends = self.bounds(size)
         if ends is None:
             raise BoundError(f"nobody knows how large {what} becomes", at)
@@ -204,14 +204,14 @@ class LoweredExpressions(ABC):
         return self.apply(_COMPARISONS[operator], x, y)
 
     def variable_cell(self, name: str, value: Number, is_integer: bool = False) -> Cell:
-        """A cell that is assigned again and again."""
+        """Declare a cell that is assigned repeatedly."""
         cell = Cell(name, False, is_integer)
         self.write(ir.Declare(cell))
         self.write(ir.Compute(cell, SAME, (value,)))
         return cell
 
     def temporary(self, shape: tuple[int, ...], name: str) -> Storage:
-        """An array each element of which is assigned once."""
+        """Declare an array whose elements are assigned once each."""
         buffer = Storage(shape, name, is_temporary=True)
         self.write(ir.Declare(buffer))
         return buffer
@@ -237,13 +237,13 @@ class LoweredExpressions(ABC):
         self.write(ir.For(i, 0, last, inner, most=most))
 
     def stored(self, x: Elements) -> Elements:
-        """Elements that lie in an array."""
+        """Return elements that are stored in an array, copied if necessary."""
         if x.is_view:
             return x
         return self.copied(x)
 
     def copied(self, x: Elements) -> Elements:
-        """A copy of elements, in an array of its own."""
+        """Copy elements into a separate array."""
         buffer = self.temporary(x.most, "copy")
         self.copy(buffer, x)
         return self.array(buffer, x.shape, x.bounds)
@@ -265,7 +265,7 @@ class LoweredExpressions(ABC):
     def array(
         self, buffer: Storage, shape: tuple[Number, ...], bounds: Bounds | None = None
     ) -> Elements:
-        """The elements of an array."""
+        """Return the elements of an array."""
 
         def at(*indices: Number) -> Number:
             out = Cell()
@@ -279,7 +279,7 @@ class LoweredExpressions(ABC):
     # --- reductions ---
 
     def total(self, x: Elements, function: Callable[..., Number] | None = None) -> Number:
-        """The sum of the elements, or of a function of the indices."""
+        """Sum the elements, or a function of the indices."""
         total = self.variable_cell("sum", 0.0)
 
         def add(*i: Number) -> None:
@@ -290,7 +290,7 @@ class LoweredExpressions(ABC):
         return self.apply(_RESULT, total)
 
     def extreme(self, x: Elements, function: ScalarFunction, first: float) -> Number:
-        """The largest or smallest element."""
+        """Find the largest or smallest element."""
         found = self.variable_cell("m", first)
         self.each(
             x,
@@ -301,7 +301,7 @@ class LoweredExpressions(ABC):
         return self.apply(_RESULT, found)
 
     def log_sum_exp(self, x: Elements) -> Number:
-        """The logarithm of the sum of exponentials, with the weights ``exp(x - max) / sum``."""
+        """Compute the log-sum-exp of the elements, with the weights ``exp(x - max) / sum``."""
         x = self.stored(x)
         most = self.extreme(x, LARGEST, -math.inf)
         total = self.total(x, lambda *i: self.apply(EXP, self.apply(SUBTRACT, x.at(*i), most)))
@@ -310,7 +310,7 @@ class LoweredExpressions(ABC):
     # --- expressions ---
 
     def number(self, e: s.Expression) -> Number:
-        """The statements of a scalar."""
+        """Lower a scalar expression."""
         if e.type not in SCALARS or e.type == types.COMPLEX:
             raise BoundError(f"a {e.type} is no number", e.at)
         found = self.expression(e)
@@ -332,7 +332,7 @@ class LoweredExpressions(ABC):
         self.operations += self.times
         found: Lowered = getattr(self, name)(e)
         if isinstance(found, Elements) and any(isinstance(n, Cell) for n in found.shape):
-            # Passes with arrays of other sizes are not alike.
+            # Iterations with arrays of other sizes differ.
             self.operations += OF_OTHER_SIZE * min(self.times, max(found.most) + 1)
         return found
 
@@ -346,7 +346,7 @@ class LoweredExpressions(ABC):
         return found
 
     def mapped(self, function: ScalarFunction, *x: Lowered) -> Lowered:
-        """A function of numbers at each element."""
+        """Apply a function of numbers to each element."""
         whole = [each for each in x if isinstance(each, Elements)]
         if not whole:
             return self.apply(function, *x)  # type: ignore[arg-type]
@@ -420,7 +420,7 @@ class LoweredExpressions(ABC):
         return self.integer(_ARITHMETIC[operator], x, y)
 
     def _logical(self, e: s.Binary) -> Number:
-        """ "And" or "or", whose right side is computed where it decides."""
+        """Lower "and" or "or", whose right side is computed where it decides."""
         known = float(e.operator == "||")
         left = self.compare("!=", self.number(e.left), 0.0)
         if not isinstance(left, Cell):
@@ -452,7 +452,7 @@ class LoweredExpressions(ABC):
         return out
 
     def _product(self, x: Elements, y: Elements, kinds: tuple[Type, Type]) -> Lowered:
-        """A product of matrices and vectors."""
+        """Multiply matrices and vectors."""
         if kinds[0] in ROWS and kinds[1] in VECTORS:
             return self._dot(x, y)
         x, y = self.stored(x), self.stored(y)
@@ -479,7 +479,7 @@ class LoweredExpressions(ABC):
         return self.total(x, lambda *i: self.apply(MULTIPLY, x.at(*i), y.at(*i)))
 
     def _row(self, e: s.ArrayExpression | s.RowVectorExpression) -> Elements:
-        """`{a, b}` or `[a, b]`, in an array."""
+        """Lower `{a, b}` or `[a, b]` into an array."""
         found = [self.expression(each) for each in e.elements]
         first = found[0] if found else None
         inner: tuple[Any, Any] = ((), ())
@@ -498,7 +498,7 @@ class LoweredExpressions(ABC):
         return found if found.shape else found.at()
 
     def part(self, base: Elements, indices: Sequence[s.Expression | s.Range]) -> Elements:
-        """The elements of a part; places begin with 0."""
+        """Return the elements of a part; indices begin with 0."""
         maps: list[Any] = []
         shape, most = list[Number](), list[int]()
         for axis, i in enumerate(indices):
@@ -537,7 +537,7 @@ class LoweredExpressions(ABC):
         )
 
     def _within(self, index: Number, n: Number) -> Number:
-        """An index of Stan from 0, where it is one; else the run ends."""
+        """Convert an index of Stan to begin with 0, if it is valid; else the run ends."""
         ends, most = self.bounds(index), self.bounds(n)
         inside = ends is not None and most is not None and ends[0] >= 1 and ends[1] <= most[0]
         if not inside:
@@ -545,7 +545,7 @@ class LoweredExpressions(ABC):
         return self.integer(SUBTRACT, index, 1)
 
     def _between(self, low: Number, high: Number, n: Number, bound: int) -> tuple[Number, int]:
-        """The size of a range, and what it is at most."""
+        """Return the size of a range, and its upper limit."""
         size = self.integer(ADD, self.integer(SUBTRACT, high, low), 1)
         size, ends = self.integer(MAXIMUM, size, 0), self.bounds(size)
         limit = bound if ends is None else max(0, min(bound, ends[1]))
@@ -558,14 +558,14 @@ class LoweredExpressions(ABC):
 
     @abstractmethod
     def call(self, e: s.Call) -> Lowered:
-        """A call of a function."""
+        """Lower a call of a function."""
 
 
-# What a loop has found: kept, so that the loop does not run again.
+# Keeps the result of a loop, so that the loop does not run again.
 _RESULT = ScalarFunction(lambda x: x, 1, is_expensive=True)
 # The largest number as one that does not depend on any.
 LARGEST = ScalarFunction(np.maximum, 2, is_discrete=True)
-# Whether a range that is not empty, or so many places from one on, are those of an array.
+# Whether a range that is not empty, or a number of elements from one on, fit in an array.
 _FITS = ScalarFunction(
     lambda low, high, n: (
         np.logical_or(

@@ -44,7 +44,7 @@ from varmat.typing import Function, Operand
 
 @cache
 def _named(name: str, arity: int) -> ScalarFunction:
-    """A function of Stan's library of real numbers."""
+    """Find a function of real numbers in Stan's library."""
     row = functions.row_of(name)
     if name in _DISCRETE:
         return ScalarFunction(
@@ -88,7 +88,7 @@ class _WithSlopes:
 
 @cache
 def density_function(density: Univariate, keep: KeptTerms | None, moderate: bool) -> ScalarFunction:
-    """A density of numbers, all counts of which may be known to be moderate."""
+    """Make the function of a density of numbers; `moderate` says that all counts are moderate."""
 
     def value(*x: Operand) -> Operand:
         pointwise: Any = density.pointwise
@@ -153,7 +153,7 @@ class LoweredFunctions(LoweredExpressions):
     def density(
         self, name: str, whole: Sequence[s.Expression], drops: bool, at: s.Position
     ) -> Number:
-        """The sum of a log density over all elements."""
+        """Sum a log density over all elements."""
         drops = drops and self.propto
         if drops and not self.in_block:
             raise BoundError("which terms of a density are dropped depends on the call", at)
@@ -180,9 +180,9 @@ class LoweredFunctions(LoweredExpressions):
 
     @abstractmethod
     def routine(self, e: s.Call, definition: s.FunctionDefinition) -> Lowered:
-        """A call of a function of the program."""
+        """Lower a call of a function of the program."""
 
-    # --- functions that are none of numbers alone ---
+    # --- functions of more than numbers ---
 
     def _sizes(self, e: s.Call, axis: int) -> Number:
         x = self.expression(e.arguments[0])
@@ -298,7 +298,7 @@ class LoweredFunctions(LoweredExpressions):
         return self.mapped(self._library(e.name, 1, e.at), x)
 
     def _sliced(self, x: Elements, start: Number, size: Number) -> Elements:
-        """Some elements one after the other along the first axis."""
+        """Take consecutive elements along the first axis."""
         limit = self.bounds(size)
         most = x.most[0] if limit is None else max(0, min(x.most[0], limit[1]))
         self.end_unless(self.apply(_INSIDE, start, size, x.shape[0]))
@@ -335,7 +335,7 @@ class LoweredFunctions(LoweredExpressions):
         )
 
     def _fixed(self, e: s.Call, place: int, n: Number) -> Number:
-        """An index among the arguments, from 0."""
+        """Lower an index among the arguments, from 0."""
         return self._within(self.number(e.arguments[place]), n)
 
     def _row_of(self, x: Elements, i: Number) -> Elements:
@@ -414,7 +414,7 @@ class LoweredFunctions(LoweredExpressions):
     _f_zeros_row_vector, _f_ones_row_vector = _f_zeros_vector, _f_ones_vector
 
     def _joined(self, e: s.Call) -> Elements:
-        """Two vectors, or numbers, one behind the other."""
+        """Concatenate two vectors, or numbers."""
         parts = []
         for each in e.arguments:
             x = self.expression(each)

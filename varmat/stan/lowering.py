@@ -37,7 +37,7 @@ class Lowering(LoweredFunctions):
         super().__init__(translator, propto)
         self._leaves: list[tuple[Storage, StanValue]] = []
         self._data: list[tuple[Storage, np.ndarray]] = []
-        # Cells that are 1 after `break`, `continue` or `return`, and that of a result.
+        # Cells that are 1 after `break`, `continue` or `return`, and the cell of a result.
         self._flags: dict[str, Cell] = {}
         self._result: Any = None
         self._result_type: types.Type | None = None
@@ -53,7 +53,7 @@ class Lowering(LoweredFunctions):
         assigned: Sequence[str],
         results: Sequence[str],
     ) -> tuple[StatementCode, list[StanValue]]:
-        """The code of a loop, and the values of its leaves."""
+        """Lower a loop, and return its code and the values of its leaves."""
         outputs, ends = dict[str, Storage](), list[Statement]()
         for name, x in values.items():
             kind = kinds[name][1]
@@ -89,7 +89,7 @@ class Lowering(LoweredFunctions):
         return StatementCode(source, [x for _, x in self._data]), [x for _, x in self._leaves]
 
     def _given(self, name: str, x: StanValue, kind: types.Type) -> Lowered:
-        """A variable from outside: a constant, or an operand."""
+        """Lower a variable from outside to a constant, or an operand."""
         is_scalar = kind in SCALARS
         if is_differentiable(x):
             x = to_varmat(x)
@@ -247,7 +247,7 @@ class Lowering(LoweredFunctions):
     def _loop(
         self, w: s.For | s.ForEach, lower: Number, upper: Number, value: Callable[[Number], Lowered]
     ) -> None:
-        """A loop over integers, whose variable has a value for each of them."""
+        """Lower a loop over integers, whose variable has a value for each of them."""
         ends = self.bounds(lower), self.bounds(upper)
         limits = None
         if ends[0] is not None and ends[1] is not None:
@@ -277,19 +277,19 @@ class Lowering(LoweredFunctions):
 
     @contextmanager
     def _passes(self, most: int) -> Iterator[list[Statement]]:
-        """Write the body of a loop of so many passes."""
+        """Write the body of a loop with this many iterations."""
         with self.having(times=self.times * max(most, 0)), self.inside([]) as inner:
             yield inner
 
     def _goes_on(self, holds: Number, stopped: Cell) -> Number:
-        """Whether a loop goes on: if a condition holds, and nothing has ended it."""
+        """Compute whether a loop continues: if a condition holds, and nothing has ended it."""
         flags = self._flags
         for flag in (stopped, *([flags["return"]] if "return" in flags else [])):
             holds = self.apply(_AND_NOT, holds, flag)
         return holds
 
     def _pass(self, body: Sequence[s.Statement], flags: dict[str, Cell]) -> None:
-        """A pass, which `continue` may end."""
+        """Lower one iteration, which `continue` may end."""
         if any(isinstance(each, s.Continue) for each in s.walk(body)):
             flags = {**flags, "continue": self.variable_cell("continue", 0.0, True)}
         with self.having(_flags=flags):
@@ -384,7 +384,7 @@ class Lowering(LoweredFunctions):
 
 
 def _leaves(statement: s.Statement) -> bool:
-    """Whether a statement may end the pass, the loop or the function around it."""
+    """Tell whether a statement may end the iteration, the loop or the function around it."""
     if isinstance(statement, (s.Break, s.Continue, s.Return)):
         return True
     if isinstance(statement, (s.For, s.While, s.ForEach)):

@@ -18,7 +18,7 @@ BinaryFunction = Callable[[StanValue, StanValue], StanValue]
 
 
 def divide_integers(a: int, b: int) -> int:
-    """The quotient of integers, rounded towards zero."""
+    """Divide integers, rounding towards zero."""
     if b == 0:
         raise DomainError("divide: Denominator is 0, but must not be 0!")
     quotient = abs(a) // abs(b)
@@ -26,14 +26,14 @@ def divide_integers(a: int, b: int) -> int:
 
 
 def modulus(a: int, b: int) -> int:
-    """The remainder of the division of integers, with the sign of the dividend."""
+    """Return the remainder of the division of integers, with the sign of the dividend."""
     if b == 0:
         raise DomainError("modulus: Divisor is 0, but must not be 0!")
     return a - b * divide_integers(a, b)
 
 
 def divide(a: StanValue, b: StanValue) -> StanValue:
-    """A quotient of real or complex numbers, by IEEE arithmetic."""
+    """Divide real or complex numbers, by IEEE arithmetic."""
     try:
         return a / b
     except ZeroDivisionError:
@@ -43,7 +43,7 @@ def divide(a: StanValue, b: StanValue) -> StanValue:
 
 
 def power(a: StanValue, b: StanValue) -> StanValue:
-    """A power of scalars; Python's own would raise, or become complex."""
+    """Raise a scalar to a power; Python's `**` would raise, or return a complex number."""
     if is_differentiable(a) or is_differentiable(b):
         return a**b
     if type(a) is complex or type(b) is complex:
@@ -52,8 +52,8 @@ def power(a: StanValue, b: StanValue) -> StanValue:
 
 
 def truth(x: StanValue) -> StanValue:
-    """A comparison as a number. While a recording is made it may depend on variables: it stays
-    what it is, so that a look at it is noticed.
+    """Convert a comparison to a number. In a recording it may depend on variables: it is returned
+    unchanged, so that reading its value is noticed.
     """
     return int(x) if isinstance(x, (bool, np.bool_)) else x
 
@@ -67,7 +67,7 @@ def _of_same_size(name: str, function: BinaryFunction) -> BinaryFunction:
 
 
 def add_integers(a: int, b: int) -> int:
-    """A sum of integers, which comparisons in a recording are too: two of them would be an "or"."""
+    """Add integers or recorded comparisons, for which `+` alone would be "or"."""
     return a + 1 * b
 
 
@@ -118,7 +118,7 @@ def _product(left: Type, right: Type) -> BinaryFunction:
 
 
 def _column_times_matrix(a: StanValue, b: StanValue) -> StanValue:
-    """A vector times a matrix of one row."""
+    """Multiply a vector by a matrix of one row."""
     return np.reshape(a, (-1, 1)) @ b
 
 
@@ -129,7 +129,7 @@ def _quotient(left: Type, right: Type) -> BinaryFunction:
 
 
 def powers(a: StanValue, b: StanValue) -> StanValue:
-    """Powers of the elements of containers."""
+    """Raise the elements of containers to powers."""
     if np.ndim(a) and np.ndim(b):
         check_same("pow", a, b)
     if type(a) is int or (type(a) is np.ndarray and a.dtype.kind == "i"):
@@ -138,7 +138,7 @@ def powers(a: StanValue, b: StanValue) -> StanValue:
 
 
 def binary(name: str, left: Type, right: Type) -> BinaryFunction:
-    """The function of an operator between operands of these types."""
+    """Find the function of an operator between operands of these types."""
     if name in _COMPARISONS:
         compare = _COMPARISONS[name]
         return lambda a, b: truth(compare(a, b))
@@ -160,10 +160,10 @@ def binary(name: str, left: Type, right: Type) -> BinaryFunction:
 
 
 def negated(x: StanValue) -> StanValue:
-    """`!x`."""
+    """Compute `!x`."""
     return 1 - truth(x != 0)
 
 
 def transposed(kind: Type) -> Callable[[StanValue], StanValue]:
-    """The operator `'`: rows and columns are arrays of one axis alike."""
+    """Return the function of the operator `'`, which changes only matrices."""
     return np.transpose if kind in MATRICES else lambda x: x

@@ -65,7 +65,7 @@ def from_columns(flat: np.ndarray, shapes: Mapping[str, Shape]) -> dict[str, np.
 
 
 def leaves(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield values as arrays by name; elements of tuples have names of their own, as ``x:1``."""
+    """Yield values as arrays by name; elements of tuples have separate names, as ``x:1``."""
     if isinstance(value, (Mapping, tuple)):
         items = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
         for key, each in items:
@@ -90,7 +90,7 @@ def unconstrained_names(tree: s.ProgramTree, layout: Layout) -> list[str]:
     for name, transform in layout.parameters.items():
         shape = transform.unconstrained_shape
         inner = transform.shape[-2:] if re.sub(r"\.\d+", "", name) in matrices else shape[-1:]
-        # Stan reads one element of an array after the other, and a matrix by columns.
+        # Stan reads the elements of an array in sequence, and a matrix by columns.
         for outer in indexed(name, shape[:-1]):
             names += elements(outer, inner)
     return names

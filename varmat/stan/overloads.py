@@ -18,7 +18,7 @@ Found = tuple[Type | None, "FunctionDefinition | None"]
 
 @dataclass(frozen=True, slots=True)
 class GivenArgument:
-    """Argument of a call: its type, whether it depends on data alone."""
+    """Argument of a call: its type, whether it depends only on data."""
 
     type: Type
     data: bool
@@ -30,7 +30,7 @@ def library_name(name: str) -> str:
 
 
 def definition_type(definition: FunctionDefinition) -> FunctionType:
-    """Type of a function of the program."""
+    """Return the type of a function of the program."""
     arguments = tuple(Argument(argument.type, argument.data) for argument in definition.arguments)
     return FunctionType(arguments, definition.result)
 
@@ -40,7 +40,7 @@ def resolve(
 ) -> Found | str:
     """Find what a call means, or say why it means nothing.
 
-    The function with the fewest promotions of arguments is meant, and there must be one alone.
+    The function with the fewest promotions of arguments is meant, and only one may have so few.
     """
     found: list[tuple[int, Found]] = []
     for definition in own:

@@ -66,7 +66,7 @@ def parse(source: str | Path, include_paths: Sequence[str | Path] = ()) -> synta
     try:
         return _parse(expanded, reader)
     except StanSyntaxError:
-        # Only what is no program today may hold old assignments, because `a <-1` compares.
+        # Look for old assignments only in invalid programs, because `a <-1` compares.
         old = _ARROW.sub(r"\1 =", expanded)
         if old == expanded:
             raise
@@ -169,7 +169,7 @@ _GROUPS = {
 
 
 def _describe(error: lalr.ParsingError) -> str:
-    """Say what stands where something else was expected."""
+    """Describe the token found where something else was expected."""
     if not error.expected:
         return f"Unexpected character `{error.text}`."
     words, following = lalr.spellings(), error.expected
@@ -189,7 +189,7 @@ def _describe(error: lalr.ParsingError) -> str:
 
 
 def _flat(items: Iterable[Any]) -> list[Any]:
-    """List the statements, of which a declaration with several names is a list itself."""
+    """List the statements; a declaration with several names is a list itself."""
     return [part for item in items for part in (item if isinstance(item, list) else [item])]
 
 
@@ -405,7 +405,7 @@ class _Builder:
 
 
 def _assignable(target: syntax.Expression, whole: bool = True) -> bool:
-    """Whether something can be assigned to an expression; tuples of names only as a `whole`."""
+    """Tell whether an expression can be assigned to; tuples of names only as a `whole`."""
     if isinstance(target, syntax.TupleExpression):
         return whole and all(map(_assignable, target.elements))
     if isinstance(target, syntax.Indexed | syntax.Projection):

@@ -42,7 +42,7 @@ class Program:
     Raises
     ------
     StanError
-        If the text is no valid program; the message shows the line.
+        If the text is not a valid program; the message shows the line.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Program:
     def model(
         self, data: Any = None, *, seed: int | None = 0, representation: Forced = None
     ) -> Model:
-        """The model of the program with data.
+        """Make the model of the program with data.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Program:
         Returns
         -------
         Model
-            Its unconstrained parameters are those of Stan 2.37, in Stan's order.
+            It has the unconstrained parameters of Stan 2.37, in Stan's order.
 
         Raises
         ------
@@ -115,11 +115,11 @@ class Program:
         return StanModel(blocks, representation)
 
     def representation(self, forced: Forced = None) -> Representation:
-        """Which form each variable has, how loops are run, and why.
+        """Show which form each variable has, how loops are run, and why.
 
         A matvar has a variable for each element, so that loops read and assign elements fast; a
         varmat is one variable, with fast whole-array operations. A variable is a matvar if a loop
-        that is run pass by pass takes its elements, and no such loop uses it as a whole, because
+        run iteration by iteration takes its elements, and no such loop uses it as a whole, because
         that makes a varmat of it again. Both give the same numbers. A recording keeps all arrays
         whole, so the choice is about programs that cannot be recorded, and about eager evaluation.
 
@@ -164,20 +164,20 @@ class Program:
         return representation(self.tree, forced)
 
     def to_python(self) -> str:
-        """The program as a Python module, with a function ``make_model(data)``.
+        """Write the program as a Python module, with a function ``make_model(data)``.
 
         Returns
         -------
         str
             Readable NumPy: indices count from 0, and each block is a function. The unconstrained
-            coordinates are those of `Model`, not Stan's: elements of a matrix are ordered by rows,
+            coordinates are `Model`'s, not Stan's: elements of a matrix are ordered by rows,
             where Stan has columns, and simplexes have another transform. So an unconstrained point
             stands for other parameters; compare models at the same constrained values.
 
         Raises
         ------
         StanError
-            If there is no text for a part of the program; the message shows the line.
+            If a part of the program cannot be written; the message shows the line.
 
         Examples
         --------

@@ -62,17 +62,17 @@ _CONSTANTS = {
 
 
 def renamed(name: str) -> str:
-    """A name of the program as one of Python."""
+    """Convert a name of the program to one of Python."""
     return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
 
 
 def added_arguments(name: str) -> list[str]:
-    """The arguments that a function of the program has in Python alone."""
+    """Return the arguments that a function of the program has only in Python."""
     return ["rng"] * name.endswith("_rng") + ["terms"] * name.endswith("_lp")
 
 
 def may_be_view(e: s.Expression) -> bool:
-    """Whether the array of an expression may be a part of another one."""
+    """Tell whether the array of an expression may be a view of another one."""
     if isinstance(e, s.Call):
         return e.definition is not None or e.name not in _NUMPY or e.name == "diagonal"
     is_transposed = isinstance(e, s.Unary) and e.operator == "'"
@@ -96,12 +96,12 @@ class ExpressionWriter:
         self.of_variables = False
 
     def text(self, e: s.Expression, precedence: int = LOOSEST) -> str:
-        """The text of an expression, in brackets if it binds less than it must."""
+        """Write an expression, in brackets if it binds less than it must."""
         text, found = self._expression(e)
         return f"({text})" if found < precedence else text
 
     def condition(self, e: s.Expression, precedence: int = LOOSEST) -> str:
-        """The text of an expression of which only the truth counts."""
+        """Write an expression used only as a condition."""
         if not (isinstance(e, s.Binary) and e.operator in _CONDITIONS):
             return self.text(e, precedence)
         text, found = self._binary(e)
@@ -152,7 +152,7 @@ class ExpressionWriter:
         return StanError(f"to_python cannot write {what}", node.at, self._sources)
 
     def _whole(self, e: s.Expression, offset: int) -> tuple[str, int]:
-        """A whole number plus an offset, with its constants added up."""
+        """Write an integer expression plus an offset, with its constants added up."""
         terms: list[tuple[int, str]] = []
 
         def collect(x: s.Expression, sign: int) -> int:
@@ -181,7 +181,7 @@ class ExpressionWriter:
         return text, ATOM if len(terms) == 1 and text.isidentifier() else SUM
 
     def place(self, e: s.Expression) -> str:
-        """An index, counted from 0."""
+        """Write an index, counted from 0."""
         if e.type == types.INT:
             return self._whole(e, -1)[0]
         if isinstance(e, s.ArrayExpression):
@@ -293,7 +293,7 @@ class ExpressionWriter:
     # Functions whose text depends on the types of their arguments.
 
     def _converted(self, name: str, e: s.Call, kinds: Sequence[Type]) -> str | None:
-        """The text of a conversion, a repetition or an extreme; None for other functions."""
+        """Write a conversion, a repetition or an extreme; return None for other functions."""
         arguments = ", ".join(map(self.text, e.arguments))
         if name in ("to_vector", "to_row_vector", "to_array_1d"):
             inner = self.text(e.arguments[0], ATOM)
@@ -323,7 +323,7 @@ class ExpressionWriter:
         return None if name == "rep_array" else f"vm.{name}({arguments})"
 
     def _read(self, name: str, e: s.Call, kinds: Sequence[Type]) -> str | None:
-        """The text of a function that reads a part; None for other functions."""
+        """Write a function that reads a part; return None for other functions."""
         if name == "dims":
             return f"{self.text(e.arguments[0], ATOM)}.shape"
         if name in ("size", "rows", "cols"):
@@ -350,7 +350,7 @@ class ExpressionWriter:
         return f"{self.text(x, ATOM)}[{', '.join(parts)}]"
 
     def _joined(self, name: str, e: s.Call, kinds: Sequence[Type]) -> str | None:
-        """The text of a function that joins two values; None for other functions."""
+        """Write a function that joins two values; return None for other functions."""
         if name not in ("append_row", "append_col"):
             return None
         along = VECTORS if name == "append_row" else ROWS

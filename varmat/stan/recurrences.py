@@ -1,7 +1,7 @@
-"""Loops that hand numbers on from iteration to iteration, as one `varmat.scan` of a recording.
+"""Loops that carry numbers from iteration to iteration, as one `varmat.scan` of a recording.
 
 Everything that does not depend on earlier iterations is computed for all of them at once; each
-iteration is given its row. What it assigns to variables from outside is what it hands on. Its body
+iteration is given its row. Outer variables that it assigns are the carry of the scan. The body
 is written once, whatever the number of iterations, and may branch on parameters.
 """
 
@@ -35,7 +35,7 @@ from varmat.stan.values import StanValue, put, receiving
 
 
 class Recurrence(Lanes):
-    """Translates the body of a loop for one iteration, with one lane."""
+    """Translates the body of a loop for one iteration, with a batch axis of length one."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Recurrence(Lanes):
         return lambda f: f[place]
 
     def _lag(self, e: s.Expression | s.Range) -> int:
-        """How many elements before that of the iteration an index is."""
+        """Return how many elements before the iteration's own an index is."""
         if isinstance(e, s.VariableName) and e.name == self._index:
             return 0
         if isinstance(e, s.Binary) and e.operator == "-" and isinstance(e.right, s.Number):
@@ -184,8 +184,8 @@ class Recurrence(Lanes):
     # --- the loop ---
 
     def scanned(self, loop: s.For) -> Executed:
-        """The function of the loop, for recordings, from the iteration on from which all elements
-        are there that are read.
+        """Translate the loop for recordings, from the first iteration whose lagged elements all
+        exist.
         """
         body, count = self.block(loop), self._count
         carried = [self._translator.place(name)[0] for name in self._carried]
@@ -223,7 +223,9 @@ class Recurrence(Lanes):
     def _step(
         self, f: Frame, body: Executed, carried: list[int], shared: list[int]
     ) -> Callable[..., tuple[tuple[StanValue, ...], tuple[StanValue, ...]]]:
-        """The function of one iteration: what it hands on; its term of the target, and elements."""
+        """Return the function of one iteration, which returns the carry, its target term, and
+        elements.
+        """
         elements = [element for element, _ in self._filled.values()]
         windows = [before for _, before in self._filled.values()] if self.most_lags else []
         given = [*carried, *windows, *(place for place, _ in self._rows.values()), *elements]
@@ -253,7 +255,7 @@ class Recurrence(Lanes):
 def scanned(
     translator: Expressions, w: s.For, body: Executed, place: int, count: int
 ) -> Callable[[Frame, int, int], int | None] | None:
-    """The function that records a loop as one scan, where it can be.
+    """Return the function that records a loop as one scan, or None if it cannot be.
 
     It returns the first value of the loop's variable for which the body has not been run.
     """
@@ -279,7 +281,7 @@ def scanned(
 
 
 def attempted(scanned: Executed, f: Frame) -> bool:
-    """Whether a loop could be recorded in one piece; if not, nothing of it is left."""
+    """Try to record a loop in one piece, and return whether that worked; if not, undo it."""
     tape, terms = current_tape(), len(f[0].terms)
     entries, assignments, looks = len(tape), len(tape.assignments), refusals.of_looks
     lost = tape.lost

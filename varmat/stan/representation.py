@@ -45,8 +45,8 @@ class Representation:
     variables : dict of str to Choice
         Each with `form` and `reason`. A variable of a function is named ``function.variable``.
     loops : list of str
-        The loops of the program, with their lines: run for all passes at once; or pass by pass,
-        and why. That of a model says too what its recording makes of these.
+        The loops of the program, with their lines: run for all iterations at once; or one by
+        one, and why. For a model, also what its recording makes of these.
     matvars : dict of FunctionDefinition or None to set of str
         The names of matvars by function; those of the blocks by None.
     """
@@ -91,7 +91,7 @@ def representation(
 
 
 def _forced(variables: Mapping[str, Choice], forced: Forced) -> dict[str, Choice]:
-    """The forms that are given by name, or one for all."""
+    """Return the forced forms, given by name or as one for all."""
     may = [name for name, (form, _) in variables.items() if form in FORMS]
     if forced is None or isinstance(forced, str):
         forced = {} if forced is None else dict.fromkeys(may, forced) or {"": forced}
@@ -110,7 +110,7 @@ def _forced(variables: Mapping[str, Choice], forced: Forced) -> dict[str, Choice
 
 
 def _translated(tree: s.ProgramTree) -> Translator:
-    """A translator that has met all loops of the program; nothing is run."""
+    """Translate all loops of the program, and return the translator; nothing is run."""
     blocks = (tree.transformed_data, tree.transformed_parameters, tree.model)
     translator = Translator({}, set().union(*map(written_in, blocks)))
     for each in tree.data:
@@ -130,8 +130,8 @@ def _translated(tree: s.ProgramTree) -> Translator:
 def recorded_loops(
     size: int, evaluate: Callable[[Operand, Evaluation], Iterable[Operand]]
 ) -> dict[int, str]:
-    """What the recording of the terms of a log density makes of each loop of their evaluation that
-    is run pass by pass, by the id of the loop.
+    """Describe what the recording of the terms of a log density makes of each loop that is run
+    iteration by iteration, by the id of the loop.
     """
     made: dict[int, list[Entry]] = {}
     passes: dict[int, int] = {}
@@ -210,14 +210,14 @@ class _Uses:
         while before != len(self._varying):
             before = len(self._varying)
             self._varying.update(self._given(nodes))
-        # Where each is used: as a whole, and its elements in loops run pass by pass.
+        # Uses of each as a whole, and of its elements in loops run iteration by iteration.
         self._whole: dict[str, list[int | None]] = {}
         self._elements: dict[str, int] = {}
         for block in blocks:
             self._visit(block, None, False)
 
     def _given(self, nodes: Sequence[s.SyntaxNode]) -> Iterator[str]:
-        """The names of variables to which something is assigned that varies."""
+        """Yield the names of variables to which something is assigned that varies."""
         for each in nodes:
             if isinstance(each, (s.Assignment, s.Declaration)):
                 if not self._varying & {*s.names_in(each.value)}:
@@ -230,7 +230,7 @@ class _Uses:
                 yield each.name
 
     def _visit(self, node: object, loop: s.Statement | None, at_once: bool) -> None:
-        """Note the uses in a node, inside of a loop that is run pass by pass."""
+        """Note the uses in a node, inside of a loop that is run iteration by iteration."""
         line = loop.at.line if loop is not None else None
         if isinstance(node, (list, tuple)) and not isinstance(node, s.Position):
             for each in node:

@@ -1,4 +1,4 @@
-"""What a run of a Stan program consists of: frames, steps, and errors that name their line."""
+"""Runs of Stan programs: frames, steps, and errors that name their line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from varmat.typing import Entry, Propto
 Frame = list[Any]
 StanEvaluated = Callable[[Frame], StanValue]
 Setter = Callable[[Frame, StanValue], None]
-# What a statement gives: None to go on, BREAK, CONTINUE, or a tuple with the result of a function.
+# A statement returns None to go on, BREAK, CONTINUE, or a tuple with the result of a function.
 Executed = Callable[[Frame], Any]
 BREAK, CONTINUE = object(), object()
 
@@ -31,9 +31,9 @@ class Evaluation:
         As in `Model.log_density`.
     rng : numpy.random.Generator or None
     terms : list
-        What was added to the target.
+        The terms added to the target.
     watch : callable or None
-        Called with a loop, the number of its passes, and the function that runs them.
+        Called with a loop, the number of its iterations, and the function that runs them.
     """
 
     __slots__ = ("jacobian", "propto", "rng", "terms", "watch")
@@ -49,7 +49,7 @@ class Evaluation:
         self.terms: list[StanValue] = [0.0]
 
     def target(self) -> StanValue:
-        """The sum of all terms."""
+        """Sum all terms."""
         return sum(np.sum(term) for term in self.terms)
 
 
@@ -58,19 +58,19 @@ class FatalError(RuntimeError):
 
 
 def kept_arguments(density: Callable[..., StanValue], kept: Sequence[bool]) -> frozenset[str]:
-    """The names of the arguments of a density whose terms are kept."""
+    """Return the names of the arguments of a density whose terms are kept."""
     return frozenset(compress(inspect.signature(density).parameters, kept))
 
 
 def dropping(density: Callable[..., StanValue], kept: Sequence[bool]) -> Propto:
-    """What `propto` is where terms are dropped, but not those of some of the arguments."""
+    """Return `propto` for a density that drops terms, except those of some arguments."""
     return kept_arguments(density, kept) or True
 
 
 def proportional(
     density: Callable[..., StanValue], kept: Sequence[bool]
 ) -> Callable[..., StanValue]:
-    """A density that drops constants if the run does."""
+    """Return a density that drops constants if the run does."""
     propto = dropping(density, kept)
 
     def call(run: Evaluation, *arguments: StanValue) -> StanValue:
@@ -80,7 +80,7 @@ def proportional(
 
 
 def in_sequence(steps: Sequence[tuple[Executed, Position]]) -> Executed:
-    """The function of steps in sequence, up to one that ends the loop or function."""
+    """Return the function that runs steps in sequence, up to one that ends the loop or function."""
 
     def run(f: Frame) -> Any:
         for step, at in steps:
@@ -97,8 +97,8 @@ def in_sequence(steps: Sequence[tuple[Executed, Position]]) -> Executed:
 
 
 def group_alike(tape: Tape, starts: Sequence[int]) -> None:
-    """Put the passes of a loop that begin at these entries, and do not depend on each other, into
-    an order in which those that are alike follow each other: recordings find loops in them.
+    """Sort the iterations of a loop, which begin at these entries and are independent, so that
+    iterations of the same form are adjacent: recordings find loops in them.
     """
     groups: dict[Hashable, list[Entry]] = {}
     for start, end in pairwise([*starts, len(tape)]):
@@ -109,7 +109,7 @@ def group_alike(tape: Tape, starts: Sequence[int]) -> None:
 
 
 def _form(entry: Entry) -> Hashable:
-    """Rule, shapes, and settings that are integers: the same for entries that are alike."""
+    """Return the rule, the shapes, and the integer settings of an entry, to compare entries."""
     rule, *parts = entry
     settings = parts[-1].values() if isinstance(parts[-1], dict) else ()
     each = chain.from_iterable(x if isinstance(x, (tuple, list)) else (x,) for x in parts)

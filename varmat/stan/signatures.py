@@ -45,13 +45,13 @@ def _table() -> dict[str, str]:
 
 
 def names() -> frozenset[str]:
-    """Names of the functions of Stan's library."""
+    """Return the names of the functions of Stan's library."""
     return frozenset(_table())
 
 
 @cache
 def signatures(name: str) -> tuple[Signature, ...]:
-    """Signatures of a function of Stan's library: none, if there is no such function."""
+    """Return the signatures of a function of Stan's library; empty for other names."""
     found = []
     for packed in _table().get(name, "").split():
         text, _, more = packed.rpartition("+") if "+" in packed else (packed, "", "0")

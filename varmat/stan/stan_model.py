@@ -50,7 +50,7 @@ class Blocks:
     data : dict
         The declared data as values of Stan.
     parameters : dict of str to Transform
-        Elements of tuples have names of their own, as ``x:1``.
+        Elements of tuples have separate names, as ``x:1``.
     tree : varmat.stan.syntax.Program
     transforms, generates : bool
         Whether there are transformed parameters, or generated quantities.
@@ -108,7 +108,7 @@ class Blocks:
             constraints(f"data: {name}", self._frame, value)
 
     def _empty(self, declared: s.SizedType) -> StanValue:
-        """Data of size zero, which may be left out; None for others."""
+        """Return data of size zero, which may be left out; None for others."""
         if declared.name == "tuple" or not (declared.dimensions or declared.sizes):
             return None
         shape = self._shape(declared)
@@ -156,7 +156,7 @@ class Blocks:
     # --- constraints ---
 
     def _block(self, statements: Sequence[s.Statement]) -> Callable[[Frame], None]:
-        """The function of a block whose variables must satisfy their constraints at its end."""
+        """Translate a block whose variables must satisfy their constraints at its end."""
         execute = self.translator.lasting_sequence(statements)
         checks = []
         for each in statements:
@@ -178,7 +178,7 @@ class Blocks:
         return run
 
     def _constraints(self, declared: s.SizedType) -> Callable[[str, Frame, StanValue], None] | None:
-        """The function that checks a value against the constraints of its declared type."""
+        """Return the function that checks a value against the constraints of its declared type."""
         if declared.name == "tuple":
             return self._of_elements(declared)
         parts = transforms.CONSTRAINTS.get(declared.name)
@@ -246,7 +246,7 @@ class Blocks:
         yield name, transform
 
     def _bound(self, bound: s.Expression) -> StanValue:
-        """A bound as a value, or as a function of parameters."""
+        """Evaluate a bound, or make it a function of parameters."""
         evaluate = self.translator.expression(bound)
         names = [name for name in dict.fromkeys(s.names_in(bound)) if name in self._places]
         if not names:
@@ -263,7 +263,7 @@ class Blocks:
     # --- evaluation ---
 
     def frame(self, run: Evaluation, values: Mapping[str, StanValue]) -> Frame:
-        """A frame with data and the values of the parameters."""
+        """Make a frame with data and the values of the parameters."""
         f = [run, *self._frame[1:], *[None] * (self.translator.size - len(self._frame))]
         for each in self.tree.parameters:
             value = _assembled(each.name, each.declared, values)
@@ -272,14 +272,14 @@ class Blocks:
         return f
 
     def terms(self, run: Evaluation, values: Mapping[str, StanValue]) -> list[StanValue]:
-        """The terms of the log density, and what the run began with."""
+        """Compute the terms of the log density, after those the run began with."""
         f = self.frame(run, values)
         self._transformed(f)
         self._model(f)
         return run.terms
 
     def transformed(self, values: Mapping[str, StanValue]) -> dict[str, StanValue]:
-        """The transformed parameters by name."""
+        """Compute the transformed parameters by name."""
         f = self.frame(Evaluation(), values)
         self._transformed(f)
         return self._named(self.tree.transformed_parameters, f)
@@ -287,7 +287,7 @@ class Blocks:
     def generated(
         self, values: Mapping[str, StanValue], rng: np.random.Generator
     ) -> dict[str, StanValue]:
-        """The generated quantities by name."""
+        """Draw the generated quantities by name."""
         f = self.frame(Evaluation(rng=rng), values)
         self._transformed(f)
         self._generated(f)
@@ -302,7 +302,7 @@ class Blocks:
 
 
 def _assembled(name: str, declared: s.SizedType, values: Mapping[str, StanValue]) -> StanValue:
-    """The value of a parameter, of which the elements of tuples have names of their own."""
+    """Assemble the value of a parameter from the elements of its tuples, stored by name."""
     if declared.name != "tuple":
         return values[name]
 
@@ -353,14 +353,14 @@ class StanModel(Model):
         self.recorded, self._value_and_grad = True, RecordedIfPossible(self._target, 0)
 
     def with_data(self, /, **_: Operand) -> NoReturn:
-        """Refused: call ``program.model(data)`` with all data, because they decide the sizes."""
+        """Raise: call ``program.model(data)`` with all data, because they decide the sizes."""
         raise TypeError(
             "with_data: data decide the sizes of a Stan program: call program.model(data) again!"
         )
 
     def for_many_calls(self, spent: float = math.inf) -> Self:
-        """This model, recorded with longer loops traced if its gradient is faster then, once
-        gradients have taken as long as that takes.
+        """Trace longer loops if that makes the gradient faster, once gradients have taken as long
+        as tracing takes; return this model.
         """
         tracing, q = self._blocks.translator.tracing, np.zeros(self.param_unc_num())
         now: Any = self._value_and_grad
@@ -378,8 +378,8 @@ class StanModel(Model):
         return self
 
     def representation(self) -> forms.Representation:
-        """As `Program.representation`, and what the recording makes of each loop that is run pass
-        by pass: loops again, or operations one by one.
+        """Show forms as `Program.representation` does, and what the recording makes of each loop
+        that is run iteration by iteration: loops again, or single operations.
         """
         recorded = forms.recorded_loops(self.param_unc_num(), self._evaluated)
         return forms.representation(self._blocks.tree, self._forced, recorded)
@@ -397,5 +397,5 @@ class StanModel(Model):
 
 
 def _seconds(recorded: Function, q: np.ndarray) -> float:
-    """The shortest time of a few calls."""
+    """Return the shortest time of a few calls."""
     return min(timeit.repeat(lambda: recorded(q, True, True), number=3))

@@ -393,7 +393,7 @@ class ProgramTree(SyntaxNode):
 
 
 def parts(node: SyntaxNode) -> Iterator[object]:
-    """The parts of a node: nodes, lists of nodes, and values that are neither."""
+    """Yield the parts of a node: nodes, lists of nodes, and other values."""
     for kind in type(node).__mro__:
         for slot in getattr(kind, "__slots__", ()):
             if slot not in ("at", "type", "definition", "data"):
@@ -401,7 +401,7 @@ def parts(node: SyntaxNode) -> Iterator[object]:
 
 
 def walk(node: object) -> Iterator[SyntaxNode]:
-    """All nodes of a tree, or of a list of trees."""
+    """Yield all nodes of a tree, or of a list of trees."""
     left = [node]
     while left:
         node = left.pop()
@@ -413,7 +413,7 @@ def walk(node: object) -> Iterator[SyntaxNode]:
 
 
 def in_a_row(e: Binary) -> list[Binary]:
-    """Operators each of which has the one before on its left, as in a long sum; the last is `e`."""
+    """List operators that have the one before on their left, as in a long sum; the last is `e`."""
     found = [e]
     while isinstance(found[-1].left, Binary):
         found.append(found[-1].left)
@@ -421,12 +421,12 @@ def in_a_row(e: Binary) -> list[Binary]:
 
 
 def names_in(node: object) -> Iterator[str]:
-    """The names of variables in a tree."""
+    """Yield the names of variables in a tree."""
     return (each.name for each in walk(node) if isinstance(each, VariableName))
 
 
 def root(target: Expression) -> str:
-    """The name of the variable to which, or to a part of which, something is assigned."""
+    """Return the name of the variable that is assigned, as a whole or in part."""
     while isinstance(target, (Indexed, Projection)):
         target = target.base
     return target.name if isinstance(target, VariableName) else ""

@@ -27,7 +27,7 @@ _PARAMETERS = {
 
 
 def _is_shifted(loop: s.For) -> bool:
-    """Whether the variable of a loop is an index more often than a number."""
+    """Tell whether the variable of a loop is an index more often than a number."""
     places: list[object] = []
     for each in s.walk(loop.body):
         if isinstance(each, s.Indexed):
@@ -42,7 +42,7 @@ def _is_shifted(loop: s.For) -> bool:
 
 
 def _has_jacobian(declared: s.SizedType) -> bool:
-    """Whether the transform to a type has a Jacobian that counts."""
+    """Tell whether the transform to a type has a Jacobian that counts."""
     is_free = declared.name in ("real", "vector", "row_vector", "matrix", "tuple")
     limits = (declared.lower, declared.upper, declared.multiplier)
     return not is_free or any(limits) or any(map(_has_jacobian, declared.elements))
@@ -56,7 +56,7 @@ class Printer(ExpressionWriter):
         self._tree = tree
         self._lines: list[str] = []
         self._depth = 0
-        # Variables of which elements are assigned.
+        # Variables whose elements are assigned.
         self._written = {
             s.root(each.target)
             for each in s.walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
@@ -76,7 +76,7 @@ class Printer(ExpressionWriter):
             for i, each in enumerate(part) if isinstance(each, s.Declaration)
             if _is_assigned(each.name, part[i + 1 :]) is False
         }  # fmt: skip
-        # What a term is added to: None while the terms of a straight block are collected.
+        # The sum to which a term is added: None while the terms of a straight block are collected.
         self._collected: list[str] | None = None
         self._is_data = False
 
@@ -180,8 +180,8 @@ class Printer(ExpressionWriter):
         self.line(f"{target} = {value}")
 
     def _kept(self, name: str, kind: types.Type, value: s.Expression) -> str:
-        """The text of a value: a copy if elements of it, or of what it may be a view of, are
-        assigned later.
+        """Write a value; as a copy if elements of it, or of what it is a view of, are assigned
+        later.
         """
         if isinstance(value, s.TupleExpression):
             return f"({', '.join(self._kept('', each.type, each) for each in value.elements)})"
@@ -258,7 +258,7 @@ class Printer(ExpressionWriter):
     # --- blocks ---
 
     def module(self) -> str:
-        """The text of the module."""
+        """Write the module."""
         tree = self._tree
         defined = [each for each in tree.functions if each.body is not None]
         names = [each.name for each in defined]
@@ -306,7 +306,7 @@ class Printer(ExpressionWriter):
         )
 
     def _data(self, text: str) -> list[str]:
-        """The lines that take from the data what is in the text."""
+        """Write the lines that read from the data the names in the text."""
         lines = []
         for d in self._tree.data:
             name, value = renamed(d.name), f'data["{d.name}"]'
@@ -431,7 +431,7 @@ _BLOCKS = ("transformed_data", "transformed_parameters", "model", "generated_qua
 
 
 def _is_assigned(name: str, statements: Sequence[s.Statement]) -> bool | None:
-    """Whether a variable is assigned as a whole before it is read; None if it is not mentioned."""
+    """Tell whether a variable is assigned as a whole before it is read; None if not mentioned."""
     for each in statements:
         if name not in s.names_in(each):
             continue
@@ -453,8 +453,8 @@ def _declared(statements: Sequence[s.Statement]) -> list[str]:
 
 
 def _is_straight(statements: Sequence[s.Statement]) -> bool:
-    """Whether terms may be collected in one place: none is in a loop or branch, and nothing that a
-    term reads changes after it.
+    """Tell whether terms may be collected in one place: none is in a loop or branch, and nothing
+    that a term reads changes after it.
     """
     read: set[str] = set()
     for each in statements:
@@ -475,7 +475,7 @@ def _is_straight(statements: Sequence[s.Statement]) -> bool:
 
 
 def to_python(tree: s.ProgramTree) -> str:
-    """A checked program as the text of a Python module with a function `make_model(data)`."""
+    """Write a checked program as a Python module with a function `make_model(data)`."""
     return Printer(tree).module()
 
 
@@ -485,7 +485,7 @@ _WIDTH = 96
 
 
 def wrapped(line: str) -> list[str]:
-    """A line, or its outermost brackets on several lines if it is too long."""
+    """Break a line that is too long into several, at its outermost brackets."""
     if len(line) <= _WIDTH:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
@@ -511,7 +511,7 @@ def wrapped(line: str) -> list[str]:
 
 
 def _at_sums(text: str) -> list[str]:
-    """The terms of a sum, each with its sign."""
+    """Split a sum into its terms, each with its sign."""
     parts, start, i = [], 0, 0
     while i < len(text):
         if text[i] in "([{":

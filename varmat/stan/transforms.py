@@ -1,6 +1,6 @@
 """Declared types of Stan: their transforms to unconstrained vectors, and their constraints.
 
-Stan keeps matrices by columns, so their elements stand by columns in the unconstrained vector, and
+Stan keeps matrices by columns, so the unconstrained vector has their elements by columns, and
 since version 2.37 a simplex is the softmax of a vector with sum zero.
 """
 
@@ -31,7 +31,7 @@ TOLERANCE = 1e-8
 
 
 def logarithmic_ratios(x: Operand, jacobian: bool = False) -> Result:
-    """The simplex whose centred logarithms have the coordinates `x`, one less than elements."""
+    """Compute a simplex from the coordinates `x` of its centred logarithms."""
     logs = vm.log_softmax(vm.sum_to_zero_constrain(x), axis=-1)
     y = np.exp(logs)
     if not jacobian:
@@ -41,20 +41,20 @@ def logarithmic_ratios(x: Operand, jacobian: bool = False) -> Result:
 
 
 def logarithmic_ratios_free(y: Operand) -> Result:
-    """The coordinates of a simplex: the inverse of `logarithmic_ratios`."""
+    """Compute the coordinates of a simplex: invert `logarithmic_ratios`."""
     check("simplex", SIMPLEX, y)
     logs = np.log(y)
     return vm.sum_to_zero_free(logs - np.mean(logs, -1, keepdims=True))
 
 
 def columns_of_ratios(x: Operand, jacobian: bool = False) -> Result:
-    """Matrices whose columns are simplexes."""
+    """Compute matrices whose columns are simplexes."""
     found = logarithmic_ratios(np.swapaxes(x, -1, -2), jacobian)
     return (np.swapaxes(found[0], -1, -2), found[1]) if jacobian else np.swapaxes(found, -1, -2)
 
 
 def columns_of_ratios_free(y: Operand) -> Result:
-    """The coordinates of matrices whose columns are simplexes."""
+    """Compute the coordinates of matrices whose columns are simplexes."""
     return np.swapaxes(logarithmic_ratios_free(np.swapaxes(y, -1, -2)), -1, -2)
 
 
@@ -70,12 +70,12 @@ class IsometricSimplex(FromFunctions):
 
 @final
 class ByColumns(Transform):
-    """Matrices whose elements stand by columns in the unconstrained vector.
+    """Matrices whose elements are ordered by columns in the unconstrained vector.
 
     Parameters
     ----------
     inner : Transform
-        Of the transposed matrices, or of those that `turned` says are not transposed.
+        The transform of the transposed matrices.
     columns : bool
         Whether the unconstrained matrix of `inner` is transposed, too.
     transposed : bool
@@ -120,7 +120,7 @@ class SumToZeroMatrix(FromFunctions):
 def _bounded(
     make: Callable[..., Transform], bounds: Sequence[StanValue], shape: Shape, is_matrix: bool
 ) -> Transform:
-    """A transform of each element, with bounds that are numbers, arrays, or functions of them."""
+    """Make an elementwise transform; bounds are numbers, arrays, or functions of parameters."""
     if not is_matrix:
         return Dependent(make, tuple(bounds), shape) if _vary(bounds) else make(*bounds, shape)
     size = (*shape[:-2], shape[-2] * shape[-1])
@@ -141,7 +141,7 @@ def _vary(bounds: Sequence[StanValue]) -> bool:
 def transform_of(
     name: str, dimensions: Shape, sizes: Shape, bounds: Mapping[str, StanValue]
 ) -> Transform:
-    """The transform of a declared parameter.
+    """Make the transform of a declared parameter.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def transform_of(
         The word of the program, as ``vector`` or ``simplex``.
     dimensions, sizes : tuple of int
     bounds : mapping
-        `lower`, `upper`, `offset` and `multiplier`, as far as they are given; each a number, an
+        Any of `lower`, `upper`, `offset` and `multiplier`; each a number, an
         array, or a function as bounds of `Model` are.
     """
     shape, is_matrix = (*dimensions, *sizes), name == "matrix"
@@ -211,7 +211,7 @@ _NEVER_EMPTY = {
 def bound_function(
     names: Sequence[str], evaluate: Callable[[Mapping[str, StanValue]], StanValue]
 ) -> StanValue:
-    """A bound as `Model` takes it, of parameters with these names."""
+    """Make a bound as `Model` takes it, of parameters with these names."""
 
     def bound(*values: StanValue) -> StanValue:
         return evaluate(dict(zip(names, values, strict=True)))
@@ -223,7 +223,7 @@ def bound_function(
 
 
 def places(dimensions: Shape) -> list[tuple[int, ...]]:
-    """The places of the elements of an array, the last index fastest."""
+    """Return the indices of all elements of an array, the last axis fastest."""
     return [*product(*map(range, dimensions))]
 
 
@@ -257,7 +257,7 @@ _DIAGONAL: Part = (
 
 
 def _pivots(y: StanValue) -> StanValue:
-    """Of Cholesky factors, because programs compute these natively, unlike eigenvalues."""
+    """Compute Cholesky diagonals, because programs compute these natively, unlike eigenvalues."""
     try:
         return np.diagonal(np.linalg.cholesky(y), axis1=-2, axis2=-1)
     except np.linalg.LinAlgError:

@@ -57,7 +57,7 @@ class Routine:
         return result[0] if type(result) is tuple else None
 
     def with_all_terms(self, run: Evaluation, arguments: Sequence[StanValue]) -> StanValue:
-        """The result of a density that drops no constants."""
+        """Evaluate a density that drops no constants."""
         before, run.propto = run.propto, False
         try:
             return self(run, arguments)
@@ -85,7 +85,7 @@ class Expressions(ABC):
     written : set of str
         The variables into which elements are assigned.
     result : Type or None
-        Of the function whose body is translated.
+        The result type of the function whose body is translated.
     matvars : set of str
         The variables that have a variable for each element.
 
@@ -108,8 +108,8 @@ class Expressions(ABC):
         self.size = 1
 
     def of_variables(self, arguments: Sequence[s.Expression]) -> list[bool]:
-        """Which arguments of a density are variables for Stan, whatever their values are in a run:
-        else its terms would differ between branches. Calls of a function may differ in that.
+        """Tell which arguments of a density Stan treats as variables, whatever their values are in
+        a run: else its terms would differ between branches. Calls of a function may differ in that.
         """
         return [
             self.in_block and not e.data and types.innermost(e.type) != types.INT for e in arguments
@@ -118,13 +118,13 @@ class Expressions(ABC):
     # --- names ---
 
     def declare(self, name: str, kind: Type) -> int:
-        """The place of a new variable."""
+        """Assign a slot to a new variable, and return it."""
         self._scopes[-1][name] = self.size, kind
         self.size += 1
         return self.size - 1
 
     def place(self, name: str) -> tuple[int, Type]:
-        """The place of a variable in a frame, and its type."""
+        """Return the slot of a variable in a frame, and its type."""
         for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]
@@ -132,29 +132,29 @@ class Expressions(ABC):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Variables declared inside end with it."""
+        """Open a scope; variables declared inside end with it."""
         self._scopes.append({})
         yield
         self._scopes.pop()
 
     def routine(self, definition: s.FunctionDefinition) -> Routine:
-        """The function of a definition."""
+        """Return the routine of a definition."""
         if definition not in self._routines:
             self._routines[definition] = Routine(definition, self)
         return self._routines[definition]
 
     @abstractmethod
     def for_function(self, definition: s.FunctionDefinition) -> Expressions:
-        """A translator for the body of a function."""
+        """Make a translator for the body of a function."""
 
     @abstractmethod
     def body(self, statements: Sequence[s.Statement]) -> Executed:
-        """The function of statements in sequence, in a scope of their own."""
+        """Translate statements in sequence, in a separate scope."""
 
     # --- declared types ---
 
     def shape(self, declared: s.SizedType) -> Callable[[Frame], tuple[int, ...]] | None:
-        """The function of the shape of a declared container; None if there are tuples in it."""
+        """Translate the shape of a declared container; return None if it contains tuples."""
         if declared.name == "tuple":
             return None
         parts = [*map(self.expression, (*declared.dimensions, *declared.sizes))]
@@ -170,7 +170,7 @@ class Expressions(ABC):
         return shape
 
     def unset(self, declared: s.SizedType) -> StanEvaluated:
-        """The function of the value of a variable before it is assigned."""
+        """Translate the value of a variable before it is assigned."""
         kind = declared.unsized
         shape = self.shape(declared)
         if shape is not None:
@@ -188,11 +188,11 @@ class Expressions(ABC):
     # --- expressions ---
 
     def expression(self, e: s.Expression) -> StanEvaluated:
-        """The function of an expression."""
+        """Translate an expression into the function that evaluates it."""
         return _EXPRESSIONS[type(e)](self, e)
 
     def promoted(self, e: s.Expression, kind: Type) -> StanEvaluated:
-        """The function of an expression whose value becomes one of a type."""
+        """Translate an expression whose value is promoted to a type."""
         evaluate, promote = self.expression(e), promotion(e.type, kind)
         if promote is None:
             return evaluate
@@ -223,14 +223,14 @@ class Expressions(ABC):
         return shared
 
     def unshared(self, e: s.Expression) -> StanEvaluated:
-        """The function of an expression of which only elements are read, or written."""
+        """Translate an expression whose elements are read or written one by one."""
         if not isinstance(e, s.VariableName):
             return self.expression(e)
         place, _ = self.place(e.name)
         return lambda f: f[place]
 
     def may_share(self, e: s.Expression) -> bool:
-        """Whether the value may be a variable into which elements are assigned, or a part of it."""
+        """Tell whether the value may be, or be part of, a variable whose elements are assigned."""
         if isinstance(e, s.VariableName):
             return e.name in self._written
         parts: list[Any] = [getattr(e, name, None) for name in ("base", "operand", "yes", "no")]
@@ -266,7 +266,7 @@ class Expressions(ABC):
         return run
 
     def _operation(self, e: s.Binary) -> Callable[[Frame, StanValue], StanValue]:
-        """The function of a frame and the value on the left of an operator."""
+        """Return the function of a frame and the value on the left of an operator."""
         right = self.expression(e.right)
         if e.operator == "&&":
             return lambda f, x: int(bool(x) and bool(right(f)))
@@ -290,7 +290,7 @@ class Expressions(ABC):
     def indices(
         self, indices: Sequence[s.Expression | s.Range]
     ) -> Callable[[Frame], tuple[StanValue, ...]]:
-        """The function of the indices of an element or part."""
+        """Translate the indices of an element or part."""
         parts = [*map(self._index, indices)]
         if len(parts) == 1:
             (only,) = parts
@@ -350,7 +350,7 @@ class Expressions(ABC):
         return lambda f: call(f[0], [each(f) for each in arguments])
 
     def _called(self, name: str, definition: s.FunctionDefinition) -> functions.StanFunction:
-        """A function of the program, which keeps all its terms if it is called by its own name."""
+        """Find a function of the program; called by its own name, it keeps all its terms."""
         routine = self.routine(definition)
         return routine.with_all_terms if routine.keeps and name == definition.name else routine
 
@@ -364,7 +364,7 @@ class Expressions(ABC):
 
 
 def _nothing(f: Frame) -> None:
-    """The end of a range that is not given."""
+    """Return None, for the end of a range that is not given."""
 
 
 _EXPRESSIONS: dict[type, Callable[[Expressions, Any], StanEvaluated]] = {

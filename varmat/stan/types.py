@@ -87,8 +87,8 @@ _PROMOTIONS: dict[tuple[Type, Type], int] = {
 def promotion(expected: Type, found: Type) -> int | None:
     """Count the steps from one type to an expected one, or None if it does not become that.
 
-    A function fits if it takes exactly the expected arguments, gives the expected result, and wants
-    no data where parameters may come.
+    A function fits if it takes exactly the expected arguments, gives the expected result, and does
+    not require data where parameters may come.
     """
     if expected == found:
         return 0
@@ -105,7 +105,7 @@ def promotion(expected: Type, found: Type) -> int | None:
 
 
 def callable_as(expected: FunctionType, found: FunctionType) -> bool:
-    """Whether a function can be called where another is expected."""
+    """Tell whether a function can be called where another is expected."""
     return (
         expected.result == found.result
         and len(expected.arguments) == len(found.arguments)
@@ -133,19 +133,19 @@ def common(first: Type, second: Type) -> Type | None:
 
 
 def innermost(array: Type) -> Type:
-    """Type of the elements of an array of any number of dimensions, or the type itself."""
+    """Return the type of the elements of an array, however nested, or the type itself."""
     while isinstance(array, ArrayType):
         array = array.element
     return array
 
 
 def discrete(value: Type) -> bool:
-    """Whether a type holds integers alone."""
+    """Tell whether a type holds only integers."""
     value = innermost(value)
     return value == INT or (isinstance(value, Tuple) and all(map(discrete, value.elements)))
 
 
 def contains_int(value: Type) -> bool:
-    """Whether integers are in a type, in tuples too."""
+    """Tell whether a type contains integers, in tuples too."""
     value = innermost(value)
     return value == INT or (isinstance(value, Tuple) and any(map(contains_int, value.elements)))

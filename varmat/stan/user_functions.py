@@ -50,7 +50,7 @@ class UserFunctions:
 def _chosen(
     name: str, definitions: Sequence[s.FunctionDefinition], arguments: Sequence[StanValue]
 ) -> tuple[s.FunctionDefinition, list[StanValue]]:
-    """The overload that takes the arguments, and these as values of its types."""
+    """Find the overload that takes the arguments, and convert these to its types."""
     reasons = []
     for definition in definitions:
         if len(definition.arguments) != len(arguments):

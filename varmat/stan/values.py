@@ -24,7 +24,7 @@ from varmat.typing import Shape
 
 StanValue = Any
 
-# What an integer is before it is assigned, as in Stan.
+# The value of an integer before it is assigned, as in Stan.
 UNSET = -(2**31)
 
 SCALARS = frozenset({types.INT, types.REAL, types.COMPLEX})
@@ -37,14 +37,14 @@ _COMPLEX = frozenset(
 
 
 def innermost(kind: Type) -> Type:
-    """The type of the elements of an array of any number of dimensions; others are their own."""
+    """Return the type of the elements of an array, however nested, or any other type itself."""
     while isinstance(kind, ArrayType):
         kind = kind.element
     return kind
 
 
 def axes(kind: Type) -> int:
-    """The number of axes of a value that is no tuple."""
+    """Count the axes of a value that is not a tuple."""
     count = 0
     while isinstance(kind, ArrayType):
         kind, count = kind.element, count + 1
@@ -52,13 +52,13 @@ def axes(kind: Type) -> int:
 
 
 def dtype_of(kind: Type) -> type:
-    """The type of the elements of an array."""
+    """Return the NumPy type of the elements of an array."""
     kind = innermost(kind)
     return np.int64 if kind == types.INT else complex if kind in _COMPLEX else float
 
 
 def unset(kind: Type, shape: Shape) -> StanValue:
-    """A value that is declared, but not assigned."""
+    """Make the value of a declared variable before it is assigned."""
     element = innermost(kind)
     if isinstance(element, Tuple):
         raise TypeError("arrays of tuples are made element by element")
@@ -67,7 +67,7 @@ def unset(kind: Type, shape: Shape) -> StanValue:
 
 
 def promotion(source: Type, target: Type) -> Callable[[StanValue], StanValue] | None:
-    """A function that makes a value of type `target` of one of type `source`; None if it is one."""
+    """Return a function that converts values from type `source` to `target`; None if not needed."""
     if source == target:
         return None
     if isinstance(source, Tuple) and isinstance(target, Tuple):
@@ -97,7 +97,7 @@ def promotion(source: Type, target: Type) -> Callable[[StanValue], StanValue] | 
 
 
 def shape_of(x: StanValue) -> Shape:
-    """The sizes of an array, also one of tuples."""
+    """Return the sizes of an array, also one of tuples."""
     return (len(x),) if type(x) is list else np.shape(x)
 
 
@@ -109,7 +109,7 @@ def check_same(function: str, left: StanValue, right: StanValue) -> None:
 
 
 def out_of_range(position: int, index: int, size: int) -> IndexError:
-    """The error for an index that does not exist."""
+    """Return the error for an index that does not exist."""
     return IndexError(
         f"index {index} of axis {position} is out of range, but must be between 1 and {size}!"
     )
@@ -119,7 +119,7 @@ def out_of_range(position: int, index: int, size: int) -> IndexError:
 
 
 def place(index: StanValue, size: int, position: int) -> StanValue:
-    """An index of Stan as one of NumPy: of an integer a place, of an array an array of places."""
+    """Convert an index of Stan to one of NumPy: an integer, or an array of integers, from 0."""
     if type(index) is int:
         if not 1 <= index <= size:
             raise out_of_range(position, index, size)
@@ -134,7 +134,7 @@ def place(index: StanValue, size: int, position: int) -> StanValue:
 
 
 def _range(index: slice, size: int, position: int) -> slice:
-    """A range `lower:upper` of Stan, with both ends from 1, as a slice."""
+    """Convert a range `lower:upper` of Stan, with both ends from 1, to a slice."""
     lower, upper = index.start, index.stop
     lower = 1 if lower is None else lower
     upper = size if upper is None else upper
@@ -152,7 +152,7 @@ def _places(x: StanValue, indices: Sequence[StanValue]) -> tuple[StanValue, ...]
 
 
 def _mesh(places: Sequence[StanValue], shape: Shape) -> tuple[tuple[StanValue, ...], Shape]:
-    """Places with several arrays among them as an open mesh, and the shape of what they select."""
+    """Make an open mesh of indices with several arrays, and find the shape that they select."""
     axes_, kept = [], []
     for at, size in zip(places, shape, strict=False):
         if type(at) is int:
@@ -164,18 +164,18 @@ def _mesh(places: Sequence[StanValue], shape: Shape) -> tuple[tuple[StanValue, .
 
 
 def _is_mixed(places: Sequence[StanValue]) -> bool:
-    """Whether NumPy would pair arrays of places, or move their axis to the front."""
+    """Tell whether NumPy would pair arrays of indices, or move their axis to the front."""
     arrays = sum(type(at) is np.ndarray for at in places)
     return arrays > 1 or (arrays == 1 and any(type(at) is int for at in places))
 
 
 def scalar(x: StanValue) -> StanValue:
-    """An element of a plain array as a number of Python."""
+    """Convert an element of a plain array to a Python number."""
     return x.item() if isinstance(x, np.generic) else x
 
 
 def read(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
-    """`x[indices]`: integers, slices of Stan's ranges, and arrays of integers."""
+    """Read `x[indices]`, with integers, slices of Stan's ranges, and arrays of integers."""
     if type(x) is list or type(x) is tuple:
         first, rest = place(indices[0], len(x), 1), indices[1:]
         if type(first) is int:
@@ -193,7 +193,7 @@ def read(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
 
 
 def owned(x: StanValue) -> StanValue:
-    """A copy into which elements may be assigned."""
+    """Copy a value, so that elements may be assigned."""
     kind = type(x)
     if kind is list or kind is tuple:
         return kind(map(owned, x))
@@ -201,12 +201,12 @@ def owned(x: StanValue) -> StanValue:
 
 
 def by_element(x: StanValue) -> StanValue:
-    """A copy as one variable of each element; a recording keeps arrays whole."""
+    """Copy a value as one variable for each element; a recording keeps arrays whole."""
     return owned(x if is_watched(x) else to_matvar(x))
 
 
 def receiving(x: StanValue, source: StanValue, matvar: bool) -> StanValue:
-    """What can be written into: a copy of an array that is read elsewhere, or a variable."""
+    """Return a writeable array: a copy of one that is read elsewhere, or a variable."""
     if type(x) is not np.ndarray:
         return x
     if not is_differentiable(source):
@@ -220,14 +220,14 @@ def receiving(x: StanValue, source: StanValue, matvar: bool) -> StanValue:
 
 
 def put(x: StanValue, places: StanValue, source: StanValue) -> None:
-    """`x[places] = source`, with an index of NumPy."""
+    """Assign `x[places] = source`, with an index of NumPy."""
     x[places] = to_matvar(source) if type(x) is MatVar else source
 
 
 def write(
     x: StanValue, indices: Sequence[StanValue], source: StanValue, matvar: bool = False
 ) -> StanValue:
-    """`x[indices] = source` in place; returns `x`, or the variable that has taken its place."""
+    """Assign `x[indices] = source` in place; return `x`, or the variable that replaces it."""
     if type(x) is list or type(x) is tuple:
         return _write_tuples(x, indices, source)
     x = receiving(x, source, matvar)
@@ -245,7 +245,7 @@ def write(
 
 
 def len_of(x: np.ndarray) -> int:
-    """The number of elements of an axis of an open mesh."""
+    """Return the number of elements of an axis of an open mesh."""
     return x.size
 
 
@@ -277,7 +277,7 @@ def _write_tuples(x: StanValue, indices: Sequence[StanValue], source: StanValue)
 
 
 def stacked(parts: Sequence[StanValue], kind: Type) -> StanValue:
-    """An array, row vector or matrix of its elements, of which `kind` is the type of the whole."""
+    """Stack elements into an array, row vector or matrix; `kind` is the type of the whole."""
     if isinstance(innermost(kind), Tuple):
         return list(parts)
     if any(map(is_differentiable, parts)):
@@ -286,7 +286,7 @@ def stacked(parts: Sequence[StanValue], kind: Type) -> StanValue:
 
 
 def from_python(x: StanValue, kind: Type) -> StanValue:
-    """A value given by Python, as one of the type; what is differentiable stays so."""
+    """Convert a value given by Python to the type; a differentiable one stays so."""
     if isinstance(kind, Tuple):
         if not isinstance(x, tuple) or len(x) != len(kind.elements):
             raise TypeError(f"a value is {x!r}, but must be a {kind}!")
@@ -315,7 +315,7 @@ def from_python(x: StanValue, kind: Type) -> StanValue:
 
 
 def leaves(name: str, value: StanValue) -> Iterator[tuple[str, StanValue]]:
-    """A value by name; elements of tuples have names of their own."""
+    """Yield a value by name; elements of tuples have separate names."""
     if isinstance(value, list):
         for i, each in enumerate(value, 1):
             yield from leaves(f"{name}.{i}", each)

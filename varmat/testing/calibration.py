@@ -40,7 +40,7 @@ class Calibration:
     p_values: dict[str, float]
 
     def ok(self, rate: float = 0.01) -> bool:
-        """Whether all p-values are above a rate of false alarms, divided by their number."""
+        """Tell whether all p-values are above a rate of false alarms, divided by their number."""
         return all(p > rate / len(self.p_values) for p in self.p_values.values())
 
     def __bool__(self) -> bool:
@@ -97,7 +97,7 @@ def calibration(
         How many draws from each posterior there are, nearly independent; one less than a power of 2
         is printed best.
     thin : int
-        One draw of a chain in so many is taken.
+        Every `thin`-th draw of a chain is taken.
     seed : int or numpy.random.Generator, optional
     sample : callable, optional
         Called with the model, the number of draws and a seed; returns a dict of arrays of shape
@@ -194,7 +194,7 @@ def calibration(
 
 
 def _sampler(thin: int, settings: Settings) -> Callable[[Any, int, int], Mapping[str, Any]]:
-    """Draws from one chain of `Model.sample`."""
+    """Return a function that draws from one chain of `Model.sample`."""
 
     def sample(model: Any, draws: int, seed: int) -> Mapping[str, Any]:
         chosen = {"tune": 500, "progress_bar": False, **settings, "chains": 1, "seed": seed}
@@ -213,8 +213,8 @@ def _sampler(thin: int, settings: Settings) -> Callable[[Any, int, int], Mapping
 def _ranks(
     name: str, truth: np.ndarray, posterior: Mapping[str, Any], draws: int, rng: np.random.Generator
 ) -> Iterator[tuple[str, int, bool]]:
-    """For each element of a parameter its label, the rank of its true value, and whether its draws
-    differ.
+    """Yield for each element of a parameter its label, the rank of its true value, and whether its
+    draws differ.
     """
     if name not in posterior:
         raise TypeError(
@@ -235,14 +235,14 @@ def _ranks(
 
 
 def _places(draws: int) -> np.ndarray:
-    """The places up to which ranks are counted: every rank if there are few. No rank is above the
-    last place, so it is left out.
+    """Return the ranks up to which ranks are counted: every rank if there are few. No rank is above
+    the last one, so it is left out.
     """
     return np.unique(np.linspace(0, draws - 1, min(draws, _PLACES)).round().astype(int))
 
 
 def _tails(counts: np.ndarray, simulations: int, chances: Plain) -> Plain:
-    """The smaller tail probability of binomial counts: of at most, or of at least, as many."""
+    """Compute the smaller tail probability of binomial counts: at most, or at least, this many."""
     from scipy.special import bdtr, bdtrc
 
     at_least = np.where(counts > 0, bdtrc(np.maximum(counts - 1.0, 0.0), simulations, chances), 1.0)
@@ -256,10 +256,10 @@ def _statistic(ranks: np.ndarray, draws: int) -> float:
 
 
 def _p_value(statistic: float, simulations: int, draws: int) -> float:
-    """The probability that uniform ranks have a statistic of at most this one.
+    """Compute the probability that uniform ranks have a statistic of at most this one.
 
-    The counts up to one place after the other are a Markov chain, which is followed between the
-    bounds at which a tail is as small."""
+    The cumulative counts are a Markov chain along the places, which is followed between the bounds
+    at which a tail is as small."""
     from scipy.special import gammaln, xlog1py, xlogy
 
     chances = (_places(draws) + 1) / (draws + 1)

@@ -78,8 +78,8 @@ class Report:
 
 
 def difference(a: Plain, b: Plain, floor: Plain = 0.0, slack: Plain = 0.0) -> np.ndarray:
-    """Elementwise relative difference; zero for two nans or equal infinities, infinite if only one
-    is not finite.
+    """Compute the elementwise relative difference; zero for two nans or equal infinities, infinite
+    if only one is not finite.
 
     `floor` is the smallest scale, `slack` an absolute difference that is forgiven.
     """
@@ -103,7 +103,7 @@ class Comparison:
         self.errors: dict[str, float] = {}
 
     def report(self) -> Report:
-        """The figures so far."""
+        """Report the figures so far."""
         return Report(dict(self.errors))
 
     def close(
@@ -148,5 +148,5 @@ class Comparison:
 
 
 def at(index: Index) -> str:
-    """An index in brackets; nothing for a scalar."""
+    """Format an index in brackets; nothing for a scalar."""
     return f"[{', '.join(map(str, index))}]" if index else ""

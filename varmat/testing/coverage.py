@@ -11,8 +11,8 @@ hold for a run in several processes (``-n auto``) as well.
 
 The harness reports to a recorder, which is absent unless `start` was called. A tested function is
 often a lambda: the recorder calls it once more, on variables, and looks which public functions it
-calls. What these call in turn does not count. A test that has figures of its own says so with
-`note`:
+calls. What these call in turn does not count. A test that computes its own figures reports them
+with `note`:
 
     coverage.note(np.linalg.det, mpmath=3e-16)
     coverage.note(lambda a: np.linalg.det(a) ** 2, [matrix], mpmath=3e-16)
@@ -80,7 +80,7 @@ DISPATCHERS = {
 
 
 def _is_discrete(row: Row) -> bool:
-    """Whether no argument of a function can be a variable."""
+    """Tell whether no argument of a function can be a variable."""
     arguments, discrete = (getattr(row.function, name, ()) for name in ("arguments", "discrete"))
     return row.names[0] in ("csr_extract_u", "csr_extract_v") or bool(
         arguments and set(arguments) <= set(discrete)
@@ -114,8 +114,8 @@ class Row:
         return max(self.errors.values(), default=0.0)
 
     def cells(self) -> list[str]:
-        """The cells of the row: names, the worst error of each column and the worst of all. Of
-        refusals it is their count.
+        """Format the cells of the row: names, the worst error of each column and the worst of all.
+        Refusals are counted.
         """
         marks = [
             _figure(self.errors[column]) if column in self.errors else "" for column in COLUMNS[:-1]
@@ -129,8 +129,8 @@ class Row:
 
 
 def public_functions() -> list[Row]:
-    """A row for each differentiable function that has a public name; names of one function share a
-    row.
+    """Make a row for each differentiable function that has a public name; names of one function
+    share a row.
     """
     rows: dict[int, Row] = {}
     row_of_call = {id(row.call): row for row in ROWS.values()}
@@ -165,9 +165,9 @@ def public_functions() -> list[Row]:
 
 
 def _home(function: Function) -> str:
-    """The module in which a function is defined, without the name of the package."""
+    """Return the module in which a function is defined, without the name of the package."""
     if isinstance(function, Elementwise):
-        # The class is that of the engine, the row is in a table.
+        # The engine defines the class; the row is in a table.
         tables = (name for name in sys.modules if name.startswith("varmat.functions."))
         homes = (name for name in tables if vars(sys.modules[name]).get(function.name) is function)
         return next(homes, "varmat.functions.elementwise").partition(".")[2]
@@ -175,7 +175,7 @@ def _home(function: Function) -> str:
 
 
 def _public_name(function: Function) -> str:
-    """The name under which users of NumPy find a function; empty if there is none."""
+    """Find the name under which users of NumPy find a function; empty without one."""
     name = function.__name__
     for place in (np, np.linalg, np.fft, np.lib.stride_tricks):
         if getattr(place, name, None) is function:
@@ -222,7 +222,7 @@ class Recorder:
                 row.refusals += 1
 
     def notes(self) -> Notes:
-        """What was noted, in plain types, for the process that adds up what others have noted."""
+        """Return the noted figures, in plain types, for the process that adds up all figures."""
         return {
             key: (dict(row.errors), row.refusals)
             for key, row in self._by_key().items()
@@ -238,14 +238,14 @@ class Recorder:
                 rows[key].note(column, error)
 
     def _by_key(self) -> dict[str, Row]:
-        """The rows by a name that is the same in every process."""
+        """Index the rows by a name that is the same in every process."""
         return {f"{row.module}: {row.names[0]}": row for row in self.rows}
 
     def called(
         self, f: Function, args: Sequence[Operand], active: Iterable[int] | None
     ) -> list[Row]:
-        """The public functions that `f` is or calls itself; those that its public functions call in
-        turn do not count.
+        """Find the public functions that `f` is or calls itself; those that its public functions
+        call in turn do not count.
         """
         if row := self.by_identity.get(id(f)):
             return [row]
@@ -259,7 +259,7 @@ class Recorder:
         return list(observer.found.values())
 
     def missing(self) -> list[str]:
-        """Names of the functions that were never compared along the routes of `expect_ad`."""
+        """Name the functions that were never compared along the routes of `expect_ad`."""
         return [
             row.names[0]
             for row in self.rows
@@ -267,7 +267,7 @@ class Recorder:
         ]
 
     def table(self) -> list[list[str]]:
-        """The cells of the table: a heading, a row for each function, and totals."""
+        """Return the cells of the table: a heading, a row for each function, and totals."""
         heading = ["function", *COLUMNS, "worst"]
         body = [
             [f"{row.module}: {cells[0]}", *cells[1:]]
@@ -284,11 +284,11 @@ class Recorder:
         ]
 
     def text(self) -> str:
-        """The table for a terminal."""
+        """Format the table for a terminal."""
         return _aligned([[cells[0][:70], *cells[1:]] for cells in self.table()], "  ", "")
 
     def markdown(self) -> str:
-        """The table as Markdown."""
+        """Format the table as Markdown."""
         heading, *body = self.table()
         rule = ["---", *["---:"] * (len(heading) - 1)]
         return _aligned([heading, rule, *body], " | ", "| ")
@@ -355,7 +355,7 @@ class Observer:
         self.known = len(self.tape)
 
     def row_of(self, frame: FrameType) -> Row | None:
-        """The public function whose frame it is."""
+        """Find the public function to which a frame belongs."""
         code = frame.f_code
         if code in DISPATCHERS:
             names = frame.f_locals

@@ -1,4 +1,4 @@
-"""Finite differences with an estimate of their own error."""
+"""Finite differences with an estimate of their error."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ SIZES = tuple(2.0**-k for k in (22, 17, 12, 7, 2))
 
 
 class OutsideDomainError(Exception):
-    """The function refuses every point beside the one where its derivative is wanted."""
+    """The function refuses every point near the one where its derivative is wanted."""
 
 
 def sizes_at(x: float) -> list[float]:
-    """Sizes of step for an element that is `x`, ascending: relative ones, and absolute ones."""
+    """List step sizes for an element that is `x`, ascending: relative ones, and absolute ones."""
     if not math.isfinite(x) or x == 0.0:
         return list(SIZES)
     scale = 2.0 ** round(math.log2(abs(x)))
     ascending = sorted({scale * s for s in SIZES} | {s for s in SIZES[2:] if s > 2.0**-40 * scale})
-    # Of two that are almost the same, one will do.
+    # Keep one of two that are almost the same.
     return [s for s, before in zip(ascending, [0.0, *ascending], strict=False) if s > 4.0 * before]
 
 
 def slope(function: Callable[[float], Plain], sizes: Sequence[float]) -> tuple[Plain, Plain]:
-    """The derivative of ``function(h)`` at zero, and its estimated error, from central differences
-    extrapolated twice.
+    """Compute the derivative of ``function(h)`` at zero, and estimate its error, from central
+    differences extrapolated twice.
 
     The smallest of the ascending `sizes` of step at which rounding does not matter is taken: a
     larger one could reach across a kink or a pole. A size at which the function raises is passed
@@ -81,7 +81,7 @@ def slope(function: Callable[[float], Plain], sizes: Sequence[float]) -> tuple[P
 def _doubted(
     estimate: Plain, error: Plain, size: float, nearer: list[tuple[float, Plain, float]]
 ) -> Plain:
-    """The error of an estimate, increased where smaller steps clearly disagree with it."""
+    """Increase the error of an estimate where smaller steps clearly disagree with it."""
     for smaller, rough, noise in nearer:
         gap = np.abs(estimate - rough)
         if smaller < size:
@@ -90,7 +90,7 @@ def _doubted(
 
 
 def conclusive(exact: Plain, estimate: Plain, error: Plain) -> Plain:
-    """Where an estimate may be compared with a derivative. Only a good estimate can refute a
+    """Tell where an estimate may be compared with a derivative. Only a good estimate can refute a
     derivative that is not finite.
     """
     with np.errstate(all="ignore"):
@@ -109,7 +109,7 @@ def _extrapolate(function: Callable[[float], Plain], size: float) -> tuple[Plain
 
 
 def _difference(function: Callable[[float], Plain], h: float) -> tuple[Plain, float]:
-    """A central difference, and the magnitude of what was subtracted."""
+    """Compute a central difference, and the magnitude of the numbers that were subtracted."""
     ahead, behind = np.asarray(function(h)), np.asarray(function(-h))
     return (ahead - behind) / (2.0 * h), _largest(ahead) + _largest(behind)
 

@@ -30,7 +30,7 @@ Mixture = dict[int, str]
 
 # Directions of forward mode at once.
 DIRECTIONS = 3
-# Whether machine code is made of the Hessian too, where that is no argument: a test suite sets it.
+# Whether machine code is made of the Hessian too, if no argument says so: a test suite sets it.
 COMPILES_HESSIAN: Iterator[bool] = repeat(True)
 # Smaller derivatives than this may have lost their digits to underflow.
 TINY = 1e-200
@@ -51,7 +51,7 @@ def expect_ad(
 ) -> Report:
     """Demand that all routes to the derivatives of a function agree at a point.
 
-    With all arguments variable, all but one, and each alone: the value is that of plain NumPy; the
+    With all arguments variable, all but one, and each alone: the value is plain NumPy's; the
     gradient of a weighted sum of the results agrees with finite differences, and with the gradient
     where all arguments are variables; a second reverse pass gives the same.
     Where all are variables, and for the other mixtures: forward mode agrees with the gradient; a
@@ -62,11 +62,11 @@ def expect_ad(
     point where comparisons go the other way; two uses of the arguments give the sum of their
     gradients; the recording gives the same as machine code, and one of the Hessian gives the same
     product, also as machine code if `compile_hessian`.
-    Further: the same variable as two arguments, nothing changed that somebody else holds
+    Further: the same variable as two arguments, nothing changed that others hold
     (arguments, tangents, operands, results and their adjoints), nothing returned twice.
     Where plain NumPy raises, every route must raise likewise and leave nothing on the tape. Where
-    something is not finite, finite differences are taken of what is, and the derivatives beside it
-    must not suffer.
+    something is not finite, finite differences are taken of the rest, and its derivatives must not
+    suffer.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def expect_ad(
 
 
 def _by_column(errors: dict[str, float]) -> dict[str, Any]:
-    """The worst figures by column of the table of coverage, finite differences left out."""
+    """Find the worst figures by column of the table of coverage, without finite differences."""
     columns, words = {"varmat": 0.0}, {"Hv": "hessian", FORWARD: "forward", RECORDED: "recorded"}
     for name, error in errors.items():
         if "finite difference" not in name:
@@ -128,7 +128,7 @@ def _by_column(errors: dict[str, float]) -> dict[str, Any]:
 
 
 def floor_of(case: routes.Case, values: routes.ArrayList) -> float:
-    """A scale not far below that of the values, on which derivatives are compared: where they
+    """Return a scale not far below the values', on which derivatives are compared: where they
     cancel there is rounding.
     """
     largest = max(_largest(case.args[i]) for i in case.active)
@@ -154,7 +154,7 @@ class _Check:
             np.all(np.isfinite(x)) for x in (*expected, *(case.args[i] for i in case.active))
         )
         self.flipped = routes.flipped(case) if self.finite else None
-        # Of the results that are finite.
+        # The weights of the finite results.
         self.selected = [
             np.where(np.isfinite(x), w, 0.0) for x, w in zip(expected, self.weights, strict=True)
         ]
@@ -194,7 +194,7 @@ class _Check:
                 self.layout(layout, mixtures)
 
     def is_whole(self, mixture: Mixture) -> bool:
-        """Whether all arguments that may be variables are."""
+        """Tell whether all arguments that may be variables are."""
         return len(mixture) == len(self.case.active)
 
     def attempt(
@@ -251,7 +251,7 @@ class _Check:
             self.against(pair, what, found, estimate, error, tolerance, self.floor, hint)
 
     def beside_what_is_not_finite(self, mixture: Mixture, call: str) -> None:
-        """The gradient of the results that are finite."""
+        """Check the gradient of the results that are finite."""
         call = f"of the finite results of {call}"
         gradient = self.attempt(REVERSE, call, routes.reverse, mixture, self.selected)[2][0]
         self.against_differences(mixture, call, gradient)
@@ -289,8 +289,8 @@ class _Check:
     def reaches_what_is_not_finite(
         self, case: routes.Case, i: int, values: routes.ArrayList
     ) -> np.ndarray:
-        """Which elements of an argument have a part in results that are not finite, although they
-        are in `case`: a nan shows it.
+        """Tell which elements of an argument have a part in results that are not finite, although
+        they are in `case`: a nan shows it.
         """
         x = np.asarray(case.args[i])
         reaches = np.ones(x.shape, bool)
@@ -333,13 +333,13 @@ class _Check:
         return f"; the second is the finite difference, {third}"
 
     def unit(self, i: int, index: Index) -> dict[int, np.ndarray]:
-        """The direction of one element of one argument."""
+        """Return the direction of one element of one argument."""
         unit = np.zeros(np.shape(self.case.args[i]))
         unit[index] = 1.0
         return {i: unit}
 
     def pushed(self, tangents: routes.Partials) -> float:
-        """The weighted sum of the tangents of the results."""
+        """Compute the weighted sum of the tangents of the results."""
         rates = routes.forward(self.case, tangents)[1]
         return float(sum(np.sum(w * t) for w, t in zip(self.weights, rates, strict=True)))
 
@@ -385,7 +385,7 @@ class _Check:
         self.comparison.close(pair, what, a, b, tolerance, floor, hint=hint)
 
     def worst(self, mixture: Mixture, gradient: routes.Partials, _: Index) -> str:
-        """Where forward and reverse mode disagree most."""
+        """Describe where forward and reverse mode disagree most."""
         found = [(0.0, "")]
         for i in mixture:
             for index in list(np.ndindex(np.shape(self.case.args[i])))[: routes.MOST_ELEMENTS]:
@@ -403,8 +403,8 @@ class _Check:
         return max(found)[1]
 
     def fan_out(self, mixture: Mixture, call: str, gradient: routes.Partials) -> None:
-        # Of different weights: a rule that returns the same array again writes the contribution of
-        # one over that of the other.
+        # Use different weights, because a rule that returns the same array again overwrites one
+        # contribution with the other.
         call = f"two uses, f + 2 f, of {call}"
         both = self.attempt(REVERSE, call, routes.reverse, mixture, self.weights, uses=2)[2][0]
         self.same(
@@ -419,8 +419,8 @@ class _Check:
         v: routes.Partials | None = None,
         hv: Plain = None,
     ) -> None:
-        """A recording made at another point, unless it is refused: the sum and its gradient, or
-        with a vector the Hessian times that. It is run here, and where comparisons go the other
+        """Check a recording made at another point, unless it is refused: the sum and its gradient,
+        or with a vector the Hessian times that. It is run here, and where comparisons go the other
         way.
         """
         whole = self.is_whole(mixture)
@@ -504,8 +504,8 @@ class _Check:
     def part_of_hessian(
         self, mixture: Mixture, call: str, v: routes.Partials, hv: Plain, floor: float
     ) -> None:
-        """The Hessian with some arguments constant is a part of the whole one, which is compared
-        with finite differences.
+        """Check that the Hessian with some arguments constant is a part of the whole one, which is
+        compared with finite differences.
         """
         all_of_them = dict.fromkeys(self.case.active, "varmat")
         along = {i: v.get(i, np.zeros(np.shape(self.case.args[i]))) for i in all_of_them}
@@ -518,8 +518,8 @@ class _Check:
             self.comparison.close(pair, what, hv, part, tolerance, floor)
 
     def direction(self, i: int, seed: int) -> Plain:
-        """Powers of two, not large against the elements of the argument, so that steps along them
-        are exact.
+        """Choose powers of two, not large against the elements of the argument, so that steps along
+        them are exact.
         """
         x = np.abs(self.case.args[i])
         with np.errstate(all="ignore"):
@@ -532,7 +532,7 @@ class _Check:
         return np.sign(routes.random(x.shape, seed + i)) * 2.0**power
 
     def twice_the_same(self, i: int, j: int) -> None:
-        """One variable as two arguments."""
+        """Check one variable passed as two arguments."""
         case = self.case.at({j: self.case.args[i]})
         try:
             weights = routes.random_weights(routes.numbers(case.plain()))
@@ -557,7 +557,7 @@ class _Check:
             self.same("the sum of the two gradients", call, once, {i: apart[i] + apart[j]})
 
     def layout(self, layout: str, mixtures: list[Mixture]) -> None:
-        """Arguments, variable or constant, that are views in another layout."""
+        """Check arguments, variable or constant, that are views in another layout."""
         for mixture in mixtures:
             call = f"{layout} views in {self.case.describe(mixture)}"
             _, values, (gradient,) = self.attempt(
@@ -570,6 +570,6 @@ class _Check:
 
 
 def _largest(x: Plain) -> float:
-    """The largest finite absolute value."""
+    """Find the largest finite absolute value."""
     x = np.abs(x)
     return float(np.max(np.where(np.isfinite(x), x, 0.0), initial=0.0))

@@ -15,7 +15,7 @@ from varmat.typing import Function, Operand
 
 __all__ = ["expect_ad_matvar"]
 
-# Up to so many elements of results, the Jacobian is compared row by row.
+# For at most this many elements of results, the Jacobian is compared row by row.
 MOST_ROWS = 64
 # Absolute difference that is nothing but rounding: scalars are computed by other functions than
 # arrays.
@@ -91,7 +91,7 @@ def expect_ad_matvar(f: Function, *args: Operand, tolerances: Tolerances | None 
 
 
 def _mixtures(case: routes.Case) -> list[dict[int, str]]:
-    """Assignments of kinds to arguments in which some array is a matvar: all of them, or each
+    """List assignments of kinds to arguments in which some array is a matvar: all of them, or each
     argument once as the odd one out.
     """
     choices = [
@@ -120,7 +120,7 @@ def _expect_types(
     kinds: list[Any],
     ndims: list[int],
 ) -> None:
-    """The return-type rule, for results that are variables."""
+    """Check the types of results that are variables."""
     varmat = any(mixture.get(i) == "varmat" for i in case.arrays)
     # A scalar variable may meet an array of data inside f, which makes a varmat of the two.
     either = any(i not in mixture for i in case.arrays) and any(

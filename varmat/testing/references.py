@@ -28,7 +28,7 @@ def expect_reference(
     rtol: float = 1e-9,
     fold: Function | None = None,
 ) -> Report:
-    """Demand that value and gradients of a function are those of a reference.
+    """Demand that value and gradients of a function equal a reference's.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ MATVAR = "matvar"
 
 
 def variable_mixtures(case: routes.Case) -> list[dict[int, str]]:
-    """The sets of variable arguments to be tried: all first, all but one, and each alone."""
+    """List the sets of variable arguments to be tried: all first, all but one, and each alone."""
     n = len(case.active)
     return [
         dict.fromkeys(chosen, "varmat")
@@ -33,7 +33,7 @@ def variable_mixtures(case: routes.Case) -> list[dict[int, str]]:
 
 
 def plain_values(case: routes.Case, comparison: Comparison) -> routes.ArrayList | None:
-    """The values by plain NumPy; None if it raises, and all routes do so too."""
+    """Compute the values by plain NumPy; return None if it raises, and check that all routes do."""
     try:
         result = case.plain()
     except Exception as error:

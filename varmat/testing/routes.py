@@ -1,7 +1,7 @@
 """The routes to a derivative: plain NumPy, reverse mode, forward mode, and forward over reverse.
 
 All work on a `Case`, a function with a point, and on a mixture: which arguments are variables, and
-of which kind. A function may return a scalar, an array or a tuple of them; here it always returns a
+their kinds. A function may return a scalar, an array or a tuple of them; here it always returns a
 list of arrays."""
 
 from __future__ import annotations
@@ -45,11 +45,10 @@ Partials = dict[int, np.ndarray]
 # The most elements of one argument that finite differences are taken for, here and there, and that
 # are marked or pushed one by one.
 MOST_DIFFERENCES, MOST_ELEMENTS = 12, 100
-# What runs a program.
+# The runners of a program.
 INTERPRETER = "interpreter"
 RUNNERS = ("numpy", INTERPRETER, "native") if has_native() else ("numpy", INTERPRETER)
-# The most elements of values on a tape of which copies are kept, to see whether a rule writes into
-# them.
+# Copies of at most this many elements on a tape are kept, to see whether a rule writes into them.
 MOST_WATCHED = 1_000_000
 
 
@@ -88,13 +87,13 @@ class Case:
         self.arrays = [i for i in self.active if type(self.args[i]) is not float]
 
     def at(self, args: Mapping[int, Operand]) -> Case:
-        """The same function with some arguments replaced."""
+        """Return the same function with some arguments replaced."""
         case = copy(self)
         case.args = [_normal(args[i]) if i in args else x for i, x in enumerate(self.args)]
         return case
 
     def describe(self, mixture: KindMixture) -> str:
-        """The call, with the kind and shape of each argument."""
+        """Describe the call, with the kind and shape of each argument."""
         words = []
         for i, x in enumerate(self.args):
             if i not in self.active:
@@ -110,12 +109,12 @@ class Case:
         return f"f({', '.join(words)})"
 
     def plain(self) -> Any:
-        """What f returns for plain arguments."""
+        """Call f with plain arguments."""
         with np.errstate(all="ignore"):
             return self.f(*map(_copied, self.args))
 
     def weighted(self, weights: ArrayList) -> float:
-        """The weighted sum of what f returns; what has the weight zero may be anything."""
+        """Compute the weighted sum of the results of f; a result of weight zero may be anything."""
         return float(
             sum(
                 np.sum(w * x, where=w != 0.0)
@@ -125,7 +124,7 @@ class Case:
 
 
 def random(shape: tuple[int, ...], seed: int) -> np.ndarray:
-    """Fixed pseudo-random numbers, none of them near zero."""
+    """Return fixed pseudo-random numbers, none of them near zero."""
     return _random(shape, seed).copy()
 
 
@@ -136,17 +135,17 @@ def _random(shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 def random_weights(values: ArrayList) -> ArrayList:
-    """Weights for the sum over all results whose gradient is compared."""
+    """Make weights for the sum over all results whose gradient is compared."""
     return [random(x.shape, 1 + i) for i, x in enumerate(values)]
 
 
 def outputs(result: Operand) -> list[Operand]:
-    """The results of a function as a list."""
+    """List the results of a function."""
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
 def numbers(result: Operand) -> ArrayList:
-    """The plain values of results as a list of float64 arrays."""
+    """List the plain values of results as float64 arrays."""
     return [np.asarray(value(x), np.float64) for x in outputs(result)]
 
 
@@ -208,7 +207,7 @@ class CallArguments:
                 raise ContractError(f"argument {i} was changed by the call or by the reverse pass")
 
     def check_unshared(self, results: list[Operand]) -> None:
-        """What an operation returns owns its values; only views share them."""
+        """Check that the results of an operation own their values; only views share them."""
         for result in results:
             for i, x in enumerate(self.args):
                 both = type(result) is VarMat and type(x) in ARRAYS and result is not x
@@ -219,9 +218,7 @@ class CallArguments:
 
 
 def check_apart(tape: Tape) -> None:
-    """No two results of operations are in the same memory: who computes one must not change
-    another.
-    """
+    """Check that no two results of operations share memory: writing one must not change another."""
     results = [
         each
         for _, result, _, _ in tape
@@ -291,10 +288,10 @@ def reverse(
     same: tuple[int, int] | None = None,
     watched: bool = False,
 ) -> tuple[list[Operand], ArrayList, list[Partials]]:
-    """Reverse mode.
+    """Differentiate in reverse mode.
 
     Returns the types of the results, their values, and the gradients by each reverse pass: of the
-    weighted sum of `uses` calls, of which each counts once more than the one before. With `watched`
+    weighted sum of `uses` calls; each counts once more than the one before. With `watched`
     no rule may write where it must not, and there are two passes over the same tape."""
     with nested() as tape, np.errstate(all="ignore"):
         call = CallArguments(case, mixture, layout, same)
@@ -322,7 +319,7 @@ def reverse(
 
 
 def jacobian(case: Case, mixture: KindMixture) -> list[list[Partials]]:
-    """The gradient of each element of each result, by one call and a reverse pass for each."""
+    """Compute the gradient of each element of each result, by one call and reverse passes."""
     with nested() as tape, np.errstate(all="ignore"):
         call = CallArguments(case, mixture)
         rows: list[list[Partials]] = []
@@ -340,7 +337,7 @@ def jacobian(case: Case, mixture: KindMixture) -> list[list[Partials]]:
 
 
 def flipped(case: Case) -> Case | None:
-    """The function at another point, where comparisons of and with the arguments that differ go the
+    """Return the function at another point, where comparisons that involve changed arguments go the
     other way: each argument is negated, inverted or reversed, whichever the domain allows first.
     None if it allows nothing, or not all together.
     """
@@ -361,7 +358,7 @@ def _flips(x: Operand) -> list[Operand]:
 
 
 def _holds(case: Case, args: Mapping[int, Operand], shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Whether the function has finite values of some shapes with some arguments replaced."""
+    """Tell whether the function has finite values of some shapes with some arguments replaced."""
     if not all(np.all(np.isfinite(x)) for x in args.values()):
         return False
     try:
@@ -381,8 +378,8 @@ def recording(
     """Record the weighted sum and its gradient at a point nearby; None if that is refused. The
     result takes the function at a point, and returns None where the recording does not hold.
 
-    With `directions` it is the derivative of the sum along them, of which the gradient is the
-    Hessian times a vector. To make machine code takes the longest."""
+    With `directions` it is the derivative of the sum along them, whose gradient is the Hessian
+    times a vector. To make machine code takes the longest."""
 
     def argument(i: int, given: Mapping[int, Operand]) -> Operand:
         x = given.get(i, _copied(case.args[i]))
@@ -418,7 +415,9 @@ def recording(
 def _run_everywhere(
     runners: Settings, mixture: Sequence[int], case: Case
 ) -> tuple[float, Partials] | None:
-    """What all runners of a program give at a point; None where a guard ends the run."""
+    """Run a program with all runners at a point, and compare; return None where a guard ends the
+    run.
+    """
     found: list[Operand] = []
     point = [_copied(case.args[i]) for i in mixture]
     with np.errstate(all="ignore"):
@@ -439,7 +438,7 @@ def _run_everywhere(
 
 
 def _check_same(first: str, expected: list[Operand], second: str, made: list[Operand]) -> None:
-    """What runs a program gives the same, but for the order in which sums are taken."""
+    """Check that two runners give the same, but for the order in which sums are taken."""
     if (expected[0] is None) != (made[0] is None):
         raise ContractError(
             f"{first} ends a program at a guard where {second} does not, or the other way round"
@@ -468,8 +467,8 @@ def _seed(result: Operand, w: np.ndarray) -> None:
 def forward(
     case: Case, tangents: Mapping[int, Operand], k: int | None = None, twice: bool = False
 ) -> tuple[ArrayList, ArrayList]:
-    """Forward mode: values, and tangents of the results, with a leading axis if there are `k`
-    directions.
+    """Differentiate in forward mode: compute values, and tangents of the results, with a leading
+    axis if there are `k` directions.
 
     With `twice` a second call must not return what the first one did.
     """
@@ -510,7 +509,7 @@ def _unchanged(now: Operand, before: Operand) -> bool:
 def hessian_times_vector(
     case: Case, mixture: KindMixture, weights: ArrayList, directions: Mapping[int, Operand]
 ) -> Partials:
-    """The Hessian of the weighted sum times a vector: the tangent, computed on variables,
+    """Compute the Hessian of the weighted sum times a vector: the tangent, computed on variables,
     differentiated in reverse.
     """
     with nested() as tape, np.errstate(all="ignore"):
@@ -528,8 +527,8 @@ def hessian_times_vector(
 def difference_gradient(
     case: Case, weights: ArrayList, finite: bool = True
 ) -> tuple[Partials, Partials]:
-    """Finite differences of the weighted sum by plain NumPy, with their estimated errors; nan where
-    none was taken.
+    """Compute finite differences of the weighted sum by plain NumPy, with their estimated errors;
+    nan where none was taken.
 
     Unless the point is `finite`, elements that cannot be moved are passed over.
     """
@@ -564,8 +563,8 @@ def difference_gradient(
 def difference_hessian(
     case: Case, mixture: KindMixture, weights: ArrayList, directions: Mapping[int, Operand]
 ) -> tuple[Plain, Plain]:
-    """Finite differences of the reverse gradient along a direction, with estimated errors, all
-    arguments in one vector.
+    """Compute finite differences of the reverse gradient along a direction, with estimated errors,
+    all arguments in one vector.
     """
 
     def moved(h: float) -> Plain:
@@ -582,5 +581,5 @@ def difference_hessian(
 
 
 def flat(gradients: Mapping[int, Operand]) -> np.ndarray:
-    """Gradients with respect to all arguments as one vector."""
+    """Join gradients with respect to all arguments into one vector."""
     return np.concatenate([np.ravel(g) for g in gradients.values()]) if gradients else np.zeros(0)

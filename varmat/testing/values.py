@@ -46,7 +46,7 @@ def expect_value(
         with the functions of mpmath. Floats in it are exact binary numbers: write ``mpf(1)/10``,
         not ``0.1``.
     points : sequence of floats or of tuples
-        Where to compare. A coordinate that is an `int` is passed as it is and not differentiated.
+        Where to compare. A coordinate that is an `int` is passed unchanged and not differentiated.
     rtol : float
         Largest relative difference accepted, elementwise.
 
@@ -129,7 +129,7 @@ def _demand(
     partials: Operand,
     rtol: float,
 ) -> None:
-    """Elementwise relative agreement of value and derivatives: every element on its own scale."""
+    """Demand elementwise relative agreement of value and derivatives, each element on its scale."""
     pairs = [("the value", result[0], value)]
     pairs += [
         (f"the derivative with respect to argument {i}", g, partials[i])
@@ -146,7 +146,7 @@ def _demand(
 
 
 def _evaluate(f: Function, point: Sequence[Operand]) -> tuple[Plain, dict[int, Plain]]:
-    """Value of `f` and the derivatives of the sum of its elements."""
+    """Compute the value of `f` and the derivatives of the sum of its elements."""
     with nested(), np.errstate(all="ignore"):
         args = [x if np.asarray(x).dtype.kind in "iu" else var(x) for x in point]
         result = f(*args)
@@ -157,7 +157,7 @@ def _evaluate(f: Function, point: Sequence[Operand]) -> tuple[Plain, dict[int, P
 
 
 def _function(expression: str, mpmath: ModuleType) -> Function:
-    # The text is that of a test, written beside the function it is about.
+    # The text comes from a test, and is written next to the function it is about.
     operands = ", ".join(f"{name}=None" for name in NAMES)
     return function_of(operands, [f"return {expression}"], vars(mpmath))
 
@@ -165,7 +165,7 @@ def _function(expression: str, mpmath: ModuleType) -> Function:
 def _exact(
     function: Function, point: tuple[float, ...], mpmath: ModuleType
 ) -> tuple[float, list[float]]:
-    """Value and partial derivatives at a point, rounded once, to float64."""
+    """Compute value and partial derivatives at a point, rounded once, to float64."""
     exact = [x if isinstance(x, int) else mpmath.mpf(float(x)) for x in point]
     with mpmath.extradps(DIGITS // 2):
         partials = [
@@ -176,7 +176,7 @@ def _exact(
 
 
 def _slope(function: Function, exact: list[Operand], i: int, mpmath: ModuleType) -> float:
-    """A partial derivative by a central difference, in units of the operand."""
+    """Compute a partial derivative by a central difference, in units of the operand."""
     h = (abs(exact[i]) or mpmath.mpf(1)) * mpmath.mpf(10) ** (-DIGITS // 2)
     ahead, behind = (function(*exact[:i], exact[i] + t, *exact[i + 1 :]) for t in (h, -h))
     gap, size = abs(ahead - behind), abs(ahead) + abs(behind)

@@ -1,7 +1,6 @@
-"""Transforms of each element alone: bounds from below, from above and from both sides, and affine
-ones.
+"""Elementwise transforms: bounds from below, from above and from both sides, and affine ones.
 
-An element with an infinite bound stays as it is. Bounds may be variables. If all are finite, which
+An element with an infinite bound is not changed. Bounds may be variables. If all are finite, which
 is the common case, nothing is selected element by element.
 """
 
@@ -71,7 +70,7 @@ def _sum(x: Operand) -> Result:
 
 
 def _check_bound(function: str, name: str, bound: Operand, domain: Domain, x: Operand) -> Result:
-    """Whether the bound is finite, element by element; raises if it cannot be a bound."""
+    """Tell whether the bound is finite, element by element; raise if it cannot be a bound."""
     if np.ndim(bound):
         check_within(function, name, np.shape(bound), np.shape(x))
 
@@ -91,7 +90,7 @@ def _quiet_log(x: Operand) -> Result:
 
 
 def from_bound(bound: Operand, distance: Operand, sign: float) -> Result:
-    """The number at a distance above a bound or, if the sign is negative, below it."""
+    """Return the number at a distance above a bound or, if the sign is negative, below it."""
     if sign < 0.0:
         return bound - distance
     return distance if type(bound) is float and bound == 0 else distance + bound
@@ -114,7 +113,7 @@ def _constrained(
     bound: Operand,
     jacobian: bool,
 ) -> Result:
-    """`above` or `below`, of a bound that may be infinite."""
+    """Call `constrain` with a bound that may be infinite."""
     x, bound = operands(function, **{"x": x, name: bound})
     free = np.logical_not(_check_bound(function, name, bound, domain, x))
     if not np.any(free):
@@ -133,7 +132,7 @@ def _constrained(
 # derivative is -tanh(x / 2).
 @operation()
 def interval_constrain(x: Operand, lb: Operand, ub: Operand, jacobian: bool = False) -> Result:
-    """`lub_constrain` with bounds that have been checked and are finite."""
+    """Compute `lub_constrain` with bounds that have been checked and are finite."""
     a = abs(x)
     e = np.exp(-a)
     width = ub - lb
@@ -196,7 +195,7 @@ def lb_constrain(x: Operand, lb: Operand, jacobian: bool = False) -> Result:
     Returns
     -------
     y : of the shape of `x`
-        Where there is no bound, `x` itself.
+        Without a bound, `x` itself.
     log_jacobian : scalar
         If asked for: the sum of `x` over the elements that have a bound.
 
@@ -209,7 +208,7 @@ def lb_constrain(x: Operand, lb: Operand, jacobian: bool = False) -> Result:
 
     Notes
     -----
-    The derivative with respect to `x` is ``exp(x)``, and to `lb` one; where there is no bound, one
+    The derivative with respect to `x` is ``exp(x)``, and to `lb` one; without a bound, one
     and zero.
 
     References
@@ -228,7 +227,7 @@ def lb_constrain(x: Operand, lb: Operand, jacobian: bool = False) -> Result:
 
 
 def lb_free(y: Operand, lb: Operand) -> Result:
-    """The inverse of `lb_constrain`: ``log(y - lb)``.
+    """Invert `lb_constrain`: compute ``log(y - lb)``.
 
     Parameters
     ----------
@@ -239,7 +238,7 @@ def lb_free(y: Operand, lb: Operand) -> Result:
 
     Returns
     -------
-    Of the shape of `y`
+    scalar or array, of the shape of `y`
 
     Raises
     ------
@@ -286,7 +285,7 @@ def ub_constrain(x: Operand, ub: Operand, jacobian: bool = False) -> Result:
     Returns
     -------
     y : of the shape of `x`
-        Where there is no bound, `x` itself.
+        Without a bound, `x` itself.
     log_jacobian : scalar
         If asked for: the sum of `x` over the elements that have a bound.
 
@@ -299,7 +298,7 @@ def ub_constrain(x: Operand, ub: Operand, jacobian: bool = False) -> Result:
 
     Notes
     -----
-    The derivative with respect to `x` is ``-exp(x)``, and to `ub` one; where there is no bound, one
+    The derivative with respect to `x` is ``-exp(x)``, and to `ub` one; without a bound, one
     and zero.
 
     References
@@ -316,7 +315,7 @@ def ub_constrain(x: Operand, ub: Operand, jacobian: bool = False) -> Result:
 
 
 def ub_free(y: Operand, ub: Operand) -> Result:
-    """The inverse of `ub_constrain`: ``log(ub - y)``.
+    """Invert `ub_constrain`: compute ``log(ub - y)``.
 
     Parameters
     ----------
@@ -327,7 +326,7 @@ def ub_free(y: Operand, ub: Operand) -> Result:
 
     Returns
     -------
-    Of the shape of `y`
+    scalar or array, of the shape of `y`
 
     Raises
     ------
@@ -451,7 +450,7 @@ def _interval_free(function: str, title: str, y: Operand, lb: Operand, ub: Opera
 
 
 def lub_free(y: Operand, lb: Operand, ub: Operand) -> Result:
-    """The inverse of `lub_constrain`: ``log(y - lb) - log(ub - y)``.
+    """Invert `lub_constrain`: compute ``log(y - lb) - log(ub - y)``.
 
     Parameters
     ----------
@@ -462,7 +461,7 @@ def lub_free(y: Operand, lb: Operand, ub: Operand) -> Result:
 
     Returns
     -------
-    Of the shape of `y`
+    scalar or array, of the shape of `y`
 
     Raises
     ------

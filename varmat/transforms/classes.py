@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-# --- each element alone ---
+# --- elementwise ---
 
 
 @final
@@ -229,7 +229,7 @@ class Ordered(Vectors):
     size : int
         Number of elements of a vector.
     shape : int or tuple of int
-        Of an array of them.
+        Shape of an array of them.
 
     Examples
     --------
@@ -251,7 +251,7 @@ class PositiveOrdered(Vectors):
     size : int
         Number of elements of a vector.
     shape : int or tuple of int
-        Of an array of them.
+        Shape of an array of them.
 
     Examples
     --------
@@ -273,7 +273,7 @@ class Simplex(Vectors):
     size : int
         Number of elements of a vector.
     shape : int or tuple of int
-        Of an array of them.
+        Shape of an array of them.
 
     Examples
     --------
@@ -296,7 +296,7 @@ class SumToZero(Vectors):
     size : int
         Number of elements of a vector.
     shape : int or tuple of int
-        Of an array of them.
+        Shape of an array of them.
 
     Examples
     --------
@@ -319,7 +319,7 @@ class UnitVector(Vectors):
     size : int
         Number of elements of a vector.
     shape : int or tuple of int
-        Of an array of them.
+        Shape of an array of them.
 
     Examples
     --------
@@ -345,7 +345,7 @@ class CorrMatrix(Squares):
     size : int
         Number of rows of a matrix.
     shape : int or tuple of int
-        Of an array of them.
+        Shape of an array of them.
 
     Examples
     --------
@@ -369,7 +369,7 @@ class CovMatrix(Squares):
     size : int
         Number of rows of a matrix.
     shape : int or tuple of int
-        Of an array of them.
+        Shape of an array of them.
 
     Examples
     --------
@@ -393,7 +393,7 @@ class CholeskyFactorCorr(Squares):
     size : int
         Number of rows of a matrix.
     shape : int or tuple of int
-        Of an array of them.
+        Shape of an array of them.
 
     Examples
     --------
@@ -421,7 +421,7 @@ class CholeskyFactorCov(FromFunctions):
     columns : int, optional
         At most `rows`; by default as many.
     shape : int or tuple of int
-        Of an array of them.
+        Shape of an array of them.
 
     Examples
     --------

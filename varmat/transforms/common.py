@@ -22,7 +22,7 @@ not_zero = Domain("positive", lambda x: x != 0)
 
 
 def operand(x: Operand, function: str, name: str) -> Result:
-    """A variable, a dual, a `MatVar`, a float or a float64 array."""
+    """Convert an argument to a variable, a dual, a `MatVar`, a float or a float64 array."""
     return (
         x
         if type(x) is float or isinstance(x, ArrayMethods)
@@ -31,13 +31,13 @@ def operand(x: Operand, function: str, name: str) -> Result:
 
 
 def operands(function: str, **arguments: Operand) -> Result:
-    """Several operands."""
+    """Convert several arguments to operands."""
     return [operand(x, function, name) for name, x in arguments.items()]
 
 
 def split(g: Adjoint, r: Operand, jacobian: bool) -> tuple[Result, Result, Result]:
-    """The adjoints of the value and of the log-Jacobian, and the value itself. With `jacobian` the
-    result `r` is a pair of both.
+    """Return the adjoints of the value and of the log-Jacobian, and the value itself. With
+    `jacobian` the result `r` is a pair of both.
     """
     if not jacobian:
         return g, 0.0, r
@@ -50,14 +50,16 @@ def split(g: Adjoint, r: Operand, jacobian: bool) -> tuple[Result, Result, Resul
 
 
 def times_slope(g: Adjoint, slope: Operand) -> Result:
-    """An adjoint times a slope; 0 where the adjoint is 0, even if the slope is infinite there."""
+    """Multiply an adjoint by a slope; 0 where the adjoint is 0, even if the slope is infinite
+    there.
+    """
     if not isinstance(g, np.ndarray):
         return np.where(g != 0.0, g * slope, 0.0)
     return np.multiply(g, slope, out=np.zeros(np.shape(g)), where=g != 0.0)
 
 
 def joined(maps: Linear, jacobian: bool) -> Linear:
-    """A tangent map of the value and the log-Jacobian, or of the value alone."""
+    """Return a tangent map of the value and the log-Jacobian, or of only the value."""
     return maps if jacobian else lambda t: maps(t)[0]
 
 
@@ -67,27 +69,27 @@ def sum_over(v: Operand, x: Operand) -> Result:
 
 
 def plain_sum(v: Plain) -> Plain:
-    """The sum of a plain array, or of a float."""
+    """Sum a plain array, or a float."""
     total: Plain = np.add.reduce(v, None)
     return float(total) if isinstance(total, np.float64) else total
 
 
 def exclusive_cumsum(v: Operand, size: int) -> Result:
-    """The first `size` sums of all earlier elements, along the last axis; differentiable."""
+    """Compute the first `size` sums of earlier elements, along the last axis; differentiable."""
     return np.concatenate(
         [np.zeros((*np.shape(v)[:-1], 1)), np.add.accumulate(v[..., : size - 1], axis=-1)], axis=-1
     )
 
 
 def later_sums(v: Operand) -> Result:
-    """The sum along the last axis of each element and all after it; differentiable."""
+    """Sum each element and all after it along the last axis; differentiable."""
     return np.add.accumulate(v[..., ::-1], axis=-1)[..., ::-1]
 
 
 def check_vector(
     function: str, name: str, shape: Shape, size: int | None = None, least: int = 0
 ) -> None:
-    """Raise `ShapeError` unless `shape` is that of a vector of the right size, or of a stack."""
+    """Raise `ShapeError` unless `shape` fits a vector of the right size, or a stack of them."""
     if not shape or shape[-1] < least or (size is not None and shape[-1] != size):
         rule = (
             f"of size {size}"

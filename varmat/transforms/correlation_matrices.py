@@ -46,12 +46,12 @@ __all__ = [
 
 
 class Places(NamedTuple):
-    """Where the unconstrained elements stand in a lower triangular matrix.
+    """Where the unconstrained elements are in a lower triangular matrix.
 
     Attributes
     ----------
     shape : tuple
-        Of the matrix.
+        Shape of the matrix.
     rows, cols : ndarray of int
         The place of each element.
     weights : ndarray
@@ -59,10 +59,10 @@ class Places(NamedTuple):
     constant : float
         A term of the log-Jacobian of each matrix, used for covariance matrices.
     source : ndarray of int
-        For each place of the matrix the index of the element that stands there; the number of
-        elements where none does.
+        For each place of the matrix the index of its element; the number of
+        elements where it has none.
     diagonal : ndarray of bool
-        Which elements stand on the diagonal.
+        Which elements are on the diagonal.
     lower, eye : ndarray
         The mask of the lower triangle, and the unit matrix.
     """
@@ -101,11 +101,11 @@ class Places(NamedTuple):
         )
 
     def matrix(self, v: Operand) -> Result:
-        """The elements in their places, zeros elsewhere; differentiable."""
+        """Return the elements in their places, zeros elsewhere; differentiable."""
         return np.concatenate([v, np.zeros((*np.shape(v)[:-1], 1))], axis=-1)[..., self.source]
 
     def filled(self, v: Operand, rest: Operand) -> Result:
-        """The elements in their places in a new array, elsewhere those of `rest`."""
+        """Return the elements in their places in a new array, elements of `rest` elsewhere."""
         if type(v) is Symbol:
             a = self.matrix(v)
             return np.where(self.source < self.rows.size, a, rest) if np.any(rest) else a
@@ -124,7 +124,7 @@ def size_of(function: str, name: str, value: Operand) -> int:
 def checked_elements(
     function: str, x: Operand, size: Operand, places_of: Callable[[int], Places]
 ) -> tuple[Result, Places]:
-    """The unconstrained elements of matrices with `size` rows, and their places."""
+    """Return the unconstrained elements of matrices with `size` rows, and their places."""
     x, places = operand(x, function, "x"), places_of(size_of(function, "K", size))
     check_vector(function, "x", np.shape(x), places.rows.size)
     return x, places
@@ -145,7 +145,7 @@ def checked_square(function: str, y: Operand) -> Result:
 # log(c) twice for tanh, and once more for each element between it and the diagonal.
 @operation(stacked=True)
 def correlation_factor(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
-    """The Cholesky factor of a correlation matrix from partial correlations."""
+    """Compute the Cholesky factor of a correlation matrix from partial correlations."""
     z, e = np.tanh(x), np.exp(-np.abs(x))
     c = 2.0 * e / (1.0 + e * e)
     factors = places.filled(c, 1.0)
@@ -253,7 +253,7 @@ def cholesky_corr_constrain(x: Operand, K: int, jacobian: bool = False) -> Resul
 
 
 def _partial_correlations(factor: Operand, places: Places) -> Result:
-    """``arcsinh(z / sqrt(1 - z**2))``, whatever the lengths of the rows; differentiable."""
+    """Compute ``arcsinh(z / sqrt(1 - z**2))``, whatever the lengths of the rows; differentiable."""
     rows, cols = places.rows, places.cols
     # The square root has no derivative at the zeros above the diagonal, so only the rest is taken.
     rest = np.sqrt(later_sums(np.square(factor))[..., rows, cols + 1])
@@ -270,7 +270,7 @@ def _check_factor(function: str, title: str, y: Operand) -> None:
 
 
 def cholesky_corr_free(y: Operand) -> Result:
-    """The inverse of `cholesky_corr_constrain`.
+    """Invert `cholesky_corr_constrain`.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def cholesky_corr_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of shape (..., K * (K - 1) / 2)
+    array, shape (..., K * (K - 1) / 2)
 
     Raises
     ------
@@ -290,7 +290,7 @@ def cholesky_corr_free(y: Operand) -> Result:
 
     Notes
     -----
-    The derivative is that of ``arcsinh(y[i, j] / norm(y[i, j + 1:]))``, whether or not rows keep
+    The derivative is taken of ``arcsinh(y[i, j] / norm(y[i, j + 1:]))``, whether or not rows keep
     their length.
 
     References
@@ -360,14 +360,14 @@ def corr_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
 
 
 def squared(factor: Operand, jacobian: bool) -> Result:
-    """``L L^T``, and the log-Jacobian if there is one."""
+    """Compute ``L L^T``, and the log-Jacobian if there is one."""
     if jacobian:
         return tcrossprod(factor[0]), factor[1]
     return tcrossprod(factor)
 
 
 def _factor(function: str, title: str, y: Operand) -> Result:
-    """The Cholesky factor of a symmetric matrix, also of a variable; errors name `function`."""
+    """Factorise a symmetric matrix, also a variable, by Cholesky; errors name `function`."""
 
     def factor(y: Operand) -> Result:
         check_symmetric(function, y, title)
@@ -383,7 +383,7 @@ def _factor(function: str, title: str, y: Operand) -> Result:
 
 
 def corr_matrix_free(y: Operand) -> Result:
-    """The inverse of `corr_matrix_constrain`.
+    """Invert `corr_matrix_constrain`.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ def corr_matrix_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of shape (..., K * (K - 1) / 2)
+    array, shape (..., K * (K - 1) / 2)
 
     Raises
     ------

@@ -40,7 +40,7 @@ __all__ = [
 # The diagonal is exp(x) and the rest is x, so log|J| is a weighted sum of the x on the diagonal.
 @operation(stacked=True)
 def covariance_factor(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
-    """A lower triangular matrix with positive diagonal."""
+    """Compute a lower triangular matrix with positive diagonal."""
     if type(x) is Symbol:
         v = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), x)
     else:
@@ -148,13 +148,13 @@ def cholesky_factor_constrain(
 
 
 def _coordinates(factor: Operand, places: Places) -> Result:
-    """The elements in their places, logarithms of those on the diagonal; differentiable."""
+    """Read the elements from their places, with logarithms of the diagonal; differentiable."""
     v = factor[..., places.rows, places.cols]
     return np.where(places.diagonal, np.log(np.where(places.diagonal, v, 1.0)), v)
 
 
 def cholesky_factor_free(y: Operand) -> Result:
-    """The inverse of `cholesky_factor_constrain`.
+    """Invert `cholesky_factor_constrain`.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def cholesky_factor_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of shape (..., N * (N + 1) / 2 + (M - N) * N)
+    array, shape (..., N * (N + 1) / 2 + (M - N) * N)
 
     Raises
     ------
@@ -243,7 +243,7 @@ def cov_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
 
 
 def cov_matrix_free(y: Operand) -> Result:
-    """The inverse of `cov_matrix_constrain`.
+    """Invert `cov_matrix_constrain`.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def cov_matrix_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of shape (..., K * (K + 1) / 2)
+    array, shape (..., K * (K + 1) / 2)
 
     Raises
     ------
@@ -340,7 +340,7 @@ def cov_matrix_constrain_lkj(x: Operand, K: int, jacobian: bool = False) -> Resu
 
 
 def cov_matrix_free_lkj(y: Operand) -> Result:
-    """The inverse of `cov_matrix_constrain_lkj`.
+    """Invert `cov_matrix_constrain_lkj`.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def cov_matrix_free_lkj(y: Operand) -> Result:
 
     Returns
     -------
-    Of shape (..., K * (K + 1) / 2)
+    array, shape (..., K * (K + 1) / 2)
 
     Raises
     ------

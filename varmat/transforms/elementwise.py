@@ -94,7 +94,7 @@ def offset_multiplier_constrain(
 
 
 def offset_multiplier_free(y: Operand, offset: Operand, multiplier: Operand) -> Result:
-    """The inverse of `offset_multiplier_constrain`: ``(y - offset) / multiplier``.
+    """Invert `offset_multiplier_constrain`: compute ``(y - offset) / multiplier``.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def offset_multiplier_free(y: Operand, offset: Operand, multiplier: Operand) -> 
 
     Returns
     -------
-    Of the shape of `y`
+    scalar or array, of the shape of `y`
 
     Raises
     ------
@@ -139,7 +139,7 @@ def offset_multiplier_free(y: Operand, offset: Operand, multiplier: Operand) -> 
 
 
 def identity_constrain(x: Operand, jacobian: bool = False) -> Result:
-    """Real numbers as they are: the transform where nothing is constrained.
+    """Return real numbers unchanged: the transform where nothing is constrained.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def identity_constrain(x: Operand, jacobian: bool = False) -> Result:
 
 
 def identity_free(y: Operand) -> Result:
-    """The inverse of `identity_constrain`: real numbers as they are.
+    """Invert `identity_constrain`: return real numbers unchanged.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def positive_constrain(x: Operand, jacobian: bool = False) -> Result:
 
 
 def positive_free(y: Operand) -> Result:
-    """The inverse of `positive_constrain`: ``log(y)``.
+    """Invert `positive_constrain`: compute ``log(y)``.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def positive_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of the shape of `y`
+    scalar or array, of the shape of `y`
 
     Raises
     ------
@@ -307,7 +307,7 @@ def prob_constrain(x: Operand, jacobian: bool = False) -> Result:
 
 
 def prob_free(y: Operand) -> Result:
-    """The inverse of `prob_constrain`: ``log(y) - log(1 - y)``.
+    """Invert `prob_constrain`: compute ``log(y) - log(1 - y)``.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ def prob_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of the shape of `y`
+    scalar or array, of the shape of `y`
 
     Raises
     ------
@@ -378,7 +378,7 @@ def corr_constrain(x: Operand, jacobian: bool = False) -> Result:
 
 
 def corr_free(y: Operand) -> Result:
-    """The inverse of `corr_constrain`: ``arctanh(y)``.
+    """Invert `corr_constrain`: compute ``arctanh(y)``.
 
     Parameters
     ----------
@@ -387,7 +387,7 @@ def corr_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of the shape of `y`
+    scalar or array, of the shape of `y`
 
     Raises
     ------

@@ -28,8 +28,8 @@ __all__ = [
 
 
 def _differences(y: Operand, before: float) -> Result:
-    """Each element minus the one before it along the last axis, where `before` stands before the
-    first; also of symbols.
+    """Subtract from each element the one before it along the last axis, and `before` from the
+    first; also for symbols.
     """
     return y - np.concatenate([np.full((*np.shape(y)[:-1], 1), before), y[..., :-1]], axis=-1)
 
@@ -100,7 +100,7 @@ def ordered_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
 
 
 def ordered_free(y: Operand) -> Result:
-    """The inverse of `ordered_constrain`: the first element and the logarithms of the steps.
+    """Invert `ordered_constrain`: return the first element and the logarithms of the steps.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def ordered_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of the shape of `y`
+    scalar or array, of the shape of `y`
 
     Raises
     ------
@@ -198,7 +198,7 @@ def positive_ordered_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
 
 
 def positive_ordered_free(y: Operand) -> Result:
-    """The inverse of `positive_ordered_constrain`: the logarithms of the steps, from 0 on.
+    """Invert `positive_ordered_constrain`: compute the logarithms of the steps, from 0 on.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def positive_ordered_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of the shape of `y`
+    scalar or array, of the shape of `y`
 
     Raises
     ------

@@ -24,7 +24,7 @@ inside = Domain("between -1 and 1", lambda z: abs(z) < 1.0)
 
 
 def _corr_factor(function: str, z: Operand, size: Operand, jacobian: bool) -> Result:
-    """The Cholesky factor, and if asked for the log-Jacobian of the correlation matrix."""
+    """Compute the Cholesky factor, with the log-Jacobian of the correlation matrix if asked for."""
     z = operand(z, function, "z")
     places = by_columns(size_of(function, "K", size))
     check_vector(function, "z", np.shape(z), places.rows.size)
@@ -52,7 +52,7 @@ def _cov_factor(function: str, z: Operand, sds: Operand, jacobian: bool) -> Resu
 
 
 def read_corr_L(z: Operand, K: int, jacobian: bool = False) -> Result:  # noqa: N802 - Stan's names
-    """The Cholesky factor of a correlation matrix with given partial correlations.
+    """Compute the Cholesky factor of a correlation matrix with given partial correlations.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def read_corr_L(z: Operand, K: int, jacobian: bool = False) -> Result:  # noqa: 
 
 
 def read_corr_matrix(z: Operand, K: int, jacobian: bool = False) -> Result:
-    """The correlation matrix with given partial correlations.
+    """Compute the correlation matrix with given partial correlations.
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ def read_corr_matrix(z: Operand, K: int, jacobian: bool = False) -> Result:
 
 
 def read_cov_L(z: Operand, sds: Operand, jacobian: bool = False) -> Result:  # noqa: N802 - Stan's name
-    """The Cholesky factor of a covariance matrix with given partial correlations and standard
-    deviations.
+    """Compute the Cholesky factor of a covariance matrix with given partial correlations and
+    standard deviations.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def read_cov_L(z: Operand, sds: Operand, jacobian: bool = False) -> Result:  # n
 
     Notes
     -----
-    Row `i` of the factor of `read_corr_L`, times ``sds[i]``. The log-Jacobian is that of
+    Row `i` of the factor of `read_corr_L`, times ``sds[i]``. The log-Jacobian is the one of
     `read_corr_L`, plus ``K`` times ``log(2)`` and the logarithms of the standard deviations.
 
     References
@@ -190,7 +190,7 @@ def read_cov_L(z: Operand, sds: Operand, jacobian: bool = False) -> Result:  # n
 
 
 def read_cov_matrix(z: Operand, sds: Operand, jacobian: bool = False) -> Result:
-    """The covariance matrix with given partial correlations and standard deviations.
+    """Compute the covariance matrix with given partial correlations and standard deviations.
 
     Parameters
     ----------

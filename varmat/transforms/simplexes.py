@@ -36,8 +36,8 @@ __all__ = [
 
 @lru_cache(maxsize=64)
 def _sticks(n: int) -> tuple[Result, Result]:
-    """How many pieces of a stick are left before each is broken off, and the logarithm of that
-    number less one.
+    """Count the pieces of a stick that are left before each is broken off, and return the logarithm
+    of that number less one too.
     """
     left = np.arange(n + 1.0, 1.0, -1.0)
     return left, np.log(left - 1.0)
@@ -72,8 +72,8 @@ def simplex_constrain(x: Operand, jacobian: bool = False) -> Result:
     Notes
     -----
     With ``z[k] = expit(x[k] - log(K - 1 - k))`` the element `k` is ``z[k]`` times the product of
-    all earlier ``1 - z[j]``. Its derivative in ``x[k]`` is ``y[k] * (1 - z[k])``, and that of each
-    later ``y[i]`` is ``-y[i] * z[k]``.
+    all earlier ``1 - z[j]``. Its derivative in ``x[k]`` is ``y[k] * (1 - z[k])``; the derivative of
+    each later ``y[i]`` is ``-y[i] * z[k]``.
 
     References
     ----------
@@ -123,17 +123,17 @@ def simplex_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
 
 
 def simplex_free(y: Operand) -> Result:
-    """The inverse of `simplex_constrain`.
+    """Invert `simplex_constrain`.
 
     Parameters
     ----------
     y : array_like, shape (..., K)
-        Nonnegative, with sum 1 to within 1e-8; a zero gives -inf, and the last element that is none
+        Nonnegative, with sum 1 to within 1e-8; a zero gives -inf, and the last positive element
         gives inf, if zeros follow.
 
     Returns
     -------
-    Of shape (..., K - 1)
+    array, shape (..., K - 1)
 
     Raises
     ------
@@ -144,7 +144,7 @@ def simplex_free(y: Operand) -> Result:
 
     Notes
     -----
-    The derivative is that of ``log(y[k]) - log(sum(y[k + 1:]))``, whether or not the sum of all
+    The derivative is taken of ``log(y[k]) - log(sum(y[k + 1:]))``, whether or not the sum of all
     elements is kept.
 
     References
@@ -165,7 +165,7 @@ def simplex_free(y: Operand) -> Result:
 
 
 def _odds(y: Operand) -> Result:
-    """The unconstrained elements of simplexes that have been checked; differentiable."""
+    """Compute the unconstrained elements of simplexes that have been checked; differentiable."""
     pieces = y[..., :-1]
     # An empty piece may follow when the stick is used up: 0 / 1 stands for 0 / 0.
     rest = np.where(pieces == 0.0, 1.0, later_sums(y[..., 1:]))
@@ -203,7 +203,7 @@ def stochastic_column_constrain(x: Operand, jacobian: bool = False) -> Result:
 
     Notes
     -----
-    The derivative is that of `simplex_constrain`, column by column.
+    The derivative is as for `simplex_constrain`, column by column.
 
     References
     ----------
@@ -223,7 +223,7 @@ def stochastic_column_constrain(x: Operand, jacobian: bool = False) -> Result:
 
 
 def stochastic_column_free(y: Operand) -> Result:
-    """The inverse of `stochastic_column_constrain`.
+    """Invert `stochastic_column_constrain`.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def stochastic_column_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of shape (..., M - 1, N)
+    array, shape (..., M - 1, N)
 
     Raises
     ------
@@ -243,7 +243,7 @@ def stochastic_column_free(y: Operand) -> Result:
 
     Notes
     -----
-    The derivative is that of `simplex_free`, column by column.
+    The derivative is as for `simplex_free`, column by column.
 
     References
     ----------

@@ -22,7 +22,7 @@ __all__ = [
 
 @lru_cache(maxsize=64)
 def _helmert(n: int) -> tuple[Result, Result]:
-    """The numbers j = 1, ..., n, and sqrt(j (j + 1))."""
+    """Return the numbers j = 1, ..., n, and sqrt(j (j + 1))."""
     j = np.arange(1.0, n + 1.0)
     return j, np.sqrt(j * (j + 1.0))
 
@@ -31,7 +31,7 @@ def _helmert(n: int) -> tuple[Result, Result]:
 # divided by sqrt(j (j + 1)). The reverse rule of each operation is the other one.
 @operation(stacked=True, linear=True)
 def sum_to_zero_isometry(x: Operand) -> Result:
-    """A vector with sum zero, one element longer than `x`."""
+    """Map a vector to one with sum zero, one element longer than `x`."""
     if not x.size:
         return np.zeros((*x.shape[:-1], x.shape[-1] + 1))
     j, root = _helmert(x.shape[-1])
@@ -49,7 +49,7 @@ def sum_to_zero_isometry(x: Operand) -> Result:
 
 @operation(stacked=True, linear=True)
 def sum_to_zero_coordinates(y: Operand) -> Result:
-    """The transpose of `sum_to_zero_isometry`, and its inverse where the sum is zero."""
+    """Apply the transpose of `sum_to_zero_isometry`, its inverse where the sum is zero."""
     j, root = _helmert(y.shape[-1] - 1)
     return (np.add.accumulate(y[..., :-1], axis=-1) - j * y[..., 1:]) / root
 
@@ -77,7 +77,7 @@ def sum_to_zero_constrain(x: Operand, jacobian: bool = False) -> Result:
     Returns
     -------
     y : shape (..., K)
-        Of the same Euclidean length as `x`.
+        It has the same Euclidean length as `x`.
     log_jacobian : float
         If asked for: 0.
 
@@ -90,7 +90,7 @@ def sum_to_zero_constrain(x: Operand, jacobian: bool = False) -> Result:
     -----
     Column `j` of the orthonormal matrix, counted from 1, is
     ``(1, ..., 1, -j, 0, ..., 0) / sqrt(j (j + 1))`` with `j` ones. It is not formed; its transpose
-    gives the adjoint. If the elements of `x` are independent and standard normal, those of `y` have
+    gives the adjoint. If elements of `x` are independent and standard normal, elements of `y` have
     variance ``(K - 1) / K``.
 
     References
@@ -110,7 +110,7 @@ def sum_to_zero_constrain(x: Operand, jacobian: bool = False) -> Result:
 
 
 def sum_to_zero_free(y: Operand) -> Result:
-    """The inverse of `sum_to_zero_constrain`.
+    """Invert `sum_to_zero_constrain`.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def sum_to_zero_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of shape (..., K - 1)
+    array, shape (..., K - 1)
 
     Raises
     ------
@@ -164,7 +164,7 @@ def sum_to_zero_matrix_constrain(x: Operand, jacobian: bool = False) -> Result:
     Returns
     -------
     y : shape (..., M, N)
-        Of the same Euclidean length as `x`.
+        It has the same Euclidean length as `x`.
     log_jacobian : float
         If asked for: 0.
 
@@ -198,7 +198,7 @@ def sum_to_zero_matrix_constrain(x: Operand, jacobian: bool = False) -> Result:
 
 
 def sum_to_zero_matrix_free(y: Operand) -> Result:
-    """The inverse of `sum_to_zero_matrix_constrain`.
+    """Invert `sum_to_zero_matrix_constrain`.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def sum_to_zero_matrix_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of shape (..., M - 1, N - 1)
+    array, shape (..., M - 1, N - 1)
 
     Raises
     ------
@@ -218,7 +218,7 @@ def sum_to_zero_matrix_free(y: Operand) -> Result:
 
     Notes
     -----
-    Linear: `sum_to_zero_free` of all rows, and then of all columns, the last of which become the
+    Linear: `sum_to_zero_free` of all rows, and then of all columns; the last ones become the
     first.
 
     References

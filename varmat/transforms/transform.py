@@ -1,4 +1,4 @@
-"""The abstract base of all transforms, and that of transforms made from a pair of functions."""
+"""The abstract base of all transforms, and the base of transforms made from two functions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Transform(ABC):
     Parameters
     ----------
     shape : tuple of int
-        Of the constrained array.
+        Shape of the constrained array.
     unconstrained_shape : tuple of int
-        Of the unconstrained array.
+        Shape of the unconstrained array.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Transform(ABC):
            [0.693, 0.   ]])
     """
 
-    # What a model states about such a parameter besides its set.
+    # Other properties of such a parameter that a model states.
     declaration: Setting = None
 
     def __init__(self, shape: Shape, unconstrained_shape: Shape) -> None:
@@ -66,26 +66,27 @@ class Transform(ABC):
         self.unconstrained_size = prod(unconstrained_shape)
 
     def constrain(self, x: Operand) -> Result:
-        """The constrained value.
+        """Map an unconstrained value onto the set.
 
         Parameters
         ----------
         x : array_like or variable
-            Of shape ``unconstrained_shape``, or flat with ``unconstrained_size`` elements.
+            Its shape is ``unconstrained_shape``, or flat with ``unconstrained_size`` elements.
 
         Returns
         -------
-        Of shape ``shape``
+        float or array, of shape ``shape``
         """
         return self._constrain(self._placed(x), False)
 
     def constrain_with_log_jacobian(self, x: Operand) -> tuple[Result, Result]:
-        """The constrained value and the logarithm of the absolute Jacobian determinant, a scalar.
+        """Map an unconstrained value onto the set, and compute the logarithm of the absolute
+        Jacobian determinant, a scalar.
 
         Parameters
         ----------
         x : array_like or variable
-            Of shape ``unconstrained_shape``, or flat with ``unconstrained_size`` elements.
+            Its shape is ``unconstrained_shape``, or flat with ``unconstrained_size`` elements.
 
         Returns
         -------
@@ -96,7 +97,7 @@ class Transform(ABC):
         return result
 
     def unconstrain(self, y: Operand) -> Result:
-        """The unconstrained value of a plain constrained one.
+        """Map a plain constrained value to an unconstrained one.
 
         Parameters
         ----------
@@ -120,14 +121,14 @@ class Transform(ABC):
 
     @abstractmethod
     def _constrain(self, x: Operand, jacobian: bool) -> Result:
-        """The value at an `x` of the unconstrained shape, with the log-Jacobian if asked for."""
+        """Map an `x` of the unconstrained shape, with the log-Jacobian if asked for."""
 
     @abstractmethod
     def _unconstrain(self, y: Operand) -> Result:
-        """The inverse at a plain `y` of the constrained shape; raises if `y` is not in the set."""
+        """Invert the map at a plain `y` of the constrained shape; raise if it is not in the set."""
 
     def _placed(self, x: Operand) -> Result:
-        """The argument, reshaped if it is flat."""
+        """Return the argument, reshaped if it is flat."""
         if not isinstance(x, ArrayMethods):
             x = as_operand(x, f"{type(self).__name__}: x")
         shape = np.shape(x)
@@ -179,7 +180,7 @@ class FromFunctions(Transform):
 
 
 class ElementwiseTransform(FromFunctions):
-    """A transform of each element alone; abstract."""
+    """An elementwise transform; abstract."""
 
     # Replaces the first function if all bounds are finite.
     _finite: ClassVar[Function | None] = None

@@ -98,7 +98,7 @@ def unit_vector_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
 
 
 def unit_vector_free(y: Operand) -> Result:
-    """A vector that `unit_vector_constrain` maps to `y`: `y` itself.
+    """Return a vector that `unit_vector_constrain` maps to `y`: `y` itself.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def unit_vector_free(y: Operand) -> Result:
 
     Returns
     -------
-    Of the shape of `y`
+    scalar or array, of the shape of `y`
 
     Raises
     ------
@@ -118,7 +118,7 @@ def unit_vector_free(y: Operand) -> Result:
 
     Notes
     -----
-    The derivative is that of the identity: the adjoint is handed through.
+    The function is the identity: the adjoint is passed through.
 
     References
     ----------

@@ -44,7 +44,7 @@ def _von_mises(x: Operand, mu: Operand, kappa: Operand) -> Tails:
     def tail(
         sign: float, end: Operand, own: Operand, other: Operand, in_own: Operand, in_other: Operand
     ) -> Tail:
-        """The log probability between the observation and an end of the circle."""
+        """Compute the log probability between the observation and an end of the circle."""
         value = np.where(own < LOG_HALF, own, np.log1p(-np.exp(np.minimum(other, LOG_HALF))))
 
         def density(t: Operand) -> Operand:

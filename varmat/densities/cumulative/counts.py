@@ -56,7 +56,7 @@ bernoulli_cdf, bernoulli_lcdf, bernoulli_lccdf = cumulative(
 )
 
 
-# Of the count of integers up to y and of that above it, the smaller one has the digits.
+# The smaller one of the counts of integers up to y and above it has all digits.
 def _discrete_range(x: Operand, lower: Operand, upper: Operand) -> Tails:
     """The probability up to y is the number of integers from the lower bound to y over that
     of all up to the upper bound. There are no derivatives: all arguments are discrete. In SciPy

@@ -1,10 +1,10 @@
 """Cumulative functions that are incomplete beta functions: beta, Student's t, binomial, negative
 binomial.
 
-The regularised functions are symmetric: that of the shapes a and b at p is the complement of that
-of b and a at q = 1 - p. Which of p and q has all digits, and which is the rounded complement of the
-other, is a matter of the arguments; the form is taken that wants the smaller one. The other form
-then stands at the end at which it is zero and costs nothing."""
+The regularised functions are symmetric: the function of a and b at p is the complement of the
+function of b and a at q = 1 - p. The arguments decide which of p and q has all digits, and which is
+a rounded complement; the form of the smaller one is taken. The other form is evaluated at the end
+where it is zero, which costs nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Beta(NamedTuple):
     derivative: Function
 
     def slopes(self, a: Operand, b: Operand, p: Operand) -> tuple[Operand, Operand, Operand]:
-        """The derivatives in a, b and p."""
+        """Compute the derivatives in a, b and p."""
         in_a, in_b, in_p = (self.derivative(order, a, b, p) for order in (100.0, 10.0, 1.0))
         return in_a, in_b, in_p
 
@@ -171,13 +171,13 @@ binomial_cdf, binomial_lcdf, binomial_lccdf = cumulative(
 def negative(
     first: Beta, a: Operand, m: Operand, p: Operand, q: Operand, low: Operand
 ) -> tuple[Operand, Operand, Operand]:
-    """One tail of a negative binomial count, I_p(a, m) or its complement, and the derivatives of
-    its logarithm in the shape a and in p: the first form where p is low, and elsewhere that of the
-    shapes exchanged at q.
+    """Compute one tail of a negative binomial count, I_p(a, m) or its complement, and the
+    derivatives of its logarithm in the shape a and in p: by `first` where p is low, and elsewhere
+    with the shapes exchanged at q.
     """
     second, least, most = (UPPER, 1.0, 0.0) if first is LOWER else (LOWER, 0.0, 1.0)
-    # The form that is not wanted stands where it is one, and its shapes are such that its
-    # derivatives are zero there.
+    # The unused form is evaluated where it is one, with shapes for which its derivatives are
+    # zero there.
     one = np.where(low, a, 2.0), np.where(low, m, 2.0), np.where(low, p, least)
     other = np.where(low, 2.0, m), np.where(low, 2.0, a), np.where(low, most, q)
     (in_a, _, in_p), (_, in_b, in_q) = first.slopes(*one), second.slopes(*other)
@@ -246,9 +246,9 @@ neg_binomial_2_cdf, neg_binomial_2_lcdf, neg_binomial_2_lccdf = cumulative(
 )
 
 # The tail beyond |z| is half the incomplete beta function of nu / 2 and 1 / 2 at u = nu / (nu +
-# z**2), or half the complement of that of the shapes exchanged at v = 1 - u; `far` is a factor
-# beyond what u can be. In nu the derivative is that in the shape, and that through u, which is the
-# one in z times -z / (2 nu).
+# z**2), or half the complement of the function with swapped shapes at v = 1 - u; `far` is a factor
+# beyond what u can be. The derivative in nu is the sum of the derivative in the shape and the one
+# through u, which is the derivative in z times -z / (2 nu).
 _FAR = 1e-280
 
 

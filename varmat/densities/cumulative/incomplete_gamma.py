@@ -40,7 +40,7 @@ class Gamma(NamedTuple):
     derivative: Function
 
     def tail(self, a: Operand, t: Operand, partials: Function) -> Tail:
-        """The tail with these partials, a function of the derivatives in a and t."""
+        """Make the tail; `partials` is a function of the derivatives in a and t."""
         slopes = self.derivative(10.0, a, t), self.derivative(1.0, a, t)
         return Tail(self.log(a, t), **partials(*slopes))
 

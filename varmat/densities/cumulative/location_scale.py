@@ -31,8 +31,8 @@ LOG_HALF = math.log(0.5)
 
 
 def mills(z: Operand) -> Operand:
-    """The derivative of ``log_ndtr(z)``: density over probability, about -z far below zero and 0
-    far above.
+    """Compute the derivative of ``log_ndtr(z)``: density over probability, about -z far below zero
+    and 0 far above.
     """
     return ROOT_TWO_OVER_PI / erfcx(-ROOT_HALF * np.minimum(z, 38.0))
 
@@ -137,8 +137,8 @@ logistic_cdf, logistic_lcdf, logistic_lccdf = cumulative(
 
 # The smaller probability is half an exponential, the other one is the rest.
 def _double_exponential(x: Operand, mu: Operand, sigma: Operand) -> Tails:
-    """The probability up to y is :math:`\\frac12 e^{-|z|}` below :math:`\\mu` and one less
-    that above, with :math:`z = (y - \\mu) / \\sigma`. In SciPy ``scipy.stats.laplace(mu,
+    """The probability up to y is :math:`\\frac12 e^{-|z|}` below :math:`\\mu` and one minus
+    this above, with :math:`z = (y - \\mu) / \\sigma`. In SciPy ``scipy.stats.laplace(mu,
     sigma)``.
 
     >>> import varmat as vm

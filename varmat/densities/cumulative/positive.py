@@ -124,8 +124,8 @@ rayleigh_cdf, rayleigh_lcdf, rayleigh_lccdf = cumulative(
 )
 
 
-# Of the probability that has the location on its other side, and of its complement, the first is a
-# sum or a difference of two quotients of a tail and the density at it, times exp(-a**2 / 2).
+# The probability whose interval does not contain the location is a sum or a difference of two
+# quotients of a tail and the density at it, times exp(-a**2 / 2).
 def _inv_gaussian(x: Operand, mu: Operand, lam: Operand) -> Tails:
     """With :math:`a = \\sqrt{\\lambda / y} (y / \\mu - 1)` and :math:`b = \\sqrt{\\lambda / y} (y /
     \\mu + 1)` the probability up to y is :math:`\\Phi(a) + e^{2 \\lambda / \\mu} \\Phi(-b)`. In

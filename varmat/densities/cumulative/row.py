@@ -13,9 +13,9 @@
     normal_cdf, normal_lcdf, normal_lccdf = cumulative(normal_lpdf, _normal, ...)
 
 The function is given the observation, or a possible one where it is outside the support: nothing
-that is computed there gets into a derivative. Arguments, titles and domains are those of the
-density. The two logarithms are written apart: neither is computed from the other where that would
-lose digits, so that each is right in its own far tail. Of several observations the logarithms are
+that is computed there gets into a derivative. Arguments, titles and domains are the density's. The
+two logarithms are written separately: neither is computed from the other where that would lose
+digits, so that each is right in its own far tail. For several observations the logarithms are
 summed and the probabilities multiplied, as in Stan."""
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ CERTAIN = 800.0
 
 
 def less(t: Operand, fast: bool) -> tuple[Operand, Operand]:
-    """The logarithm of 1 - exp(-t), and t times its derivative.
+    """Compute the logarithm of 1 - exp(-t), and t times its derivative.
 
-    The fast form is for all t that are neither tiny nor infinite (see `within`). Next to 1 the
-    probability m has lost what makes its logarithm; what is left of 1 - m - exp(-t) is that, and
-    nothing elsewhere. The other form is differentiated again, so nothing in it overflows."""
+    Use the fast form for all t that are neither tiny nor infinite (see `within`). Next to 1 the
+    probability m has lost the digits of its logarithm; 1 - m - exp(-t) restores them, and is zero
+    elsewhere. The other form is differentiated again, so nothing in it overflows."""
     if not fast:
         s = np.minimum(t, CERTAIN)
         return log1m_exp(-t), np.exp(-s) / exprel(-s)
@@ -69,8 +69,8 @@ def less(t: Operand, fast: bool) -> tuple[Operand, Operand]:
 
 
 def power_of(u: Operand, log_u: Operand, alpha: Operand, fast: bool) -> Operand:
-    """The power of a positive base, for `less`: where it is beyond `CERTAIN`, an infinite one is
-    without derivatives.
+    """Compute a power of a positive base for `less`: beyond `CERTAIN`, an infinite power has no
+    derivative.
     """
     if fast:
         return np.exp(alpha * log_u)
@@ -79,12 +79,12 @@ def power_of(u: Operand, log_u: Operand, alpha: Operand, fast: bool) -> Operand:
 
 
 def within(t: Operand) -> Operand:
-    """Where the fast form of `less` is right."""
+    """Tell where the fast form of `less` is right."""
     return (t > 1e-300) & (t < math.inf)
 
 
 def scaled(slope: Operand, inv: Operand, z: Operand) -> dict[str, Operand]:
-    """The partials of a function of ``z = (y - mu) / sigma``, from its partial in z."""
+    """Compute the partials of a function of ``z = (y - mu) / sigma``, from its partial in z."""
     return {"y": slope * inv, "mu": -slope * inv, "sigma": -slope * inv * z}
 
 
@@ -141,8 +141,8 @@ class Cumulative:
         Its logarithm, which refuses in the name of this function.
     density : Univariate
     at_zero : callable, optional
-        The probability of each observation, of arrays and variables, for where one is zero and its
-        derivative perhaps not.
+        The probability of each observation, of arrays and variables, used where one is zero and
+        its derivative perhaps not.
     """
 
     def __init__(self, log: LogCumulative, density: Univariate, at_zero: Operand = None) -> None:
@@ -222,8 +222,8 @@ class Cumulative:
         }
 
     def _derivatives(self, values: Sequence[Operand], each: bool) -> Result:
-        """Function of the name of an argument and of a factor: the derivative of the probability at
-        each element, from the logarithm of the smaller one of it and its complement.
+        """Return a function of the name of an argument and of a factor: the derivative of the
+        probability at each element, from the logarithm of the smaller one of it and its complement.
         """
         below, above = self.log.pointwise, self.density.lccdf.pointwise
         values = [np.asarray(v, float) if type(v) in (list, tuple) else v for v in values]
@@ -263,7 +263,7 @@ class Cumulative:
 
 
 def _is_bulk(logs: Operand) -> bool:
-    """Whether an array is in `_near`, outside recordings, and not infinite: soon found."""
+    """Tell whether an array outside recordings is in `_near`, by its extremes, which is fast."""
     value = getattr(logs, "_val", None)
     if type(value) is not np.ndarray or not value.size or is_watched(logs):
         return False
@@ -272,7 +272,7 @@ def _is_bulk(logs: Operand) -> bool:
 
 
 def _is_near(logs: Operand) -> Result:
-    if isinstance(logs, Symbol) and not logs.shape:  # runs of recordings end elsewhere
+    if isinstance(logs, Symbol) and not logs.shape:  # a guard ends runs of recordings
         logs.builder.guard_between(logs.value, _LEAST, _MOST)
         return True
     return np.logical_and(np.less(logs, _MOST), np.greater(logs, _LEAST))
@@ -300,8 +300,8 @@ def _form_of(
     demand: Demand | None,
     has_quick: bool,
 ) -> Callable[..., LogDensity]:
-    """The function of one row, made of that of both tails; `other` says where the observation is
-    not beyond the opposite end, at which the probability is 1.
+    """Make the function of one row from the function of both tails; `other` says where the
+    observation is not beyond the opposite end, at which the probability is 1.
     """
 
     def form(*values: Operand, fast: bool = False) -> LogDensity:
@@ -326,7 +326,7 @@ def _form_of(
 
 
 def _docstring(density: Univariate, function: Any, of: str, tails_of: Callable[..., Any]) -> str:
-    """What one of the three functions says of itself."""
+    """Write the docstring of one of the three functions."""
     product = isinstance(function, Cumulative)
     outside = " Of an impossible observation the value is -inf and the gradient zero."
     return _DOC.format(
@@ -381,15 +381,15 @@ def cumulative(
         observation. Where `start` does not hold the probability up to the observation is 0 and that
         above it 1, where `end` does not hold it is the other way round; the derivatives are 0.
     inside : callable or float
-        A possible observation, which takes the place of those outside; a function of the parameters
+        A possible observation, which replaces observations outside; a function of the parameters
         if it depends on them.
     fast : bool
-        Whether `tails_of` has a fast form, for arrays whose observations are all inside: what it
-        gives is taken where the value is finite.
+        Whether `tails_of` has a fast form, for arrays whose observations are all inside: its
+        result is taken where the value is finite.
     at_zero : callable, optional
         The probability up to each observation, written with differentiable functions of the
-        arguments: it takes over where it is zero within the domain of a parameter and its
-        derivative is not that of an exponential.
+        arguments: it is used where it is zero within the domain of a parameter and its
+        derivative is not an exponential's.
     observed : Domain, optional
         Where observations may lie, if that is less than the density takes.
 
@@ -424,9 +424,9 @@ def cumulative(
     )
     cdf = Cumulative(inner, density, at_zero)
     for function, of in (
-        (cdf, "Probability up to"),
-        (lcdf, "Log probability up to"),
-        (lccdf, "Log probability above"),
+        (cdf, "Compute the probability up to"),
+        (lcdf, "Compute the log probability up to"),
+        (lccdf, "Compute the log probability above"),
     ):
         function.__doc__ = _docstring(density, function, of, tails_of)
     density.cdf, density.lcdf, density.lccdf = cdf, lcdf, lccdf
@@ -443,6 +443,6 @@ _DOC = """{of} an observation, {title}; {over} over all elements.
     -------
     float or Var
         The {what} over the elements to which the arguments broadcast; {neutral} if there are
-        none.{outside} ``{full}.pointwise`` is that of each element.
+        none.{outside} ``{full}.pointwise`` has one for each element.
 """
 _DOC += LAST_SECTIONS

@@ -41,7 +41,7 @@ def _skew_double_exponential(x: Operand, mu: Operand, sigma: Operand, tau: Opera
     z = (x - mu) * inv
     left, right, c = np.minimum(z, 0.0), np.maximum(z, 0.0), 1.0 - tau
     e, f = np.exp(2.0 * c * left), np.exp(-2.0 * tau * right)
-    # The probabilities 1 - tau e and 1 - c f, from terms of which neither is near 1.
+    # The probabilities 1 - tau e and 1 - c f, from terms that are not near 1.
     p, q = tau * f - np.expm1(-2.0 * tau * right), c * e - np.expm1(2.0 * c * left)
     below = np.where(z < 0.0, 2.0 * c, 2.0 * tau * c * f / p)
     above = np.where(z < 0.0, 2.0 * tau * c * e / q, 2.0 * tau)
@@ -76,8 +76,8 @@ skew_double_exponential_cdf, skew_double_exponential_lcdf, skew_double_exponenti
 )
 
 
-# The probability above y is that of the normal variable plus the density over the rate, so the
-# derivatives have the same parts as those of the density.
+# The probability above y is the normal variable's plus the density over the rate, so the
+# derivatives have the same parts as the derivatives of the density.
 def _exp_mod_normal(x: Operand, mu: Operand, sigma: Operand, rate: Operand) -> Tails:
     """With :math:`z = (y - \\mu) / \\sigma` and :math:`a = \\lambda\\sigma` the probability
     up to y is :math:`\\Phi(z) - e^{a^2 / 2 - a z} \\Phi(z - a)`, which is computed as an integral
@@ -98,7 +98,7 @@ def _exp_mod_normal(x: Operand, mu: Operand, sigma: Operand, rate: Operand) -> T
     )
 
     def tail(sign: float, value: Operand) -> Tail:
-        """The exponential part of the probability has the weight `over`."""
+        """Differentiate a log probability, whose exponential part has the weight `over`."""
         over = sign * np.exp(second - value)
         slope = rate * over
         return Tail(value, y=slope, mu=-slope, sigma=slope * (v - z), rate=sigma * v * over)

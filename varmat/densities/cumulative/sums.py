@@ -47,7 +47,7 @@ class LogSum:
     -------
     float or Var
         0 or 1 (-inf or 0 of the logarithms) where no number of successes is below or above the
-        observation. ``pointwise`` of the logarithms is that of each observation.
+        observation. ``pointwise`` of the logarithms has one for each observation.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class LogSum:
         return float(total) if isinstance(total, np.floating) else total
 
     def pointwise(self, *args: Operand, **named: Operand) -> Result:
-        """The logarithm at each element, instead of their sum."""
+        """Compute the logarithm at each element, instead of their sum."""
         n, *rest = self.__signature__.bind(*args, **named).args
         title, _ = next(iter(self.arguments.values()))
         if is_differentiable(n):
@@ -158,11 +158,11 @@ _HEAD, _DIFFERENCES = 430, 10
 
 @cache
 def _tail_weights() -> tuple[Plain, Plain, Plain]:
-    """Weights of the first masses of a tail, and nodes and weights of the integral over it.
+    """Compute the weights of the first masses of a tail, and nodes and weights of its integral.
 
     The sum of a smooth function over 0, 1, 2, ... is its integral and Gregory's multiples of its
-    differences at 0, whose generating function is 1 / log(1 + z) - 1 / z. The integral is that of
-    the double exponential rule on a half line (Takahasi and Mori, Publ. RIMS 9, 721, 1974).
+    differences at 0, whose generating function is 1 / log(1 + z) - 1 / z. The integral is computed
+    by the double exponential rule on a half line (Takahasi and Mori, Publ. RIMS 9, 721, 1974).
     """
     series = (-1.0) ** np.arange(_DIFFERENCES + 2) / np.arange(1, _DIFFERENCES + 3)
     inverse = [1.0]
@@ -202,9 +202,9 @@ def _cumulative_functions(
     family = mass.name.removesuffix("_lpmf")
     found = []
     for suffix, kind, words in (
-        ("cdf", ProbabilityProduct, "Probability up to an observation"),
-        ("lcdf", LogSum, "Log probability up to an observation"),
-        ("lccdf", LogSum, "Log probability above an observation"),
+        ("cdf", ProbabilityProduct, "Compute the probability up to an observation"),
+        ("lcdf", LogSum, "Compute the log probability up to an observation"),
+        ("lccdf", LogSum, "Compute the log probability above an observation"),
     ):
         made = kind(f"{family}_{suffix}", mass, suffix == "lccdf", sides, top, axes)
         made.__module__ = __name__

@@ -73,32 +73,32 @@ __all__ = [
     "weibull_rng",
 ]
 
-# Shapes that are products may underflow, but NumPy wants them positive.
+# Shapes that are products may underflow, but NumPy requires positive ones.
 LEAST = 1e-300
 inner = Domain("greater than 0 and less than 1", lambda x: (x > 0) & (x < 1))
 
 
 @random_numbers(normal_lpdf)
 def normal_rng(rng: Generator, shape: Shape, mu: Operand, sigma: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.normal(mu, sigma)``."""
+    """The numbers are drawn with ``numpy.random.Generator.normal(mu, sigma)``."""
     return rng.normal(mu, sigma, shape)
 
 
 @random_numbers(std_normal_lpdf)
 def std_normal_rng(rng: Generator, shape: Shape) -> Result:
-    """The numbers are those of ``numpy.random.Generator.standard_normal()``."""
+    """The numbers are drawn with ``numpy.random.Generator.standard_normal()``."""
     return rng.standard_normal(shape)
 
 
 @random_numbers(lognormal_lpdf)
 def lognormal_rng(rng: Generator, shape: Shape, mu: Operand, sigma: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.lognormal(mu, sigma)``."""
+    """The numbers are drawn with ``numpy.random.Generator.lognormal(mu, sigma)``."""
     return rng.lognormal(mu, sigma, shape)
 
 
 @random_numbers(student_t_lpdf)
 def student_t_rng(rng: Generator, shape: Shape, nu: Operand, mu: Operand, sigma: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.standard_t(nu)``. They are scaled and
+    """The numbers are drawn with ``numpy.random.Generator.standard_t(nu)``. They are scaled and
     shifted.
     """
     return mu + sigma * rng.standard_t(nu, shape)
@@ -106,7 +106,7 @@ def student_t_rng(rng: Generator, shape: Shape, nu: Operand, mu: Operand, sigma:
 
 @random_numbers(cauchy_lpdf)
 def cauchy_rng(rng: Generator, shape: Shape, mu: Operand, sigma: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.standard_cauchy()``. They are scaled and
+    """The numbers are drawn with ``numpy.random.Generator.standard_cauchy()``. They are scaled and
     shifted.
     """
     return mu + sigma * rng.standard_cauchy(shape)
@@ -114,19 +114,19 @@ def cauchy_rng(rng: Generator, shape: Shape, mu: Operand, sigma: Operand) -> Res
 
 @random_numbers(double_exponential_lpdf)
 def double_exponential_rng(rng: Generator, shape: Shape, mu: Operand, sigma: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.laplace(mu, sigma)``."""
+    """The numbers are drawn with ``numpy.random.Generator.laplace(mu, sigma)``."""
     return rng.laplace(mu, sigma, shape)
 
 
 @random_numbers(logistic_lpdf)
 def logistic_rng(rng: Generator, shape: Shape, mu: Operand, sigma: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.logistic(mu, sigma)``."""
+    """The numbers are drawn with ``numpy.random.Generator.logistic(mu, sigma)``."""
     return rng.logistic(mu, sigma, shape)
 
 
 @random_numbers(uniform_lpdf)
 def uniform_rng(rng: Generator, shape: Shape, alpha: Operand, beta: Operand) -> Result:
-    """The numbers are :math:`\\alpha (1 - U) + \\beta U` of those of
+    """The numbers are :math:`\\alpha (1 - U) + \\beta U`, with U drawn with
     ``numpy.random.Generator.random()``.
     """
     # Written so because the width of the interval may overflow.
@@ -135,7 +135,7 @@ def uniform_rng(rng: Generator, shape: Shape, alpha: Operand, beta: Operand) -> 
 
 @random_numbers(gamma_lpdf)
 def gamma_rng(rng: Generator, shape: Shape, alpha: Operand, beta: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.standard_gamma(alpha)``. They are divided
+    """The numbers are drawn with ``numpy.random.Generator.standard_gamma(alpha)``. They are divided
     by the rate.
     """
     return rng.standard_gamma(alpha, shape) / beta
@@ -143,7 +143,7 @@ def gamma_rng(rng: Generator, shape: Shape, alpha: Operand, beta: Operand) -> Re
 
 @random_numbers(inv_gaussian_lpdf)
 def inv_gaussian_rng(rng: Generator, shape: Shape, mu: Operand, lam: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.wald(mu, lam)``."""
+    """The numbers are drawn with ``numpy.random.Generator.wald(mu, lam)``."""
     return rng.wald(mu, lam, shape)
 
 
@@ -155,7 +155,7 @@ def inv_gamma_rng(rng: Generator, shape: Shape, alpha: Operand, beta: Operand) -
 
 @random_numbers(exponential_lpdf)
 def exponential_rng(rng: Generator, shape: Shape, beta: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.standard_exponential()``. They are divided
+    """The numbers are drawn with ``numpy.random.Generator.standard_exponential()``, and divided
     by the rate.
     """
     return rng.standard_exponential(shape) / beta
@@ -163,13 +163,13 @@ def exponential_rng(rng: Generator, shape: Shape, beta: Operand) -> Result:
 
 @random_numbers(chi_square_lpdf)
 def chi_square_rng(rng: Generator, shape: Shape, nu: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.chisquare(nu)``."""
+    """The numbers are drawn with ``numpy.random.Generator.chisquare(nu)``."""
     return rng.chisquare(nu, shape)
 
 
 @random_numbers(inv_chi_square_lpdf)
 def inv_chi_square_rng(rng: Generator, shape: Shape, nu: Operand) -> Result:
-    """The numbers are the reciprocals of those of ``numpy.random.Generator.chisquare(nu)``."""
+    """The numbers are reciprocals of draws of ``numpy.random.Generator.chisquare(nu)``."""
     return 1.0 / rng.chisquare(nu, shape)
 
 
@@ -183,7 +183,7 @@ def scaled_inv_chi_square_rng(rng: Generator, shape: Shape, nu: Operand, s: Oper
 
 @random_numbers(weibull_lpdf)
 def weibull_rng(rng: Generator, shape: Shape, alpha: Operand, sigma: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.weibull(alpha)``. They are scaled."""
+    """The numbers are drawn with ``numpy.random.Generator.weibull(alpha)``. They are scaled."""
     return sigma * rng.weibull(alpha, shape)
 
 
@@ -197,7 +197,7 @@ def frechet_rng(rng: Generator, shape: Shape, alpha: Operand, sigma: Operand) ->
 
 
 def _power_of_log(log: Operand, xi: Operand) -> Result:
-    """The inverse of `power_logarithm`."""
+    """Invert `power_logarithm`."""
     with np.errstate(over="ignore"):
         return np.where(xi == 0.0, log, np.expm1(xi * log) / np.where(xi == 0.0, 1.0, xi))
 
@@ -283,7 +283,7 @@ def skew_double_exponential_rng(
 def exp_mod_normal_rng(
     rng: Generator, shape: Shape, mu: Operand, sigma: Operand, rate: Operand
 ) -> Result:
-    """The numbers are sums of those of `normal_rng` and `exponential_rng`."""
+    """The numbers are sums of draws of `normal_rng` and `exponential_rng`."""
     return rng.normal(mu, sigma, shape) + rng.standard_exponential(shape) / rate
 
 
@@ -291,8 +291,8 @@ def exp_mod_normal_rng(
 def skew_normal_rng(
     rng: Generator, shape: Shape, xi: Operand, omega: Operand, alpha: Operand
 ) -> Result:
-    """Of standard normal numbers Z these are :math:`\\xi + \\omega (\\alpha |Z_1| + Z_2) / \\sqrt{1
-    + \\alpha^2}`.
+    """The numbers are :math:`\\xi + \\omega (\\alpha |Z_1| + Z_2) / \\sqrt{1 + \\alpha^2}`, with
+    standard normal numbers Z.
     """
     return xi + omega * (
         (alpha * abs(rng.standard_normal(shape)) + rng.standard_normal(shape))
@@ -302,19 +302,19 @@ def skew_normal_rng(
 
 @random_numbers(beta_lpdf)
 def beta_rng(rng: Generator, shape: Shape, alpha: Operand, beta: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.beta(alpha, beta)``."""
+    """The numbers are drawn with ``numpy.random.Generator.beta(alpha, beta)``."""
     return rng.beta(alpha, beta, shape)
 
 
 @random_numbers(beta_proportion_lpdf)
 def beta_proportion_rng(rng: Generator, shape: Shape, mu: Operand, kappa: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.beta(mu * kappa, (1 - mu) * kappa)``."""
+    """The numbers are drawn with ``numpy.random.Generator.beta(mu * kappa, (1 - mu) * kappa)``."""
     return rng.beta(np.maximum(mu * kappa, LEAST), np.maximum((1.0 - mu) * kappa, LEAST), shape)
 
 
 @random_numbers(von_mises_lpdf)
 def von_mises_rng(rng: Generator, shape: Shape, mu: Operand, kappa: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.vonmises(0, kappa)``. They are shifted:
+    """The numbers are drawn with ``numpy.random.Generator.vonmises(0, kappa)``. They are shifted:
     draws lie between :math:`\\mu - \\pi` and :math:`\\mu + \\pi`. (Stan first takes the location
     modulo :math:`2 \\pi`.)
     """

@@ -65,13 +65,13 @@ def bernoulli_logit_rng(rng: Generator, shape: Shape, alpha: Operand) -> Result:
 
 @random_numbers(binomial_lpmf)
 def binomial_rng(rng: Generator, shape: Shape, N: Operand, theta: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.binomial(N, theta)``."""
+    """The numbers are drawn with ``numpy.random.Generator.binomial(N, theta)``."""
     return rng.binomial(N, theta, shape)
 
 
 @random_numbers(binomial_logit_lpmf)
 def binomial_logit_rng(rng: Generator, shape: Shape, N: Operand, alpha: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.binomial(N, expit(alpha))``."""
+    """The numbers are drawn with ``numpy.random.Generator.binomial(N, expit(alpha))``."""
     return rng.binomial(N, expit(alpha), shape)
 
 
@@ -85,25 +85,25 @@ def beta_binomial_rng(
 
 @random_numbers(discrete_range_lpmf)
 def discrete_range_rng(rng: Generator, shape: Shape, lower: Operand, upper: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.integers(lower, upper, endpoint=True)``."""
+    """The numbers are from ``numpy.random.Generator.integers(lower, upper, endpoint=True)``."""
     return rng.integers(lower, upper, shape, endpoint=True)
 
 
 @random_numbers(geometric_lpmf)
 def geometric_rng(rng: Generator, shape: Shape, theta: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.geometric(theta)`` less 1."""
+    """The numbers are drawn with ``numpy.random.Generator.geometric(theta)``, less 1."""
     return rng.geometric(theta, shape) - 1
 
 
 @random_numbers(hypergeometric_lpmf, a=("", small), b=("", small))
 def hypergeometric_rng(rng: Generator, shape: Shape, N: Operand, a: Operand, b: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.hypergeometric(a, b, N)``."""
+    """The numbers are drawn with ``numpy.random.Generator.hypergeometric(a, b, N)``."""
     return rng.hypergeometric(a, b, N, shape)
 
 
 @random_numbers(poisson_lpmf)
 def poisson_rng(rng: Generator, shape: Shape, rate: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.poisson(rate)``. Rates beyond 64-bit
+    """The numbers are drawn with ``numpy.random.Generator.poisson(rate)``. Rates beyond 64-bit
     integers are refused.
     """
     return poisson_counts("poisson_rng", rng, rate, shape)
@@ -111,8 +111,8 @@ def poisson_rng(rng: Generator, shape: Shape, rate: Operand) -> Result:
 
 @random_numbers(poisson_log_lpmf)
 def poisson_log_rng(rng: Generator, shape: Shape, alpha: Operand) -> Result:
-    """The numbers are those of ``numpy.random.Generator.poisson(exp(alpha))``. Rates beyond 64-bit
-    integers are refused.
+    """The numbers are drawn with ``numpy.random.Generator.poisson(exp(alpha))``. Rates beyond
+    64-bit integers are refused.
     """
     return poisson_counts("poisson_log_rng", rng, np.exp(alpha), shape)
 

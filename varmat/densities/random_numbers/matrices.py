@@ -53,7 +53,7 @@ def correlation_factors(rng: Generator, shape: Shape, k: int, eta: float) -> Res
     eta="",
 )
 def lkj_corr_cholesky_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand) -> Result:
-    """The rows of the Cholesky factor are drawn one after the other, which is the onion method:
+    """The rows of the Cholesky factor are drawn in sequence, which is the onion method:
     the square of the length of the part of row i + 1 before the diagonal has a beta distribution
     with the shapes :math:`i / 2` and :math:`\\eta + (K - 1 - i) / 2`, and its direction is
     uniform.
@@ -70,7 +70,7 @@ def lkj_corr_cholesky_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand
     lkj_corr_lpdf, "LKJ distribution of correlation matrices", "kk", K=ROW_COUNT, eta=""
 )
 def lkj_corr_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand) -> Result:
-    """The rows of the Cholesky factor are drawn one after the other, which is the onion method:
+    """The rows of the Cholesky factor are drawn in sequence, which is the onion method:
     the square of the length of the part of row i + 1 before the diagonal has a beta distribution
     with the shapes :math:`i / 2` and :math:`\\eta + (K - 1 - i) / 2`, and its direction is
     uniform.
@@ -92,7 +92,7 @@ def lkj_corr_rng(rng: Generator, shape: Shape, K: Operand, eta: Operand) -> Resu
 
 
 def products(factors: Operand) -> Result:
-    """``L @ L.T``, symmetric to the last digit."""
+    """Compute ``L @ L.T``, symmetric to the last digit."""
     lower = np.tril(factors @ factors.mT)
     return lower + np.tril(lower, -1).mT
 
@@ -122,7 +122,7 @@ def inv_wishart_factors(
     k = len(factor)
     check_degrees(function, nu, k)
     triangles = bartlett(rng, shape, nu - np.arange(k)[::-1])
-    # Elimination leaves a triangle as it is, so the general solver works by substitution here.
+    # Elimination does not change a triangle, so the general solver works by substitution here.
     return np.tril(np.linalg.solve(triangles.mT, np.broadcast_to(factor.T, triangles.shape)).mT)
 
 

@@ -105,7 +105,7 @@ def _processes(rng: Generator, shape: Shape, factor: Operand, w: Operand) -> Res
 
 
 def _root(covariance: Operand) -> Result:
-    """A matrix whose product with its transpose is the covariance, which may be singular."""
+    """Compute a matrix square root of a covariance, which may be singular."""
     if np.ndim(covariance) == 1:
         return np.diag(np.sqrt(covariance))
     values, axes = np.linalg.eigh(covariance)
@@ -171,7 +171,7 @@ below_infinity = Domain("below infinity", lambda x: x < math.inf)
 def hmm_latent_rng(
     rng: Generator, shape: Shape, log_omegas: Operand, Gamma: Operand, rho: Operand
 ) -> Result:
-    """The arguments are those of `hmm_marginal`. The probabilities of the states given the
+    """The arguments are as for `hmm_marginal`. The probabilities of the states given the
     observations so far are filtered forwards; then the last state is drawn, and each one before it
     given the next. Numbers of states are 1, ..., K as in Stan.
 

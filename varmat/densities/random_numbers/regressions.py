@@ -33,7 +33,7 @@ _GIVEN: dict[str, Any] = {"X": "nk", "alpha": "n/", "beta": "k"}
 # In the functions below `rng` is a generator and `shape` the shape in front of vectors of
 # observations.
 def predictors(shape: Shape, x: Operand, alpha: Operand, beta: Operand) -> tuple[Shape, np.ndarray]:
-    """The shape of all observations, and the linear predictors."""
+    """Return the shape of all observations, and the linear predictors."""
     eta = alpha + (beta @ x.mT if np.ndim(x) == 2 else np.einsum("...nk,...k->...n", x, beta))
     return (*shape, np.shape(x)[-2]), eta
 

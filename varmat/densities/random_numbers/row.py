@@ -9,7 +9,7 @@
     def multi_normal_rng(rng, shape, mu, Sigma): ...
 
 The function that draws is called with a generator, the shape of the draws and the values of the
-arguments, after all checks. Titles and domains of the arguments are those of the density, but
+arguments, after all checks. Titles and domains of the arguments are the density's, but
 infinite parameters are refused as well."""
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Source(ABC):
 
     @abstractmethod
     def draw(self, function: Drawn, args: tuple[Operand, ...], **named: Setting) -> Result:
-        """The numbers of a call."""
+        """Draw the numbers of a call."""
 
 
 class Drawn(Protocol):
@@ -61,7 +61,7 @@ class Drawn(Protocol):
     def __call__(self, *args: Operand, rng: Operand, size: Operand) -> Result: ...
 
     def stacks(self, varying: Sequence[int]) -> bool:
-        """Whether the arguments at some positions may have a row for each call."""
+        """Tell whether the arguments at some positions may have a row for each call."""
 
     def rows(
         self,
@@ -71,14 +71,14 @@ class Drawn(Protocol):
         rng: np.random.Generator,
         size: int | Shape | None = None,
     ) -> np.ndarray:
-        """The draws of many calls. The arguments at the positions `varying` have a row for each."""
+        """Draw for many calls. The arguments at the positions `varying` have a row for each."""
 
 
 def aligned(
     args: Sequence[Operand], varying: Sequence[int], missing: Sequence[int]
 ) -> list[Operand]:
-    """The arguments with missing axes after their rows, where they have rows: broadcasting aligns
-    the last axes, and the rows must stay the first.
+    """Add missing axes after the rows of arguments that have rows: broadcasting aligns the last
+    axes, and the rows must stay the first.
     """
     return [
         x.reshape(len(x), *(1,) * missing[i], *x.shape[1:]) if i in varying else x
@@ -99,7 +99,7 @@ class RandomNumbers:
     family : Density or None
         The density or mass of the distribution, which refers to this function as its ``rng``.
     cores : dict
-        Name of an argument -> one letter for each of its last axes, those of one draw. Letters
+        Name of an argument -> one letter for each of its last axes, used by one draw. Letters
         after a slash are an alternative. An exclamation mark at the end forbids a stack.
     event : str
         The same for a draw.
@@ -177,7 +177,7 @@ class RandomNumbers:
         return draws if draws.ndim else draws.item()
 
     def stacks(self, varying: Sequence[int]) -> bool:
-        """Whether the arguments at some positions may have a row for each call."""
+        """Tell whether the arguments at some positions may have a row for each call."""
         names = [name for i, name in enumerate(self.arguments) if i in varying]
         return not any(
             self.cores.get(name, "").endswith("!")
@@ -193,7 +193,7 @@ class RandomNumbers:
         rng: np.random.Generator,
         size: int | Shape | None = None,
     ) -> np.ndarray:
-        """The draws of many calls. The arguments at the positions `varying` have a row for each."""
+        """Draw for many calls. The arguments at the positions `varying` have a row for each."""
         first = [
             self._value(name, x[0] if i in varying else x)
             for i, (name, x) in enumerate(zip(self.arguments, args, strict=True))
@@ -233,12 +233,12 @@ class RandomNumbers:
         return self.cores.get(name, "").removesuffix("!").split("/")
 
     def core_of(self, name: str, value: Operand) -> str:
-        """The letters of the last axes of an argument."""
+        """Return the letters of the last axes of an argument."""
         first, *others = self.cores_of(name)
         return next((each for each in others if len(each) == np.ndim(value)), first)
 
     def _shape(self, values: Sequence[Plain], size: int | Shape | None) -> Shape:
-        """The shape of the draws without the axes of a single draw."""
+        """Find the shape of the draws without the axes of a single draw."""
         lengths: dict[str, int] = {}
         owners: dict[str, str] = {}
         batch: Shape = ()
@@ -265,7 +265,7 @@ class RandomNumbers:
 
 
 def wanted_shape(name: str, size: Setting, batch: Shape) -> Shape:
-    """The shape of draws, from `size` and from the shape of the arguments, which must fit it."""
+    """Find the shape of draws, from `size` and the shape of the arguments, which must fit it."""
     if size is None:
         return batch
     try:
@@ -289,7 +289,7 @@ def wanted_shape(name: str, size: Setting, batch: Shape) -> Shape:
 
 
 def without_infinities(domain: Domain) -> Domain:
-    """The domain without infinities, at which densities have limits but draws do not."""
+    """Exclude infinities from a domain: densities have limits there, but draws do not."""
     if domain in (positive, not_nan):
         return positive_finite if domain is positive else finite
     if type(domain) is Domain and (domain.holds(math.inf) or domain.holds(-math.inf)):
@@ -298,14 +298,14 @@ def without_infinities(domain: Domain) -> Domain:
 
 
 def poisson_counts(function: str, rng: Generator, rate: Operand, shape: Shape) -> Result:
-    """Poisson counts. Rates for which they do not fit into 64 bits are refused."""
+    """Draw Poisson counts. Rates for which they do not fit into 64 bits are refused."""
     countable.check(function, "the rate of a count", rate)
     return rng.poisson(rate, shape)
 
 
 def log_gamma(rng: Generator, alpha: Operand, shape: Shape) -> Result:
-    """Logarithms of standard gamma draws, even where these underflow: a draw of shape alpha + 1 is
-    multiplied by U**(1 / alpha).
+    """Draw logarithms of standard gamma numbers, even where these underflow: a draw of shape alpha
+    + 1 is multiplied by U**(1 / alpha).
     """
     return np.log(rng.standard_gamma(alpha + 1.0, shape)) - rng.standard_exponential(shape) / alpha
 
@@ -329,7 +329,7 @@ def random_numbers(
     event : str
         One letter for each axis of a draw.
     integer : bool
-        Whether draws are integers if there is no density. Those of a mass are.
+        Whether draws are integers, if no density is given; draws for a mass are.
     **arguments : str or tuple
         One letter for each of the last axes of an argument, after "#" if it has integers; and its
         domain, if not that of the density without infinities; and its title, if the density has no
@@ -369,7 +369,7 @@ def random_numbers(
         if row:
             told_of |= {"title": row.title, "examples": _example(made, row)}
             made.demand = row.demand and (
-                # It does not depend on the observation, so any number stands in for that.
+                # It does not depend on the observation, so any number may replace it.
                 lambda function, values: row.check_demand(function, [0.0, *values])
             )
         made.describe(draw.__module__, density, **told_of)
@@ -379,7 +379,7 @@ def random_numbers(
 
 
 def _example(made: RandomNumbers, density: Univariate) -> str:
-    """Lines of a doctest."""
+    """Write the lines of a doctest."""
     values = [repr(x) for x in density.points[0][1:]]
     call, again = ", ".join([*values, "rng=1"]), ", ".join(["draws", *values])
     return f""">>> import varmat as vm
@@ -391,7 +391,7 @@ def _example(made: RandomNumbers, density: Univariate) -> str:
 
 
 def _argument_lines(made: RandomNumbers) -> str:
-    """The arguments in a docstring."""
+    """Format the arguments for a docstring."""
     lines = []
     for name, (title, domain) in made.arguments.items():
         core, *others = made.cores_of(name)

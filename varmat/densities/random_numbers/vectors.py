@@ -52,23 +52,23 @@ COVARIANCES, FACTORS = ("kk", Matrices(symmetric_matrix)), ("kk", Matrices(lower
 
 
 def normal_vectors(rng: Generator, shape: Shape, mu: Operand) -> Result:
-    """Standard normal vectors."""
+    """Draw standard normal vectors."""
     return rng.standard_normal((*shape, np.shape(mu)[-1]))
 
 
 def student_factors(rng: Generator, shape: Shape, nu: Operand) -> Result:
-    """The factors that turn normal vectors into vectors with Student's distribution."""
+    """Draw the factors that turn normal vectors into vectors with Student's distribution."""
     degrees = np.where(np.isinf(nu), 1.0, nu)
     return np.where(np.isinf(nu), 1.0, np.sqrt(degrees / rng.chisquare(degrees, shape)))[..., None]
 
 
 def turned(factor: Operand, z: Operand) -> Result:
-    """``factor @ z`` for vectors along the last axis. One matrix takes all vectors at once."""
+    """Compute ``factor @ z`` for vectors along the last axis, at once if there is one matrix."""
     return z @ factor.T if factor.ndim == 2 else (factor @ z[..., None])[..., 0]
 
 
 def solved(factor: Operand, z: Operand) -> Result:
-    """``inv(factor).T @ z`` for vectors along the last axis."""
+    """Compute ``inv(factor).T @ z`` for vectors along the last axis."""
     if factor.ndim > 2:
         return np.linalg.solve(factor.mT, z[..., None])[..., 0]
     return (
@@ -190,15 +190,15 @@ def multi_student_t_cholesky_rng(
 
 
 def simplexes(rng: Generator, shape: Shape, alpha: Operand) -> Result:
-    """Vectors with a Dirichlet distribution, from log gamma numbers: these do not underflow for
-    small shapes.
+    """Draw vectors with a Dirichlet distribution, from log gamma numbers: these do not underflow
+    for small shapes.
     """
     return softmax(log_gamma(rng, alpha, (*shape, np.shape(alpha)[-1])), axis=-1)
 
 
 def multinomial_counts(rng: Generator, shape: Shape, theta: Operand, trials: Operand) -> Result:
-    """Multinomial counts. Probabilities are scaled, since NumPy tolerates less in their sum than we
-    do.
+    """Draw multinomial counts. Probabilities are scaled, because NumPy tolerates less in their sum
+    than we do.
     """
     return rng.multinomial(trials, theta / np.sum(theta, axis=-1, keepdims=True), shape)
 
@@ -226,7 +226,7 @@ def dirichlet_rng(rng: Generator, shape: Shape, alpha: Operand) -> Result:
     N=("#", nonnegative, "Number of trials variable"),
 )
 def multinomial_rng(rng: Generator, shape: Shape, theta: Operand, N: Operand) -> Result:
-    """The counts are those of ``numpy.random.Generator.multinomial(N, theta)``.
+    """The counts are drawn with ``numpy.random.Generator.multinomial(N, theta)``.
 
     >>> import numpy as np, varmat as vm
     >>> draws = vm.multinomial_rng([0.2, 0.3, 0.5], 10, rng=1, size=100)
@@ -244,7 +244,7 @@ def multinomial_rng(rng: Generator, shape: Shape, theta: Operand, N: Operand) ->
     N=("#", nonnegative, "Number of trials variable"),
 )
 def multinomial_logit_rng(rng: Generator, shape: Shape, gamma: Operand, N: Operand) -> Result:
-    """The counts are those of ``numpy.random.Generator.multinomial(N, softmax(gamma))``.
+    """The counts are drawn with ``numpy.random.Generator.multinomial(N, softmax(gamma))``.
 
     >>> import numpy as np, varmat as vm
     >>> draws = vm.multinomial_logit_rng([0.0, 1.0, -1.0], 10, rng=1, size=100)
@@ -287,7 +287,7 @@ def poisson_binomial_rng(rng: Generator, shape: Shape, theta: Operand) -> Result
 
 
 def chosen(rng: Generator, shape: Shape, weights: Operand) -> Result:
-    """Categories 1, 2, ... with probabilities proportional to weights, by inversion."""
+    """Draw categories 1, 2, ... with probabilities proportional to weights, by inversion."""
     sums = np.cumsum(weights, axis=-1)
     # A number below the sum, even after rounding, never chooses a category of probability zero.
     u = rng.random(shape) * sums[..., -1]
@@ -321,7 +321,7 @@ def categorical_logit_rng(rng: Generator, shape: Shape, beta: Operand) -> Result
 
 
 def cell(latent: Operand, cutpoints: Operand) -> Result:
-    """The cell between cutpoints, counted from 1, in which each number lies."""
+    """Find the cell between cutpoints, counted from 1, in which each number lies."""
     return 1 + np.sum(cutpoints < latent[..., None], axis=-1)
 
 

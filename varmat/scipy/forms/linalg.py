@@ -27,7 +27,7 @@ def _array(x: Operand) -> Result:
 
 
 def _symmetric(a: Operand, lower: bool) -> Result:
-    """One triangle and its mirror image: SciPy does not look at the other one."""
+    """Mirror one triangle, because SciPy does not read the other one."""
     part = np.tril(a) if lower else np.triu(a)
     rest = np.tril(a, -1) if lower else np.triu(a, 1)
     return part + np.matrix_transpose(rest)
@@ -107,7 +107,7 @@ def cholesky(a: Operand, lower: bool = False) -> Result:
 
 
 def cho_factor(a: Operand, lower: bool = False) -> Result:
-    """The other triangle is zero; before SciPy 1.18, SciPy's is that of `a`."""
+    """Factorise `a`; the other triangle is zero, where SciPy before 1.18 keeps elements of `a`."""
     return cholesky(a, lower), lower
 
 
@@ -131,7 +131,7 @@ polar = polar_decompose
 
 
 def eig(a: Operand) -> Result:
-    """The eigenvalues are complex also if all are real, as in SciPy."""
+    """Compute eigenvalues, complex also if all are real, as in SciPy, and eigenvectors."""
     values, vectors = np.linalg.eig(a)
     return values + 0j, vectors
 
