@@ -48,13 +48,15 @@ def check_values(check: Function, *operands: Operand) -> Result:
 
 
 def is_watched(*operands: Operand) -> bool:
-    """Whether what is done with the operands is being recorded, to be run again."""
+    """Return whether operations on the operands are being recorded, to be run again."""
     tape = tape_of(operands)
     return tape is not None and tape.watch is not None
 
 
 def is_held(domain: Domain, x: Operand) -> bool:
-    """Whether all of the plain value of `x` is in a domain; a recording holds only where it is."""
+    """Return whether all of the plain value of `x` is in a domain; a recording holds only where it
+    is.
+    """
     x = x.val if isinstance(x, Dual) else x
     tape = tape_of((x,))
     if tape is None or tape.watch is None:
@@ -66,7 +68,7 @@ def is_held(domain: Domain, x: Operand) -> bool:
 
 
 def fixed(x: Operand) -> Result:
-    """The value of one operand as a constant, for scales that cancel and for choices between
+    """Return the value of one operand as a constant, for scales that cancel and for choices between
     formulas.
 
     Eagerly it is the plain value. In a recording, which must hold at other points too, it is a
@@ -169,7 +171,7 @@ def check_settings(
 
 
 def delivered(function: Function, out: Operand, r: Operand) -> Result:
-    """The result, written into `out` if there is one."""
+    """Return the result, written into `out` if `out` is given."""
     if out is None:
         return r
     name = function.__name__
@@ -185,8 +187,8 @@ def delivered(function: Function, out: Operand, r: Operand) -> Result:
 
 
 def kept(setting: Setting) -> Result:
-    """A setting; a list or an array, which the caller may change before the reverse pass, is
-    copied.
+    """Return a setting; copy a list or an array, because the caller may change it before the
+    reverse pass.
     """
     if type(setting) is tuple:
         return tuple(map(kept, setting))
@@ -194,8 +196,8 @@ def kept(setting: Setting) -> Result:
 
 
 def by_position(function: Function, answer: Function) -> Function:
-    """An answer for a NumPy function, whose first argument may also be given by NumPy's name for
-    it.
+    """Make a handler for a NumPy function, whose first argument may also be given by NumPy's name
+    for it.
     """
     first, *_ = inspect.signature(function).parameters
 
@@ -223,7 +225,7 @@ def in_the_name_of(function: str) -> Iterator[None]:
 
 
 def pair(function: str, name: str, value: Setting) -> tuple[Setting, Setting]:
-    """The two items of an argument that is a pair."""
+    """Return the two items of an argument that is a pair."""
     try:
         first, second = value
     except (TypeError, ValueError):
@@ -234,7 +236,7 @@ def pair(function: str, name: str, value: Setting) -> tuple[Setting, Setting]:
 
 
 def integer(function: str, name: str, value: Setting) -> int:
-    """A count or a place as an int; a float is refused, whole or not."""
+    """Convert a count or an index to an int; refuse a float, whole or not."""
     try:
         return index(value)
     except TypeError:
@@ -242,7 +244,7 @@ def integer(function: str, name: str, value: Setting) -> int:
 
 
 def count(function: str, name: str, value: object, least: int = 0) -> int:
-    """A count as an int; refuses one that is less than `least`, which is 0 or 1."""
+    """Convert a count to an int; refuse one that is less than `least`, which is 0 or 1."""
     found = integer(function, name, value)
     if found < least:
         rule = "positive" if least else "nonnegative"
@@ -251,7 +253,7 @@ def count(function: str, name: str, value: object, least: int = 0) -> int:
 
 
 def place(function: str, name: str, value: object, size: int) -> int:
-    """A place among `size` of them, counted from 0, as an int; refuses what is none."""
+    """Convert an index, counted from 0, to an int; refuse one that is not below `size`."""
     found = integer(function, name, value)
     if not 0 <= found < size:
         rule = f"a place from 0 to {size - 1}" if size else "left out: there is no place"
@@ -281,12 +283,12 @@ def check_choice(function: str, name: str, value: Setting, *choices: Setting) ->
 
 
 def outside(function: str, name: str, value: object, rule: str) -> DomainError:
-    """The refusal of an argument for its value."""
+    """Make the error for an argument whose value is refused."""
     return DomainError(f"{function}: {name} is {value!r}, but must {rule}!")
 
 
 def misfit(function: str, name: str, shape: Shape, rule: str) -> ShapeError:
-    """The refusal of an argument for its shape."""
+    """Make the error for an argument whose shape is refused."""
     return ShapeError(f"{function}: {name} has shape {shape}, but must {rule}!")
 
 
@@ -326,7 +328,7 @@ def check_vectors(function: str, names: tuple[str, str], x: Operand, y: Operand)
 
 
 def broadcastable(*shapes: tuple[int, ...]) -> bool:
-    """Whether arrays of these shapes go together."""
+    """Return whether arrays of these shapes broadcast together."""
     try:
         np.broadcast_shapes(*shapes)
     except ValueError:

@@ -43,7 +43,9 @@ def _two_sets(
     given: tuple[Operand, ...],
     named: dict[str, Operand],
 ) -> tuple[Result, ...]:
-    """The arguments of a covariance function with both sets of points; one set stands for both."""
+    """Return the arguments of a covariance function with both sets of points; one set serves as
+    both.
+    """
     count = 1 + len(given) + len(named)
     last = parameters[len(parameters) - len(named) :]
     if named.keys() == {*last}:
@@ -65,7 +67,9 @@ def _two_sets(
 
 
 def _shows(*parameters: str) -> Callable[[Result], Result]:
-    """Decorator: show the signature with one set of points, which names all parameters."""
+    """Decorate a function to show the signature with one set of points, which names all
+    parameters.
+    """
 
     def decorate(function: Any) -> Result:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -78,7 +82,7 @@ def _shows(*parameters: str) -> Callable[[Result], Result]:
 
 
 def _distance(z: Operand) -> Result:
-    """The square root, with derivative zero at zero; differentiable."""
+    """Compute the square root, with derivative zero at zero; differentiable."""
     if type(z) is np.ndarray:
         return np.sqrt(z)
     zero = fixed(z) == 0
@@ -86,7 +90,7 @@ def _distance(z: Operand) -> Result:
 
 
 def _inverse_distance(z: Operand) -> Result:
-    """The reciprocal of `_distance`, zero at zero; differentiable."""
+    """Compute the reciprocal of `_distance`, zero at zero; differentiable."""
     zero = fixed(z) == 0
     return np.where(zero, 0.0, 1.0 / np.sqrt(np.where(zero, 1.0, z)))
 
@@ -94,7 +98,7 @@ def _inverse_distance(z: Operand) -> Result:
 def _matern(
     name: str, nu2: float, polynomial: Function, derivative: Function
 ) -> CovarianceFunction:
-    """A kernel that is a polynomial in ``a = sqrt(z)`` times ``exp(-a)``; its derivative with
+    """Make a kernel that is a polynomial in ``a = sqrt(z)`` times ``exp(-a)``; its derivative with
     respect to z is `derivative` times ``exp(-a)``.
     """
 
@@ -203,7 +207,7 @@ _SQUARED_SINES = CovarianceFunction(
 
 @_shows("sigma", "length_scale", "period")
 def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Operand) -> Result:
-    """The periodic covariance function.
+    """Compute the periodic covariance function.
 
     Called ``gp_periodic_cov(x, sigma, length_scale, period)``, or ``gp_periodic_cov(x1, x2, sigma,
     length_scale, period)`` for the covariances between two sets of points.
@@ -261,7 +265,7 @@ def gp_periodic_cov(x: Operand, *parameters: Operand, **named: Operand) -> Resul
 
 @_shows("sigma")
 def gp_dot_prod_cov(x: Operand, *parameters: Operand, **named: Operand) -> Result:
-    """The dot product covariance function, of a linear regression.
+    """Compute the dot product covariance function, used in linear regression.
 
     Called ``gp_dot_prod_cov(x, sigma)``, or ``gp_dot_prod_cov(x1, x2, sigma)`` for the covariances
     between two sets of points.

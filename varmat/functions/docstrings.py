@@ -15,14 +15,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def indented(function: Callable[..., Any]) -> str:
-    """The docstring of a function, indented by four blanks, of which some Pythons strip it."""
+    """Return the docstring of a function, indented by four blanks, which some Pythons strip."""
     return textwrap.indent(inspect.cleandoc(function.__doc__ or ""), " " * 4).lstrip()
 
 
 def filled(
     name: str = "", like: Callable[..., Any] | None = None, /, **words: str
 ) -> Callable[[F], F]:
-    """Decorator: name a function, and fill the places of a docstring, its own or that of `like`.
+    """Make a decorator that names a function and fills in a docstring, its own or the one of
+    `like`.
 
     The place ``{name}`` is for the name of the function.
     """

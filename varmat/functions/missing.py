@@ -75,7 +75,7 @@ def refuse_missing(x: object, name: str) -> None:
 
 
 def _nulls(x: Any, array: np.ndarray) -> np.ndarray:
-    """Where tables have no value, and arrays of Python objects."""
+    """Find where tables, and arrays of Python objects, have no value."""
     if array.dtype.kind == "O":
         pandas = sys.modules.get("pandas")
         flat = [e is None or (pandas is not None and pandas.isna(e) is True) for e in array.flat]

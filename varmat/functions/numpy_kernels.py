@@ -23,12 +23,12 @@ TINY = 1e-290
 
 
 def _log1p_exp_of_minus(e: Operand) -> Operand:
-    """``log(1 + exp(-e))``, in place."""
+    """Compute ``log(1 + exp(-e))`` in place."""
     return np.log1p(np.exp(np.negative(e, e), e), e)
 
 
 def softplus(x: Operand, out: Operand = None) -> Operand:
-    """``log(1 + exp(x))``."""
+    """Compute ``log(1 + exp(x))``."""
     if np.size(x) < MANY:
         with np.errstate(invalid="ignore"):  # it warns of nan
             return np.logaddexp(0.0, x, out=out)
@@ -37,8 +37,8 @@ def softplus(x: Operand, out: Operand = None) -> Operand:
 
 
 def length(x: Operand, y: Operand, out: Operand = None) -> Operand:
-    """`numpy.hypot`. For many elements whose squares neither overflow nor underflow, the root of
-    the sum of squares is faster.
+    """Compute `numpy.hypot`. For many elements whose squares neither overflow nor underflow, the
+    root of the sum of squares is faster.
     """
     if max(np.size(x), np.size(y)) >= MANY:
         with np.errstate(all="ignore"):
@@ -49,7 +49,7 @@ def length(x: Operand, y: Operand, out: Operand = None) -> Operand:
 
 
 def log_of_sum(x: Operand, y: Operand, out: Operand = None) -> Operand:
-    """`numpy.logaddexp`, and faster."""
+    """Compute `numpy.logaddexp`, but faster."""
     if max(np.size(x), np.size(y)) >= MANY:
         with np.errstate(all="ignore"):
             e = _log1p_exp_of_minus(np.absolute(np.subtract(x, y)))
@@ -67,7 +67,7 @@ log_of_sum.formula = np.logaddexp  # type: ignore[attr-defined]
 
 @formula
 def scaled_by_power_of_two(x: Operand, y: Operand) -> Operand:
-    """`numpy.ldexp` for exponents of any type with whole values."""
+    """Compute `numpy.ldexp` for exponents of any type with whole values."""
     exponent = np.asarray(y).astype(np.int64)
     if np.any(exponent != y):
         raise TypeError("ldexp: the exponent has fractional values, but must be integers!")
@@ -78,7 +78,7 @@ def scaled_by_power_of_two(x: Operand, y: Operand) -> Operand:
 
 
 def rounding(function: Callable[[float], int]) -> Callable[[float], float]:
-    """A rounding function of `math` that returns a float with the sign of its argument, like
+    """Wrap a rounding function of `math` to return a float with the sign of its argument, like
     NumPy's.
     """
     return lambda x: math.copysign(function(x), x)
@@ -104,12 +104,14 @@ PRODUCTS = {
 
 
 def product_of_power(n: int) -> str:
-    """The expression of ``x**n``: a product, or a quotient."""
+    """Return the expression of ``x**n`` as a product or a quotient."""
     return " * ".join(["x"] * n) if n > 0 else " / ".join(["1.0", *["x"] * -n])
 
 
 def power_by_products(n: int) -> Function:
-    """The power with exponent `n`, with the calling convention of a ufunc, every step in place."""
+    """Compute the power with exponent `n`, with the calling convention of a ufunc, every step in
+    place.
+    """
     step = np.multiply if n > 0 else np.divide
 
     def power(x: Operand, out: Operand = None) -> Operand:
@@ -160,8 +162,8 @@ class PowerBelow(Elementwise):
 
 
 def power_below(name: str) -> PowerBelow:
-    """The row of `PowerBelow`. It is not a function for users: it has no rules of its own, and
-    nothing is recorded under its name.
+    """Return the row of `PowerBelow`. It is not a function for users: it has no rules, and nothing
+    is recorded under its name.
     """
     return PowerBelow(
         name,

@@ -121,7 +121,7 @@ _CALLS = {
 
 
 def _advice_array(frame: FrameType) -> str:
-    """What to write where NumPy asks for a plain array."""
+    """Say what to write where NumPy requires a plain array."""
     is_masked = frame.f_globals.get("__name__", "").startswith("numpy.ma.")
     frame = outside(frame, "numpy")
     module = frame.f_globals.get("__name__", "") if frame is not None else ""
@@ -154,7 +154,7 @@ def _advice_array(frame: FrameType) -> str:
 
 
 def _advice_number(frame: FrameType) -> str:
-    """What to write where Python asks for a plain number."""
+    """Say what to write where Python requires a plain number."""
     caller = outside(frame, "numpy")
     instruction, name = what_runs(caller)
     is_stored = instruction.startswith("STORE_")
@@ -225,7 +225,7 @@ def _patch(what: str, frame: FrameType, *more: str) -> str:
 
 
 def _in_library(frame: FrameType, name: str, is_stored: bool) -> str:
-    """The one remedy where an installed package makes a plain array or number of a variable."""
+    """Say what to write where an installed package makes a plain array or number of a variable."""
     what = "the assignment" if is_stored else name or "the call"
     if (is_stored or name in _CALLS) and not _is_patched(frame):
         return _patch(what, frame)

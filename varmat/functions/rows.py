@@ -171,7 +171,7 @@ def row(
 
 
 def _found(name: str) -> Elementwise:
-    """The row of a rarer ufunc."""
+    """Find the row of a rarer ufunc."""
     import_module("varmat.functions.rarer.special.further_names")
     return ROWS[name]
 
@@ -216,9 +216,9 @@ def _docstring(
 
 
 def references_of(source: str, name: str) -> str:
-    """The section References of a docstring. In a source, entries are separated by semicolons;
-    "DLMF 7.2.1" is an equation or a section, "SciPy" and "NumPy" are the page of the function, and
-    "Stan Link functions" is a section of Stan's reference.
+    """Write the section References of a docstring. In a source, entries are separated by
+    semicolons; "DLMF 7.2.1" is an equation or a section, "SciPy" and "NumPy" are the page of the
+    function, and "Stan Link functions" is a section of Stan's reference.
     """
     return "\n".join(f"* {_reference(entry, name)}." for entry in source.split("; "))
 
@@ -265,7 +265,7 @@ def hold_constant(made: Elementwise, names: dict[int, str]) -> Function:
 
 
 def formula(function: Function, straight: Function | None = None) -> Function:
-    """A NumPy expression with the calling convention of a ufunc, without warnings about values that
+    """Give a NumPy expression the calling convention of a ufunc, without warnings about values that
     `np.where` drops.
 
     `straight` stands for it in programs. It is needed where `function` chooses by the values

@@ -256,7 +256,7 @@ TABLE: dict[str, dict[str, str]] = {
 
 
 def answer(module: str, name: str) -> str | None:
-    """What to write for a function of SciPy, or why there is nothing; None for a function that is
+    """Say what to write for a function of SciPy, or why nothing can be; None for a function that is
     not in the table.
     """
     for text, names in TABLE.get(module, {}).items():
@@ -268,23 +268,23 @@ def answer(module: str, name: str) -> str | None:
 
 
 def is_differentiable(text: str, name: str) -> bool:
-    """Whether an answer is a function that `varmat.scipy` has under SciPy's name."""
+    """Return whether an entry is a function that `varmat.scipy` has under SciPy's name."""
     homes = ("vm.", "np.linalg.", "np.fft.", "varmat.scipy.")
     return text.startswith(homes) and text.endswith(f".{name}") and " " not in text
 
 
 def has_form(module: str, name: str) -> bool:
-    """Whether `varmat.scipy` has a function that takes variables in place of SciPy's."""
+    """Return whether `varmat.scipy` has a function that takes variables in place of SciPy's."""
     return is_differentiable(answer(module, name) or "", name)
 
 
 def is_scipys_own(text: str | None) -> bool:
-    """Whether SciPy's own function is called, whatever the arguments are."""
+    """Return whether SciPy's own function is called, whatever the arguments are."""
     return text is not None and (text in (_ITSELF, _NOT) or text.startswith("derivatives "))
 
 
 def known(frame: FrameType | None) -> tuple[str, str] | None:
-    """Module and name of the function of SciPy that needs a variable as a plain array: the
+    """Find module and name of the function of SciPy that needs a variable as a plain array: the
     outermost one that is in the table.
 
     Parameters
@@ -307,8 +307,8 @@ def known(frame: FrameType | None) -> tuple[str, str] | None:
 
 
 def _function_of(frame: FrameType) -> tuple[str, str]:
-    """Module and name of the function that runs in a frame; for SciPy's wrappers, of the function
-    that they wrap.
+    """Return module and name of the function that runs in a frame; for SciPy's wrappers, of the
+    function that they wrap.
     """
     module = frame.f_globals.get("__name__", "")
     if module.startswith("scipy._"):
@@ -320,7 +320,7 @@ def _function_of(frame: FrameType) -> tuple[str, str]:
 
 
 def sentence(module: str, name: str, place: str = "") -> str:
-    """Why a function of SciPy cannot be called on variables, at a place, and what to write."""
+    """Say why a function of SciPy cannot be called on variables, at a place, and what to write."""
     text, called = answer(module, name) or "", f"{module}.{name}{place}"
     if is_differentiable(text, name):
         return f"{called} cannot be called on variables: use varmat.{module}.{name}"

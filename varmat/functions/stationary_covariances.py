@@ -56,17 +56,17 @@ SHORT, LARGEST, FAR = 1e200, 1e250, 1e300
 
 
 def as_rows(x: Operand) -> Result:
-    """Points as rows; differentiable."""
+    """Return points as rows; differentiable."""
     return x[:, None] if np.ndim(x) == 1 else x
 
 
 def _step(columns: int) -> int:
-    """The number of rows of a block of matrices with so many columns."""
+    """Return the number of rows of a block of matrices with this many columns."""
     return max(1, BLOCK // max(1, columns))
 
 
 def _blocks(*matrices: Operand) -> Iterator[tuple[Result, ...]]:
-    """Ranges of rows that make up the matrices, each with these rows of every matrix."""
+    """Yield ranges of rows that make up the matrices, each with these rows of every matrix."""
     count, columns = matrices[0].shape
     step = _step(columns)
     if count <= step or is_symbol(matrices[0]):
@@ -79,8 +79,8 @@ def _blocks(*matrices: Operand) -> Iterator[tuple[Result, ...]]:
 def _dimensions(
     x1: Operand, x2: Operand, length_scale: Operand, unit: float
 ) -> list[tuple[Result, Result, float]]:
-    """For each dimension the coordinates of both sets, and the factor of the squares of their
-    differences.
+    """Return for each dimension the coordinates of both sets, and the factor of the squares of
+    their differences.
     """
     if x1.ndim == 1:
         return [(x1, x2, _factor(length_scale, unit))]
@@ -89,7 +89,7 @@ def _dimensions(
 
 
 def _factor(scale: Operand, unit: float) -> Result:
-    """What squared differences are multiplied by: a number, or one for each dimension."""
+    """Return the factor of squared differences: a number, or one for each dimension."""
     if is_symbol(scale):
         return unit / (scale * scale)
     # The difference of points that coincide must not become nan, however short the scale.
@@ -101,8 +101,8 @@ def _factor(scale: Operand, unit: float) -> Result:
 def _squared_differences(
     u: Operand, v: Operand, factor: float, out: np.ndarray | None, scratch: Operand
 ) -> Result:
-    """The squared differences along one dimension, times the factor; the array that is written over
-    may be `out`.
+    """Compute the squared differences along one dimension, times the factor; the array that is
+    overwritten may be `out`.
     """
     if len(v) < WIDE:
         np.subtract(u[:, None], v, scratch)
@@ -117,7 +117,7 @@ def _squared_differences(
 
 
 def _ndim(x: Operand) -> int:
-    """`numpy.ndim` of a number, an array or a variable, without the cost of an exception."""
+    """Return `numpy.ndim` of a number, an array or a variable, without the cost of an exception."""
     return getattr(x, "ndim", 0)
 
 
@@ -148,8 +148,8 @@ def gp_stationary_cov(
     kernel: CovarianceFunction,
     workspace: Operand = np.empty,
 ) -> Result:
-    """The covariances between two sets of points for a row of the table: what the public functions
-    record.
+    """Compute the covariances between two sets of points for a row of the table: what the public
+    functions record.
     """
     if any(map(is_symbol, (x1, x2, sigma, length_scale))):
         return _of_symbols(x1, x2, sigma, length_scale, kernel)
@@ -190,7 +190,7 @@ def gp_stationary_cov_reverse(
     squares: Operand,
 ) -> Adjoint:
     def weights() -> Iterator[tuple[slice, Result, Result]]:
-        """The adjoint of z, and z, by blocks of rows."""
+        """Yield the adjoint of z, and z, by blocks of rows."""
         for rows, z_, r_, g_ in _blocks(z, r, g):
             out = None if scratch is None else scratch[: len(z_)]
             yield rows, np.multiply(kernel.slope(z_, r_, sigma * sigma), g_, out), z_
@@ -229,7 +229,7 @@ def gp_stationary_cov_reverse(
 def _of_symbols(
     x1: Operand, x2: Operand, sigma: Operand, length_scale: Operand, kernel: CovarianceFunction
 ) -> Saved:
-    """The covariances in a program, all differences at once."""
+    """Compute the covariances in a program, all differences at once."""
     if not np.size(x1) * np.size(x2) or len(x1) * len(x2) > LARGE:
         refuse()
     for parameter in (sigma, length_scale):
@@ -248,8 +248,8 @@ def _of_symbols(
 def _of_points(
     weights: Iterator[tuple[slice, Operand, Operand]], x1: Operand, x2: Operand, factor: Operand
 ) -> tuple[Result, Result, Result]:
-    """For the points of both sets the weighted sums of differences, ``sum_j w_ij (u_i - v_j)``,
-    times the factor, and the weighted sum of `z`.
+    """Compute for the points of both sets the weighted sums of differences, ``sum_j w_ij (u_i -
+    v_j)``, times the factor, and the weighted sum of `z`.
     """
     # The sums do not depend on the mean of the points; without it the differences lose less.
     # Products with ones are the fastest sums.
@@ -275,7 +275,7 @@ def _weighted_sums(
 
 
 def _total(parts: Sequence[Operand]) -> Result:
-    """The sum of numbers, exact if there are several."""
+    """Sum numbers, exactly if there are several."""
     return number(parts[0]) if len(parts) == 1 else math.fsum(parts)
 
 

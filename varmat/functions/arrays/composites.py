@@ -172,7 +172,7 @@ def unwrap_tangent(r: Result, p: Operand, **settings: Setting) -> Linear:
 
 @composite(np.real_if_close)
 def real_if_close(a: Operand, tol: float = 100) -> Result:
-    """The argument: variables are real."""
+    """Return the argument, because variables are real."""
     return a
 
 
@@ -180,7 +180,7 @@ def real_if_close(a: Operand, tol: float = 100) -> Result:
 def piecewise(
     x: Operand, condlist: Operand, funclist: Sequence[Operand], *args: Setting, **kw: Setting
 ) -> Result:
-    """Each function (or number) where its condition holds, the last of those that hold; zero
+    """Apply each function (or number) where its condition holds, the last of those that hold; zero
     elsewhere.
     """
     conditions = np.asarray(plain(condlist), dtype=bool)
@@ -214,7 +214,7 @@ def piecewise(
 def apply_along_axis(
     func1d: Function, axis: int, arr: Operand, *args: Setting, **kwargs: Setting
 ) -> Result:
-    """A function of vectors, applied to each vector along an axis."""
+    """Apply a function of vectors to each vector along an axis."""
     axis = normalize_axis_index(axis, np.ndim(arr))
     lanes = np.moveaxis(arr, axis, -1)
     outer = np.shape(lanes)[:-1]
@@ -232,7 +232,7 @@ def apply_along_axis(
 
 @composite(np.apply_over_axes)
 def apply_over_axes(func: Callable[[Operand, int], Result], a: Operand, axes: Setting) -> Result:
-    """A reduction, applied along one axis after the other."""
+    """Apply a reduction along several axes in sequence."""
     for axis in np.atleast_1d(axes).tolist():
         axis = normalize_axis_index(axis, np.ndim(a))
         result = func(a, axis)
@@ -249,7 +249,7 @@ def unique(
     axis: int | None = None,
     **settings: Setting,
 ) -> Result:
-    """The distinct values in order; the derivative of each goes to its first occurrence."""
+    """Find the distinct values in order; the derivative of each goes to its first occurrence."""
     found: Function = np.unique
     _, index, *others = found(plain(ar), True, return_inverse, return_counts, axis, **settings)
     values = np.take(ar, index, axis=axis) if axis is not None else np.take(np.ravel(ar), index)
@@ -258,8 +258,8 @@ def unique(
 
 
 def _answer_for_unique(function: Function) -> None:
-    """The array API's variants: one returns the values, the others named tuples with the values in
-    them.
+    """Make the array API's variants: one returns the values, the others named tuples with the
+    values in them.
     """
 
     @composite(function)
@@ -275,7 +275,7 @@ for _function in (np.unique_values, np.unique_all, np.unique_counts, np.unique_i
 
 @operation(linear=True)
 def bincount_weighted(weights: Plain, *, x: Plain, minlength: int) -> Plain:
-    """The sums of the weights that belong to each integer."""
+    """Sum the weights that belong to each integer."""
     return np.bincount(x, weights, minlength)
 
 
@@ -286,7 +286,7 @@ def bincount_reverse(g: Adjoint, r: Plain, weights: Plain, x: Plain, minlength: 
 
 @composite(np.bincount)
 def bincount(x: Operand, weights: Operand = None, minlength: int = 0) -> Result:
-    """The sums of the weights that belong to each integer, linear in the weights."""
+    """Sum the weights that belong to each integer; linear in the weights."""
     if is_differentiable(x):
         raise TypeError(
             "bincount: x is a variable, but must be integers; pass varmat.value(x).astype(int)"
@@ -298,7 +298,7 @@ def bincount(x: Operand, weights: Operand = None, minlength: int = 0) -> Result:
 
 
 def _answer_with_like(function: Function, first: str) -> None:
-    """An array of variables, asked for with ``like=``; data stays data."""
+    """Make an array of variables, requested with ``like=``; data stays data."""
     name = function.__name__
 
     @implements(function)
@@ -333,7 +333,7 @@ for _function in named("asarray asanyarray ascontiguousarray asfortranarray requ
 def astype(
     x: Operand, dtype: DTypeLike | None, /, *, copy: bool = True, device: str | None = None
 ) -> Result:
-    """The method: a copy, or for integers and truth values a constant."""
+    """Implement the method: a copy, or for integers and truth values a constant."""
     check_settings(np.astype, device=device)
     return x.astype(dtype, copy=copy)
 
@@ -343,11 +343,11 @@ def astype(
 
 @composite(np.linalg.diagonal)
 def linalg_diagonal(x: Operand, /, *, offset: int = 0) -> Result:
-    """The diagonal of each matrix of a stack."""
+    """Return the diagonal of each matrix of a stack."""
     return np.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
 @composite(np.linalg.matrix_transpose)
 def linalg_matrix_transpose(x: Operand, /) -> Result:
-    """The transpose of each matrix of a stack."""
+    """Transpose each matrix of a stack."""
     return np.swapaxes(x, -1, -2)

@@ -43,7 +43,9 @@ CREATORS = """
 
 
 def named(names: str, module: ModuleType = np) -> list[Function]:
-    """The functions of these names; those that this version of NumPy does not have are left out."""
+    """Return the functions with these names; leave out any that this version of NumPy does not
+    have.
+    """
     return [getattr(module, name) for name in names.split() if hasattr(module, name)]
 
 
@@ -68,8 +70,8 @@ def _size(a: Operand, axis: Axis = None) -> int:
 
 
 def _of_shape(function: Function) -> Function:
-    """A question about the shape alone: it does not look at the values, so it may stand in a
-    recording.
+    """Make a handler for a function of the shape only: it does not read the values, so a recording
+    may contain it.
     """
     return by_position(
         function,
@@ -82,7 +84,7 @@ for _function in named(SHAPES):
 
 
 def _of_types(function: Function) -> Function:
-    """A question about types alone, which may stand in a recording too."""
+    """Make a handler for a function of types only, which a recording may contain too."""
 
     def answer(*arrays: Operand) -> Setting:
         return function(*(np.empty(0, x.dtype) if is_differentiable(x) else x for x in arrays))
@@ -95,8 +97,8 @@ for _function in named("common_type result_type"):
 
 
 def _of_memory(function: Function) -> Function:
-    """A question about the memory of arrays: of the values of a varmat, of the array of scalars
-    that a matvar is.
+    """Make a handler for a function of the memory of arrays: of a varmat's values, or of a matvar's
+    array of scalars.
     """
 
     def answer(a: Operand, b: Operand, /, max_work: int | None = None) -> bool:

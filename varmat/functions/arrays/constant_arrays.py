@@ -45,7 +45,7 @@ __all__ = [
 
 
 def zeros_vector(n: int) -> np.ndarray:
-    """A vector of zeros: `numpy.zeros`.
+    """Make a vector of zeros: `numpy.zeros`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def zeros_vector(n: int) -> np.ndarray:
 
 
 def zeros_int_array(n: int) -> np.ndarray:
-    """An array of whole numbers, all of them 0.
+    """Make an array of whole numbers, all of them 0.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def zeros_int_array(n: int) -> np.ndarray:
 
 
 def ones_vector(n: int) -> np.ndarray:
-    """A vector of ones: `numpy.ones`.
+    """Make a vector of ones: `numpy.ones`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def ones_vector(n: int) -> np.ndarray:
 
 
 def ones_int_array(n: int) -> np.ndarray:
-    """An array of whole numbers, all of them 1.
+    """Make an array of whole numbers, all of them 1.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def ones_int_array(n: int) -> np.ndarray:
 
 
 def one_hot_vector(K: int, k: int) -> np.ndarray:
-    """A vector of zeros with a one at one place.
+    """Make a vector of zeros with a one at one index.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def one_hot_vector(K: int, k: int) -> np.ndarray:
 
 
 def one_hot_int_array(K: int, k: int) -> np.ndarray:
-    """An array of whole numbers, 1 at one place and 0 elsewhere.
+    """Make an array of whole numbers, 1 at one index and 0 elsewhere.
 
     Parameters
     ----------
@@ -256,8 +256,8 @@ def _one_hot(function: str, size: int, k: Setting, dtype: DTypeLike | None) -> n
 
 
 def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:
-    """`K` whole numbers from `lower` on, as equally spaced up to `upper` as they can be in whole
-    numbers.
+    """Make `K` whole numbers from `lower` to at most `upper`, as equally spaced as whole numbers
+    can be.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def _ends(function: str, lower: int, upper: int) -> tuple[int, int]:
 
 
 def unitspaced_array(lower: int, upper: int) -> np.ndarray:
-    """All whole numbers from `lower` to `upper`, both included.
+    """Make an array of all whole numbers from `lower` to `upper`, both included.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def unitspaced_array(lower: int, upper: int) -> np.ndarray:
 
 
 def identity_matrix(n: int) -> np.ndarray:
-    """The unit matrix: `numpy.eye`.
+    """Make the identity matrix: `numpy.eye`.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def identity_matrix(n: int) -> np.ndarray:
 
 
 def uniform_simplex(n: int) -> np.ndarray:
-    """The vector of equal probabilities, ``1 / n``.
+    """Make the vector of equal probabilities, ``1 / n``.
 
     Parameters
     ----------

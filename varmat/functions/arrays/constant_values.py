@@ -41,7 +41,7 @@ def _shape_of(function: str, x: Operand) -> tuple[int, ...]:
 
 
 def dims(x: Operand) -> tuple[int, ...]:
-    """The lengths of the axes of an array: `numpy.shape`.
+    """Return the lengths of the axes of an array: `numpy.shape`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def dims(x: Operand) -> tuple[int, ...]:
 
 
 def num_elements(x: Operand) -> int:
-    """The number of all elements: `numpy.size`.
+    """Return the number of all elements: `numpy.size`.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def _sides(function: str, x: Operand) -> tuple[int, int]:
 
 
 def rows(x: Operand) -> int:
-    """The number of rows of a matrix; a vector is a column.
+    """Return the number of rows of a matrix; a vector is a column.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def rows(x: Operand) -> int:
 
 
 def cols(x: Operand) -> int:
-    """The number of columns of a matrix; a vector is a column.
+    """Return the number of columns of a matrix; a vector is a column.
 
     Parameters
     ----------
@@ -174,8 +174,8 @@ def cols(x: Operand) -> int:
 
 
 def _ordered(function: str, find: Callable[[np.ndarray], Result], x: Operand) -> Result:
-    """The result of `find` for the values of a vector; refuses nan. A recording holds while the
-    result is the same.
+    """Return the result of `find` for the values of a vector; refuse nan. A recording holds while
+    the result is the same.
     """
     x = as_operand(x, f"{function}: x")
     if np.ndim(x) != 1:
@@ -189,7 +189,7 @@ def _ordered(function: str, find: Callable[[np.ndarray], Result], x: Operand) ->
 
 
 def sort_indices_asc(x: Operand) -> np.ndarray:
-    """The places of the elements of a vector in ascending order of their values: `numpy.argsort`.
+    """Return the indices that sort a vector in ascending order: `numpy.argsort`.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def sort_indices_asc(x: Operand) -> np.ndarray:
 
 
 def sort_indices_desc(x: Operand) -> np.ndarray:
-    """The places of the elements of a vector in descending order of their values.
+    """Return the indices that sort a vector in descending order.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def sort_indices_desc(x: Operand) -> np.ndarray:
 
 
 def rank(x: Operand, s: int) -> int:
-    """The number of elements of a vector that are less than one of them.
+    """Count the elements of a vector that are less than one of them.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def rank(x: Operand, s: int) -> int:
 
 
 def choose(n: ArrayLike, k: ArrayLike) -> Result:
-    """The binomial coefficient of whole numbers, exactly.
+    """Compute the binomial coefficient of whole numbers, exactly.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ _in_range = Domain("between -2**63 and 2**63", lambda x: abs(x) < 2.0**63)
 
 
 def to_int(x: Operand) -> Result:
-    """The whole number that is left if the decimals are dropped.
+    """Drop the decimals of a number and return the whole number.
 
     Parameters
     ----------
@@ -404,7 +404,7 @@ def _whole(x: Operand) -> Result:
 
 
 def int_step(x: Operand) -> Result:
-    """1 where a number is positive, 0 elsewhere.
+    """Return 1 where a number is positive, 0 elsewhere.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ to_array_1d = alias("to_array_1d", to_vector)
 def _slice(
     function: str, start: Operand, length: Setting, size: int, names: tuple[str, str] = ("i", "n")
 ) -> slice:
-    """So many places from one on; of none it does not matter where they would be."""
+    """Return the slice of `length` elements from `start`; any start is valid if the length is 0."""
     n = count(function, names[1], length)
     if not n:
         return slice(0, 0)
@@ -72,7 +72,7 @@ def _listing(function: str, x: Operand) -> Result:
 
 
 def block(x: Operand, i: int, j: int, n_rows: int, n_cols: int) -> Result:
-    """A rectangular part of a matrix, ``x[i : i + n_rows, j : j + n_cols]``, as a view.
+    """Return a rectangular part of a matrix, ``x[i : i + n_rows, j : j + n_cols]``, as a view.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def block(x: Operand, i: int, j: int, n_rows: int, n_cols: int) -> Result:
 
 
 def row(x: Operand, i: int) -> Result:
-    """A row of a matrix, ``x[i]``, as a view.
+    """Return a row of a matrix, ``x[i]``, as a view.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def row(x: Operand, i: int) -> Result:
 
 
 def col(x: Operand, j: int) -> Result:
-    """A column of a matrix, ``x[:, j]``, as a view.
+    """Return a column of a matrix, ``x[:, j]``, as a view.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def col(x: Operand, j: int) -> Result:
 
 
 def sub_row(x: Operand, i: int, j: int, n_cols: int) -> Result:
-    """A part of a row of a matrix, ``x[i, j : j + n_cols]``, as a view.
+    """Return part of a row of a matrix, ``x[i, j : j + n_cols]``, as a view.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def sub_row(x: Operand, i: int, j: int, n_cols: int) -> Result:
 
 
 def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
-    """A part of a column of a matrix, ``x[i : i + n_rows, j]``, as a view.
+    """Return part of a column of a matrix, ``x[i : i + n_rows, j]``, as a view.
 
     Parameters
     ----------
@@ -273,7 +273,8 @@ def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
 
 
 def segment(x: Operand, i: int, n: int) -> Result:
-    """`n` elements (or slices) along the first axis from one on, ``x[i : i + n]``, as a view.
+    """Return `n` elements (or slices) along the first axis from `i` on, ``x[i : i + n]``, as a
+    view.
 
     Parameters
     ----------
@@ -313,7 +314,7 @@ def segment(x: Operand, i: int, n: int) -> Result:
 
 
 def _end(function: str, n: Setting, size: int) -> int:
-    """A count of at most `size`."""
+    """Check a count, which must be at most `size`."""
     found = count(function, "n", n)
     if found > size:
         raise DomainError(
@@ -323,7 +324,7 @@ def _end(function: str, n: Setting, size: int) -> int:
 
 
 def head(x: Operand, n: int) -> Result:
-    """The first `n` elements (or slices) along the first axis, ``x[:n]``, as a view.
+    """Return the first `n` elements (or slices) along the first axis, ``x[:n]``, as a view.
 
     Parameters
     ----------
@@ -360,7 +361,7 @@ def head(x: Operand, n: int) -> Result:
 
 
 def tail(x: Operand, n: int) -> Result:
-    """The last `n` elements (or slices) along the first axis, as a view.
+    """Return the last `n` elements (or slices) along the first axis, as a view.
 
     Parameters
     ----------
@@ -398,7 +399,7 @@ def tail(x: Operand, n: int) -> Result:
 
 
 def to_array_2d(x: Operand) -> Result:
-    """A matrix as it is: here a matrix is an array with two axes.
+    """Return a matrix unchanged: here a matrix is an array with two axes.
 
     Parameters
     ----------
@@ -432,7 +433,7 @@ def to_array_2d(x: Operand) -> Result:
 
 
 def linspaced_vector(K: int, lower: Operand, upper: Operand) -> Result:
-    """`K` equally spaced numbers from `lower` to `upper`; one of them is `upper`.
+    """Make `K` equally spaced numbers from `lower` to `upper`; one of them is `upper`.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ from varmat.typing import (
 
 @operation(np.copy, native=True, stacked=True)
 def copy(a: Plain, order: str = "K", subok: bool = False) -> Plain:
-    """A copy, which may be assigned to without changing the original.
+    """Copy an array; you may assign to the copy without changing the original.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def full_like(
     *,
     device: str | None = None,
 ) -> Result:
-    """`np.full_like`, for data and for variables to fill with."""
+    """Implement `np.full_like`, for data and for variables to fill with."""
     check_settings(np.full_like, device=device)
     if not is_differentiable(fill_value):
         return np.full(
