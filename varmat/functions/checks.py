@@ -293,7 +293,7 @@ def misfit(function: str, name: str, shape: Shape, rule: str) -> ShapeError:
 
 
 def check_square(function: str, name: str, shape: tuple[int, ...]) -> None:
-    """Raise `ShapeError` unless `shape` is that of a square matrix or a stack of them."""
+    """Raise `ShapeError` unless `shape` belongs to a square matrix or a stack of them."""
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise misfit(function, name, shape, "be a square matrix (or a stack of them)")
 
@@ -311,7 +311,7 @@ def check_matrix(function: str, name: str, x: Operand) -> None:
 
 
 def check_columns(function: str, name: str, x: Operand, rows: int) -> None:
-    """Raise `ShapeError` unless `x` is a vector, or a matrix, with so many rows."""
+    """Raise `ShapeError` unless `x` is a vector, or a matrix, with this many rows."""
     if np.ndim(x) not in (1, 2) or np.shape(x)[0] != rows:
         raise misfit(function, name, np.shape(x), f"be a vector or a matrix with {rows} rows")
 

@@ -269,7 +269,7 @@ def formula(function: Function, straight: Function | None = None) -> Function:
     `np.where` drops.
 
     `straight` stands for it in programs. It is needed where `function` chooses by the values
-    between two ways of which either would take too long for all elements."""
+    between two ways, either of which would take too long for all elements."""
     ufunc = with_out(np.errstate(all="ignore")(function))
     if straight is not None:
         ufunc.formula = straight  # type: ignore[attr-defined]

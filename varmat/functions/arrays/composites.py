@@ -96,7 +96,7 @@ def nan_to_num(
     posinf: Operand = None,
     neginf: Operand = None,
 ) -> Result:
-    """Replace what is not finite; the derivative there is that of the replacement.
+    """Replace what is not finite; the derivative there is the derivative of the replacement.
 
     Where only some elements are replaced, in reverse mode those whose own derivative is infinite
     have the gradient nan."""

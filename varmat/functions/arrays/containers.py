@@ -95,7 +95,7 @@ def block(x: Operand, i: int, j: int, n_rows: int, n_cols: int) -> Result:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded. `numpy.block`, which joins parts, is
+    Values and adjoints belong to `x`: nothing is recorded. `numpy.block`, which joins parts, is
     another function.
 
     References
@@ -136,7 +136,7 @@ def row(x: Operand, i: int) -> Result:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded.
+    Values and adjoints belong to `x`: nothing is recorded.
 
     References
     ----------
@@ -174,7 +174,7 @@ def col(x: Operand, j: int) -> Result:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded.
+    Values and adjoints belong to `x`: nothing is recorded.
 
     References
     ----------
@@ -214,7 +214,7 @@ def sub_row(x: Operand, i: int, j: int, n_cols: int) -> Result:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded.
+    Values and adjoints belong to `x`: nothing is recorded.
 
     References
     ----------
@@ -255,7 +255,7 @@ def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded.
+    Values and adjoints belong to `x`: nothing is recorded.
 
     References
     ----------
@@ -297,7 +297,7 @@ def segment(x: Operand, i: int, n: int) -> Result:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded.
+    Values and adjoints belong to `x`: nothing is recorded.
 
     References
     ----------
@@ -344,7 +344,7 @@ def head(x: Operand, n: int) -> Result:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded.
+    Values and adjoints belong to `x`: nothing is recorded.
 
     References
     ----------
@@ -381,7 +381,7 @@ def tail(x: Operand, n: int) -> Result:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded.
+    Values and adjoints belong to `x`: nothing is recorded.
 
     References
     ----------
@@ -416,7 +416,7 @@ def to_array_2d(x: Operand) -> Result:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded.
+    Values and adjoints belong to `x`: nothing is recorded.
 
     References
     ----------

@@ -21,7 +21,7 @@ __all__ = ["cumulative_sum"]
 
 @operation(native=True, stacked=True)
 def cumsum(a: Plain, axis: int | None = None) -> Plain:
-    """Cumulative sum along an axis; also known as `cumulative_sum`.
+    """Compute the cumulative sum along an axis; also known as `cumulative_sum`.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def cumsum_reverse(g: Adjoint, r: Plain, a: Plain, axis: int | None) -> Adjoint:
 
 
 def _axis_last(axis: int | None, t: Operand, ndim: int) -> Result:
-    """`t` with the axis to accumulate along moved to the end; flattened if `axis` is None."""
+    """Move the axis of `t` to accumulate along to the end; flatten `t` if `axis` is None."""
     lead = np.shape(t)[: np.ndim(t) - ndim]
     if axis is None or not ndim:
         return np.reshape(t, (*lead, math.prod(np.shape(t)[len(lead) :])))
@@ -88,7 +88,7 @@ def cumsum_tangent(r: Result, a: Operand, axis: int | None) -> Linear:
 
 @operation(native=True, stacked=True)
 def cumprod(a: Plain, axis: int | None = None) -> Plain:
-    """Cumulative product along an axis.
+    """Compute the cumulative product along an axis.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ cumulative_sum = alias("cumulative_sum", cumsum)
 def _accumulation(
     op: Operation, ignoring: Function, name: str, identity: float
 ) -> tuple[Result, Result, Result]:
-    """The cumulative form with the arguments of NumPy's function, the one that ignores nan, and
-    that of the array API.
+    """Make the cumulative functions with NumPy's arguments, one that ignores nan, and one with the
+    array API's arguments.
     """
 
     def accumulate(
@@ -226,7 +226,7 @@ for _op, _function, _ignoring, _name, _ufunc, _identity in (
 
 
 def _running(ufunc: np.ufunc) -> Function:
-    """The extreme so far, with the arguments of ``ufunc.accumulate``; of equal elements the
+    """Make the extreme so far, with the arguments of ``ufunc.accumulate``; of equal elements the
     derivative belongs to the latest.
     """
 

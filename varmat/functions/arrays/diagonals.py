@@ -32,7 +32,7 @@ dispatch.SUPPORTED[np.triu] = _triangle(np.triu)
 
 @dispatch.implements(np.diag)
 def diag(v: Operand, k: int = 0) -> Result:
-    """The matrix with a given diagonal, or the diagonal of a matrix (as a view).
+    """Make the matrix with a given diagonal, or return the diagonal of a matrix (as a view).
 
     Parameters
     ----------
@@ -73,12 +73,12 @@ def diag(v: Operand, k: int = 0) -> Result:
 
 @dispatch.implements(np.diagflat)
 def diagflat(v: Operand, k: int = 0) -> Result:
-    """`np.diagflat`."""
+    """Implement `np.diagflat`."""
     return diag(np.ravel(v), k)
 
 
 def symmetrize_from_lower_tri(a: Operand) -> Result:
-    """The symmetric matrix with the lower triangle of `a`; its upper triangle is not looked at.
+    """Mirror the lower triangle of `a` to make a symmetric matrix; the upper triangle is not read.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def symmetrize_from_lower_tri(a: Operand) -> Result:
 
 
 def symmetrize_from_upper_tri(a: Operand) -> Result:
-    """The symmetric matrix with the upper triangle of `a`; its lower triangle is not looked at.
+    """Mirror the upper triangle of `a` to make a symmetric matrix; the lower triangle is not read.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _symmetrized(name: str, a: Operand, triangle: Function) -> Result:
 
 @operation(stacked=True)
 def add_diag(m: Plain, d: Plain) -> Plain:
-    """A matrix with something added to its diagonal.
+    """Add to the diagonal of a matrix.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def add_diag(m: Plain, d: Plain) -> Plain:
 
     Notes
     -----
-    The adjoint of `d` is the diagonal of that of the result.
+    The adjoint of `d` is the diagonal of the adjoint of the result.
 
     References
     ----------

@@ -18,7 +18,7 @@ from varmat.typing import Axis, Operand, Result
 
 
 def _along(axis: int, *limits: int | None) -> tuple[slice, ...]:
-    """The index of a slice along one axis."""
+    """Return the index of a slice along one axis."""
     return (slice(None),) * axis + (slice(*limits),)
 
 
@@ -26,7 +26,7 @@ def _along(axis: int, *limits: int | None) -> tuple[slice, ...]:
 def diff(
     a: Operand, n: int = 1, axis: int = -1, prepend: Operand = None, append: Operand = None
 ) -> Result:
-    """Differences of neighbours, `n` times over."""
+    """Take differences of neighbours, `n` times over."""
     nonnegative.check("diff", "n", n)
     a = as_operand(a, "diff: a")
     if n == 0:
@@ -46,14 +46,14 @@ def diff(
 
 @composite(np.ediff1d)
 def ediff1d(ary: Operand, to_end: Operand = None, to_begin: Operand = None) -> Result:
-    """Differences of neighbours of the flattened array, between given ends."""
+    """Take differences of neighbours of the flattened array, between given ends."""
     parts = (to_begin, np.diff(np.ravel(as_operand(ary, "ediff1d: ary"))), to_end)
     return np.concatenate([np.ravel(part) for part in parts if part is not None])
 
 
 @composite(*named("trapezoid trapz"))
 def trapezoid(y: Operand, x: Operand = None, dx: Operand = 1.0, axis: int = -1) -> Result:
-    """The integral by the trapezoidal rule."""
+    """Integrate by the trapezoidal rule."""
     y = as_operand(y, "trapezoid: y")
     along = normalize_axis_index(axis, np.ndim(y))
     if x is not None:
@@ -68,7 +68,7 @@ def trapezoid(y: Operand, x: Operand = None, dx: Operand = 1.0, axis: int = -1) 
 
 @composite(np.gradient)
 def gradient(f: Operand, *varargs: Operand, axis: Axis = None, edge_order: int = 1) -> Result:
-    """Second-order differences inside, one-sided ones of first or second order at the ends."""
+    """Take second-order differences inside, one-sided ones of first or second order at the ends."""
     check_choice("gradient", "edge_order", edge_order, 1, 2)
     f = as_operand(f, "gradient: f")
     axes = tuple(range(np.ndim(f))) if axis is None else normalize_axis_tuple(axis, np.ndim(f))
@@ -124,8 +124,8 @@ def interp(
     right: Operand = None,
     period: float | None = None,
 ) -> Result:
-    """Linear interpolation, differentiable in all of `x`, `xp` and `fp`; at a knot the slope is
-    that to its right.
+    """Interpolate linearly, differentiable in all of `x`, `xp` and `fp`; at a knot the slope is the
+    one to its right.
     """
     x, xp, fp = (
         as_operand(item, f"interp: {name}") for name, item in (("x", x), ("xp", xp), ("fp", fp))

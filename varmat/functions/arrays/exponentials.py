@@ -25,8 +25,8 @@ __all__ = ["inverse_softmax", "log_softmax", "log_sum_exp", "logsumexp", "softma
 
 
 def _shifted_exp(a: Operand, m: Operand, workspace: Function = np.empty) -> Result:
-    """``exp(a - m)`` with the maximum `m` of `a`; where that is infinite, the limit: one for the
-    elements that attain it.
+    """Compute ``exp(a - m)`` with the maximum `m` of `a`; where `m` is infinite, the limit: one for
+    the elements that attain it.
     """
     # In the order of `a`: by rows or by columns.
     e = (
@@ -42,7 +42,9 @@ def _shifted_exp(a: Operand, m: Operand, workspace: Function = np.empty) -> Resu
 
 
 def _shifted_exp_total(a: Operand, m: float, workspace: Function) -> tuple[Result, float]:
-    """``exp(a - m)`` and its sum, block by block, so that the differences stay in the cache."""
+    """Compute ``exp(a - m)`` and its sum, block by block, so that the differences stay in the
+    cache.
+    """
     if a.size <= LARGE:
         e = np.subtract(a, m, np.empty(a.shape))
         return e, float(add_reduce(np.exp(e, e), None))
@@ -56,7 +58,7 @@ def _shifted_exp_total(a: Operand, m: float, workspace: Function) -> tuple[Resul
 
 
 def _log_total(e: Plain, s: Plain, axis: Axis) -> Result:
-    """The logarithm of the sum `s` of ``exp(a - max(a))``, accurate also where one element
+    """Compute the logarithm of the sum `s` of ``exp(a - max(a))``, accurate also where one element
     outweighs all others.
     """
     if type(s) is float and s > 1.01:
@@ -75,8 +77,8 @@ def _log_total(e: Plain, s: Plain, axis: Axis) -> Result:
 def _exponentials(
     a: Operand, axis: Axis, workspace: Function = np.empty
 ) -> tuple[Result, Result, Result]:
-    """The maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced, else
-    with the reduced axes kept. A run of a program ends where a maximum is infinite.
+    """Compute the maximum `m` of `a`, ``exp(a - m)`` and its sum: floats if everything is reduced,
+    else with the reduced axes kept. A run of a program ends where a maximum is infinite.
     """
     if type(a) is Symbol:
         m = np.max(a, axis=axis, keepdims=True) if np.size(a) else refuse()
@@ -120,7 +122,7 @@ def _called(name: str) -> Callable[[Function], Function]:
 def _logsumexp(
     a: Plain, axis: Axis = None, keepdims: bool = False, workspace: Function = np.empty
 ) -> Saved:
-    """``log(sum(exp(a)))`` over given axes: see `logsumexp`."""
+    """Compute ``log(sum(exp(a)))`` over given axes: see `logsumexp`."""
     m, e, s = _exponentials(a, axis, workspace)
     return Saved(_dropped(m + _log_total(e, s, axis), e.ndim, axis, keepdims), e=e, s=s)
 
@@ -154,7 +156,7 @@ def logsumexp_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Line
 @operation()
 @_called("weighted_logsumexp")
 def _logsumexp_weighted(a: Plain, b: Plain, axis: Axis = None, keepdims: bool = False) -> Saved:
-    """``log(sum(b * exp(a)))`` over given axes: see `logsumexp`."""
+    """Compute ``log(sum(b * exp(a)))`` over given axes: see `logsumexp`."""
     counted: Operand = np.where(b == 0, -np.inf, a)
     if type(counted) is Symbol:
         m, _, _ = _exponentials(counted, axis)
@@ -203,8 +205,8 @@ def logsumexp_weighted_tangent(
 
 
 def logsumexp(a: Operand, axis: Axis = None, b: Operand = None, keepdims: bool = False) -> Result:
-    """Logarithm of the sum of exponentials, ``log(sum(b * exp(a)))``, without overflow; also known
-    as `log_sum_exp`.
+    """Compute the logarithm of the sum of exponentials, ``log(sum(b * exp(a)))``, without overflow;
+    also known as `log_sum_exp`.
 
     Parameters
     ----------
@@ -225,7 +227,7 @@ def logsumexp(a: Operand, axis: Axis = None, b: Operand = None, keepdims: bool =
     Raises
     ------
     TypeError
-        If there are weights, or `keepdims`, beside a second operand.
+        If there are weights, or `keepdims`, with a second operand.
 
     Notes
     -----
@@ -264,7 +266,7 @@ log_sum_exp = alias("log_sum_exp", logsumexp)
 
 @operation(stacked=True)
 def softmax(a: Plain, axis: Axis = None, workspace: Function = np.empty) -> Plain:
-    """Exponentials divided by their sum, ``exp(a) / sum(exp(a))``.
+    """Divide exponentials by their sum, ``exp(a) / sum(exp(a))``.
 
     Parameters
     ----------
@@ -317,7 +319,7 @@ def softmax_tangent(r: Result, a: Operand, axis: Axis) -> Linear:
 
 @operation(stacked=True)
 def log_softmax(a: Plain, axis: Axis = None) -> Saved:
-    """Logarithm of `softmax`, ``a - log(sum(exp(a)))``.
+    """Compute the logarithm of `softmax`, ``a - log(sum(exp(a)))``.
 
     Parameters
     ----------
@@ -362,7 +364,7 @@ def log_softmax_tangent(r: Result, a: Operand, axis: Axis) -> Linear:
 
 
 def inverse_softmax(theta: Operand) -> Result:
-    """The logarithms of probabilities: of all vectors with this `softmax` the one whose
+    """Compute the logarithms of probabilities: of all vectors with this `softmax` the one whose
     exponentials have the sum 1.
 
     Parameters
@@ -384,7 +386,7 @@ def inverse_softmax(theta: Operand) -> Result:
 
     Notes
     -----
-    The adjoint is that of the logarithm, ``g / theta``.
+    The adjoint is the logarithm's, ``g / theta``.
 
     References
     ----------

@@ -22,7 +22,7 @@ def histogram(
     density: bool | None = None,
     weights: Operand = None,
 ) -> Result:
-    """The sums of weights in bins, which have derivatives; the data and the bins have none."""
+    """Sum the weights in bins, which have derivatives; the data and the bins have none."""
     if is_differentiable(a) or is_differentiable(bins) or is_differentiable(range):
         raise TypeError(
             "histogram: the data or the bins are variables, and counts have no derivative; pass "
@@ -57,8 +57,8 @@ def polyfit(
     w: Operand = None,
     cov: bool | str = False,
 ) -> Result:
-    """The coefficients of the polynomial nearest to data, by least squares: in the data, the places
-    and the weights.
+    """Fit the coefficients of a polynomial to data by least squares; differentiable in the data,
+    the abscissas and the weights.
     """
     if full or rcond is not None:
         raise TypeError("polyfit: full or rcond is given, but must be left out for variables!")

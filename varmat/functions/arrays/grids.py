@@ -28,7 +28,7 @@ def linspace(
     *,
     device: str | None = None,
 ) -> Result:
-    """Evenly spaced numbers between variable ends."""
+    """Make evenly spaced numbers between variable ends."""
     check_settings(np.linspace, dtype=dtype, device=device)
     num = operator.index(num)
     nonnegative.check("linspace", "num", num)
@@ -54,7 +54,7 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Result:
-    """Powers of `base` with evenly spaced exponents between variable ends."""
+    """Raise `base` to evenly spaced exponents between variable ends."""
     check_settings(np.logspace, dtype=dtype)
     base = as_operand(base, "logspace: base")
     if np.ndim(base):
@@ -72,7 +72,7 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Result:
-    """A geometric progression between variable ends of one sign."""
+    """Make a geometric progression between variable ends of one sign."""
     check_settings(np.geomspace, dtype=dtype)
     start, stop = as_operand(start, "geomspace: start"), as_operand(stop, "geomspace: stop")
     nonzero.check("geomspace", "start", plain(start))

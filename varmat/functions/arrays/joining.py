@@ -22,7 +22,7 @@ __all__ = ["append_array", "append_col", "append_row"]
 
 @operation(variadic=True, native=True)
 def concatenate(*arrays: Plain, axis: int = 0) -> Plain:
-    """Arrays joined along an existing axis.
+    """Join arrays along an existing axis.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def concatenate_reverse(g: Adjoint, r: Plain, *arrays: Plain, axis: int) -> Adjo
 
 @operation(variadic=True, native=True)
 def stack(*arrays: Plain, axis: int = 0) -> Plain:
-    """Arrays of one shape joined along a new axis; of scalars, the way to make an array.
+    """Join arrays of one shape along a new axis; use it to make an array of scalars.
 
     Parameters
     ----------
@@ -93,7 +93,9 @@ def stack(*arrays: Plain, axis: int = 0) -> Plain:
 
 
 def _mismatch(function: str, error: ValueError, arrays: Operand) -> ValueError:
-    """The error for arrays whose shapes do not go together; one about the axis stays NumPy's."""
+    """Make the error for arrays whose shapes do not go together; keep NumPy's error about the
+    axis.
+    """
     if isinstance(error, np.exceptions.AxisError) or not arrays:
         return error
     return ShapeError(
@@ -117,8 +119,8 @@ stack.rule.again = lambda _, arrays, settings: np.stack(arrays, **settings)
 
 
 def operands(function: str, arrays: Operand) -> list[Operand]:
-    """Variables, duals, matvars or float64 arrays for what may hold anything array-like, of kinds
-    that go together.
+    """Convert array-likes to variables, duals, matvars or float64 arrays, of kinds that go
+    together.
     """
     return alike(as_operand(x, f"{function}: arrays[{i}]") for i, x in enumerate(arrays))
 
@@ -185,7 +187,7 @@ def _stack(
 
 
 def _joined(function: Function, atleast: Function, axis_of: Function) -> Function:
-    """An answer for a function that brings arrays to some number of axes and joins them along
+    """Make a handler for a function that brings arrays to some number of axes and joins them along
     one.
     """
 
@@ -214,13 +216,13 @@ dispatch.SUPPORTED.update((_function, _joined(_function, *_how)) for _function, 
 
 @dispatch.implements(np.append)
 def append(arr: Operand, values: Plain, axis: int | None = None) -> Result:
-    """`np.append`."""
+    """Implement `np.append`."""
     return np.concatenate([arr, values], axis)
 
 
 def _appended(function: str, x: Operand, y: Operand, shaped: Function, axis: int = 0) -> Result:
-    """`y` after `x` along an axis; `shaped` gives them the axes they need, and is told the greater
-    number of those they have.
+    """Join `y` after `x` along an axis; `shaped` gives an array the axes it needs, from the greater
+    number of axes of both.
     """
     parts = alike([as_operand(x, f"{function}: x"), as_operand(y, f"{function}: y")])
     ndim = max(map(np.ndim, parts))
@@ -236,7 +238,7 @@ def _appended(function: str, x: Operand, y: Operand, shaped: Function, axis: int
 
 
 def append_row(x: Operand, y: Operand) -> Result:
-    """`y` below `x`.
+    """Append `y` below `x`.
 
     Parameters
     ----------
@@ -276,7 +278,7 @@ def append_row(x: Operand, y: Operand) -> Result:
 
 
 def append_col(x: Operand, y: Operand) -> Result:
-    """`y` to the right of `x`.
+    """Append `y` to the right of `x`.
 
     Parameters
     ----------
@@ -312,7 +314,7 @@ def append_col(x: Operand, y: Operand) -> Result:
 
 
 def append_array(x: Operand, y: Operand) -> Result:
-    """The elements (or slices) of `x`, then those of `y`, along the first axis.
+    """Join the elements (or slices) of `x` and then of `y` along the first axis.
 
     Parameters
     ----------
@@ -346,7 +348,7 @@ def append_array(x: Operand, y: Operand) -> Result:
 
 @dispatch.implements(np.block)
 def block(arrays: Operand) -> Result:
-    """`np.block`: a matrix (or array) made of a nested list of parts."""
+    """Implement `np.block`: make a matrix (or array) of a nested list of parts."""
     leaves: list[Operand] = []
 
     def depth(part: Operand) -> int:
@@ -378,7 +380,7 @@ def block(arrays: Operand) -> Result:
 
 @dispatch.implements(np.insert)
 def insert(arr: Operand, obj: Index, values: Plain, axis: int | None = None) -> Result:
-    """`np.insert`; the inserted values may be variables too."""
+    """Implement `np.insert`; the inserted values may be variables too."""
     if (
         is_differentiable(values)
         and not is_differentiable(arr)
@@ -413,7 +415,7 @@ def insert(arr: Operand, obj: Index, values: Plain, axis: int | None = None) -> 
 
 @operation(native=True, stacked=True)
 def where(x: Plain, y: Plain, *, condition: Plain) -> Plain:
-    """Elements of `x` where the condition holds, of `y` elsewhere.
+    """Select elements of `x` where the condition holds, of `y` elsewhere.
 
     Parameters
     ----------
@@ -476,7 +478,7 @@ def _where(condition: Plain, *choices: Operand) -> Result:
 
 @dispatch.implements(np.select)
 def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Result:
-    """`np.select`: the choice of the first condition that holds."""
+    """Implement `np.select`: take the choice of the first condition that holds."""
     if len(condlist) != len(choicelist) or not condlist:
         raise ShapeError(
             f"select: condlist has {len(condlist)} and choicelist {len(choicelist)} items, but "
@@ -499,7 +501,7 @@ def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Resu
 
 @dispatch.implements(np.choose)
 def choose(a: Operand, choices: Operand, out: Operand = None, mode: str = "raise") -> Result:
-    """`np.choose`: element by element from the array that `a` numbers."""
+    """Implement `np.choose`: take each element from the array that `a` numbers."""
     check_settings(np.choose, out)
     choices = operands("choose", choices)
     numbers: np.ndarray = np.arange(len(choices))

@@ -22,7 +22,7 @@ from varmat.typing import Adjoint, Axis, Function, Linear, Operand, Plain, Resul
 
 @operation(native=True, stacked=True)
 def moved(a: Plain, *, move: Linear, back: Linear | None = None) -> Plain:
-    """The elements of an array moved elsewhere, with zeros where none goes.
+    """Move the elements of an array, with zeros where none is moved to.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ def moved(a: Plain, *, move: Linear, back: Linear | None = None) -> Plain:
 
 
 def _taken(flat: Operand, places: Plain) -> Result:
-    """The elements at places along the last axis, as `sources` counts them."""
+    """Take the elements at indices along the last axis, as `sources` counts them."""
     found = flat[..., np.maximum(places - 1, 0)] if np.size(flat) and places.size else refuse()
     return found if np.all(places) else np.where(places > 0, found, 0.0)
 
 
 def sources(move: Linear, shape: tuple[int, ...]) -> Result:
-    """Where each element of the result comes from: 1 + its place among the elements of an array of
-    `shape`, 0 for a zero.
+    """Find where each element of the result comes from: 1 + its index among the elements of an
+    array of `shape`, 0 for a zero.
     """
     return move(np.arange(1, np.prod(shape, dtype=int) + 1).reshape(shape))
 
@@ -91,7 +91,7 @@ def moved_tangent(r: Result, a: Operand, move: Linear, back: Linear | None) -> L
 
 @dispatch.implements(np.roll)
 def roll(a: Operand, shift: Setting, axis: Axis = None) -> Result:
-    """`np.roll`."""
+    """Implement `np.roll`."""
     shift, axis = kept(shift), kept(axis)
     return moved(
         a,
@@ -121,7 +121,7 @@ def _sliding_window_view(
     subok: bool = False,
     writeable: bool = False,
 ) -> Result:
-    """`np.lib.stride_tricks.sliding_window_view`."""
+    """Implement `np.lib.stride_tricks.sliding_window_view`."""
     if writeable:
         raise TypeError(
             "sliding_window_view: writeable is True, but must be False: assign to the variable "
@@ -142,7 +142,7 @@ PADS = ("constant", "edge", "reflect", "symmetric", "wrap")
 def pad(
     array: Operand, pad_width: Setting, mode: Setting = "constant", **settings: Setting
 ) -> Result:
-    """`np.pad`, in the modes that copy elements or put constants around them."""
+    """Implement `np.pad`, in the modes that copy elements or put constants around them."""
     if mode not in PADS or settings.get("reflect_type") == "odd":
         odd = " with reflect_type='odd'" if mode in PADS else ""
         raise TypeError(

@@ -29,7 +29,7 @@ def sort(
     stable: bool | None = None,
     descending: bool = False,
 ) -> Result:
-    """Sorted elements; equal ones stay in their order.
+    """Sort elements; equal ones stay in their order.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ def sort(
 
 
 def stable_order(x: np.ndarray, axis: int) -> Result:
-    """`numpy.argsort` that keeps equal elements in their order. If there are none, its faster
-    algorithm does.
+    """Compute `numpy.argsort`, with equal elements kept in their order. If there are no equal
+    elements, use its faster algorithm.
     """
     order = np.argsort(x, axis)
     ordered = np.moveaxis(_taken(x, order, axis), axis, 0) if x.ndim > 1 else x[order]
@@ -74,12 +74,12 @@ def stable_order(x: np.ndarray, axis: int) -> Result:
 
 
 def _taken(x: Operand, order: Setting, axis: int) -> Result:
-    """The elements in an order; of a vector in half the time that `numpy.take_along_axis` takes."""
+    """Take the elements in an order; for a vector, twice as fast as `numpy.take_along_axis`."""
     return x[order] if np.ndim(x) == 1 else np.take_along_axis(x, order, axis)
 
 
 def descending_order(x: np.ndarray, axis: int) -> Result:
-    """The order of the negatives: nan stays at the end, and equal elements stay in their order."""
+    """Sort the negatives: nan stays at the end, and equal elements stay in their order."""
     return stable_order(np.negative(x), axis)
 
 
@@ -91,7 +91,7 @@ def _refuse_fields(function: str, order: str | Sequence[str] | None) -> None:
 def _in_order(
     argsort: Callable[[Operand, int], np.ndarray], a: Operand, axis: int | None
 ) -> Result:
-    """The elements in the order that `argsort` gives to their values."""
+    """Put the elements in the order that `argsort` gives to their values."""
     if axis is None:
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))
@@ -100,8 +100,8 @@ def _in_order(
 
 @operation(stacked=True)
 def ordered(a: Plain, *, argsort: Callable[[Plain, int], np.ndarray], axis: int) -> Saved:
-    """The elements in the order that a function like `numpy.argsort` gives to them, along an axis
-    counted from the last.
+    """Put the elements in the order from a function like `numpy.argsort`, along an axis counted
+    from the last.
     """
     order = argsort(a, axis)
     return Saved(_taken(a, order, axis), order=order)
@@ -131,8 +131,8 @@ def partition(
     kind: str = "introselect",
     order: str | Sequence[str] | None = None,
 ) -> Result:
-    """`np.partition`; the order of the elements on either side of the `kth` may be another one than
-    NumPy's.
+    """Implement `np.partition`; elements on either side of the `kth` may be in a different order
+    than NumPy's.
     """
     _refuse_fields("partition", order)
     check_choice("partition", "kind", kind, "introselect")
@@ -147,7 +147,7 @@ def _checked(function: str, x: Operand) -> Result:
 
 
 def sort_asc(x: Operand) -> Result:
-    """The elements in ascending order, along the last axis: `np.sort`.
+    """Sort the elements in ascending order, along the last axis: `np.sort`.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def sort_asc(x: Operand) -> Result:
 
 
 def sort_desc(x: Operand) -> Result:
-    """The elements in descending order, along the last axis.
+    """Sort the elements in descending order, along the last axis.
 
     Parameters
     ----------

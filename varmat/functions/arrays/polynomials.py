@@ -17,7 +17,7 @@ from varmat.typing import Operand, Result
 
 @composite(np.polyval)
 def polyval(p: Operand, x: Operand) -> Result:
-    """A polynomial by Horner's rule, the highest power first."""
+    """Evaluate a polynomial by Horner's rule, the highest power first."""
     p, x = as_operand(p, "polyval: p"), as_operand(x, "polyval: x")
     result: Result = np.zeros(np.shape(x))
     for coefficient in p:
@@ -27,7 +27,7 @@ def polyval(p: Operand, x: Operand) -> Result:
 
 @composite(np.vander)
 def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Result:
-    """The powers of `x` as columns, the highest first."""
+    """Make a matrix with the powers of `x` as columns, the highest first."""
     if np.ndim(x) != 1:
         raise misfit("vander", "x", np.shape(x), "be a vector")
     powers = np.arange(float(np.size(x) if N is None else N))
@@ -35,7 +35,7 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Result
 
 
 def _polynomials(a: Operand, b: Operand) -> tuple[Result, Result]:
-    """Both coefficient vectors with leading zeros to one length."""
+    """Pad both coefficient vectors with leading zeros to one length."""
     a, b = (
         np.atleast_1d(as_operand(a, "a polynomial")),
         np.atleast_1d(as_operand(b, "a polynomial")),
@@ -50,19 +50,19 @@ def _polynomials(a: Operand, b: Operand) -> tuple[Result, Result]:
 
 @composite(np.polyadd)
 def polyadd(a1: Operand, a2: Operand) -> Result:
-    """The sum of two polynomials."""
+    """Add two polynomials."""
     return operator.add(*_polynomials(a1, a2))
 
 
 @composite(np.polysub)
 def polysub(a1: Operand, a2: Operand) -> Result:
-    """The difference of two polynomials."""
+    """Subtract two polynomials."""
     return operator.sub(*_polynomials(a1, a2))
 
 
 @composite(np.polymul)
 def polymul(a1: Operand, a2: Operand) -> Result:
-    """The product of two polynomials, without their leading zeros."""
+    """Multiply two polynomials, without their leading zeros."""
     p, q = (
         np.atleast_1d(as_operand(x, f"polymul: {name}")) for name, x in (("a1", a1), ("a2", a2))
     )
@@ -70,13 +70,13 @@ def polymul(a1: Operand, a2: Operand) -> Result:
 
 
 def _leading_zeros(p: Operand) -> int:
-    """How many zeros stand before the first other coefficient, or before the last one."""
+    """Count the zeros before the first other coefficient, or before the last one."""
     return int(np.argmax(np.append(p[:-1] != 0, True)))
 
 
 @composite(np.poly)
 def poly(seq_of_zeros: Operand) -> Result:
-    """The polynomial with given real zeros."""
+    """Make the polynomial with given real zeros."""
     if np.ndim(seq_of_zeros) > 1:
         raise TypeError(
             "poly: the characteristic polynomial of a matrix is not supported; use "
@@ -92,7 +92,7 @@ def poly(seq_of_zeros: Operand) -> Result:
 
 @composite(np.polyder)
 def polyder(p: Operand, m: int = 1) -> Result:
-    """The `m`-th derivative of a polynomial."""
+    """Differentiate a polynomial `m` times."""
     nonnegative.check("polyder", "m", m)
     for _ in range(m):
         p = p[:-1] * np.arange(np.size(p) - 1.0, 0.0, -1.0)
@@ -101,7 +101,7 @@ def polyder(p: Operand, m: int = 1) -> Result:
 
 @composite(np.polyint)
 def polyint(p: Operand, m: int = 1, k: Operand = None) -> Result:
-    """The `m`-th antiderivative of a polynomial, with constants of integration `k`."""
+    """Integrate a polynomial `m` times, with constants of integration `k`."""
     nonnegative.check("polyint", "m", m)
     p = as_operand(p, "polyint: p")
     constants = np.broadcast_to(

@@ -34,13 +34,13 @@ def check_where(function: str, where: ArrayLike, a: Operand) -> None:
 
 
 def selected(function: str, where: ArrayLike, a: Operand, otherwise: Operand) -> Result:
-    """`a` with another number in place of the elements that are left out."""
+    """Return `a` with another number in place of the elements that are left out."""
     check_where(function, where, a)
     return np.where(where, a, otherwise)
 
 
 def reduction(op: Operation, ufunc: np.ufunc, identity: float) -> Function:
-    """The reduction with the arguments of ``ufunc.reduce``."""
+    """Make the reduction with the arguments of ``ufunc.reduce``."""
 
     def reduce(
         a: Operand,
@@ -90,7 +90,7 @@ def _sum(a: Operand, axis: Axis = None, *args: Setting, **settings: Setting) -> 
 
 
 def _extreme(reduce: Function, ignoring: Function, identity: float) -> tuple[Function, Function]:
-    """The extreme with the arguments of NumPy's function, and the one that ignores nan."""
+    """Make the extreme with the arguments of NumPy's function, and the one that ignores nan."""
 
     def extreme(
         a: Operand,
@@ -136,7 +136,7 @@ def _ptp(a: Operand, axis: Axis = None, out: Operand = None, keepdims: bool = Fa
 
 
 def _count_of_selected(where: ArrayLike, a: Operand, axis: Axis, keepdims: bool) -> Result:
-    """How many elements are selected."""
+    """Count the selected elements."""
     if type(where) is Condition:
         return sum(np.where(where, np.ones(np.shape(a)), 0.0), axis=axis, keepdims=keepdims)
     return add_reduce(
@@ -176,8 +176,8 @@ def _mean(
 
 
 def _spread_measure(op: Operation, root: bool, no_freedom: float = 0.0) -> Function:
-    """The variance, or its root, with the arguments of NumPy's functions; divided by `no_freedom`
-    where none is left.
+    """Make the variance, or its root, with the arguments of NumPy's functions; it is divided by
+    `no_freedom` where no degree of freedom is left.
     """
 
     def measure(

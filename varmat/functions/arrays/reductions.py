@@ -27,7 +27,9 @@ min_reduce: Function = np.minimum.reduce
 
 
 def axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """The reduced axes, counted from the end: right also below a leading axis of directions."""
+    """Return the reduced axes, counted from the end: valid also below a leading axis of
+    directions.
+    """
     if axis is None or not ndim:
         return tuple(range(-ndim, 0))
     if type(axis) is int and -ndim <= axis < ndim:
@@ -36,7 +38,7 @@ def axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
 
 
 def count_of(shape: tuple[int, ...], axis: Axis) -> int:
-    """How many elements are reduced to one."""
+    """Count the elements that are reduced to one."""
     return (
         math.prod(shape)
         if axis is None
@@ -45,8 +47,8 @@ def count_of(shape: tuple[int, ...], axis: Axis) -> int:
 
 
 def restored(r: Operand, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Result:
-    """A reduced array with its reduced axes back, of length one, so that it broadcasts against what
-    was reduced.
+    """Give a reduced array its reduced axes back, of length one, so that it broadcasts against the
+    array before the reduction.
     """
     if keepdims or not getattr(r, "shape", ()):
         return r
@@ -58,7 +60,7 @@ def restored(r: Operand, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> 
 
 @operation(native=True, stacked=True)
 def prod(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
-    """Product of the elements over given axes.
+    """Multiply the elements over given axes.
 
     Parameters
     ----------
@@ -91,18 +93,18 @@ def prod(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
 
 
 def before(x: Operand) -> Result:
-    """Each element's predecessor along the last axis; one before the first."""
+    """Return each element's predecessor along the last axis; one before the first."""
     return np.concatenate([np.ones(np.shape(x[..., :1])), x[..., :-1]], axis=-1)
 
 
 def products_of_others(a: Operand) -> Result:
-    """Along the last axis, the product of all elements but the one at each place."""
+    """Compute along the last axis, for each element, the product of all others."""
     backwards = np.cumprod(a[..., ::-1], axis=-1)
     return before(np.cumprod(a, axis=-1)) * before(backwards)[..., ::-1]
 
 
 def _merged(x: Operand, axes: tuple[int, ...]) -> Result:
-    """`x` with the given axes (counted from the end) as one, the last."""
+    """Merge the given axes of `x` (counted from the end) into one, the last."""
     x = np.moveaxis(x, axes, range(-len(axes), 0)) if axes else x
     lead = np.shape(x)[: np.ndim(x) - len(axes)]
     return np.reshape(x, (*lead, math.prod(np.shape(x)[len(lead) :])))
@@ -144,7 +146,7 @@ def _reduced_extreme(name: str, reduce: Function, a: Operand, axis: Axis, keepdi
 
 @operation(stacked=True)
 def max(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
-    """Maximum over given axes.
+    """Find the maximum over given axes.
 
     Parameters
     ----------
@@ -179,7 +181,7 @@ def max(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
 
 @operation(stacked=True)
 def min(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
-    """Minimum over given axes.
+    """Find the minimum over given axes.
 
     Parameters
     ----------
@@ -213,7 +215,7 @@ def min(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
 
 
 def _attained(a: Operand, r: Operand, axis: Axis, keepdims: bool) -> tuple[Result, Result]:
-    """Where an extreme is attained, and how often (with the reduced axes kept)."""
+    """Find where an extreme is attained, and how often (with the reduced axes kept)."""
     if isinstance(r, float):
         there = a == r if r == r else np.isnan(a)
         return there, np.count_nonzero(there)

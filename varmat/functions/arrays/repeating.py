@@ -22,7 +22,7 @@ __all__ = ["rep_array", "rep_matrix", "rep_vector"]
 
 @operation(native=True, stacked=True)
 def broadcast_to(a: Plain, *, shape: Shape) -> Plain:
-    """The elements repeated along new or longer axes.
+    """Repeat the elements along new or longer axes.
 
     Parameters
     ----------
@@ -58,13 +58,15 @@ def broadcast_to_tangent(r: Result, a: Operand, shape: Shape) -> Linear:
 
 
 def directions(t: Operand, x: Operand) -> Result:
-    """The leading axis of the tangents `t` of `x`, if there is one."""
+    """Return the length of the leading axis of the tangents `t` of `x` as a tuple, empty without
+    one.
+    """
     return np.shape(t)[: np.ndim(t) - np.ndim(x)]
 
 
 def align(t: Operand, x: Operand, r: Operand) -> Result:
-    """The tangents of an operand of a broadcasting function: directions stay in front of the axes
-    that broadcasting adds.
+    """Reshape the tangents of an operand of a broadcasting function: directions stay in front of
+    the axes that broadcasting adds.
     """
     missing = (1,) * (np.ndim(r) - np.ndim(x))
     return np.reshape(t, (*directions(t, x), *missing, *np.shape(x))) if missing else t
@@ -80,7 +82,7 @@ def _broadcast_to(array: Operand, shape: int | Shape, subok: bool = False) -> Re
 
 @dispatch.implements(np.repeat)
 def repeat(a: Operand, repeats: ArrayLike, axis: int | None = None) -> Result:
-    """`np.repeat`; as often for every element, it is a broadcast."""
+    """Implement `np.repeat`; if every element is repeated as often, it is a broadcast."""
     a = a if np.ndim(a) else np.atleast_1d(a)
     if type(repeats) is not int or repeats < 2:
         return repeat_each(a, repeats, axis=axis)
@@ -97,7 +99,7 @@ def repeat(a: Operand, repeats: ArrayLike, axis: int | None = None) -> Result:
 
 @dispatch.implements(np.tile)
 def tile(A: Operand, reps: int | Shape) -> Result:
-    """`np.tile`: a broadcast along axes between the array's own."""
+    """Implement `np.tile`: a broadcast along axes between the array's own."""
     counts, shape = (tuple(reps) if np.iterable(reps) else (reps,)), np.shape(A)
     ndim = max(len(counts), len(shape))
     shape, counts = (1,) * (ndim - len(shape)) + shape, (1,) * (ndim - len(counts)) + counts
@@ -110,14 +112,14 @@ def tile(A: Operand, reps: int | Shape) -> Result:
 
 @dispatch.implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Operand, subok: bool = False) -> Result:
-    """`np.broadcast_arrays`."""
+    """Implement `np.broadcast_arrays`."""
     shape = np.broadcast_shapes(*map(np.shape, args))
     return tuple(np.broadcast_to(x, shape) for x in alike(args))
 
 
 def alike(arrays: Iterable[Operand]) -> list[Operand]:
-    """The arrays of one call, converted to kinds that go together: beside a varmat, matvars become
-    varmats; beside matvars alone, scalars become matvars.
+    """Convert the arrays of one call to kinds that go together: with a varmat, matvars become
+    varmats; with matvars only, scalars become matvars.
     """
     arrays = list(arrays)
     kinds = set(map(type, arrays))
@@ -130,7 +132,7 @@ def alike(arrays: Iterable[Operand]) -> list[Operand]:
 
 @dispatch.implements(np.meshgrid)
 def meshgrid(*xi: Operand, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Result:
-    """`np.meshgrid`."""
+    """Implement `np.meshgrid`."""
     check_choice("meshgrid", "indexing", indexing, "xy", "ij")
     n = len(xi)
     axes = list(range(n))
@@ -147,7 +149,7 @@ def meshgrid(*xi: Operand, copy: bool = True, sparse: bool = False, indexing: st
 
 
 def rep_vector(x: Operand, n: int) -> Result:
-    """A vector of `n` elements equal to `x`.
+    """Make a vector of `n` elements equal to `x`.
 
     Parameters
     ----------
@@ -184,7 +186,7 @@ def rep_vector(x: Operand, n: int) -> Result:
 
 
 def rep_matrix(x: Operand, m: int, n: int | None = None) -> Result:
-    """A matrix of equal elements, or of equal columns.
+    """Make a matrix of equal elements, or of equal columns.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ def rep_matrix(x: Operand, m: int, n: int | None = None) -> Result:
 
 
 def rep_array(x: Operand, *counts: int) -> Result:
-    """`x` repeated along new leading axes.
+    """Repeat `x` along new leading axes.
 
     Parameters
     ----------
@@ -265,7 +267,9 @@ def rep_array(x: Operand, *counts: int) -> Result:
 
 
 def _real(x: Operand) -> Operand:
-    """An integer as a real number, because vectors and matrices of Stan have no others."""
+    """Convert an integer to a real number, because Stan's vectors and matrices contain only
+    reals.
+    """
     return float(x) if isinstance(x, (int, np.integer)) else x
 
 
@@ -275,6 +279,8 @@ def _check_ndim(function: str, x: Operand, ndim: int, rule: str) -> None:
 
 
 def _along_new_axes(function: str, x: Operand, **counts: int) -> Result:
-    """`x` along new leading axes, of lengths named as in the function that the user called."""
+    """Repeat `x` along new leading axes, of lengths named as in the function that the user
+    called.
+    """
     lengths = [count(function, name, n) for name, n in counts.items()]
     return broadcast_to(x, shape=(*lengths, *np.shape(x)))

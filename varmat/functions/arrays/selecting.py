@@ -26,7 +26,7 @@ def take(
     out: Operand = None,
     mode: Setting = "raise",
 ) -> Result:
-    """`np.take`: elements, or slices, at given places along an axis."""
+    """Implement `np.take`: elements, or slices, at given indices along an axis."""
     check_settings(np.take, out)
     refuse_masks_and_matrices(indices, "take: indices")
     if axis is None:
@@ -38,8 +38,8 @@ def take(
 
 
 def _selection(function: Function, condition_first: bool = False) -> Function:
-    """An answer for a function that selects along an axis: what it does to the places, `np.take`
-    does to the elements.
+    """Make a handler for a function that selects along an axis: apply the function to the indices,
+    then `np.take` to the elements.
     """
 
     signature = inspect.signature(function)
@@ -76,7 +76,7 @@ repeat_each = _selection(np.repeat)
 
 @dispatch.implements(np.trim_zeros)
 def trim_zeros(filt: Operand, trim: str = "fb", axis: Axis = None) -> Result:
-    """`np.trim_zeros`: a view without the zeros at the ends."""
+    """Implement `np.trim_zeros`: a view without the zeros at the ends."""
     ndim, places = np.ndim(filt), np.argwhere(dispatch.plain(filt))
     axes = normalize_axis_tuple(range(ndim) if axis is None else axis, ndim)
     index = [slice(None)] * ndim
@@ -93,7 +93,7 @@ def trim_zeros(filt: Operand, trim: str = "fb", axis: Axis = None) -> Result:
 
 @operation(linear=True)
 def scattered(x: Plain, *, shape: tuple[int, ...], index: Index) -> Plain:
-    """Zeros of a shape with `x` added at an index, as often as the index names an element."""
+    """Add `x` to zeros of a shape at an index, as often as the index names an element."""
     total = np.zeros(shape)
     scatter_add(total, index, x)
     return total

@@ -28,7 +28,7 @@ __all__ = ["reverse", "to_matrix", "to_vector"]
 
 @operation()
 def reshaped(a: Plain, *, shape: Shape) -> Plain:
-    """The elements in row-major order in another shape, copied: what `np.reshape` records where it
+    """Copy the elements in row-major order into another shape: what `np.reshape` records where it
     cannot return a view.
 
     Parameters
@@ -90,7 +90,7 @@ def view(x: Operand, how: Function) -> Result:
 
 
 def read_only(x: Operand) -> Result:
-    """A view of any kind, to which nothing can be assigned."""
+    """Make a view of any kind read-only."""
     if type(x) is Dual:
         read_only(x.val), read_only(x.tan)
     elif type(memory_of(x)) is np.ndarray:
@@ -109,7 +109,9 @@ def _is_view(part: np.ndarray, whole: np.ndarray) -> bool:
 
 
 def _each_direction(how: Function) -> Function:
-    """The same view of each of the arrays along the leading axis, all in one view."""
+    """Make a function that takes the same view of each of the arrays along the leading axis, all in
+    one view.
+    """
 
     return partial(_stacked, how)
 
@@ -131,7 +133,7 @@ def reshape(
     newshape: Setting = None,
     copy: bool | None = None,
 ) -> Result:
-    """`np.reshape`: a view where NumPy's is one.
+    """Implement `np.reshape`: a view where NumPy's is one.
 
     There is one more case: the result of an index with arrays always lies in row-major order here,
     so that the reshape of ``x[:, [0, 2]]`` is a view, where NumPy makes a copy."""
@@ -153,7 +155,7 @@ def reshape(
 
 
 def memory_of(x: Operand) -> Result:
-    """The array in which an array of any kind keeps its values, or its scalars."""
+    """Return the array in which an array of any kind keeps its values, or its scalars."""
     if type(x) is Dual:
         return memory_of(x.val)
     return x.view(np.ndarray) if isinstance(x, MatVar) else x._val if type(x) in VARIABLES else x
@@ -168,7 +170,7 @@ def _check_view(values: Plain, shape: int | Shape, order: Setting) -> None:
 
 @dispatch.implements(np.ravel)
 def ravel(a: Operand, order: str = "C") -> Result:
-    """`np.ravel`: a view of an array that lies in one piece in memory."""
+    """Implement `np.ravel`: a view of an array that is contiguous in memory."""
     if order not in ("C", "F"):
         return reshape(a, -1, order)
     return view(a if order == "C" else np.transpose(a), methodcaller("ravel"))
@@ -176,19 +178,19 @@ def ravel(a: Operand, order: str = "C") -> Result:
 
 @dispatch.implements(np.transpose)
 def transpose(a: Operand, axes: Axes = None) -> Result:
-    """`np.transpose` (`np.permute_dims`)."""
+    """Implement `np.transpose` (`np.permute_dims`)."""
     return view(a, methodcaller("transpose", kept(axes)))
 
 
 @dispatch.implements(np.swapaxes)
 def swapaxes(a: Operand, axis1: int, axis2: int) -> Result:
-    """`np.swapaxes`."""
+    """Implement `np.swapaxes`."""
     return view(a, methodcaller("swapaxes", axis1, axis2))
 
 
 @dispatch.implements(np.diagonal)
 def diagonal(a: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Result:
-    """`np.diagonal`: a view that cannot be assigned to."""
+    """Implement `np.diagonal`: a view that cannot be assigned to."""
 
     def how(x: Plain) -> Plain:
         part = x.diagonal(offset, axis1, axis2)
@@ -234,12 +236,12 @@ dispatch.SUPPORTED.update((_function, _atleast(_function)) for _function in ATLE
 
 @dispatch.implements(np.real)
 def real(val: Operand) -> Result:
-    """`np.real`: variables are real."""
+    """Implement `np.real`: variables are real."""
     return val
 
 
 def _split(function: Function, axis_of: Callable[[int], int] | None) -> Function:
-    """An answer for a function of the split family: slices along one axis."""
+    """Make a handler for a function of the split family: slices along one axis."""
 
     def answer(ary: Operand, indices_or_sections: int | Sequence[int], axis: int = 0) -> Result:
         settings = {} if axis_of else {"axis": axis}
@@ -276,7 +278,7 @@ dispatch.SUPPORTED.update(
 
 
 def unstack(x: Operand, /, *, axis: int = 0) -> Result:
-    """`np.unstack`: the parts along an axis."""
+    """Implement `np.unstack`: the parts along an axis."""
     if not x.shape:
         raise ShapeError("unstack: x has shape (), but must have at least one axis!")
     return tuple(np.moveaxis(x, axis, 0))
@@ -287,7 +289,7 @@ if hasattr(np, "unstack"):  # NumPy 2.1
 
 
 def reverse(x: Operand) -> Result:
-    """The elements (or slices) along the first axis in reverse order, as a view.
+    """Reverse the elements (or slices) along the first axis, as a view.
 
     Parameters
     ----------
@@ -304,7 +306,7 @@ def reverse(x: Operand) -> Result:
 
     Notes
     -----
-    Values and adjoints are those of `x`: nothing is recorded.
+    Values and adjoints belong to `x`: nothing is recorded.
 
     References
     ----------
@@ -322,7 +324,7 @@ def reverse(x: Operand) -> Result:
 
 
 def to_vector(x: Operand) -> Result:
-    """The elements column by column in a vector.
+    """Put the elements column by column in a vector.
 
     Parameters
     ----------
@@ -352,7 +354,7 @@ def to_vector(x: Operand) -> Result:
 def to_matrix(
     x: Operand, m: int | None = None, n: int | None = None, col_major: bool = True
 ) -> Result:
-    """The elements filled into a matrix column by column.
+    """Fill the elements into a matrix column by column.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ __all__ = ["sd", "variance"]
 
 @operation(stacked=True)
 def var(a: Plain, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Saved:
-    """Variance over given axes.
+    """Compute the variance over given axes.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def var_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool, ddof: float) 
 
 @operation(stacked=True)
 def std(a: Plain, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> Saved:
-    """Standard deviation over given axes.
+    """Compute the standard deviation over given axes.
 
     Parameters
     ----------
@@ -134,7 +134,8 @@ def std_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool, ddof: float) 
 
 
 def variance(x: Operand) -> Result:
-    """Sample variance of all elements, with the denominator ``n - 1``; zero for a single element.
+    """Compute the sample variance of all elements, with the denominator ``n - 1``; zero for a
+    single element.
 
     Parameters
     ----------
@@ -167,8 +168,8 @@ def variance(x: Operand) -> Result:
 
 
 def sd(x: Operand) -> Result:
-    """Sample standard deviation of all elements, with the denominator ``n - 1``; zero for a single
-    element.
+    """Compute the sample standard deviation of all elements, with the denominator ``n - 1``; zero
+    for a single element.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def average(
     *,
     keepdims: bool = False,
 ) -> Result:
-    """The weighted mean, differentiable in values and weights."""
+    """Compute the weighted mean, differentiable in values and weights."""
     a = as_operand(a, "average: a")
     if weights is None:
         result = np.mean(a, axis=axis, keepdims=keepdims)
@@ -41,7 +41,7 @@ def average(
 
 
 def _weights_along(function: str, weights: Operand, shape: tuple[int, ...], axis: Axis) -> Result:
-    """Weights in the shape of `a`, with ones for the axes along which they are the same."""
+    """Return weights in the shape of `a`, with ones for the axes along which they are the same."""
     if np.shape(weights) == shape:
         return weights
     if axis is None:
@@ -69,7 +69,7 @@ def cov(
     *,
     dtype: DTypeLike | None = None,
 ) -> Result:
-    """The covariance matrix of variables in rows (or in columns)."""
+    """Compute the covariance matrix of variables in rows (or in columns)."""
     check_settings(np.cov, dtype=dtype)
     x = _observations(m, rowvar)
     if y is not None:
@@ -122,7 +122,7 @@ def corrcoef(
     *,
     dtype: DTypeLike | None = None,
 ) -> Result:
-    """The correlation matrix of variables in rows (or in columns)."""
+    """Compute the correlation matrix of variables in rows (or in columns)."""
     check_settings(np.corrcoef, dtype=dtype)
     if bias is not None or ddof is not None:  # arguments before NumPy 2.4
         warnings.warn(
@@ -164,8 +164,8 @@ _ROUNDED: dict[str, Function] = {
 
 
 def _lanes(a: Operand, axis: Axis) -> tuple[Result, tuple[int, ...]]:
-    """The values along a last axis that stands for all of `axis`, and the shape with these axes
-    kept as ones.
+    """Return the values along a last axis that replaces all of `axis`, and the shape with these
+    axes kept as ones.
     """
     shape = np.shape(a)
     axes = tuple(range(len(shape))) if axis is None else normalize_axis_tuple(axis, len(shape))
@@ -201,21 +201,21 @@ class _Ranked:
 
 
 def _counts(lanes: Operand, skip_nan: bool) -> Result:
-    """How many values each lane has."""
+    """Count the values of each lane."""
     if skip_nan:
         return np.count_nonzero(~np.isnan(plain(lanes)), axis=-1, keepdims=True)
     return np.full((1,) * np.ndim(lanes), np.shape(lanes)[-1])
 
 
 def _or_nan(ranked: _Ranked, result: Operand, skip_nan: bool) -> Result:
-    """The result, but nan for lanes that hold a nan, or with `skip_nan` nothing else."""
+    """Return the result, but nan for lanes that contain a nan, or with `skip_nan` only nan."""
     last = ranked[[-1]]
     spoilt = np.isnan(plain(ranked[[0]] if skip_nan else last))
     return np.where(spoilt, last, result) if np.any(spoilt) else result
 
 
 def _quantile(lanes: Operand, q: Operand, method: str, skip_nan: bool) -> Result:
-    """Quantiles of lanes by a method of Hyndman and Fan, along the last axis."""
+    """Compute quantiles of lanes by a method of Hyndman and Fan, along the last axis."""
     n = _counts(lanes, skip_nan)
     alpha, beta = _METHODS[method]
     position = (
@@ -236,8 +236,8 @@ def _quantile(lanes: Operand, q: Operand, method: str, skip_nan: bool) -> Result
 def _weighted_quantile(
     function: str, lanes: Operand, q: Operand, weights: Operand, skip_nan: bool
 ) -> Result:
-    """The first element of each lane up to which the share of the weights is at least `q`; none of
-    those without a weight.
+    """Find the first element of each lane up to which the share of the weights is at least `q`;
+    skip elements without a weight.
     """
     ranked, missing = _Ranked(lanes), np.isnan(plain(lanes))
     counted = np.where(missing, 0.0, weights) if skip_nan else weights
@@ -254,7 +254,7 @@ def _weighted_quantile(
 def _quantiles_first(
     result: Operand, front: tuple[int, ...], kept: tuple[int, ...], keepdims: bool
 ) -> Result:
-    """Quantiles from the last axis to the front, reduced axes kept or dropped."""
+    """Move quantiles from the last axis to the front, with reduced axes kept or dropped."""
     batch = np.shape(result)[:-1]
     return np.reshape(np.moveaxis(result, -1, 0), front + (kept if keepdims else batch))
 
@@ -318,7 +318,7 @@ def _answer(function: Function, scale: float, skip_nan: bool) -> None:
 def _weight_lanes(
     function: str, weights: Operand, method: str, shape: tuple[int, ...], axis: Axis
 ) -> Result:
-    """The weights of all values, along a last axis as the values are."""
+    """Return the weights of all values, along a last axis as the values are."""
     if method != "inverted_cdf":
         raise outside(function, "method", method, "be 'inverted_cdf' where weights are given")
     weights = as_operand(weights, f"{function}: weights")
@@ -345,7 +345,7 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Result:
-    """The median; of an even number of values the mean of the two in the middle."""
+    """Compute the median; of an even number of values the mean of the two in the middle."""
     return _median(np.median, a, axis, out, keepdims, False)
 
 
@@ -357,5 +357,5 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Result:
-    """The median of the values that are not nan."""
+    """Compute the median of the values that are not nan."""
     return _median(np.nanmedian, a, axis, out, keepdims, True)

@@ -23,7 +23,7 @@ REPEATED = 1024
 
 
 def _along_reduced_axes(g: Adjoint, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Result:
-    """The adjoint of a reduced array, repeated along the reduced axes."""
+    """Repeat the adjoint of a reduced array along the reduced axes."""
     if is_symbol(g) and not np.shape(g):
         return g  # a number stands for equal elements
     g = restored(g, shape, axis, keepdims)
@@ -76,7 +76,7 @@ def sum_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
 
 @operation(native=True, stacked=True)
 def mean(a: Plain, axis: Axis = None, keepdims: bool = False) -> Plain:
-    """Arithmetic mean over given axes.
+    """Compute the arithmetic mean over given axes.
 
     Parameters
     ----------
@@ -129,9 +129,7 @@ WHOLE = {"axis": None, "keepdims": False}
 
 
 def _chain(op: Operation) -> Function:
-    """The reverse pass over a sum or mean, of a whole `VarMat` without what an operation does for
-    the others.
-    """
+    """Make the reverse pass of a sum or mean, shortened for a whole `VarMat`."""
 
     def chain(result: Operand, operands: Sequence[Operand], settings: Settings) -> None:
         if settings is not WHOLE:

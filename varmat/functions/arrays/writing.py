@@ -41,7 +41,7 @@ def _flags(mask: Operand) -> np.ndarray:
 
 
 def _chosen(function: str, mask: Operand, title: str, target: Operand) -> np.ndarray:
-    """The places that a mask chooses, in row-major order."""
+    """Return the indices that a mask chooses, in row-major order."""
     places = np.flatnonzero(_flags(mask))
     if np.size(mask) != np.size(target):
         raise misfit(
@@ -51,7 +51,7 @@ def _chosen(function: str, mask: Operand, title: str, target: Operand) -> np.nda
 
 
 def _write_flat(target: Operand, places: np.ndarray, values: Operand) -> None:
-    """Assign to elements by their places in row-major order."""
+    """Assign to elements by their indices in row-major order."""
     if np.ndim(target) == 1:
         target[places] = values
     elif np.ndim(target):
@@ -61,7 +61,7 @@ def _write_flat(target: Operand, places: np.ndarray, values: Operand) -> None:
 
 
 def _repeated(values: Operand, which: np.ndarray) -> Operand:
-    """Values at places of a sequence that begins again at its end."""
+    """Return the values at indices of a sequence that begins again at its end."""
     values = np.ravel(values)
     return values[which % np.size(values)]
 

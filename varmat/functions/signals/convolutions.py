@@ -11,7 +11,7 @@ from varmat.typing import Adjoint, Operand, Plain, Result, Setting
 
 
 def _numpy_window(m: int, n: int, mode: str) -> slice:
-    """The part of the full convolution that a mode of NumPy keeps: by the longer operand."""
+    """Return the part of the full convolution that a mode of NumPy keeps: by the longer operand."""
     short, long = sorted((m, n))
     match mode:
         case "full" | 2:
@@ -25,7 +25,7 @@ def _numpy_window(m: int, n: int, mode: str) -> slice:
 
 @operation(linear=True)
 def convolve(a: Operand, v: Operand, mode: Setting = "full") -> Result:
-    """Discrete convolution of two vectors.
+    """Convolve two vectors.
 
     Parameters
     ----------

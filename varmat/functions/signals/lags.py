@@ -16,9 +16,7 @@ __all__ = ["autocorrelation", "autocovariance"]
 
 
 def _transformed(x: Operand, y: Operand, conjugate: bool) -> Result:
-    """The inverse transform of the product of two Fourier transforms, padded so that nothing wraps
-    around.
-    """
+    """Invert the product of two Fourier transforms, padded so that nothing wraps around."""
     n = x.shape[-1]
     size = 1 << (2 * n - 1).bit_length()
     first = np.fft.rfft(x, size)
@@ -29,7 +27,7 @@ def _transformed(x: Operand, y: Operand, conjugate: bool) -> Result:
 
 @operation(linear=True)
 def lagged_products(x: Operand, y: Operand) -> Result:
-    """The sums over `i` of ``x[i] * y[i + k]``, for ``k = 0, ..., n - 1``, of two vectors of `n`
+    """Sum ``x[i] * y[i + k]`` over `i`, for ``k = 0, ..., n - 1``, for two vectors of `n`
     elements.
     """
     return _transformed(x, y, True)
@@ -37,8 +35,8 @@ def lagged_products(x: Operand, y: Operand) -> Result:
 
 @operation(linear=True)
 def causal_convolution(x: Operand, y: Operand) -> Result:
-    """The sums over ``i <= k`` of ``x[i] * y[k - i]``, for ``k = 0, ..., n - 1``, of two vectors of
-    `n` elements.
+    """Sum ``x[i] * y[k - i]`` over ``i <= k``, for ``k = 0, ..., n - 1``, for two vectors of `n`
+    elements.
     """
     return _transformed(x, y, False)
 
@@ -57,7 +55,7 @@ _finite = Domain("finite", np.isfinite)
 
 
 def autocovariance(y: Operand) -> Result:
-    """The autocovariances of a series, for all lags.
+    """Compute the autocovariances of a series, for all lags.
 
     Parameters
     ----------
@@ -109,7 +107,8 @@ def _autocovariance(function: str, y: Operand) -> Result:
 
 
 def autocorrelation(y: Operand) -> Result:
-    """The autocorrelations of a series, for all lags: `autocovariance`, divided by that of lag 0.
+    """Compute the autocorrelations of a series, for all lags: `autocovariance` divided by the value
+    for lag 0.
 
     Parameters
     ----------
@@ -130,7 +129,7 @@ def autocorrelation(y: Operand) -> Result:
 
     Notes
     -----
-    nan for a constant series. The derivative is that of the quotient.
+    nan for a constant series. The derivative is the derivative of the quotient.
 
     References
     ----------

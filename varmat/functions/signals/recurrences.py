@@ -20,8 +20,8 @@ _nonzero = Domain("nonzero", lambda x: x != 0.0)
 
 
 def lfilter(b: Operand, a: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Result:
-    """A linear recurrence with constant coefficients, all of whose ingredients may be variables:
-    `scipy.signal.lfilter`.
+    """Filter by a linear recurrence with constant coefficients, all of whose arguments may be
+    variables: `scipy.signal.lfilter`.
 
     Along an axis of `x` solves ``a[0] y[t] = b[0] x[t] + b[1] x[t - 1] + ... - a[1] y[t - 1] - a[2]
     y[t - 2] - ...``.
@@ -135,7 +135,7 @@ def _check_state(shape: tuple[int, ...], of_x: tuple[int, ...], axis: int, order
 
 
 def _padded(c: Operand, length: int) -> Result:
-    """Coefficients with zeros at the end."""
+    """Pad coefficients with zeros at the end."""
     return np.concatenate((c, np.zeros(length - np.size(c)))) if np.size(c) < length else c
 
 
@@ -147,7 +147,7 @@ def _scipy_filter() -> Result:
 
 
 def _filtered(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
-    """Output and final state, by SciPy or, in a program, by a loop over time."""
+    """Compute output and final state, by SciPy or, in a program, by a loop over time."""
     if not any(map(is_symbol, (b, a, x, zi))):
         return _scipy_filter()(b, a, x, zi=zi)
     order = zi.shape[-1]
@@ -167,7 +167,7 @@ def _filtered(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
 
 
 def _backwards(a: Operand, g: Adjoint, future: Operand) -> Result:
-    """The recursion run from the end to the start. `future` is its output after the end, nearest
+    """Run the recursion from the end to the start. `future` is its output after the end, nearest
     first.
     """
     state = np.zeros((*g.shape[:-1], a.size - 1))
@@ -180,7 +180,7 @@ def _backwards(a: Operand, g: Adjoint, future: Operand) -> Result:
 
 @operation()
 def recurrence(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
-    """Output and final state of the filter along the last axis."""
+    """Compute output and final state of the filter along the last axis."""
     if is_symbol(a):
         require(a[0] != 0.0)
     elif a[0] == 0.0:
@@ -202,7 +202,7 @@ def recurrence_reverse(g: Adjoint, r: Plain, b: Plain, a: Plain, x: Plain, zi: P
     w = np.concatenate((w, later), axis=-1)
 
     def correlations(z: Operand, count: int) -> Result:
-        """The sums of ``z[t] w[t + i]`` over all times and series, for every lag i."""
+        """Sum ``z[t] w[t + i]`` over all times and series, for every lag i."""
         if not length:
             return np.zeros(count)
         if z.ndim == 1 and not (is_symbol(w) or is_symbol(z)):

@@ -95,7 +95,7 @@ class Pattern:
         return Pattern(self.rows[order], starts, self.shape[::-1]), order
 
     def is_same(self, other: Pattern) -> bool:
-        """Whether the non-zeros are at the same places, in the same order."""
+        """Return whether the non-zeros are at the same indices, in the same order."""
         return self is other or (
             self.shape == other.shape
             and np.array_equal(self.indptr, other.indptr)
@@ -103,12 +103,12 @@ class Pattern:
         )
 
     def matrix(self, w: Operand) -> Result:
-        """A sparse array of SciPy with plain non-zeros, which are not copied."""
+        """Make a sparse array of SciPy with plain non-zeros, which are not copied."""
         return csr(w, self.indices, self.indptr, self.shape)
 
     def times(self, w: Operand, b: Operand, transposed: bool = False) -> Result:
-        """The product of the matrix, or of its transpose, with a vector or matrix, all of plain
-        numbers or symbols.
+        """Multiply the matrix, or its transpose, by a vector or matrix, all of plain numbers or
+        symbols.
         """
         if isinstance(w, Symbol) or isinstance(b, Symbol):
             return product_step(w, self.columns, self.starts, self.shape, b, transposed)
@@ -116,16 +116,14 @@ class Pattern:
         return (matrix.T if transposed else matrix) @ b
 
     def sampled(self, x: Operand, y: Operand) -> Result:
-        """The elements of ``x @ y.T`` at the places of the non-zeros, of plain numbers or
-        symbols.
-        """
+        """Compute the elements of ``x @ y.T`` at the non-zeros, of plain numbers or symbols."""
         if isinstance(x, Symbol) or isinstance(y, Symbol):
             return sampled_step(x, y, self.rows, self.columns)
         return sampled(x, y, self.rows, self.columns)
 
 
 def pattern_at(places: Plain, shape: tuple[int, int]) -> Pattern:
-    """The pattern of non-zeros at places in the dense matrix, which are in order."""
+    """Make the pattern of non-zeros from their indices in the dense matrix, which are in order."""
     rows, columns = np.divmod(places, max(shape[1], 1))
     return Pattern(columns, np.searchsorted(rows, np.arange(shape[0] + 1)), shape)
 
@@ -163,7 +161,7 @@ class General:
             raise MatrixError(f"{function}: a is singular, but must be invertible!") from None
 
     def solve(self, b: Operand, transposed: bool = False) -> Result:
-        """The solution for a vector, or for the columns of a matrix."""
+        """Solve for a vector, or for the columns of a matrix."""
         b = np.array(b, np.float64, order="F")
         return (
             np.ascontiguousarray(self.factors.solve(b, "T" if transposed else "N"))
@@ -201,7 +199,7 @@ class Symmetric:
         self.forests: dict[bytes, Forest] = {}
 
     def folded(self, c: Operand) -> Result:
-        """The derivative with respect to all elements as one with respect to those of the lower
+        """Fold the derivative with respect to all elements into one with respect to the lower
         triangle.
         """
         return np.where(self.is_above, 0.0, np.where(self.is_below, c + c[self.mirror], c))
@@ -221,7 +219,7 @@ class Symmetric:
             )
 
     def forest(self, order: np.ndarray) -> Forest:
-        """The supernodes for an order of elimination."""
+        """Return the supernodes for an order of elimination."""
         key = order.tobytes()
         if key not in self.forests:
             self.forests = {key: Forest(self.pattern, order)}
@@ -229,7 +227,9 @@ class Symmetric:
 
 
 def symmetric_of(function: str, pattern: Pattern) -> Symmetric:
-    """The symmetric structure of a pattern, looked for once; refuses a pattern that has none."""
+    """Return the symmetric structure of a pattern, computed once; refuse a pattern that is not
+    symmetric.
+    """
     if pattern.symmetric is None:
         pattern.symmetric = Symmetric(function, pattern)
     return pattern.symmetric
@@ -275,7 +275,7 @@ class Definite:
             raise _indefinite(function)
 
     def solve(self, b: Operand) -> Result:
-        """The solution for a vector, or for the columns of a matrix."""
+        """Solve for a vector, or for the columns of a matrix."""
         b = np.array(b, np.float64, order="F")
         return np.ascontiguousarray(self.factors.solve(b)) if b.size and self.factors else b
 
@@ -283,14 +283,14 @@ class Definite:
         return float(np.sum(np.log(self.pivots)))
 
     def inverse_at_non_zeros(self) -> Result:
-        """The elements of the inverse at the non-zeros of the matrix."""
+        """Compute the elements of the inverse at the non-zeros of the matrix."""
         if self.factors is None:
             return np.zeros(0)
         return self.structure.forest(self.factors.perm_c).inverse(self.factors.L, self.pivots)
 
     def sandwich(self, t: Operand) -> Result:
-        """The elements at the non-zeros of the inverse times a matrix with the same pattern times
-        the inverse, by columns.
+        """Compute the elements at the non-zeros of the inverse times a matrix with the same pattern
+        times the inverse, by columns.
         """
         pattern = self.structure.pattern
         starts, result = pattern.starts, np.empty(pattern.nnz)
@@ -359,7 +359,9 @@ class Forest:
         self.places = self._places(np.maximum(rows, columns), np.minimum(rows, columns))[0]
 
     def _places(self, rows: Operand, columns: Operand) -> tuple[Result, Result]:
-        """Where elements of the lower triangle lie in the panels, and whether they do."""
+        """Find the offsets of elements of the lower triangle in the panels, and whether they are in
+        one.
+        """
         node = self.node[columns]
         keys = node * self.size + rows
         found = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
@@ -369,8 +371,8 @@ class Forest:
         ], self._keys[found] == keys
 
     def inverse(self, lower: Operand, pivots: Plain) -> Result:
-        """The elements of the inverse at the non-zeros of the matrix, from its unit lower factor
-        and the pivots.
+        """Compute the elements of the inverse at the non-zeros of the matrix, from its unit lower
+        factor and the pivots.
         """
         panels = np.zeros(self.starts[-1])
         columns = np.repeat(np.arange(self.size), np.diff(lower.indptr))
@@ -397,7 +399,9 @@ class Forest:
 
 
 def _inverse_of_panel(panel: Operand, pivots: Plain, whole: Operand) -> Result:
-    """The inverse at the rows of a panel, from that at the rows below the triangle."""
+    """Compute the inverse at the rows of a panel, from the inverse at the rows below the
+    triangle.
+    """
     width = len(pivots)
     if width == 1:
         own, rest = np.array([[1.0 / pivots[0]]]), panel[1:]
@@ -417,8 +421,8 @@ def _inverse_of_panel(panel: Operand, pivots: Plain, whole: Operand) -> Result:
 
 
 def _rows_below(size: int, rows: Operand, columns: Operand) -> list[np.ndarray]:
-    """For each column the rows of the factor below the diagonal: those of the matrix, and of the
-    columns whose parent it is.
+    """Find for each column the rows of the factor below the diagonal: the matrix's rows, and rows
+    of the columns whose parent it is.
     """
     is_below = rows > columns
     rows, columns = rows[is_below], columns[is_below]

@@ -22,7 +22,9 @@ from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thu
 
 
 def checked_matrix(function: str, name: str, x: Operand) -> Result:
-    """A sparse array or matrix of SciPy that has two axes and real elements; refuses others."""
+    """Return a sparse array or matrix of SciPy that has two axes and real elements; refuse
+    others.
+    """
     if len(x.shape) != 2:
         raise misfit(function, name, x.shape, "be a matrix")
     if x.dtype.kind not in "biuf":
@@ -45,8 +47,8 @@ def check_product(function: str, length: int, b: Operand) -> None:
 
 
 def with_directions(product: Function, t: Operand, b: Operand) -> Result:
-    """A product with tangents of `b`, those of all directions side by side if there is an axis of
-    them in front.
+    """Compute a product with tangents of `b`, all directions side by side if an axis of them is in
+    front.
     """
     if np.ndim(t) == np.ndim(b):
         return product(t)
@@ -59,7 +61,7 @@ def with_directions(product: Function, t: Operand, b: Operand) -> Result:
 
 @operation(stacked=True)
 def sparse_matmul(w: Plain, b: Plain, *, pattern: Pattern, transposed: bool = False) -> Plain:
-    """Product of a sparse matrix, or of its transpose, with a vector or a matrix.
+    """Multiply a sparse matrix, or its transpose, by a vector or a matrix.
 
     Parameters
     ----------
@@ -81,7 +83,7 @@ def sparse_matmul(w: Plain, b: Plain, *, pattern: Pattern, transposed: bool = Fa
 
     Notes
     -----
-    For the adjoint `g` of the result, that of a non-zero in row i and column j is the inner product
+    For the adjoint `g` of the result, the adjoint of a non-zero in row i and column j is the inner product
     of row i of `g` and row j of `b`; that of `b` is the transpose times `g`. Both take time in
     proportion to the number of non-zeros."""
     check_product("matmul", pattern.shape[not transposed], b)
@@ -111,7 +113,7 @@ def sparse_matmul_tangent(
 
 @operation(stacked=True)
 def sparse_data_matmul(b: Plain, *, matrix: Plain, transposed: bool = False) -> Saved:
-    """Product of a sparse matrix that is data, or of its transpose, with a vector or a matrix.
+    """Multiply a sparse matrix that is data, or its transpose, by a vector or a matrix.
 
     Parameters
     ----------
@@ -140,8 +142,8 @@ def sparse_data_matmul(b: Plain, *, matrix: Plain, transposed: bool = False) -> 
 
 
 def step_of(matrix: Operand) -> Function:
-    """The product with a sparse matrix that is data, as a function of a symbol and of whether the
-    matrix is transposed.
+    """Make a function of a symbol, and of whether to transpose, that multiplies a sparse matrix of
+    data by the symbol.
     """
     rows = matrix.tocsr()
     columns, starts = (x.astype(np.int64) for x in (rows.indices, rows.indptr))
@@ -149,7 +151,7 @@ def step_of(matrix: Operand) -> Function:
 
 
 def data_times(matrix: Operand, b: Operand, transposed: bool = False) -> Result:
-    """The product of plain numbers, as an array."""
+    """Multiply plain numbers; return an array."""
     return np.asarray((matrix.T if transposed else matrix) @ b, np.float64)
 
 
@@ -171,12 +173,12 @@ def sparse_data_matmul_tangent(r: Result, b: Operand, matrix: Operand, transpose
 
 
 def times_data(matrix: Operand, b: Operand) -> Result:
-    """``matrix @ b`` for a sparse matrix of SciPy and anything that carries derivatives."""
+    """Compute ``matrix @ b`` for a sparse matrix of SciPy and anything that carries derivatives."""
     return sparse_data_matmul(b, matrix=checked_matrix("matmul", "a", matrix))
 
 
 def data_times_right(b: Operand, matrix: Operand) -> Result:
-    """``b @ matrix`` for a sparse matrix of SciPy and anything that carries derivatives."""
+    """Compute ``b @ matrix`` for a sparse matrix of SciPy and anything that carries derivatives."""
     matrix = checked_matrix("matmul", "b", matrix)
     return from_right(
         lambda x: sparse_data_matmul(x, matrix=matrix, transposed=True), b, matrix.shape
@@ -184,8 +186,8 @@ def data_times_right(b: Operand, matrix: Operand) -> Result:
 
 
 def from_right(product: Function, b: Operand, shape: tuple[int, int]) -> Result:
-    """``b @ a`` for a sparse matrix of a shape, from the product of the transpose with a vector or
-    matrix.
+    """Compute ``b @ a`` for a sparse matrix of a shape, from the product of the transpose with a
+    vector or matrix.
     """
     b = as_operand(b, "matmul: a")
     given = np.shape(b)
@@ -200,7 +202,7 @@ def from_right(product: Function, b: Operand, shape: tuple[int, int]) -> Result:
 
 @operation(linear=True)
 def sparse_to_dense(w: Plain, *, pattern: Pattern) -> Plain:
-    """The dense matrix of a sparse one.
+    """Convert a sparse matrix to a dense one.
 
     Parameters
     ----------
@@ -214,7 +216,7 @@ def sparse_to_dense(w: Plain, *, pattern: Pattern) -> Plain:
 
     Notes
     -----
-    The adjoint of a non-zero is that of its element.
+    The adjoint of a non-zero is its element's adjoint.
     """
     if type(w) is Symbol:
         return spread_back(w, pattern.places, pattern.shape)
@@ -228,7 +230,7 @@ def sparse_to_dense_reverse(g: Adjoint, r: Plain, w: Plain, pattern: Pattern) ->
 
 @operation(linear=True)
 def collected(x: Plain, *, places: Plain, size: int) -> Plain:
-    """A vector of sums: element i is that of the elements of `x` whose place is i.
+    """Make a vector of sums: element i is the sum of the elements of `x` whose place is i.
 
     Parameters
     ----------
@@ -243,7 +245,7 @@ def collected(x: Plain, *, places: Plain, size: int) -> Plain:
 
     Notes
     -----
-    The adjoint of an element is that of the sum it went into.
+    The adjoint of an element is the adjoint of its sum.
     """
     if type(x) is Symbol:
         return spread_back(x, places, (size,))

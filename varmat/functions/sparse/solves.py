@@ -40,13 +40,13 @@ def _check_right(function: str, pattern: Pattern, b: Operand) -> None:
 
 
 def _solved(op: Operation, factor: Operand, pattern: Pattern, w: Operand, c: Operand) -> Result:
-    """The solution for another right-hand side, with known factors."""
+    """Solve for another right-hand side, with known factors."""
     return op.known(Saved(factor.solve(value_now(c)), factor=factor), w, c, pattern=pattern)
 
 
 @operation()
 def sparse_solve(w: Plain, b: Plain, *, pattern: Pattern) -> Saved:
-    """The solution of a sparse system: see `spsolve`."""
+    """Solve a sparse system: see `spsolve`."""
     factor = General("spsolve", pattern, w)
     return Saved(factor.solve(b), factor=factor)
 
@@ -69,9 +69,7 @@ def sparse_solve_tangent(
 
 @operation()
 def sparse_solve_spd(w: Plain, b: Plain, *, pattern: Pattern) -> Saved:
-    """The solution of a sparse symmetric positive definite system: see
-    `sparse_mdivide_left_spd`.
-    """
+    """Solve a sparse symmetric positive definite system: see `sparse_mdivide_left_spd`."""
     factor = Definite("sparse_mdivide_left_spd", pattern, w)
     return Saved(factor.solve(b), factor=factor)
 
@@ -94,7 +92,7 @@ def sparse_solve_spd_tangent(
 
 @operation()
 def sparse_log_determinant(w: Plain, *, pattern: Pattern) -> Saved:
-    """The log determinant of a sparse symmetric positive definite matrix: see
+    """Compute the log determinant of a sparse symmetric positive definite matrix: see
     `sparse_log_determinant_spd`.
     """
     factor = Definite("sparse_log_determinant_spd", pattern, w)
@@ -120,8 +118,8 @@ def sparse_log_determinant_tangent(
 
 @operation()
 def sparse_inverse(w: Plain, *, pattern: Pattern) -> Saved:
-    """The elements of the inverse at the non-zeros of a symmetric positive definite matrix: see
-    `sparse_inverse_subset`.
+    """Compute the elements of the inverse at the non-zeros of a symmetric positive definite matrix:
+    see `sparse_inverse_subset`.
     """
     factor = Definite("sparse_inverse_subset", pattern, w)
     return Saved(factor.inverse_at_non_zeros(), factor=factor)
@@ -249,7 +247,7 @@ def sparse_mdivide_left_spd(a: Operand, b: Operand) -> Result:
 
 
 def sparse_log_determinant_spd(a: Operand) -> Result:
-    """The logarithm of the determinant of a sparse symmetric positive definite matrix.
+    """Compute the logarithm of the determinant of a sparse symmetric positive definite matrix.
 
     Parameters
     ----------
@@ -295,8 +293,8 @@ def sparse_log_determinant_spd(a: Operand) -> Result:
 
 
 def sparse_inverse_subset(a: Operand) -> Result:
-    """The elements of the inverse of a sparse symmetric positive definite matrix at the places of
-    its non-zeros.
+    """Compute the elements of the inverse of a sparse symmetric positive definite matrix at its
+    non-zeros.
 
     Of a precision matrix these are the variances and the covariances of neighbours.
 

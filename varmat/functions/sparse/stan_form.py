@@ -23,7 +23,7 @@ __all__ = [
 
 
 def _stan_pattern(function: str, m: Operand, n: int, w: Operand, v: Operand, u: Operand) -> Pattern:
-    """The pattern of Stan's form of a sparse matrix, after its checks."""
+    """Make the pattern of Stan's form of a sparse matrix, after checking its parts."""
     for name, size in (("m", m), ("n", n)):
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
             raise TypeError(
@@ -61,7 +61,7 @@ def _indices(function: str, name: str, x: Operand) -> Result:
 
 
 def csr_to_dense_matrix(m: int, n: int, w: Operand, v: Operand, u: Operand) -> Result:
-    """The dense matrix of a sparse one in Stan's form.
+    """Make the dense matrix of a sparse one in Stan's form.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def csr_to_dense_matrix(m: int, n: int, w: Operand, v: Operand, u: Operand) -> R
 
     Notes
     -----
-    The adjoint of a non-zero is that of its element. SciPy's `indices` and `indptr` are ``v - 1``
+    The adjoint of a non-zero is its element's adjoint. SciPy's `indices` and `indptr` are ``v - 1``
     and ``u - 1``.
 
     References
@@ -110,7 +110,7 @@ def csr_to_dense_matrix(m: int, n: int, w: Operand, v: Operand, u: Operand) -> R
 def csr_matrix_times_vector(
     m: int, n: int, w: Operand, v: Operand, u: Operand, b: Operand
 ) -> Result:
-    """The product of a sparse matrix in Stan's form with a vector.
+    """Multiply a sparse matrix in Stan's form by a vector.
 
     Parameters
     ----------
@@ -161,7 +161,9 @@ def csr_matrix_times_vector(
 
 
 def _extracted(function: str, a: Operand) -> SparseVar:
-    """A matrix as a sparse one, of what is not zero of a dense one."""
+    """Convert a matrix to a sparse one, which contains the elements of a dense one that are not
+    zero.
+    """
     if is_sparse(a):
         return as_sparse(a)
     a = as_operand(a, f"{function}: a")
@@ -173,7 +175,8 @@ def _extracted(function: str, a: Operand) -> SparseVar:
 
 
 def csr_extract(a: Operand) -> tuple[Result, np.ndarray, np.ndarray]:
-    """A matrix in Stan's sparse form: its non-zeros, their columns, and where each row begins.
+    """Convert a matrix to Stan's sparse form: its non-zeros, their columns, and where each row
+    begins.
 
     Parameters
     ----------
@@ -214,7 +217,7 @@ def csr_extract(a: Operand) -> tuple[Result, np.ndarray, np.ndarray]:
 
 
 def csr_extract_w(a: Operand) -> Result:
-    """The non-zeros of a matrix, row by row: the first result of `csr_extract`.
+    """Return the non-zeros of a matrix, row by row: the first result of `csr_extract`.
 
     Parameters
     ----------
@@ -248,7 +251,8 @@ def csr_extract_w(a: Operand) -> Result:
 
 
 def csr_extract_v(a: Operand) -> np.ndarray:
-    """The columns of the non-zeros of a matrix, row by row: the second result of `csr_extract`.
+    """Return the columns of the non-zeros of a matrix, row by row: the second result of
+    `csr_extract`.
 
     Parameters
     ----------
@@ -282,7 +286,8 @@ def csr_extract_v(a: Operand) -> np.ndarray:
 
 
 def csr_extract_u(a: Operand) -> np.ndarray:
-    """Where each row begins among the non-zeros of a matrix: the third result of `csr_extract`.
+    """Find where each row begins among the non-zeros of a matrix: the third result of
+    `csr_extract`.
 
     Parameters
     ----------

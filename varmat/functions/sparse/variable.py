@@ -31,7 +31,7 @@ __all__ = ["SparseVar", "sparse_quad_form", "to_dense"]
 
 
 def pattern_of(function: str, x: Operand) -> Pattern:
-    """The pattern of a sparse matrix of any kind."""
+    """Return the pattern of a sparse matrix of any kind."""
     if isinstance(x, Pattern):
         return x
     if isinstance(x, SparseVar):
@@ -51,7 +51,7 @@ def check_sparse(function: str, x: Operand, name: str = "a") -> None:
 
 
 def as_sparse(x: Operand) -> SparseVar:
-    """A sparse matrix of SciPy, or of ours, as ours."""
+    """Convert a sparse matrix of SciPy to a `SparseVar`; return a `SparseVar` unchanged."""
     if isinstance(x, SparseVar):
         return x
     rows = checked_matrix("SparseVar", "the argument", x).tocsr()
@@ -181,7 +181,7 @@ class SparseVar:
         return SparseVar(self.data[order], pattern)
 
     def transpose(self) -> SparseVar:
-        """The transpose."""
+        """Return the transpose."""
         return self.T
 
     def __repr__(self) -> str:
@@ -205,17 +205,17 @@ class SparseVar:
         )
 
     def dot(self, other: Operand) -> Result:
-        """The same as ``self @ other``."""
+        """Compute ``self @ other``."""
         return self @ other
 
     # --- element by element ---
 
     def with_data(self, data: Operand) -> SparseVar:
-        """Other non-zeros at the same places."""
+        """Make a matrix of other non-zeros with the same pattern."""
         return SparseVar(data, self.pattern)
 
     def in_order(self) -> SparseVar:
-        """The same matrix with the columns of each row in order, and none twice."""
+        """Return the same matrix with the columns of each row in order, and none twice."""
         if self.pattern.is_canonical:
             return self
         pattern, which = self.pattern.in_order
@@ -249,8 +249,8 @@ class SparseVar:
     __rmul__ = __mul__
 
     def multiply(self, other: Operand) -> SparseVar:
-        """The elementwise product with a sparse matrix, a number, or a dense array that broadcasts
-        to the shape.
+        """Multiply elementwise by a sparse matrix, a number, or a dense array that broadcasts to
+        the shape.
         """
         if is_sparse(other):
             return _elementwise_product(self, as_sparse(other))
@@ -268,8 +268,8 @@ class SparseVar:
         return _refuse("divide", other)
 
     def _beside(self, name: str, x: Operand) -> Result:
-        """A number as it is; of an array that broadcasts to this shape the elements at the
-        non-zeros.
+        """Return a number unchanged, or the elements at the non-zeros of an array that broadcasts
+        to this shape.
         """
         x = as_operand(x, f"{name}: operand 2")
         shape = np.shape(x)
@@ -291,7 +291,7 @@ class SparseVar:
     # --- sums and elements ---
 
     def sum(self, axis: int | None = None) -> Result:
-        """The sum of all elements, or of the columns (axis 0) or rows (axis 1): a vector."""
+        """Sum all elements, or the columns (axis 0) or rows (axis 1) to a vector."""
         if axis is None:
             return np.sum(self.data)
         if axis not in (0, 1, -1, -2):
@@ -300,16 +300,16 @@ class SparseVar:
         return collected(self.data, places=places, size=self.shape[1 - axis % 2])
 
     def diagonal(self) -> Result:
-        """The diagonal as a vector, with its zeros."""
+        """Return the diagonal as a vector, with its zeros."""
         which = np.flatnonzero(self.pattern.rows == self.pattern.columns)
         return collected(self.data[which], places=self.pattern.rows[which], size=min(self.shape))
 
     def trace(self) -> Result:
-        """The sum of the diagonal."""
+        """Sum the diagonal."""
         return np.sum(self.data[np.flatnonzero(self.pattern.rows == self.pattern.columns)])
 
     def to_dense(self) -> Result:
-        """The dense matrix, a variable as the non-zeros are."""
+        """Make the dense matrix, a variable as the non-zeros are."""
         return sparse_to_dense(self.data, pattern=self.pattern)
 
     toarray = to_dense
@@ -352,7 +352,7 @@ _METHODS = frozenset({"shape", "ndim", "sum", "transpose", "diagonal", "trace", 
 
 
 def _made(function: str, x: Operand) -> SparseVar:
-    """A `SparseVar` of a sparse matrix of SciPy, all of whose non-zeros are variables."""
+    """Make a `SparseVar` of a sparse matrix of SciPy, all of whose non-zeros become variables."""
     from varmat.core.variables import var
 
     rows = checked_matrix(function, "the argument", x).tocsr()
@@ -392,7 +392,9 @@ def _elementwise_product(a: SparseVar, b: SparseVar) -> SparseVar:
 
 
 def _sparse_product(a: SparseVar, b: SparseVar) -> SparseVar:
-    """Each element is the sum of the products of the non-zeros that meet there."""
+    """Multiply two sparse matrices: each element sums the products of the non-zeros that meet
+    there.
+    """
     if a.shape[1] != b.shape[0]:
         raise misfit("matmul", "b", b.shape, f"have {a.shape[1]} rows, for a has shape {a.shape}")
     p, q = a.pattern, b.pattern
@@ -414,7 +416,7 @@ def _sparse_product(a: SparseVar, b: SparseVar) -> SparseVar:
 
 
 def to_dense(a: Operand) -> Result:
-    """The dense matrix of a sparse one.
+    """Convert a sparse matrix to a dense one.
 
     Parameters
     ----------
@@ -431,7 +433,7 @@ def to_dense(a: Operand) -> Result:
 
     Notes
     -----
-    The adjoint of a non-zero is that of its element. See `csr_to_dense_matrix` for a matrix in
+    The adjoint of a non-zero is its element's adjoint. See `csr_to_dense_matrix` for a matrix in
     Stan's form.
 
     References
@@ -450,7 +452,7 @@ def to_dense(a: Operand) -> Result:
 
 
 def sparse_quad_form(a: Operand, b: Operand) -> Result:
-    """The quadratic form ``b.T @ a @ b`` of a sparse matrix.
+    """Compute the quadratic form ``b.T @ a @ b`` of a sparse matrix.
 
     Parameters
     ----------
