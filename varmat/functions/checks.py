@@ -54,9 +54,7 @@ def is_watched(*operands: Operand) -> bool:
 
 
 def is_held(domain: Domain, x: Operand) -> bool:
-    """Return whether all of the plain value of `x` is in a domain; a recording holds only where it
-    is.
-    """
+    """Return whether all values of `x` are in a domain; a recording holds only where they are."""
     x = x.val if isinstance(x, Dual) else x
     tape = tape_of((x,))
     if tape is None or tape.watch is None:
@@ -214,7 +212,7 @@ def by_position(function: Function, answer: Function) -> Function:
 @contextmanager
 def in_the_name_of(function: str) -> Iterator[None]:
     """Let errors raised within begin with the name of `function`, which the user called, and not
-    with that of a function it is written with.
+    with the name of a function it calls.
     """
     try:
         yield

@@ -22,8 +22,7 @@ def indented(function: Callable[..., Any]) -> str:
 def filled(
     name: str = "", like: Callable[..., Any] | None = None, /, **words: str
 ) -> Callable[[F], F]:
-    """Make a decorator that names a function and fills in a docstring, its own or the one of
-    `like`.
+    """Name the decorated function, and fill in its docstring or the one of `like`.
 
     The place ``{name}`` is for the name of the function.
     """

@@ -60,7 +60,7 @@ def without_missing(x: object, name: str) -> np.ndarray:
 
 
 def refuse_missing(x: object, name: str) -> None:
-    """Refuse missing values in what goes on as it is."""
+    """Refuse missing values in an array that is used unchanged."""
     if (
         isinstance(x, (list, tuple))
         or hasattr(x, "to_numpy")
@@ -83,7 +83,7 @@ def _nulls(x: Any, array: np.ndarray) -> np.ndarray:
     if array.ndim == 2 and hasattr(x, "iloc"):
         columns = (_nulls(x.iloc[:, i], array[:, i]) for i in range(array.shape[1]))
         return np.stack([*columns], axis=1) if array.size else np.zeros(array.shape, bool)
-    # The dtypes that pandas has of its own, arrays of Arrow, series of polars.
+    # pandas' dtypes, arrays of Arrow, series of polars.
     find = None if isinstance(getattr(x, "dtype", None), np.dtype) else getattr(x, "isna", None)
     find = find or getattr(x, "is_null", None)
     return np.zeros(array.shape, bool) if find is None else np.asarray(find(), bool)

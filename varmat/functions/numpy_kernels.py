@@ -109,9 +109,7 @@ def product_of_power(n: int) -> str:
 
 
 def power_by_products(n: int) -> Function:
-    """Compute the power with exponent `n`, with the calling convention of a ufunc, every step in
-    place.
-    """
+    """Make the power with exponent `n`, called like a ufunc, with every step in place."""
     step = np.multiply if n > 0 else np.divide
 
     def power(x: Operand, out: Operand = None) -> Operand:

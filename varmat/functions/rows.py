@@ -126,7 +126,7 @@ def row(
     `Rare`, is one of the rarer ufuncs.
 
     A partial that is None belongs to an operand that must be constant; `constant` names these
-    operands. Without `ufunc` it is NumPy's of this name, or that of `scipy.special`, imported when
+    operands. Without `ufunc` it is NumPy's or SciPy's ufunc of this name, the latter imported when
     it is first used; `answers_for` names a ufunc of SciPy for which the row answers although it
     computes with another function. `source` is written as `references_of` reads it. `call` is how
     a row without a name of its own is called, `module` the module of a row that is not a public

@@ -92,7 +92,7 @@ TABLE: dict[str, dict[str, str]] = {
         _DATA: "dft hadamard helmert hilbert invhilbert invpascal pascal",
         _NOT: "LinAlgError LinAlgWarning find_best_blas_type get_blas_funcs get_lapack_funcs",
     },
-    # Of these, the functions that are no ufuncs.
+    # The functions among these that are not ufuncs.
     "scipy.special": {
         "vm": "log_softmax multigammaln polygamma softmax",
         _FORM: "logsumexp spherical_in spherical_jn spherical_kn spherical_yn",

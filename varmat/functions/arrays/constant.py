@@ -43,9 +43,7 @@ CREATORS = """
 
 
 def named(names: str, module: ModuleType = np) -> list[Function]:
-    """Return the functions with these names; leave out any that this version of NumPy does not
-    have.
-    """
+    """Return the functions of these names; leave out those missing in this version of NumPy."""
     return [getattr(module, name) for name in names.split() if hasattr(module, name)]
 
 

@@ -273,8 +273,7 @@ def sub_col(x: Operand, i: int, j: int, n_rows: int) -> Result:
 
 
 def segment(x: Operand, i: int, n: int) -> Result:
-    """Return `n` elements (or slices) along the first axis from `i` on, ``x[i : i + n]``, as a
-    view.
+    """Return `n` elements (or slices) along the first axis, ``x[i : i + n]``, as a view.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def cumsum(a: Plain, axis: int | None = None) -> Plain:
     Returns
     -------
     VarMat
-        Of the shape of `a`, flat if `axis` is None.
+        With the shape of `a`, flat if `axis` is None.
 
     Notes
     -----
@@ -99,7 +99,7 @@ def cumprod(a: Plain, axis: int | None = None) -> Plain:
     Returns
     -------
     VarMat
-        Of the shape of `a`, flat if `axis` is None.
+        With the shape of `a`, flat if `axis` is None.
 
     Notes
     -----

@@ -15,7 +15,7 @@ MODULE = "einops._backends"
 
 
 def register(backends: Any) -> None:
-    """Make the backend, which einops finds among the subclasses of its own."""
+    """Make the backend, which einops finds among the subclasses of its backend class."""
 
     class Backend(backends.NumpyBackend):  # type: ignore[misc]
         framework_name = "varmat"

@@ -277,7 +277,7 @@ def softmax(a: Plain, axis: Axis = None, workspace: Function = np.empty) -> Plai
     Returns
     -------
     VarMat
-        Of the shape of `a`.
+        With the shape of `a`.
 
     Notes
     -----
@@ -330,7 +330,7 @@ def log_softmax(a: Plain, axis: Axis = None) -> Saved:
     Returns
     -------
     VarMat
-        Of the shape of `a`.
+        With the shape of `a`.
 
     Notes
     -----

@@ -27,7 +27,7 @@ def concatenate(*arrays: Plain, axis: int = 0) -> Plain:
     Parameters
     ----------
     *arrays : array_like
-        Of the same shape but for the axis.
+        Arrays of the same shape but for the axis.
     axis : int
 
     Returns
@@ -125,7 +125,7 @@ def operands(function: str, arrays: Operand) -> list[Operand]:
     return alike(as_operand(x, f"{function}: arrays[{i}]") for i, x in enumerate(arrays))
 
 
-# Kinds that the operations take as they are.
+# Kinds that the operations take unchanged.
 _DIRECT = VARIABLES | {float, int, np.ndarray}
 
 
@@ -243,7 +243,7 @@ def append_row(x: Operand, y: Operand) -> Result:
     Parameters
     ----------
     x, y : scalar, or array_like of one or two axes
-        A vector is a column, and a row beside a matrix.
+        A vector is a column, but with a matrix a row.
 
     Returns
     -------
@@ -425,7 +425,7 @@ def where(x: Plain, y: Plain, *, condition: Plain) -> Plain:
     Returns
     -------
     Var or VarMat
-        Of the shape to which the three broadcast.
+        With the shape to which the three broadcast.
 
     Raises
     ------

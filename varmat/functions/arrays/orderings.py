@@ -51,7 +51,7 @@ def sort(
 
     Notes
     -----
-    The adjoint of an element is that of the place it went to: where elements are equal this is one
+    The adjoint of an element is the adjoint at its new index: where elements are equal this is one
     of the directional derivatives.
 
     Examples

@@ -27,9 +27,7 @@ min_reduce: Function = np.minimum.reduce
 
 
 def axes_of(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """Return the reduced axes, counted from the end: valid also below a leading axis of
-    directions.
-    """
+    """Return the reduced axes, counted from the end, so that a leading axis may be added."""
     if axis is None or not ndim:
         return tuple(range(-ndim, 0))
     if type(axis) is int and -ndim <= axis < ndim:

@@ -58,9 +58,7 @@ def broadcast_to_tangent(r: Result, a: Operand, shape: Shape) -> Linear:
 
 
 def directions(t: Operand, x: Operand) -> Result:
-    """Return the length of the leading axis of the tangents `t` of `x` as a tuple, empty without
-    one.
-    """
+    """Return the shape of the leading axis of the tangents `t` of `x`; empty without one."""
     return np.shape(t)[: np.ndim(t) - np.ndim(x)]
 
 

@@ -362,7 +362,7 @@ def to_matrix(
     m, n : int, optional
         Numbers of rows and columns; by default those of `x`, where a vector is a column.
     col_major : bool
-        Whether columns are filled one after the other, and not rows.
+        Whether columns are filled in sequence, and not rows.
 
     Returns
     -------

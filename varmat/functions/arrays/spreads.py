@@ -134,8 +134,7 @@ def std_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool, ddof: float) 
 
 
 def variance(x: Operand) -> Result:
-    """Compute the sample variance of all elements, with the denominator ``n - 1``; zero for a
-    single element.
+    """Compute the sample variance, with the denominator ``n - 1``; zero for a single element.
 
     Parameters
     ----------

@@ -177,9 +177,7 @@ def _lanes(a: Operand, axis: Axis) -> tuple[Result, tuple[int, ...]]:
 
 
 class _Ranked:
-    """Values along the last axis by their ranks, of which only some may be looked for; nan is the
-    largest.
-    """
+    """Values along the last axis by their ranks, perhaps only some of them; nan is the largest."""
 
     def __init__(self, lanes: Operand, *ranks: Operand) -> None:
         self.lanes, values = lanes, plain(lanes)

@@ -79,9 +79,9 @@ def autocovariance(y: Operand) -> Result:
     Notes
     -----
     By fast Fourier transforms, so in a time of order ``n * log(n)``; the error of a sum is about
-    1e-16 times that of lag 0. For the adjoint `g` of the result, that of ``y[i] - m`` is the sum
+    1e-16 times the sum of lag 0. For the adjoint `g` of the result, ``y[i] - m`` has the sum
     over the lags `k` of ``g[k] / (n - k)`` times the sum of the neighbours ``y[i + k] - m`` and
-    ``y[i - k] - m``.
+    ``y[i - k] - m`` as its adjoint.
 
     References
     ----------
@@ -107,8 +107,7 @@ def _autocovariance(function: str, y: Operand) -> Result:
 
 
 def autocorrelation(y: Operand) -> Result:
-    """Compute the autocorrelations of a series, for all lags: `autocovariance` divided by the value
-    for lag 0.
+    """Compute the autocorrelations of a series: `autocovariance`, divided by its value for lag 0.
 
     Parameters
     ----------

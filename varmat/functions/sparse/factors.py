@@ -4,8 +4,8 @@ positive definite one at its non-zeros.
 With ``P A Pᵀ = L D Lᵀ`` the inverse ``Z`` satisfies ``Z = Lᵀ⁻¹ D⁻¹ L⁻¹``, from which its elements
 where `L` is not zero follow from the last column to the first without any others [1]_. Here that is
 done for supernodes, columns of `L` with the same rows below, from dense blocks: the inverse of the
-block of a supernode and the rows below it is made of that of its parent in the elimination tree. It
-takes as many operations as the factorisation, in so many calls of BLAS as there are supernodes.
+block of a supernode and the rows below it is made of its parent's block in the elimination tree. It
+takes as many operations as the factorisation, in as many calls of BLAS as there are supernodes.
 
 .. [1] Takahashi, Fagan and Chen, "Formation of a sparse bus impedance matrix and its application to
        short circuit study", 1973.
@@ -192,7 +192,7 @@ class Symmetric:
         self.pattern, self.mirror = pattern, order
         below = pattern.rows - pattern.columns
         self.source = np.where(below >= 0, np.arange(pattern.nnz), order)
-        # How often an element of the lower triangle stands in the matrix; the upper one is not
+        # How often an element of the lower triangle is in the matrix; the upper one is not
         # read.
         self.counts = np.where(below > 0, 2.0, np.where(below == 0, 1.0, 0.0))
         self.is_below, self.is_above = below > 0, below < 0
@@ -227,9 +227,7 @@ class Symmetric:
 
 
 def symmetric_of(function: str, pattern: Pattern) -> Symmetric:
-    """Return the symmetric structure of a pattern, computed once; refuse a pattern that is not
-    symmetric.
-    """
+    """Return the structure of a symmetric pattern, computed once; refuse other patterns."""
     if pattern.symmetric is None:
         pattern.symmetric = Symmetric(function, pattern)
     return pattern.symmetric
@@ -329,7 +327,7 @@ class Forest:
         self.size = len(order)
         rows, columns = order[pattern.rows], order[pattern.columns]
         below = _rows_below(self.size, rows, columns)
-        # A column begins a supernode unless its rows are those of the column before it, less one.
+        # A column begins a supernode unless its rows are the previous column's, less one.
         firsts = [
             j
             for j in range(self.size)

@@ -22,9 +22,7 @@ from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Thu
 
 
 def checked_matrix(function: str, name: str, x: Operand) -> Result:
-    """Return a sparse array or matrix of SciPy that has two axes and real elements; refuse
-    others.
-    """
+    """Return a sparse matrix of SciPy; refuse one without two axes or real elements."""
     if len(x.shape) != 2:
         raise misfit(function, name, x.shape, "be a matrix")
     if x.dtype.kind not in "biuf":
@@ -69,7 +67,7 @@ def sparse_matmul(w: Plain, b: Plain, *, pattern: Pattern, transposed: bool = Fa
         The non-zeros.
     b : array_like, shape (n,) or (n, j)
     pattern : Pattern
-        Of a matrix of shape (m, n), or of (n, m) if it is `transposed`.
+        Pattern of a matrix of shape (m, n), or (n, m) if it is `transposed`.
     transposed : bool
 
     Returns
@@ -83,8 +81,8 @@ def sparse_matmul(w: Plain, b: Plain, *, pattern: Pattern, transposed: bool = Fa
 
     Notes
     -----
-    For the adjoint `g` of the result, the adjoint of a non-zero in row i and column j is the inner product
-    of row i of `g` and row j of `b`; that of `b` is the transpose times `g`. Both take time in
+    For the adjoint `g` of the result, a non-zero in row i and column j has the inner product of
+    row i of `g` and row j of `b` as its adjoint, and `b` the transpose times `g`. Both take time in
     proportion to the number of non-zeros."""
     check_product("matmul", pattern.shape[not transposed], b)
     return pattern.times(w, b, transposed)

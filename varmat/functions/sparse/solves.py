@@ -296,7 +296,7 @@ def sparse_inverse_subset(a: Operand) -> Result:
     """Compute the elements of the inverse of a sparse symmetric positive definite matrix at its
     non-zeros.
 
-    Of a precision matrix these are the variances and the covariances of neighbours.
+    For a precision matrix, these are the variances and the covariances of neighbours.
 
     Parameters
     ----------

@@ -139,8 +139,8 @@ def csr_matrix_times_vector(
 
     Notes
     -----
-    For the adjoint `g` of the result, that of the non-zero in row i and column j is :math:`g_i
-    b_j`, that of `b` is the transpose of the matrix times `g`. With a matrix of SciPy this is ``x @
+    For the adjoint `g` of the result, the non-zero in row i and column j has the adjoint :math:`g_i
+    b_j`, and `b` the transpose of the matrix times `g`. With a matrix of SciPy this is ``x @
     b``.
 
     References
@@ -175,13 +175,12 @@ def _extracted(function: str, a: Operand) -> SparseVar:
 
 
 def csr_extract(a: Operand) -> tuple[Result, np.ndarray, np.ndarray]:
-    """Convert a matrix to Stan's sparse form: its non-zeros, their columns, and where each row
-    begins.
+    """Convert a matrix to Stan's sparse form: non-zeros, their columns, and where rows begin.
 
     Parameters
     ----------
     a : array_like or sparse matrix, shape (m, n)
-        Of a sparse matrix the zeros that are stored are kept.
+        Zeros that a sparse matrix stores are kept.
 
     Returns
     -------
@@ -251,8 +250,7 @@ def csr_extract_w(a: Operand) -> Result:
 
 
 def csr_extract_v(a: Operand) -> np.ndarray:
-    """Return the columns of the non-zeros of a matrix, row by row: the second result of
-    `csr_extract`.
+    """Return the columns of the non-zeros, row by row: the second result of `csr_extract`.
 
     Parameters
     ----------
@@ -286,8 +284,7 @@ def csr_extract_v(a: Operand) -> np.ndarray:
 
 
 def csr_extract_u(a: Operand) -> np.ndarray:
-    """Find where each row begins among the non-zeros of a matrix: the third result of
-    `csr_extract`.
+    """Find where each row begins among the non-zeros: the third result of `csr_extract`.
 
     Parameters
     ----------

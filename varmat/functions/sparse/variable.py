@@ -91,7 +91,7 @@ class SparseVar:
     Parameters
     ----------
     data : array_like, shape (k,)
-        The non-zeros: a variable, a dual, or plain numbers; as they stand in
+        The non-zeros: a variable, a dual, or plain numbers; as they are in
         ``pattern.tocsr().data``.
     pattern : sparse array or matrix of SciPy, SparseVar
         Its non-zeros say where those of the new matrix are; their values do not matter. Zeros that
