@@ -24,7 +24,7 @@ def filled(
 ) -> Callable[[F], F]:
     """Name the decorated function, and fill in its docstring or the one of `like`.
 
-    The place ``{name}`` is for the name of the function.
+    The field ``{name}`` becomes the name of the function.
     """
 
     def fill(function: F) -> F:

@@ -25,7 +25,7 @@ def with_missing(x: object) -> tuple[np.ndarray, np.ndarray | None]:
     Returns
     -------
     array : ndarray
-        Floats with nan for what is missing. Python objects become numbers if they all are.
+        Floats with nan for missing values. Python objects become numbers if they all are.
     missing : ndarray of bool or None
         None if no value is missing.
     """

@@ -1,4 +1,4 @@
-"""What computes some rows of NumPy's table: kernels that are faster than NumPy's ufuncs or round as
+"""Kernels of some rows of NumPy's table, which are faster than NumPy's ufuncs or round as
 these do, and powers of small whole numbers as products.
 """
 

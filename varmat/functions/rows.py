@@ -1,9 +1,9 @@
-"""How a row of a table of elementwise functions is made.
+"""Rows of the tables of elementwise functions.
 
 The tables are `varmat.functions.elementwise`, with the functions of NumPy, the modules of
-`varmat.functions.special`, and those of `varmat.functions.rarer.special`, which are imported when
+`varmat.functions.special`, and modules of `varmat.functions.rarer.special`, imported when
 such a ufunc of SciPy first meets a variable. A row reads: name, contribution to the adjoint of each
-operand, what the function is, function for scalars, the same in mpmath, points for the tests,
+operand, description, function for scalars, the same in mpmath, points for the tests,
 derivative at the first point for the docstring, and sources. Rules, dispatch, docstrings and tests
 are made from it."""
 

@@ -1,4 +1,4 @@
-"""What to write for the functions of SciPy that work on arrays: for the table in the documentation,
+"""Replacements for the functions of SciPy that work on arrays, for the table in the documentation,
 and for refusals.
 
 SciPy turns its arguments into plain arrays, which variables refuse, so that most of its functions

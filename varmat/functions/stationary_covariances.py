@@ -30,9 +30,9 @@ class CovarianceFunction(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the public function.
+        Name of the public function.
     unit : float
-        What the squared distances in units of the length scale are multiplied by: the argument `z`
+        Factor of the squared distances in units of the length scale, which makes the argument `z`
         of the other two.
     correlation : callable
         A function of `z` and of the array that it writes to.

@@ -184,7 +184,7 @@ def one_hot_vector(K: int, k: int) -> np.ndarray:
     K : int
         The number of elements.
     k : int
-        The place of the one, counted from 0 (in Stan from 1): that of the category `n` of
+        The index of the one, counted from 0 (in Stan from 1): that of the category `n` of
         `categorical_lpmf` is ``n - 1``.
 
     Returns
@@ -194,7 +194,7 @@ def one_hot_vector(K: int, k: int) -> np.ndarray:
     Raises
     ------
     DomainError
-        If `K` is not positive, or there is no such place.
+        If `K` is not positive, or the index is out of range.
 
     Notes
     -----
@@ -221,7 +221,7 @@ def one_hot_int_array(K: int, k: int) -> np.ndarray:
     K : int
         The number of elements.
     k : int
-        The place of the one, counted from 0 (in Stan from 1).
+        The index of the one, counted from 0 (in Stan from 1).
 
     Returns
     -------
@@ -230,7 +230,7 @@ def one_hot_int_array(K: int, k: int) -> np.ndarray:
     Raises
     ------
     DomainError
-        If `K` is not positive, or there is no such place.
+        If `K` is not positive, or the index is out of range.
 
     Notes
     -----

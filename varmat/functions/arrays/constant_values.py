@@ -1,4 +1,4 @@
-"""Sizes, orders and whole numbers under Stan's names: what has no derivative.
+"""Sizes, orders and whole numbers under Stan's names, without a derivative.
 
 They take variables, and look at their values: a recording of a function that calls them holds where
 they give the same. Places are counted from 0, as everywhere in NumPy, where Stan counts them from
@@ -271,7 +271,7 @@ def rank(x: Operand, s: int) -> int:
     ----------
     x : array_like, shape (n,)
     s : int
-        The place of that one, counted from 0 (in Stan from 1).
+        The index of that one, counted from 0 (in Stan from 1).
 
     Returns
     -------
@@ -282,7 +282,7 @@ def rank(x: Operand, s: int) -> int:
     ShapeError
         If `x` is not a vector.
     DomainError
-        If there is no such place, or an element is nan.
+        If the index is out of range, or an element is nan.
 
     Notes
     -----

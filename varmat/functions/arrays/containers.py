@@ -132,7 +132,7 @@ def row(x: Operand, i: int) -> Result:
     ShapeError
         If `x` is not a matrix.
     DomainError
-        If there is no such row.
+        If the row is out of range.
 
     Notes
     -----
@@ -170,7 +170,7 @@ def col(x: Operand, j: int) -> Result:
     ShapeError
         If `x` is not a matrix.
     DomainError
-        If there is no such column.
+        If the column is out of range.
 
     Notes
     -----

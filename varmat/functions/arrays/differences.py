@@ -1,4 +1,4 @@
-"""Differences of neighbours, and what is computed with them: integrals, slopes, interpolation.
+"""Differences of neighbours, and functions computed with them: integrals, slopes, interpolation.
 
 Each answers for NumPy's function of the same name, with its arguments and values."""
 

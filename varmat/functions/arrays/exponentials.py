@@ -382,7 +382,7 @@ def inverse_softmax(theta: Operand) -> Result:
     ShapeError
         If `theta` is not a vector, or empty.
     DomainError
-        If it is no vector of probabilities.
+        If it is not a vector of probabilities.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Products and extremes, and what all reductions share.
+"""Products and extremes, and the functions that all reductions share.
 
 `restored` gives what was reduced its axes back, so that one rule serves every `axis` and
 `keepdims`. NumPy's names with all their arguments (``where=``, ``initial=``, ...) are answered in

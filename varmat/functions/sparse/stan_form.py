@@ -85,7 +85,7 @@ def csr_to_dense_matrix(m: int, n: int, w: Operand, v: Operand, u: Operand) -> R
     ShapeError
         If the lengths do not fit.
     TypeError
-        If an index is no integer.
+        If an index is not an integer.
 
     Notes
     -----
@@ -135,7 +135,7 @@ def csr_matrix_times_vector(
     ShapeError
         If the lengths do not fit.
     TypeError
-        If an index is no integer.
+        If an index is not an integer.
 
     Notes
     -----

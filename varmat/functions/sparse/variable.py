@@ -94,7 +94,7 @@ class SparseVar:
         The non-zeros: a variable, a dual, or plain numbers; as they are in
         ``pattern.tocsr().data``.
     pattern : sparse array or matrix of SciPy, SparseVar
-        Its non-zeros say where those of the new matrix are; their values do not matter. Zeros that
+        Its non-zeros say where the new matrix has non-zeros; their values do not matter. Zeros that
         are stored are part of it.
 
     Attributes
@@ -112,9 +112,9 @@ class SparseVar:
     Raises
     ------
     ShapeError
-        If `data` is no vector, or has another length than the pattern has non-zeros.
+        If `data` is not a vector, or has another length than the pattern has non-zeros.
     TypeError
-        If `pattern` is no sparse matrix, or `data` is complex.
+        If `pattern` is not a sparse matrix, or `data` is complex.
 
     Notes
     -----
@@ -122,12 +122,12 @@ class SparseVar:
     other sparse matrices; sums, differences and elementwise products (``a * b``, as of SciPy's
     sparse arrays) with sparse matrices; elementwise products with dense arrays that broadcast to
     the shape; multiples; `sum`, `diagonal`, `trace`, `to_dense`. Adjoints are kept for the
-    non-zeros alone. A product with a vector, and each of its adjoints, takes time in proportion to
+    non-zeros only. A product with a vector, and each of its adjoints, takes time in proportion to
     their number; a product of two sparse matrices takes time and memory in proportion to the number
     of multiplications.
 
     A sparse matrix that is data needs no `SparseVar`: ``x @ b`` and ``b @ x`` work with variables
-    `b` as they are. SciPy's ``x * b`` and ``x + b`` do not ask the variable: write
+    `b` unchanged. SciPy's ``x * b`` and ``x + b`` do not call the variable: write
     ``varmat.SparseVar(x.data, x) * b``. Neither does ``x @ b`` if `b` is a `MatVar`.
 
     Examples
