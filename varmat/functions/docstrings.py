@@ -1,7 +1,7 @@
 """Docstrings of families of functions.
 
-The text stands once, with places in braces for the words that differ, at one of the functions, or
-at what makes them or is called by all of them.
+The text is written once, with fields in braces for the words that differ, at one of the functions,
+or at the function that makes them or is called by all of them.
 """
 
 from __future__ import annotations

@@ -320,7 +320,7 @@ def _function_of(frame: FrameType) -> tuple[str, str]:
 
 
 def sentence(module: str, name: str, place: str = "") -> str:
-    """Say why a function of SciPy cannot be called on variables, at a place, and what to write."""
+    """Say why SciPy's function cannot be called on variables, at `place`, and what to write."""
     text, called = answer(module, name) or "", f"{module}.{name}{place}"
     if is_differentiable(text, name):
         return f"{called} cannot be called on variables: use varmat.{module}.{name}"

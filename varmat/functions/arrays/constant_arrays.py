@@ -184,7 +184,7 @@ def one_hot_vector(K: int, k: int) -> np.ndarray:
     K : int
         The number of elements.
     k : int
-        The index of the one, counted from 0 (in Stan from 1): that of the category `n` of
+        The index of the one, counted from 0 (in Stan from 1): the index of the category `n` of
         `categorical_lpmf` is ``n - 1``.
 
     Returns

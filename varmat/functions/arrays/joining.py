@@ -403,7 +403,7 @@ def insert(arr: Operand, obj: Index, values: Plain, axis: int | None = None) -> 
             obj = obj.astype(int)
         if not obj.ndim:
             values = np.moveaxis(values, 0, axis)
-    # NumPy, applied to the places, says how many elements are inserted, and where.
+    # NumPy, applied to the indices, says how many elements are inserted, and where.
     if isinstance(obj, slice) or obj.size != 1 or obj.dtype == bool:
         count = len(np.insert(np.arange(n), obj, -1)) - n
     else:

@@ -39,7 +39,7 @@ def moved(a: Plain, *, move: Linear, back: Linear | None = None) -> Plain:
 
     Notes
     -----
-    The adjoint of an element is the sum of the adjoints of the places it went to.
+    The adjoint of an element is the sum of the adjoints of its copies.
 
     Examples
     --------

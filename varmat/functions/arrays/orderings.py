@@ -164,7 +164,7 @@ def sort_asc(x: Operand) -> Result:
 
     Notes
     -----
-    Each element receives the adjoint of the place to which it went.
+    Each element receives the adjoint of the element it became.
 
     References
     ----------
@@ -197,7 +197,7 @@ def sort_desc(x: Operand) -> Result:
 
     Notes
     -----
-    Each element receives the adjoint of the place to which it went.
+    Each element receives the adjoint of the element it became.
 
     References
     ----------

@@ -32,7 +32,7 @@ def take(
     if axis is None:
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))
-    # NumPy, applied to the places, says which are meant, and refuses wrong ones.
+    # NumPy, applied to the indices, says which are meant, and refuses wrong ones.
     places = np.arange(a.shape[axis]).take(indices, mode=mode)
     return delivered(np.take, out, a[(slice(None),) * axis + (places,)] if axis else a[places])
 

@@ -336,7 +336,7 @@ def to_vector(x: Operand) -> Result:
 
     Notes
     -----
-    Each element receives the adjoint of the place to which it went.
+    Each element receives the adjoint of the element it became.
 
     References
     ----------
@@ -375,7 +375,7 @@ def to_matrix(
 
     Notes
     -----
-    Each element receives the adjoint of the place to which it went.
+    Each element receives the adjoint of the element it became.
 
     References
     ----------

@@ -100,7 +100,7 @@ def put(a: Operand, ind: Operand, v: Operand, mode: str = "raise") -> None:
     asked = np.ravel(dispatch.plain(dispatch.settled(ind))).astype(np.intp)
     if not asked.size or not np.size(v):
         return
-    # NumPy refuses wrong places, or brings them into the range.
+    # NumPy refuses wrong indices, or brings them into the range.
     places: Any = np.arange(np.size(a)).take(asked, mode=mode)  # type: ignore[call-overload]
     _write_flat(a, places, _repeated(v, np.arange(len(places))))
 
