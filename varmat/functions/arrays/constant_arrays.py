@@ -262,7 +262,7 @@ def linspaced_int_array(K: int, lower: int, upper: int) -> np.ndarray:
     Parameters
     ----------
     K : int
-        How many.
+        The number of elements.
     lower, upper : int
         The ends; a single number is `upper`.
 

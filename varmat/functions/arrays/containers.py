@@ -80,7 +80,7 @@ def block(x: Operand, i: int, j: int, n_rows: int, n_cols: int) -> Result:
     i, j : int
         Its first row and column, counted from 0 (in Stan from 1).
     n_rows, n_cols : int
-        How many of them.
+        The numbers of rows and columns.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def row(x: Operand, i: int) -> Result:
     ----------
     x : array_like, shape (m, n)
     i : int
-        Which row, counted from 0 (in Stan from 1).
+        Index of the row, counted from 0 (in Stan from 1).
 
     Returns
     -------
@@ -159,7 +159,7 @@ def col(x: Operand, j: int) -> Result:
     ----------
     x : array_like, shape (m, n)
     j : int
-        Which column, counted from 0 (in Stan from 1).
+        Index of the column, counted from 0 (in Stan from 1).
 
     Returns
     -------
@@ -437,7 +437,7 @@ def linspaced_vector(K: int, lower: Operand, upper: Operand) -> Result:
     Parameters
     ----------
     K : int
-        How many.
+        The number of elements.
     lower, upper : scalar
         The ends.
 

@@ -38,7 +38,7 @@ def diag(v: Operand, k: int = 0) -> Result:
     ----------
     v : array_like, shape (n,) or (m, n)
     k : int
-        Which diagonal; above the main one if positive.
+        Index of the diagonal; above the main one if positive.
 
     Returns
     -------

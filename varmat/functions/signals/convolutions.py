@@ -31,7 +31,7 @@ def convolve(a: Operand, v: Operand, mode: Setting = "full") -> Result:
     ----------
     a, v : array_like, vectors that are not empty
     mode : {'full', 'same', 'valid'}
-        Which part to return, as in `numpy.convolve`.
+        Part to return, as in `numpy.convolve`.
 
     Returns
     -------
