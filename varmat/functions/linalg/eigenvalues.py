@@ -43,7 +43,7 @@ def rounding_tolerance(values: Plain, n: int) -> Result:
 
 
 def _are_equal(gaps: Operand) -> Result:
-    """Which pairs of values are equal, given the reciprocals of their gaps."""
+    """Tell which pairs of values are equal, given the reciprocals of their gaps."""
     return (gaps == 0.0) & ~np.eye(np.shape(gaps)[-1], dtype=bool)
 
 
@@ -173,8 +173,8 @@ def _symmetric_argument(function: str, a: Operand) -> Result:
 
 
 def eigenvalues_sym(a: Operand) -> Result:
-    """The eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh` with a
-    check of symmetry.
+    """Compute the eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh`
+    with a check of symmetry.
 
     Parameters
     ----------
@@ -215,8 +215,8 @@ def eigenvalues_sym(a: Operand) -> Result:
 
 
 def eigenvectors_sym(a: Operand) -> Result:
-    """The eigenvectors of a symmetric matrix, in columns in the order of `eigenvalues_sym`: the
-    first of `eigendecompose_sym`.
+    """Compute the eigenvectors of a symmetric matrix, in columns in the order of `eigenvalues_sym`:
+    the first of `eigendecompose_sym`.
 
     Parameters
     ----------

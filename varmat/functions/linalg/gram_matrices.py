@@ -15,7 +15,7 @@ __all__ = ["crossprod", "multiply_lower_tri_self_transpose", "tcrossprod"]
 
 @operation(stacked=True, native=True)
 def crossprod(m: Plain) -> Plain:
-    """The product ``m.T @ m``, exactly symmetric.
+    """Compute ``m.T @ m``, exactly symmetric.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def _plus_transpose(x: Operand) -> Result:
 
 @operation(stacked=True, native=True)
 def tcrossprod(m: Plain) -> Plain:
-    """The product ``m @ m.T``, exactly symmetric.
+    """Compute ``m @ m.T``, exactly symmetric.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def tcrossprod_tangent(r: Result, m: Operand) -> Linear:
 
 @operation(stacked=True)
 def multiply_lower_tri_self_transpose(m: Plain) -> Saved:
-    """The product of the lower triangle of a matrix with its transpose, exactly symmetric.
+    """Multiply the lower triangle of a matrix by its transpose; the result is exactly symmetric.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ def mdivide_right_tri(b: Operand, a: Operand, lower: bool = True) -> Result:
 
 @operation()
 def trace_inv_quad_form_ldlt(a: Plain, b: Plain) -> Saved:
-    """The trace of ``b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
+    """Compute the trace of ``b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def trace_inv_quad_form_ldlt_tangent(
 
 @operation()
 def trace_gen_inv_quad_form_ldlt(d: Plain, a: Plain, b: Plain) -> Saved:
-    """The trace of ``d @ b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
+    """Compute the trace of ``d @ b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ __all__ = ["expm", "matrix_exp", "matrix_exp_multiply", "matrix_power", "scale_m
 
 @operation(stacked=True)
 def expm(a: Plain) -> Plain:
-    """The matrix exponential.
+    """Compute the matrix exponential.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def expm_tangent(r: Result, a: Operand) -> Linear:
 
 
 def frechet_derivative(function: Function, a: Operand, t: Operand) -> Result:
-    """The derivative of a function of a matrix along `t`: the upper right block of its value at the
-    block matrix [[a, t], [0, a]].
+    """Compute the derivative of a function of a matrix along `t`: the upper right block of its
+    value at the block matrix [[a, t], [0, a]].
     """
     n, a = np.shape(a)[-1], np.broadcast_to(a, np.shape(t))
     top = np.concatenate([a, t], axis=-1)
@@ -103,7 +103,8 @@ def frechet_derivative(function: Function, a: Operand, t: Operand) -> Result:
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Operand, n: int) -> Result:
-    """A matrix to an integer power: `numpy.linalg.matrix_power`, as products of repeated squares.
+    """Raise a matrix to an integer power: `numpy.linalg.matrix_power`, as products of repeated
+    squares.
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ matrix_exp = alias("matrix_exp", expm)
 
 @operation()
 def scale_matrix_exp_multiply(t: Plain, a: Plain, b: Plain) -> Saved:
-    """The product ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation
+    """Compute ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation
     with matrix `a` and start `b`.
 
     Parameters
@@ -240,7 +241,7 @@ def _applied(a: Operand, x: Operand, vector: bool) -> Result:
 
 
 def matrix_exp_multiply(a: Operand, b: Operand) -> Result:
-    """The product ``expm(a) @ b``.
+    """Compute ``expm(a) @ b``.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ __all__ = ["singular_values", "svd", "svd_U", "svd_V"]
 
 @operation(stacked=True)
 def svd_vh(a: Plain, full_matrices: bool = True) -> Plain:
-    """The singular value decomposition ``a = u @ diag(s) @ vt``.
+    """Compute the singular value decomposition ``a = u @ diag(s) @ vt``.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def _skew(x: Operand, g: Adjoint, k: int) -> Result:
 
 
 def _complement(x: Operand, g: Adjoint, k: int) -> Result:
-    """The part of the adjoint of the first k columns of orthonormal `x` that leads out of their
-    span.
+    """Return the part of the adjoint of the first k columns of orthonormal `x` that leads out of
+    their span.
 
     The other columns, if there are any, turn against the first ones.
     """
@@ -134,8 +134,8 @@ def svd_vh_tangent(r: Result, a: Operand, full_matrices: bool) -> Linear:
     inverse, sums, gaps = _inverse_sums_and_gaps(s, max(np.shape(a)[-2:]))
 
     def turned(x: Operand, inside: Operand, out: Operand) -> Result:
-        """The tangent of `x`: its first columns turn among themselves, and out of their span; the
-        others make room.
+        """Compute the tangent of `x`: its first columns turn among themselves, and out of their
+        span; the others make room.
         """
         x1, rest = x[..., :k], x[..., k:]
         first = x1 @ inside + out - x1 @ (x1.mT @ out)
@@ -169,7 +169,7 @@ def _svd(
 
 @implements(np.linalg.svdvals)
 def singular_values(a: Operand) -> Result:
-    """The singular values of a matrix in descending order: `numpy.linalg.svdvals`.
+    """Compute the singular values of a matrix in descending order: `numpy.linalg.svdvals`.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def singular_values(a: Operand) -> Result:
 
 
 def svd(a: Operand) -> Result:
-    """The thin singular value decomposition ``a = u @ diag(s) @ v.T``.
+    """Compute the thin singular value decomposition ``a = u @ diag(s) @ v.T``.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def svd(a: Operand) -> Result:
 
 
 def svd_U(a: Operand) -> Result:  # noqa: N802 - Stan's name
-    """The left singular vectors of a matrix, in columns: the first of `varmat.svd`.
+    """Compute the left singular vectors of a matrix, in columns: the first of `varmat.svd`.
 
     Parameters
     ----------
@@ -290,8 +290,8 @@ def svd_U(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
 
 def svd_V(a: Operand) -> Result:  # noqa: N802 - Stan's name
-    """The right singular vectors of a matrix, in columns: the last of `varmat.svd`, the transpose
-    of what NumPy calls ``Vh``.
+    """Compute the right singular vectors of a matrix, in columns: the last of `varmat.svd`, the
+    transpose of NumPy's ``Vh``.
 
     Parameters
     ----------

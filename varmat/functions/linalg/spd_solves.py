@@ -103,7 +103,7 @@ mdivide_right_spd = from_the_right(
 
 @operation(stacked=True)
 def inverse_spd(a: Plain) -> Plain:
-    """The inverse of a symmetric positive definite matrix, exactly symmetric.
+    """Invert a symmetric positive definite matrix; the result is exactly symmetric.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def inverse_spd(a: Plain) -> Plain:
 
 
 def inverse_spd_of(a: Operand, factor: Plain) -> Result:
-    """The inverse of a matrix of which the Cholesky factor is at hand."""
+    """Compute the inverse of `a` from its Cholesky factor."""
     return inverse_spd.known(mirrored(inverse_triangle(factor)), a)
 
 
