@@ -27,7 +27,7 @@ _SECOND = (-1 / 540, -1 / 288, 1 / 378, -77 / 77760)
 
 
 def _expansion(upper: bool, a: Plain, x: Plain) -> Plain:
-    """The function for large shapes and finite arguments."""
+    """Compute the function for large shapes and finite arguments."""
     less_one = (x - a) / a
     half_square = np.minimum(-log_less_line(x / a, less_one), 0.5)  # of eta
     exponent = a * half_square
@@ -55,7 +55,7 @@ def incomplete_gamma(upper: bool, a: Plain, x: Plain) -> Plain:
 
 
 def incomplete_gamma_straight(upper: bool, a: Operand, x: Operand) -> Operand:
-    """The same without a look at the values."""
+    """Compute the same function without branching on the values."""
     value = (special.gammaincc if upper else special.gammainc)(a, x)
     return np.where(_is_large(a, x), _expansion(upper, a, x), value)
 

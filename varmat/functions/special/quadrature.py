@@ -56,8 +56,8 @@ def double_exponential() -> tuple[Operand, Operand]:
 
 
 def reach(fall: Callable[[Operand], tuple[Operand, Operand]], start: Operand) -> Operand:
-    """The distance at which a convex function (and its slope) rises to DROP, or `start` if that is
-    nearer.
+    """Find the distance at which a convex function (and its slope) rises to DROP, or `start` if
+    that is nearer.
 
     Newton's method from `start`, which lies beyond the distance or is too near. The answer need not
     be exact."""
