@@ -33,7 +33,7 @@ class _SeriesError(Exception):
 
 
 def _times(term: list[Plain], c: Plain, bits: int) -> list[Plain]:
-    """Multiply a number with infinitesimals by the sum of ``c`` and the infinitesimals in `bits`."""
+    """Multiply a number with infinitesimals by ``c`` plus the infinitesimals in `bits`."""
     product = [c * part for part in term]
     for m in range(1, len(term) if bits else 1):
         for bit in _bits(m & bits):
@@ -42,7 +42,7 @@ def _times(term: list[Plain], c: Plain, bits: int) -> list[Plain]:
 
 
 def _over(term: list[Plain], c: Plain, bits: int) -> list[Plain]:
-    """Divide a number with infinitesimals by the sum of ``c`` and the infinitesimals in `bits`."""
+    """Divide a number with infinitesimals by ``c`` plus the infinitesimals in `bits`."""
     quotient = [term[0] / c]
     for m in range(1, len(term)):
         part = term[m]

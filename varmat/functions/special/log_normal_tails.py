@@ -103,8 +103,8 @@ def _log_small(x: Plain, y: Plain, twice: Plain) -> Plain:
 
 
 def _log_skew_integral(x: Plain, y: Plain) -> Plain:
-    """Compute the logarithm of the integral of the density, in panels of one scale each: below 0, up
-    to where the skewing factor is one, and beyond.
+    """Compute the logarithm of the integral of the density, in panels of one scale each: below 0,
+    up to where the skewing factor is one, and beyond.
     """
     nodes, weights = gauss(64)
     top, up = np.minimum(x, 0.0), np.maximum(x, 0.0)

@@ -153,7 +153,7 @@ def _gamma_integrals(n: int, upper: bool, a: Plain, x: Plain) -> Plain:
 
 
 def log_gamma_slope(upper: bool, order: Plain, a: Plain, x: Plain, log_value: Plain) -> Plain:
-    """Compute the first derivative of `log_gamma` in the argument, given its value; the order is 1."""
+    """Compute the derivative of `log_gamma` in the argument, given its value; the order is 1."""
     if not _all_inside(a, x):
         return log_gamma_derivative(upper, order, a, x)
     with np.errstate(over="ignore"):
@@ -212,8 +212,8 @@ def log_gamma_derivative(upper: bool, order: Plain, a: Plain, x: Plain) -> Plain
     return np.where(order == 0, log_gamma(upper, a, x), result) if np.any(order == 0) else result
 
 
-# In a tail the logarithm is that of the weight plus that of the integral of exp(a u - x (exp(u) -
-# 1)) over steps u in the logarithm. The second derivatives are covariances of this integrand; as
+# In a tail the logarithm is the weight's plus the logarithm of the integral, over steps u in the
+# logarithm, of exp(a u - x (exp(u) - 1)). The second derivatives are covariances of this integrand; as
 # products of the density and a difference they would cancel.
 
 
@@ -359,7 +359,7 @@ def _beta_integrals(orders: tuple[int, int], values: tuple[Plain, ...]) -> Plain
 def log_beta_slope(
     upper: bool, order: Plain, a: Plain, b: Plain, x: Plain, log_value: Plain
 ) -> Plain:
-    """Compute the first derivative of `log_beta` in the argument, given its value; the order is 1."""
+    """Compute the derivative of `log_beta` in the argument, given its value; the order is 1."""
     if not (_all_inside(a, b, x) and np.max(x, initial=0.0) < 1.0):
         return log_beta_derivative(upper, order, a, b, x)
     with np.errstate(over="ignore"):

@@ -210,7 +210,7 @@ def beta_cumulants(a: Operand, b: Operand, x: Operand, y: Operand) -> Derivative
 
 
 def betainc_derivative(order: Operand, a: Operand, b: Operand, x: Operand) -> Operand:
-    """Compute the derivative with respect to a and b of the regularised incomplete beta function."""
+    """Compute the derivative in a and b of the regularised incomplete beta function."""
     order, a, b, x = np.broadcast_arrays(order, a, b, x)
     inside = (a > 0) & np.isfinite(a) & (b > 0) & np.isfinite(b) & (x > 0) & (x < 1) & (order > 0)
     code = np.where(inside, 2 * order + (np.minimum(a, b) >= SMOOTH), 0)

@@ -34,7 +34,7 @@ def _check_bands(
 
 
 def _part(shift: int, n: int) -> tuple[slice, slice]:
-    """Rows and columns of the elements of an n by n matrix that stand `shift` places below the
+    """Return rows and columns of the elements of an n by n matrix that are `shift` places below the
     diagonal.
     """
     row, column = min(max(shift, 0), n), min(max(-shift, 0), n)
@@ -43,8 +43,8 @@ def _part(shift: int, n: int) -> tuple[slice, slice]:
 
 
 def _bands(x: np.ndarray, y: np.ndarray, upper: int, rows: int) -> np.ndarray:
-    """The diagonals of ``x @ y.T``, or of the product of vectors, in the storage of a banded
-    matrix.
+    """Compute the diagonals of ``x @ y.T``, or of the product of vectors, in the storage of a
+    banded matrix.
     """
     c = np.zeros((rows, x.shape[0]))
     for k in range(rows):
@@ -54,7 +54,7 @@ def _bands(x: np.ndarray, y: np.ndarray, upper: int, rows: int) -> np.ndarray:
 
 
 def _banded_product(ab: Operand, x: Operand, upper: int) -> Result:
-    """The product of a banded matrix with a vector or a matrix; differentiable."""
+    """Multiply a banded matrix by a vector or a matrix; differentiable."""
     total: Any = np.zeros(np.shape(x))
     for k in range(np.shape(ab)[0]):
         i, j = _part(k - upper, np.shape(x)[0])
@@ -63,7 +63,7 @@ def _banded_product(ab: Operand, x: Operand, upper: int) -> Result:
 
 
 def _moved_rows(factors: Operand, x: Operand, source: slice, target: slice) -> Result:
-    """Some rows of `x` times their factors, at other places; differentiable."""
+    """Multiply some rows of `x` by their factors, and move them; differentiable."""
     n, rest = np.shape(x)[0], np.shape(x)[1:]
     rows = (factors[:, None] if rest else factors) * x[source]
     return np.concatenate(
@@ -119,7 +119,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Operand, b: Operand) -> Result:
 
 @operation()
 def banded_solution(ab: Plain, b: Plain, *, lower: int, upper: int) -> Saved:
-    """The solution, with the factor that `dgbtrf` makes."""
+    """Solve the system, saving the factor that `dgbtrf` makes."""
     _check_bands("solve_banded", ab, lower + upper + 1, b)
     if not np.size(b):
         return Saved(np.zeros(b.shape), factor=None)
@@ -160,7 +160,7 @@ def banded_solution_tangent(
 
 
 def _banded_factor(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
-    """The factor in the storage of its matrix, with zeros where nothing stands."""
+    """Compute the factor in the storage of its matrix, with zeros where nothing is stored."""
     room, width = np.zeros(ab.shape, order="F"), ab.shape[0] - 1
     for k in range(ab.shape[0]):
         j = _part(k if lower else k - width, ab.shape[1])[1]
@@ -227,7 +227,7 @@ def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
 
 @operation()
 def symmetric_banded_solution(ab: Plain, b: Plain, *, lower: bool) -> Saved:
-    """The solution, with the factor that `dpbtrf` makes."""
+    """Solve the system, saving the factor that `dpbtrf` makes."""
     _check_bands("solveh_banded", ab, None, b)
     factor = _banded_factor("solveh_banded", ab, lower)
     return Saved(_from_factor(factor, b, lower), factor=factor)
@@ -248,7 +248,7 @@ def symmetric_banded_solution_reverse(
 
 
 def _symmetric_times(ab: Operand, x: Operand, lower: bool) -> Result:
-    """The product of a symmetric matrix of which one half is stored; differentiable."""
+    """Multiply by a symmetric matrix, given one stored half; differentiable."""
     upper = 0 if lower else np.shape(ab)[0] - 1
     total = _banded_product(ab, x, upper)
     for k in range(np.shape(ab)[0]):
@@ -269,7 +269,7 @@ def symmetric_banded_solution_tangent(
 
 
 def cholesky_banded(ab: Operand, lower: bool = False) -> Result:
-    """The Cholesky factor of a symmetric positive definite banded matrix:
+    """Compute the Cholesky factor of a symmetric positive definite banded matrix:
     `scipy.linalg.cholesky_banded`.
 
     Parameters
@@ -330,11 +330,11 @@ def _flipped(ab: Operand, to_upper: bool) -> Result:
 
 @operation()
 def banded_cholesky(ab: Plain) -> Plain:
-    """The diagonals of the lower factor."""
+    """Compute the diagonals of the lower factor."""
     return _banded_factor("cholesky_banded", ab, True)
 
 
-# At least so many columns of the factor are taken at once.
+# At least this many columns of the factor are taken at once.
 _COLUMNS = 48
 
 
@@ -374,7 +374,7 @@ def banded_cholesky_tangent(r: Result, ab: Operand) -> Linear:
 
 @operation()
 def banded_cholesky_rate(factor: Plain, t: Plain) -> Plain:
-    """The derivative of the lower factor along `t`, of the factor itself."""
+    """Compute the derivative of the lower factor along `t`, from the factor itself."""
     width, n = t.shape[0] - 1, t.shape[1]
     left = np.array(t)  # what is left of the rate of the matrix
     rate = np.zeros(t.shape)
@@ -423,8 +423,8 @@ def banded_cholesky_rate_tangent(r: Result, factor: Plain, t: Operand) -> tuple[
 
 
 def _outer_bands(x: Operand, y: Operand) -> Result:
-    """The diagonals of ``X @ Y.T + Y @ X.T`` of two lower triangles, in the storage of a banded
-    matrix; differentiable.
+    """Compute the diagonals of ``X @ Y.T + Y @ X.T`` of two lower triangles, in the storage of a
+    banded matrix; differentiable.
     """
     m, n = np.shape(x)
     rows = []

@@ -27,7 +27,7 @@ __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose",
 
 
 def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
-    """The factors of a matrix by elimination, ``a = p @ l @ u``: `scipy.linalg.lu`.
+    """Compute the factors of a matrix by elimination, ``a = p @ l @ u``: `scipy.linalg.lu`.
 
     Parameters
     ----------
@@ -94,14 +94,14 @@ def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
 
 
 def _pivots(a: np.ndarray) -> tuple[int, ...]:
-    """The rows in the order in which they are the pivots."""
+    """Return the rows in the order in which they are the pivots."""
     check_finite("lu", a)
     return tuple(np.argsort(scipy_linalg.lu(a, p_indices=True)[0]).tolist())
 
 
 @operation()
 def elimination(a: Plain) -> Plain:
-    """The triangular factors of a square matrix, its rows as they are."""
+    """Compute the triangular factors of a square matrix, without exchanging rows."""
     if not a.size:
         return np.array(a), np.array(a)
     factors, order, _ = lapack().dgetrf(a)
@@ -116,7 +116,7 @@ def elimination(a: Plain) -> Plain:
 
 
 def _eliminated(a: np.ndarray) -> np.ndarray:
-    """Both factors in one matrix."""
+    """Compute both factors in one matrix."""
     c = np.array(a)
     with np.errstate(divide="ignore", invalid="ignore"):
         for k in range(a.shape[0]):
@@ -152,8 +152,8 @@ def elimination_tangent(r: Result, a: Operand) -> Linear:
 
 
 def polar_decompose(a: Operand, side: str = "right") -> Result:
-    """The polar factors of a matrix, ``a = u @ p``, the nearest one with orthonormal columns and
-    the rest.
+    """Compute the polar factors of a matrix, ``a = u @ p``, the nearest one with orthonormal
+    columns and the rest.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def polar_decompose(a: Operand, side: str = "right") -> Result:
 
 @operation()
 def polar_factors(a: Plain) -> Plain:
-    """The right factors, by singular values."""
+    """Compute the right factors, by singular values."""
     check_finite("polar_decompose", a)
     w, s, vt = np.linalg.svd(a, full_matrices=False)
     if s.size and not s[-1] > s[0] * max(a.shape) * np.finfo(float).eps:
@@ -249,7 +249,7 @@ def polar_factors_tangent(r: Result, a: Operand) -> Linear:
 
 
 def orthogonal_procrustes(a: Operand, b: Operand) -> Result:
-    """The orthogonal matrix that brings one matrix nearest to another one:
+    """Find the orthogonal matrix that brings one matrix nearest to another one:
     `scipy.linalg.orthogonal_procrustes`.
 
     Parameters
@@ -299,7 +299,7 @@ def orthogonal_procrustes(a: Operand, b: Operand) -> Result:
 
 
 def schur(a: Operand) -> Result:
-    """The real Schur factors of a matrix with real eigenvalues, ``a = z @ t @ z.T``:
+    """Compute the real Schur factors of a matrix with real eigenvalues, ``a = z @ t @ z.T``:
     `scipy.linalg.schur`.
 
     Parameters
@@ -385,8 +385,8 @@ def schur_decomposition_tangent(r: Result, a: Operand) -> Linear:
 
 @operation()
 def commuted(t: Plain, f: Plain) -> Plain:
-    """The matrix M below the diagonal of which ``t @ M - M @ t`` is `f` below the diagonal, for an
-    upper triangle `t`.
+    """Find the matrix M, zero except below the diagonal, for which ``t @ M - M @ t`` is `f` below
+    the diagonal, for an upper triangle `t`.
     """
     m = np.zeros(t.shape)
     for j in range(t.shape[0] - 1):
@@ -396,8 +396,8 @@ def commuted(t: Plain, f: Plain) -> Plain:
 
 
 def _shifted(t: np.ndarray, j: int, b: np.ndarray, trans: bool) -> np.ndarray:
-    """The solution with the block of `t` below and right of the element j, less that element; nan
-    where it is singular.
+    """Solve with the block of `t` below and right of the element j, less that element; nan where it
+    is singular.
     """
     block = t[j + 1 :, j + 1 :] - t[j, j] * np.eye(t.shape[0] - j - 1)
     if (np.diagonal(block) == 0.0).any():
@@ -406,7 +406,7 @@ def _shifted(t: np.ndarray, j: int, b: np.ndarray, trans: bool) -> np.ndarray:
 
 
 def _commuted_back(t: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """The transposed of what `commuted` makes of `f`."""
+    """Apply the transpose of the linear map `commuted` from `f`."""
     g, c = np.tril(g, -1), np.zeros(t.shape)
     for j in range(t.shape[0] - 2, -1, -1):
         later = slice(j + 1, None)

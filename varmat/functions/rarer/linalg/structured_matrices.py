@@ -23,7 +23,7 @@ __all__ = [
 
 
 def check_vector(function: str, name: str, x: Operand, least: int = 0) -> Result:
-    """An operand that is a vector, of at least so many elements."""
+    """Check that an operand is a vector with at least `least` elements, and return it."""
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 1 or np.size(x) < least:
         rule = (
@@ -34,7 +34,7 @@ def check_vector(function: str, name: str, x: Operand, least: int = 0) -> Result
 
 
 def toeplitz(c: Operand, r: Operand = None) -> Result:
-    """The matrix with constant diagonals: `scipy.linalg.toeplitz`.
+    """Make the matrix with constant diagonals: `scipy.linalg.toeplitz`.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def toeplitz(c: Operand, r: Operand = None) -> Result:
 
 
 def hankel(c: Operand, r: Operand = None) -> Result:
-    """The matrix with constant antidiagonals: `scipy.linalg.hankel`.
+    """Make the matrix with constant antidiagonals: `scipy.linalg.hankel`.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def hankel(c: Operand, r: Operand = None) -> Result:
 
 
 def circulant(c: Operand) -> Result:
-    """The matrix of which each column is that before it, moved down by one place:
+    """Make the matrix whose columns are each the column before, moved down by one place:
     `scipy.linalg.circulant`.
 
     Parameters
@@ -149,7 +149,7 @@ def circulant(c: Operand) -> Result:
 
 
 def companion(a: Operand) -> Result:
-    """The companion matrix of a polynomial, whose eigenvalues are its roots:
+    """Make the companion matrix of a polynomial, whose eigenvalues are its roots:
     `scipy.linalg.companion`.
 
     Parameters
@@ -186,7 +186,7 @@ def companion(a: Operand) -> Result:
 
 
 def block_diag(*arrs: Operand) -> Result:
-    """The matrix with given blocks along its diagonal, and zeros elsewhere:
+    """Make the matrix with given blocks along its diagonal, and zeros elsewhere:
     `scipy.linalg.block_diag`.
 
     Parameters
@@ -235,7 +235,7 @@ def block_diag(*arrs: Operand) -> Result:
 
 
 def khatri_rao(a: Operand, b: Operand) -> Result:
-    """The Kronecker products of the columns of two matrices: `scipy.linalg.khatri_rao`.
+    """Compute the Kronecker products of the columns of two matrices: `scipy.linalg.khatri_rao`.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def khatri_rao(a: Operand, b: Operand) -> Result:
 
 
 def convolution_matrix(a: Operand, n: int, mode: str = "full") -> Result:
-    """The matrix whose product with a vector is the convolution of `a` with it:
+    """Make the matrix whose product with a vector is the convolution of `a` with it:
     `scipy.linalg.convolution_matrix`.
 
     Parameters

@@ -18,7 +18,7 @@ __all__ = ["matmul_toeplitz", "solve_circulant", "solve_toeplitz"]
 
 
 def _column_and_row(function: str, c_or_cr: Operand) -> tuple[Result, Result]:
-    """The first column and row; a tuple has both."""
+    """Return the first column and row; a tuple has both."""
     if isinstance(c_or_cr, tuple):
         c, r = c_or_cr
         return check_vector(function, "c", c, 1), check_vector(function, "r", r, 1)
@@ -27,7 +27,7 @@ def _column_and_row(function: str, c_or_cr: Operand) -> tuple[Result, Result]:
 
 
 def matmul_toeplitz(c_or_cr: Operand, x: Operand) -> Result:
-    """The product of a Toeplitz matrix with a vector or a matrix, by convolution:
+    """Multiply a Toeplitz matrix by a vector or a matrix, by convolution:
     `scipy.linalg.matmul_toeplitz`.
 
     Parameters
@@ -124,7 +124,7 @@ def _levinson(c: Operand, r: Operand, b: Operand) -> Result:
 
 @operation()
 def toeplitz_solution(c: Plain, r: Plain, b: Plain) -> Plain:
-    """The solution of a first column and a first row, of which the first element is not read."""
+    """Solve the system with this first column and row; the first element of the row is not read."""
     return _levinson(c, r, b)
 
 
@@ -136,7 +136,7 @@ def toeplitz_solution_reverse(
     z, n = _levinson(np.append(c[:1], r[1:]), c, g), c.size
 
     def along_diagonals(first: Operand, second: Operand) -> Result:
-        """The sums over j of ``first[j + k] second[j]``, for k = 0, ..., n - 1."""
+        """Compute the sums over j of ``first[j + k] second[j]``, for k = 0, ..., n - 1."""
         if first.ndim == 1:
             return np.correlate(first, second, "full")[n - 1 :]
         return np.sum(

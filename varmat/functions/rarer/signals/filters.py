@@ -37,7 +37,8 @@ def series_along(name: str, x: Operand, axis: int) -> tuple[Result, int]:
 
 
 def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Result:
-    """A filter in second-order sections, one `lfilter` after the other: `scipy.signal.sosfilt`.
+    """Apply a filter in second-order sections, one `lfilter` after the other:
+    `scipy.signal.sosfilt`.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Res
 
 
 def lfilter_zi(b: Operand, a: Operand) -> Result:
-    """The state in which a filter answers a constant input 1 by a constant:
+    """Find the state in which a filter answers a constant input 1 by a constant:
     `scipy.signal.lfilter_zi`.
 
     Parameters
@@ -151,7 +152,7 @@ def _padded(c: Operand, size: int) -> Result:
 
 
 def sosfilt_zi(sos: Operand) -> Result:
-    """The states in which a filter in sections answers a constant input 1 by a constant:
+    """Find the states in which a filter in sections answers a constant input 1 by a constant:
     `scipy.signal.sosfilt_zi`.
 
     Parameters
@@ -192,7 +193,7 @@ def sosfilt_zi(sos: Operand) -> Result:
 
 
 def _extended(name: str, x: Operand, axis: int, padtype: Operand, padlen: int) -> Result:
-    """The series extended by `padlen` elements at both ends."""
+    """Extend the series by `padlen` elements at both ends."""
     check_choice(name, "padtype", padtype, "odd", "even", "constant", None)
     if np.shape(x)[axis] <= padlen:
         raise ShapeError(
@@ -212,7 +213,7 @@ def _extended(name: str, x: Operand, axis: int, padtype: Operand, padlen: int) -
 
 
 def _both_ways(x: Operand, axis: int, run: Function, padlen: int) -> Result:
-    """The filter run forwards and then backwards, each time from the state that belongs to the
+    """Run the filter forwards and then backwards, each time from the state that belongs to the
     first element.
     """
     start = (slice(None),) * axis
@@ -229,7 +230,7 @@ def filtfilt(
     padtype: Operand = "odd",
     padlen: Operand = None,
 ) -> Result:
-    """A filter run forwards and then backwards, so that nothing is delayed:
+    """Run a filter forwards and then backwards, so that nothing is delayed:
     `scipy.signal.filtfilt`.
 
     Parameters
@@ -304,7 +305,7 @@ def _default_padding(sos: Operand) -> int:
 def sosfiltfilt(
     sos: Operand, x: Operand, axis: int = -1, padtype: Operand = "odd", padlen: Operand = None
 ) -> Result:
-    """A filter in second-order sections, run forwards and then backwards:
+    """Run a filter in second-order sections forwards and then backwards:
     `scipy.signal.sosfiltfilt`.
 
     Parameters
