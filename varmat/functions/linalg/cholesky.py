@@ -114,7 +114,8 @@ def cholesky_decompose(a: Plain, workspace: Function = np.empty) -> Plain:
 
     Notes
     -----
-    The derivative is that of `numpy.linalg.cholesky`; the adjoint lies in the lower triangle.
+    The derivative is the same as for `numpy.linalg.cholesky`; the adjoint lies in the lower
+    triangle.
 
     References
     ----------

@@ -160,8 +160,8 @@ def det_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
 def _cofactors(a: Operand, d: Operand, factor: LU | None, g: Adjoint = 1.0) -> Result:
     """Compute the cofactors of `a` with determinant `d`, times g.
 
-    Determinant and inverse from one LU factor are those of a matrix within rounding errors of `a`,
-    whose cofactors are close to those of `a` however ill-conditioned it is; only an exact zero
+    Determinant and inverse from one LU factor belong to a matrix within rounding errors of `a`,
+    whose cofactors are close to `a`'s however ill-conditioned it is; only an exact zero
     needs the singular values. A determinant that a float does not hold, or not with all digits, is
     multiplied with in two halves."""
     if is_safe_divisor(d):
@@ -361,7 +361,7 @@ def log_determinant_reverse(g: Adjoint, r: Plain, a: Plain, factor: LU | None = 
 
 @log_determinant.tangent
 def log_determinant_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
-    if not factor:  # beside a singular matrix there may be others in a stack
+    if not factor:  # a stack may have regular matrices as well as singular ones
         singular = np.equal(fixed(r), -np.inf)
         a = np.where(singular[..., None, None] if np.ndim(r) else singular, np.nan, a)
     x = inverse_of(a, factor).mT

@@ -118,8 +118,8 @@ def quad_form_diag(m: Plain, v: Plain, workspace: Function = np.empty) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `m` is ``g`` times the outer product of `v` with
-    itself, and that of `v` is ``h @ v + h.T @ v`` with ``h = g * m``.
+    For the adjoint `g` of the result, `m` has the adjoint ``g`` times the outer product of `v` with
+    itself, and `v` has ``h @ v + h.T @ v`` with ``h = g * m``.
 
     References
     ----------

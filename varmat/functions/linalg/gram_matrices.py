@@ -32,7 +32,7 @@ def crossprod(m: Plain) -> Plain:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `m` is ``m @ (g + g.T)``.
+    For the adjoint `g` of the result, `m` has the adjoint ``m @ (g + g.T)``.
 
     References
     ----------
@@ -82,7 +82,7 @@ def tcrossprod(m: Plain) -> Plain:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `m` is ``(g + g.T) @ m``.
+    For the adjoint `g` of the result, `m` has the adjoint ``(g + g.T) @ m``.
 
     References
     ----------

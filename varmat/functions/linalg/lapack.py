@@ -179,7 +179,7 @@ def solve_each(
     stack of right-hand sides.
 
     The arrays of the factor have the leading axes of the matrices. With `vector` the last axis of
-    `b` is that of a vector."""
+    `b` belongs to a vector."""
     a = factor[0]
     if a.ndim == 2 >= b.ndim and b.size:
         return one(*factor, b)
@@ -446,7 +446,7 @@ def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
 
 
 def cholesky_solve(factor: Plain, b: Operand, vector: bool) -> Result:
-    """Solve with the matrices of which `factor` is the lower Cholesky factor."""
+    """Solve with the matrices whose lower Cholesky factor is `factor`."""
     if is_symbol(factor) or is_symbol(b):
         half = factorisations.solve_lower(factor, b)
         return factorisations.solve_lower(factor, half, transposed=True)

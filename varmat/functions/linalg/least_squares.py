@@ -27,7 +27,7 @@ def pinv(a: Plain, rcond: Operand = None, rtol: Operand = None) -> Plain | Saved
     ----------
     a : array_like, shape (..., m, n)
     rcond, rtol : float or array_like, optional
-        Singular values below so much of the largest one count as zero.
+        Singular values below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def pinv(a: Plain, rcond: Operand = None, rtol: Operand = None) -> Plain | Saved
     -----
     With :math:`P = A^+`, :math:`dP = -P\\, dA\\, P + P P^T dA^T (I - A P) + (I - P A)\\, dA^T P^T
     P` [1]_. The rank is taken to be constant: where it changes, the pseudo-inverse jumps and has no
-    derivative. Where a cutoff drops singular values that are not zero, `P` is that of the part of
+    derivative. Where a cutoff drops singular values that are not zero, `P` belongs to the part of
     `A` that is kept, which turns against the other: the change of that part stands for :math:`dA`.
     Also called ``varmat.generalized_inverse``.
 
@@ -294,8 +294,8 @@ def lstsq(a: Operand, b: Operand, rcond: ArrayLike | None = None) -> Result:
     a : array_like, shape (m, n)
     b : array_like, shape (m,) or (m, k)
     rcond : float, optional
-        Singular values below so much of the largest one count as zero; by default ``max(m, n)``
-        times the machine precision.
+        Singular values below this fraction of the largest one count as zero; by default ``max(m,
+        n)`` times the machine precision.
 
     Returns
     -------
@@ -309,7 +309,7 @@ def lstsq(a: Operand, b: Operand, rcond: ArrayLike | None = None) -> Result:
 
     Notes
     -----
-    The derivative is that of ``pinv(a, rcond) @ b``: the rank is taken to be constant.
+    The derivative is the same as for ``pinv(a, rcond) @ b``: the rank is taken to be constant.
 
     Examples
     --------

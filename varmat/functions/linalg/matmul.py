@@ -34,7 +34,7 @@ from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.build.symbol import is_symbol
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Settings, Thunk
 
-# For matrices of up to so many elements their order in memory makes no difference.
+# For matrices of up to this many elements their order in memory makes no difference.
 ORDER_MATTERS = 1024
 
 
@@ -142,7 +142,7 @@ def matmul(a: Plain, b: Plain) -> Plain:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``g @ b.T`` and that of `b` is ``a.T @ g``.
+    For the adjoint `g` of the result, `a` has the adjoint ``g @ b.T`` and `b` has ``a.T @ g``.
 
     References
     ----------

@@ -110,7 +110,7 @@ def matrix_power(a: Operand, n: int) -> Result:
     ----------
     a : array_like, shape (..., n, n)
     n : int
-        A negative power is that of the inverse.
+        A negative power is a power of the inverse.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def matrix_power(a: Operand, n: int) -> Result:
 
     Notes
     -----
-    The derivative is that of the products: the adjoint of a square ``a @ a`` is ``g @ a.T + a.T @
+    The derivative follows from the products: the adjoint of a square ``a @ a`` is ``g @ a.T + a.T @
     g``.
 
     References

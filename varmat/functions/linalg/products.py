@@ -1,7 +1,7 @@
 """Products of vectors and matrices that are written with `matmul`, on reshaped operands, which are
 views and cost nothing; the vector product; and Stan's names of products.
 
-Products over arbitrary axes stand in `einsum`."""
+Products over arbitrary axes are in `einsum`."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def cross(a: Plain, b: Plain) -> Plain:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``cross(b, g)`` and that of `b` is ``cross(g,
+    For the adjoint `g` of the result, `a` has the adjoint ``cross(b, g)`` and `b` has ``cross(g,
     a)``.
 
     Examples

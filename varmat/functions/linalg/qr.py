@@ -29,7 +29,7 @@ def qr_reduced(a: Plain) -> Plain:
     Q : VarMat, shape (..., m, n)
         With orthonormal columns.
     R : VarMat, shape (..., n, n)
-        Upper triangular; the signs of its diagonal are those of LAPACK.
+        Upper triangular; the signs of its diagonal come from LAPACK.
 
     Notes
     -----
@@ -110,13 +110,13 @@ def _reduced(a: Operand) -> tuple[Result, Result]:
 
 
 def _completed(q: Operand, a: Operand) -> Result:
-    """Add to the orthonormal columns of `q` those that Householder reflections have beside them;
+    """Complete the orthonormal columns of `q` by the others of the Householder reflections;
     differentiable.
 
     The product of n reflections is ``I - V W V^T`` with a lower trapezoidal V, so with E the first
     n columns of the identity, F the others, Q1 the top and Q2 the bottom of `q`: ``E - q`` is V
     times a square matrix, and the others are ``F + (E - q) (I - Q1)^{-T} Q2^T``. A reflection that
-    LAPACK left out, for there was nothing to reflect, is put in: it only turns the sign of its own
+    LAPACK left out, because it had nothing to reflect, is put in: it only turns the sign of its own
     column, and I - Q1 is then far from singular."""
     m, n = np.shape(q)[-2:]
     if m == n:
@@ -234,7 +234,7 @@ def qr_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.qr`.
+    The derivative is the same as for `varmat.qr`.
 
     References
     ----------
@@ -268,7 +268,7 @@ def qr_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.qr`.
+    The derivative is the same as for `varmat.qr`.
 
     References
     ----------
@@ -340,7 +340,7 @@ def qr_thin_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.qr_thin`.
+    The derivative is the same as for `varmat.qr_thin`.
 
     References
     ----------
@@ -374,7 +374,7 @@ def qr_thin_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.qr_thin`.
+    The derivative is the same as for `varmat.qr_thin`.
 
     References
     ----------

@@ -84,7 +84,7 @@ def quad_form(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``b @ g @ b.T`` and that of `b` is ``a @ b @
+    For the adjoint `g` of the result, `a` has the adjoint ``b @ g @ b.T`` and `b` has ``a @ b @
     g.T + a.T @ b @ g``.
 
     References
@@ -200,7 +200,7 @@ def trace_quad_form(a: Plain, b: Plain) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``g * b @ b.T`` and that of `b` is ``g * (a @
+    For the adjoint `g` of the result, `a` has the adjoint ``g * b @ b.T`` and `b` has ``g * (a @
     b + a.T @ b)``.
 
     References
@@ -257,8 +257,8 @@ def trace_gen_quad_form(d: Plain, a: Plain, b: Plain) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `d` is ``g * (a @ b).T @ b``, that of `a` is ``g * b
-    @ d.T @ b.T`` and that of `b` is ``g * (a @ b @ d + a.T @ b @ d.T)``. The products ``a @ b`` and
+    For the adjoint `g` of the result, `d` has the adjoint ``g * (a @ b).T @ b``, that of `a` is ``g
+    * b @ d.T @ b.T`` and `b` has ``g * (a @ b @ d + a.T @ b @ d.T)``. The products ``a @ b`` and
     ``b @ d.T`` are made once, for the value.
 
     References

@@ -1,6 +1,6 @@
 """Singular value decompositions.
 
-Derivatives are those of one smooth choice of the vectors near the point, as for eigenvectors (see
+Derivatives belong to one smooth choice of the vectors near the point, as for eigenvectors (see
 `varmat.functions.linalg.eigenvalues`). They are meaningful for functions that do not depend on the
 choice, such as singular values and ``u @ vt``."""
 
@@ -46,7 +46,7 @@ def svd_vh(a: Plain, full_matrices: bool = True) -> Plain:
 
     Notes
     -----
-    The rule is that of [1]_, but written so that repeated singular values and zero ones divide by
+    The rule is from [1]_, but written so that repeated singular values and zero ones divide by
     different things. With :math:`J = U^T \\bar U - \\bar U^T U` and
     :math:`K = V^T \\bar V - \\bar V^T V` it is
     :math:`\\tfrac12 [(J + K)_{ij} / (\\sigma_j - \\sigma_i) +
@@ -235,9 +235,10 @@ def svd(a: Operand) -> Result:
     Notes
     -----
     As in Stan, and unlike `numpy.linalg.svd`, which returns the transpose of `v`, and square
-    matrices unless it is called with ``full_matrices=False``. A column of `u` and that of `v` have
-    their sign from LAPACK, and share it. The derivatives are those of `numpy.linalg.svd`: those of
-    the vectors of equal singular values, and second derivatives there, are refused.
+    matrices unless it is called with ``full_matrices=False``. A column of `u` and the one of `v`
+    have their sign from LAPACK, and share it. The derivatives are the same as for
+    `numpy.linalg.svd`: derivatives of the vectors of equal singular values, and second derivatives
+    there, are refused.
 
     References
     ----------
@@ -273,7 +274,7 @@ def svd_U(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.svd`.
+    The derivative is the same as for `varmat.svd`.
 
     References
     ----------
@@ -310,7 +311,7 @@ def svd_V(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.svd`.
+    The derivative is the same as for `varmat.svd`.
 
     References
     ----------

@@ -203,7 +203,7 @@ def from_the_right(name: str, left: Function, summary: str) -> Function:
 
         Notes
         -----
-        The adjoints are those of the function from the left, transposed.
+        The adjoints are the left function's, transposed.
 
         References
         ----------

@@ -124,7 +124,7 @@ def inverse_spd(a: Plain) -> Plain:
 
     Notes
     -----
-    The adjoint is that of `numpy.linalg.inv`, folded onto the lower triangle.
+    The adjoint is `numpy.linalg.inv`'s, folded onto the lower triangle.
 
     References
     ----------

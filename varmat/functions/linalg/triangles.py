@@ -1,6 +1,6 @@
 """Triangles and transposes of plain arrays, and of symbols, which are not written into.
 
-Large matrices are taken in tiles, for a matrix is much slower to read along its columns."""
+Large matrices are taken in tiles, because a matrix is much slower to read along its columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from varmat.programs.build.factorisations import triangle
 from varmat.programs.build.symbol import is_symbol, require
 from varmat.typing import Operand, Plain, Result
 
-# Tiles of so many rows and columns stay in the cache while a matrix and its transpose are read,
+# Tiles of this many rows and columns stay in the cache while a matrix and its transpose are read,
 # and are large enough for products.
 TILE = 64
-# Rows a multiple of so many bytes apart share few places in the cache.
+# Rows a multiple of this many bytes apart share few places in the cache.
 GAP = 2048
 
 

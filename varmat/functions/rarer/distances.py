@@ -328,13 +328,13 @@ def pdist(
     Raises
     ------
     ShapeError
-        If `X` is no matrix, or a weight has another shape.
+        If `X` is not a matrix, or a weight has another shape.
     DomainError
         If `metric` is unknown, or `p` is less than 1.
 
     Notes
     -----
-    The derivative is that of `cdist`.
+    The derivative is the same as for `cdist`.
 
     References
     ----------
@@ -359,7 +359,7 @@ def squareform(X: Operand) -> Result:
     Parameters
     ----------
     X : array_like, shape (m * (m - 1) / 2,) or (m, m)
-        Of a matrix the upper triangle is read.
+        Only the upper triangle of a matrix is read.
 
     Returns
     -------

@@ -63,7 +63,7 @@ def simpson(y: Operand, x: Operand = None, *, dx: Operand = 1.0, axis: int = -1)
     Raises
     ------
     ShapeError
-        If there are no samples, or `x` has another shape.
+        If `y` has no samples, or `x` has another shape.
 
     Notes
     -----
@@ -129,7 +129,7 @@ def cumulative_trapezoid(
     Raises
     ------
     ShapeError
-        If there are no samples, or `x` has another shape.
+        If `y` has no samples, or `x` has another shape.
     DomainError
         If `initial` is neither None nor 0.
 
@@ -199,7 +199,7 @@ def cumulative_simpson(
     Raises
     ------
     ShapeError
-        If there are no samples, or `x` has another shape.
+        If `y` has no samples, or `x` has another shape.
 
     Notes
     -----

@@ -37,7 +37,7 @@ def _basis(t: Operand, x: Operand, i: np.ndarray, k: int, nu: int) -> Result:
     """Compute the ``k + 1`` basis functions that are not zero, or their derivatives of the order
     `nu`, at each place; differentiable.
 
-    By the recursion of Cox and de Boor, a degree after the other; the last steps are derivatives.
+    By the recursion of Cox and de Boor over the degrees; the last steps are derivatives.
     """
     b: np.ndarray = np.ones((np.size(x), 1))
     nothing = np.zeros((np.size(x), 1))
@@ -177,9 +177,7 @@ class BSpline:
 
 
 def _spread(rows: Operand, first: np.ndarray, n: int) -> Result:
-    """Full rows of a matrix of which only neighbouring elements are given, from the column `first`
-    on.
-    """
+    """Return full rows of a matrix from their neighbouring elements, from the column `first` on."""
     m, width = np.shape(rows)
     at = np.arange(n) - first[:, None]
     inside = (at >= 0) & (at < width)
@@ -337,7 +335,7 @@ def make_lsq_spline(
     y : array_like, with length m along `axis`
         The values there.
     t : array_like, shape (n + k + 1,)
-        The knots, of which the outermost ones must be repeated.
+        The knots; the outermost ones must be repeated.
     k : int
         The degree.
     w : array_like, shape (m,), optional
@@ -419,7 +417,7 @@ class RegularGridInterpolator:
     Notes
     -----
     Differentiable in the values, the places and the coordinates. At a point of the grid the
-    derivative is that of the cell behind it; of 'nearest' there is one in the values alone.
+    derivative belongs to the cell behind it; 'nearest' has a derivative only in the values.
 
     References
     ----------

@@ -1,5 +1,5 @@
-"""Derivatives of the exponential and the logarithm of a function of two variables, from those of
-the function.
+"""Derivatives of the exponential and the logarithm of a function of two variables, from the
+function's derivatives.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def _sum(*terms: Plain) -> Plain:
     return total + rest
 
 
-# The logarithm of 2 in two parts, of which the first has 42 bits, so that its product with an
-# exponent is exact.
+# The logarithm of 2 in two parts; the first has 42 bits, so that its product with an exponent is
+# exact.
 _LN2 = (0.6931471805598903, 5.497923018708371e-14)
 _GRID = 128.0
 

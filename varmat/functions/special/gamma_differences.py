@@ -106,7 +106,7 @@ def digamma_excess_far(y: Operand, z: Operand) -> Operand:
 
 
 def _zeta_difference_close(x: Operand, middle: Operand, half: Operand) -> Operand:
-    # The Taylor series around the middle of the two arguments, of which only the odd terms remain.
+    # The Taylor series around the middle of the two arguments; only the odd terms remain.
     total: Operand = 0.0
     factor = 2.0 * x * half
     for k in range(4):
@@ -166,7 +166,7 @@ def log_rising(x: Operand, y: Operand) -> Operand:
     infinite = (x == inf) | ((y == inf) & (x > 0) & (x < inf))
     if not np.any(infinite):
         return result
-    # The limit is that of x**y for an infinite x, and of gamma(y) for an infinite y.
+    # The limit is the same as for x**y if x is infinite, and as for gamma(y) if y is infinite.
     return np.where(infinite, np.where(y == 0, 0.0, np.where(y == -inf, np.nan, y * inf)), result)
 
 

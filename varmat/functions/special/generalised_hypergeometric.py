@@ -262,7 +262,7 @@ def hypergeometric_pFq(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - S
     Notes
     -----
     The sum over k = 0, 1, ... of ``prod(poch(a, k)) / prod(poch(b, k)) * z**k / k!``. The
-    derivatives, in all parameters and of any order, are the sums of those of the terms. They are
+    derivatives, in all parameters and of any order, are sums over the terms' derivatives. They are
     summed in as many digits as the terms lose by cancellation, so that value and derivatives are
     right to the last digit or two. A series takes about a microsecond per term and parameter; for
     arrays of arguments there are `hyp1f1` and `hyp2f1`.
@@ -308,7 +308,7 @@ def hypergeometric_2F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - S
 
     Notes
     -----
-    The derivatives are those of `hypergeometric_pFq`.
+    The derivatives are the same as for `hypergeometric_pFq`.
 
     References
     ----------
@@ -350,7 +350,7 @@ def hypergeometric_3F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - S
 
     Notes
     -----
-    The derivatives are those of `hypergeometric_pFq`.
+    The derivatives are the same as for `hypergeometric_pFq`.
 
     References
     ----------

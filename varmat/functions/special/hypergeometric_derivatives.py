@@ -112,7 +112,7 @@ class JetSum:
         self.sizes = np.abs(first.parts)
 
     def add(self, term: Jet) -> bool:
-        """Add a term, and tell whether it is negligible beside the sum."""
+        """Add a term, and tell whether it is negligible compared with the sum."""
         sizes = np.abs(term.parts)
         self.total = self.total + term
         self.sizes += sizes

@@ -40,8 +40,8 @@ from varmat.typing import Plain
 Order = tuple[int, ...]
 # Below this value SciPy's functions are close to underflow.
 _TINY = 1e-270
-# Up to these shapes the terms of the logarithm of a density may be added as they are, which costs
-# two digits.
+# Up to these shapes the terms of the logarithm of a density may be added directly, which costs two
+# digits.
 _MODERATE = 20.0
 # Up to this probability its logarithm has all digits but one.
 _NEAR_ONE = 0.9
@@ -213,8 +213,8 @@ def log_gamma_derivative(upper: bool, order: Plain, a: Plain, x: Plain) -> Plain
 
 
 # In a tail the logarithm is the weight's plus the logarithm of the integral, over steps u in the
-# logarithm, of exp(a u - x (exp(u) - 1)). The second derivatives are covariances of this integrand; as
-# products of the density and a difference they would cancel.
+# logarithm, of exp(a u - x (exp(u) - 1)). The second derivatives are covariances of this integrand;
+# as products of the density and a difference they would cancel.
 
 
 def _gamma_curvature(upper: bool, of_shape: bool, a: Plain, x: Plain) -> Plain:

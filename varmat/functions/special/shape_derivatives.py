@@ -316,7 +316,7 @@ def _log_changes(steps: Operand, x: Operand, y: Operand, log_x: Operand) -> tupl
     if np.max(steps) > 37.0:
         near = np.where(steps > 37.0, np.logaddexp(0.0, steps + log_x), near)
     # The fall of the argument is inexact where y is rounded to 1, because the argument of the
-    # logarithm is then near 0. There the fall of log(x) follows from that of log(1 - x).
+    # logarithm is then near 0. There the fall of log(x) follows from the fall of log(1 - x).
     fall = -y * np.expm1(-steps)
     return np.where(fall < 0.5, np.log1p(-fall), near - steps), near
 

@@ -1,7 +1,7 @@
 """What Stirling's formula leaves of the gamma function: logarithms of factorials without their
 large parts.
 
-In a probability mass, the logarithm of a factorial and that of the power beside it are both of the
+In a probability mass, the logarithms of a factorial and of the power next to it are both of the
 size ``n log(n)``, while their difference is of the size of ``log(n)``. Computing this difference
 directly keeps the digits of masses of large counts: Loader (2000), Fast and accurate computation of
 binomial probabilities."""

@@ -202,7 +202,7 @@ def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
     Raises
     ------
     ShapeError
-        If `ab` is no matrix, or `b` has not `n` rows.
+        If `ab` is not a matrix, or `b` has not `n` rows.
     DomainError
         If the matrix is not positive definite; also a `numpy.linalg.LinAlgError`.
 
@@ -281,13 +281,13 @@ def cholesky_banded(ab: Operand, lower: bool = False) -> Result:
     Returns
     -------
     VarMat, shape (u + 1, n)
-        The diagonals of the upper factor, of which the matrix is ``U.T @ U``, or with `lower` of
+        The diagonals of the upper factor `U` of the matrix ``U.T @ U``, or with `lower` of
         the lower one. Elements that stand for none of the factor are zero.
 
     Raises
     ------
     ShapeError
-        If `ab` is no matrix.
+        If `ab` is not a matrix.
     DomainError
         If the matrix is not positive definite; also a `numpy.linalg.LinAlgError`.
 
@@ -311,8 +311,8 @@ def cholesky_banded(ab: Operand, lower: bool = False) -> Result:
     _check_bands("cholesky_banded", ab, None)
     if lower:
         return banded_cholesky(ab)
-    # The upper factor is the transposed lower one; a diagonal is moved by as many places as it is
-    # far from the main one.
+    # The upper factor is the transposed lower one; a diagonal is moved by its distance from the
+    # main one.
     return _flipped(banded_cholesky(_flipped(ab, False)), True)
 
 
@@ -342,7 +342,7 @@ _COLUMNS = 48
 def banded_cholesky_reverse(g: Adjoint, r: Plain, ab: Plain) -> Adjoint:
     # Some columns of the factor are a triangle D and what stands below it, B: made by D D^T = A_D,
     # B D^T = A_B, and then B B^T was taken from the block below and to the right. This is undone
-    # here, from the last columns to the first. Elements beside the band are zero; their adjoints
+    # here, from the last columns to the first. Elements outside the band are zero; their adjoints
     # are not needed.
     width, n = ab.shape[0] - 1, ab.shape[1]
     size, c = max(_COLUMNS, width), np.zeros(ab.shape)
@@ -455,7 +455,7 @@ def cho_solve_banded(cb_and_lower: Operand, b: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If the factor is no matrix, or `b` has not `n` rows.
+        If the factor is not a matrix, or `b` has not `n` rows.
     DomainError
         If there is a zero on the diagonal of the factor; also a `numpy.linalg.LinAlgError`.
 

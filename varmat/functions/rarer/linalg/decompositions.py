@@ -49,7 +49,7 @@ def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
     Raises
     ------
     ShapeError
-        If `a` is no matrix.
+        If `a` is not a matrix.
     DomainError
         If the first k columns of `a`, or the first k rows as they are permuted, are singular, or
         `a` is not finite; also a `numpy.linalg.LinAlgError`.
@@ -58,7 +58,7 @@ def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
     -----
     For a square matrix :math:`dL = L\\, \\mathrm{tril}_{-1}(M)` and :math:`dU =
     \\mathrm{triu}(M)\\, U`, with :math:`M = L^{-1} P^T dA\\, U^{-1}` [1]_. The permutation is
-    constant; where two pivots are equal, the derivative is that of the one that was chosen. For a
+    constant; where two pivots are equal, the derivative belongs to the one that was chosen. For a
     linear system use `numpy.linalg.solve`.
 
     References
@@ -173,7 +173,7 @@ def polar_decompose(a: Operand, side: str = "right") -> Result:
     Raises
     ------
     ShapeError
-        If `a` is no matrix, or lies the wrong way for `side`.
+        If `a` is not a matrix, or lies the wrong way for `side`.
     DomainError
         If `side` is unknown, or the rank of `a` not full; also a `numpy.linalg.LinAlgError`.
 
@@ -255,19 +255,19 @@ def orthogonal_procrustes(a: Operand, b: Operand) -> Result:
     Parameters
     ----------
     a, b : array_like, shape (m, n)
-        Matrices of which ``a.T @ b`` is invertible.
+        Matrices; ``a.T @ b`` must be invertible.
 
     Returns
     -------
     r : VarMat, shape (n, n)
-        Of the orthogonal matrices that for which the norm of ``a @ r - b`` is smallest.
+        The orthogonal matrix that minimises the norm of ``a @ r - b``.
     scale : Var
         The sum of the singular values of ``a.T @ b``.
 
     Raises
     ------
     ShapeError
-        If the operands are no matrices of the same shape.
+        If the operands are not matrices of the same shape.
     DomainError
         If ``a.T @ b`` is singular; also a `numpy.linalg.LinAlgError`.
 
@@ -360,7 +360,7 @@ def schur_decomposition_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     (t, z), (of_t, of_z) = r, g
     of_f = np.zeros(a.shape)
     of_rotation = np.zeros(a.shape)
-    if of_t is not None:  # of which only the upper triangle is free
+    if of_t is not None:  # only its upper triangle is free
         of_t = np.triu(of_t)
         of_f += of_t
         of_rotation += t.T @ of_t - of_t @ t.T

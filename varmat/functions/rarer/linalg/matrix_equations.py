@@ -19,9 +19,7 @@ __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylves
 def check_matrix_of(
     function: str, name: str, x: Operand, shape: tuple[int | None, int | None] = (None, None)
 ) -> None:
-    """Refuse what is no matrix, or one that has another number of rows or columns than it must
-    have.
-    """
+    """Raise unless `x` is a matrix with the numbers of rows and columns of `shape`; None: any."""
     found = np.shape(x)
     if len(found) != 2:
         raise misfit(function, name, found, "be a matrix")
@@ -30,7 +28,7 @@ def check_matrix_of(
 
 
 def check_one_square(function: str, name: str, x: Operand) -> None:
-    """Refuse what is no square matrix, stacks of them included."""
+    """Raise unless `x` is a single square matrix, not a stack."""
     if np.ndim(x) != 2 or np.shape(x)[0] != np.shape(x)[1]:
         raise misfit(function, name, np.shape(x), "be a square matrix")
 
@@ -49,8 +47,8 @@ def _solved(
     """Solve ``a x + x b = q`` from the Schur factors of `a` and of ``b.T``, or the equation with
     `a` and `b` transposed.
 
-    With `same` the second factors are those of `b`. Also whether the eigenvalues had to be moved
-    for it."""
+    With `same` the second factors belong to `b`. Also return whether the eigenvalues had to be
+    moved for it."""
     (r, u), (s, v) = factors
     if not q.size:
         return np.zeros(q.shape), False

@@ -1,5 +1,5 @@
-"""Square roots, logarithms, powers and signs of a matrix, and functions that are given by those of
-its eigenvalues.
+"""Square roots, logarithms, powers and signs of a matrix, and functions that are given by functions
+of its eigenvalues.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NODES, _WEIGHTS = (
 )
 # Eigenvectors count as dependent if the ratio of their singular values is larger.
 _DEPENDENT = 1e6
-# Up to this distance from the identity so many nodes give the logarithm to all digits.
+# Up to this distance from the identity this many nodes give the logarithm to all digits.
 _NEAR = 0.25
 
 

@@ -66,7 +66,7 @@ def solve_continuous_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Resu
     ShapeError
         If the matrices do not go together.
     DomainError
-        If there is no stabilising solution, or `r` is singular; also a `numpy.linalg.LinAlgError`.
+        If no stabilising solution exists, or `r` is singular; also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
@@ -146,7 +146,7 @@ def solve_discrete_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result
     ShapeError
         If the matrices do not go together.
     DomainError
-        If there is no stabilising solution; also a `numpy.linalg.LinAlgError`.
+        If no stabilising solution exists; also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----

@@ -41,7 +41,7 @@ def toeplitz(c: Operand, r: Operand = None) -> Result:
     c : array_like, shape (m,)
         The first column.
     r : array_like, shape (n,), optional
-        The first row, the first element of which is not read; by default `c`, which makes the
+        The first row, whose first element is not read; by default `c`, which makes the
         matrix symmetric.
 
     Returns
@@ -51,7 +51,7 @@ def toeplitz(c: Operand, r: Operand = None) -> Result:
     Raises
     ------
     ShapeError
-        If `c` or `r` is no vector, or empty.
+        If `c` or `r` is not a vector, or empty.
 
     Notes
     -----
@@ -83,7 +83,7 @@ def hankel(c: Operand, r: Operand = None) -> Result:
     c : array_like, shape (m,)
         The first column.
     r : array_like, shape (n,), optional
-        The last row, the first element of which is not read; by default zeros, as many as `c` has
+        The last row, whose first element is not read; by default zeros, as many as `c` has
         elements.
 
     Returns
@@ -93,7 +93,7 @@ def hankel(c: Operand, r: Operand = None) -> Result:
     Raises
     ------
     ShapeError
-        If `c` or `r` is no vector, or empty.
+        If `c` or `r` is not a vector, or empty.
 
     Notes
     -----
@@ -126,12 +126,12 @@ def circulant(c: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If `c` is no vector.
+        If `c` is not a vector.
 
     Notes
     -----
-    The derivative of an element of `c` is the sum of the elements it stands in. Systems are solved
-    by `solve_circulant`.
+    The derivative of an element of `c` is the sum over the elements that repeat it. Systems are
+    solved by `solve_circulant`.
 
     References
     ----------
@@ -164,11 +164,11 @@ def companion(a: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If `a` is no vector, or has fewer than two elements.
+        If `a` is not a vector, or has fewer than two elements.
 
     Notes
     -----
-    The first row is ``-a[1:] / a[0]``, and below it an identity; the derivative is that of the row.
+    The first row is ``-a[1:] / a[0]``, and below it an identity; only the row has a derivative.
 
     References
     ----------
@@ -205,7 +205,7 @@ def block_diag(*arrs: Operand) -> Result:
 
     Notes
     -----
-    The adjoint of a block is the part of that of the result in its place.
+    The adjoint of a block is its part of the adjoint of the result.
 
     Examples
     --------
@@ -249,11 +249,11 @@ def khatri_rao(a: Operand, b: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If an operand is no matrix, or they have different numbers of columns.
+        If an operand is not a matrix, or they have different numbers of columns.
 
     Notes
     -----
-    The derivative is that of products of elements.
+    The derivative follows from the products of elements.
 
     References
     ----------
@@ -293,7 +293,7 @@ def convolution_matrix(a: Operand, n: int, mode: str = "full") -> Result:
     DomainError
         If `mode` is unknown, or `n` not positive.
     ShapeError
-        If `a` is no vector, or empty.
+        If `a` is not a vector, or empty.
 
     Notes
     -----

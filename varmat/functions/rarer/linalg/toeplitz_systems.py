@@ -43,11 +43,11 @@ def matmul_toeplitz(c_or_cr: Operand, x: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If column or row is no vector, or `x` has not `n` rows.
+        If column or row is not a vector, or `x` has not `n` rows.
 
     Notes
     -----
-    The derivative is that of the convolution, see `convolve`.
+    The derivative follows from the convolution, see `convolve`.
 
     References
     ----------
@@ -85,7 +85,7 @@ def solve_toeplitz(c_or_cr: Operand, b: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If column or row is no vector, or they or `b` have not as many elements.
+        If column or row is not a vector, or they or `b` have not as many elements.
     DomainError
         If a leading block of the matrix is singular; also a `numpy.linalg.LinAlgError`.
 
@@ -128,7 +128,7 @@ def toeplitz_solution(c: Plain, r: Plain, b: Plain) -> Plain:
     return _levinson(c, r, b)
 
 
-# The result is called x, for r is the row.
+# The result is called x, because r is the row.
 @toeplitz_solution.reverse
 def toeplitz_solution_reverse(
     g: Adjoint, x: Plain, c: Plain, r: Plain, b: Plain
@@ -178,14 +178,14 @@ def solve_circulant(c: Operand, b: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If `c` is no vector, or `b` has not `n` rows.
+        If `c` is not a vector, or `b` has not `n` rows.
     DomainError
         If an element of the Fourier transform of `c` is zero, or as small as rounding: then the
         matrix is singular; also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    The transform of the solution is that of `b` divided by that of `c`; so is the derivative.
+    The transform of `b` is divided by the transform of `c`; so is the derivative.
 
     References
     ----------

@@ -235,7 +235,7 @@ def _of_axes(name: str, title: str) -> Function:
 
         Notes
         -----
-        It is `{one}` along one axis after the other, and so is the derivative.
+        It is `{one}` along each axis in turn, and so is the derivative.
 
         References
         ----------

@@ -37,19 +37,19 @@ def series_along(name: str, x: Operand, axis: int) -> tuple[Result, int]:
 
 
 def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Result:
-    """Apply a filter in second-order sections, one `lfilter` after the other:
+    """Apply a filter in second-order sections, one `lfilter` per section:
     `scipy.signal.sosfilt`.
 
     Parameters
     ----------
     sos : array_like, shape (n, 6)
-        In each row the three coefficients of the input and those of the output of a section.
+        In each row a section's three coefficients of the input and three of the output.
     x : array_like, one axis or more
         The input.
     axis : int
         The axis along which time runs.
     zi : array_like, optional
-        The initial states: of shape ``(n, ..., 2, ...)`` where the 2 stands in place of the length
+        The initial states: of shape ``(n, ..., 2, ...)`` where the 2 replaces the length
         of `x` along `axis`.
 
     Returns
@@ -68,8 +68,8 @@ def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Res
 
     Notes
     -----
-    The derivative is that of the sections, see `lfilter`. SciPy wants the fourth coefficients to be
-    1; here they may be variables.
+    The derivative follows from the sections, see `lfilter`. SciPy wants the fourth coefficients to
+    be 1; here they may be variables.
 
     References
     ----------
@@ -116,7 +116,7 @@ def lfilter_zi(b: Operand, a: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If `b` or `a` is no vector, or empty.
+        If `b` or `a` is not a vector, or empty.
 
     Notes
     -----

@@ -161,7 +161,7 @@ def convolve(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand, by
+    The adjoint of an operand is the correlation of the result's adjoint with the other operand, by
     the same method. `numpy.convolve` of vectors is the same but for ``mode='same'``, which there
     has the length of the longer vector.
 
@@ -242,8 +242,8 @@ def fftconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Axes = Non
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand, again
-    by Fourier transforms. Small elements beside large ones are as exact as the large ones.
+    The adjoint of an operand is the correlation of the result's adjoint with the other operand,
+    again by Fourier transforms. Small elements next to large ones are as exact as those.
 
     References
     ----------
@@ -282,7 +282,7 @@ def oaconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Axes = None
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand, by
+    The adjoint of an operand is the correlation of the result's adjoint with the other operand, by
     the same method.
 
     References
@@ -361,8 +361,8 @@ def convolve2d(
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand; what
-    was put around the first is added where it came from.
+    The adjoint of an operand is the correlation of the result's adjoint with the other operand;
+    what was put around the first is added where it came from.
 
     References
     ----------

@@ -240,8 +240,8 @@ def _smirnov(order: int, n: int, x: Plain) -> Plain:
         down = np.where(inside, down, 1.0)
         logarithm = lgamma(n + 1) - lgamma(j + 1) - lgamma(n - j + 1)
         term = 0.0
-        # Leibniz' rule for the factors x, up**(j - 1) and down**(n - j), of which the first has
-        # only two derivatives that are not zero.
+        # Leibniz' rule for the factors x, up**(j - 1) and down**(n - j); the first has only two
+        # derivatives that are not zero.
         for i in range(order + 1):
             for k in range(order + 1 - i):
                 m = order - i - k
