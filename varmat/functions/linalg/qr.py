@@ -110,7 +110,7 @@ def _reduced(a: Operand) -> tuple[Result, Result]:
 
 
 def _completed(q: Operand, a: Operand) -> Result:
-    """Complete the orthonormal columns of `q` by the others of the Householder reflections;
+    """Complete the columns of `q` to a square matrix, as the Householder reflections do;
     differentiable.
 
     The product of n reflections is ``I - V W V^T`` with a lower trapezoidal V, so with E the first

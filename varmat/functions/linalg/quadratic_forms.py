@@ -257,7 +257,7 @@ def trace_gen_quad_form(d: Plain, a: Plain, b: Plain) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result, `d` has the adjoint ``g * (a @ b).T @ b``, that of `a` is ``g
+    For the adjoint `g` of the result, `d` has the adjoint ``g * (a @ b).T @ b``, `a` has ``g
     * b @ d.T @ b.T`` and `b` has ``g * (a @ b @ d + a.T @ b @ d.T)``. The products ``a @ b`` and
     ``b @ d.T`` are made once, for the value.
 

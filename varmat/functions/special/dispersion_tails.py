@@ -4,8 +4,8 @@ proportions.
 As sums of derivatives in the shapes of an incomplete beta function they would be small rests of
 large terms, by the square of the precision for counts. Here the derivative of the logarithm of a
 probability is the mean, over its own tail, of the same derivative of the density, the score, which
-is written as the small number that it is. Between zero and one there are only two tails, and a probability next
-to one has the derivative of the other one, with the opposite sign."""
+is written as the small number that it is. Between zero and one there are only two tails, and a
+probability next to one has the derivative of the other one, with the opposite sign."""
 
 from __future__ import annotations
 

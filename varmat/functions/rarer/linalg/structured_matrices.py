@@ -51,7 +51,7 @@ def toeplitz(c: Operand, r: Operand = None) -> Result:
     Raises
     ------
     ShapeError
-        If `c` or `r` is not a vector, or empty.
+        If `c` or `r` is not a vector, or is empty.
 
     Notes
     -----
@@ -93,7 +93,7 @@ def hankel(c: Operand, r: Operand = None) -> Result:
     Raises
     ------
     ShapeError
-        If `c` or `r` is not a vector, or empty.
+        If `c` or `r` is not a vector, or is empty.
 
     Notes
     -----
@@ -293,7 +293,7 @@ def convolution_matrix(a: Operand, n: int, mode: str = "full") -> Result:
     DomainError
         If `mode` is unknown, or `n` not positive.
     ShapeError
-        If `a` is not a vector, or empty.
+        If `a` is not a vector, or is empty.
 
     Notes
     -----

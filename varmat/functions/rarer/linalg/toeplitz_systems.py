@@ -185,7 +185,7 @@ def solve_circulant(c: Operand, b: Operand) -> Result:
 
     Notes
     -----
-    The transform of `b` is divided by the transform of `c`; so is the derivative.
+    The transform of `b` is divided by the transform of `c`, for the derivative as well.
 
     References
     ----------

@@ -116,7 +116,7 @@ def lfilter_zi(b: Operand, a: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If `b` or `a` is not a vector, or empty.
+        If `b` or `a` is not a vector, or is empty.
 
     Notes
     -----
