@@ -143,8 +143,8 @@ def quad_form_sym(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result and ``s = g + g.T``, that of `a` is ``b @ s @ b.T / 2``,
-    symmetric as well, and that of `b` is ``a @ b @ s``.
+    For the adjoint `g` of the result and ``s = g + g.T``, `a` has the adjoint ``b @ s @ b.T /
+    2``, symmetric as well, and `b` has ``a @ b @ s``.
 
     References
     ----------

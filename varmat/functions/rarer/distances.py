@@ -281,7 +281,7 @@ def cdist(
 
     Notes
     -----
-    The derivative of a distance that is zero is zero, and so is that of a coordinate with no
+    The derivative of a distance that is zero is zero, and so it is for a coordinate with no
     difference; of 'chebyshev' the first of several largest coordinates has it. `w`, `V` and `VI`
     may be variables.
 

@@ -256,7 +256,7 @@ class PchipInterpolator(PPoly):
     Notes
     -----
     A slope is a weighted harmonic mean of those to both sides, or zero where these have not the
-    same sign [1]_: there is a kink, and the derivative is that of zero. See `PPoly` for the
+    same sign [1]_: at this kink the derivative is zero. See `PPoly` for the
     methods.
 
     References

@@ -130,7 +130,7 @@ def piecewise(
     if not extrapolate:
         r = np.where(np.reshape((flat < first) | (flat > last), (-1, 1)), np.nan, r)
     r, count = np.reshape(r, (*np.shape(places), *rest)), np.ndim(places)
-    # The axes of the places come to stand where the axis of the values was.
+    # The axes of the places replace the axis of the values.
     order = [*range(count, count + axis), *range(count), *range(count + axis, count + len(rest))]
     return r if order == list(range(len(order))) else np.transpose(r, order)
 

@@ -18,7 +18,7 @@ from varmat.typing import Operand, Plain
 # From this shape on two terms of the expansion are enough.
 LARGE_SHAPE = 1e5
 # The coefficients c_0 and c_1 of the expansion as series of eta, DLMF 8.12.9 to 8.12.12. Where the
-# probability is no underflow, eta is at most 0.13.
+# probability does not underflow, eta is at most 0.13.
 _FIRST = (
     -1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -2.18544851067999216e-6,
     -1.85406221071515996e-6, 8.29671134095308601e-7,

@@ -414,7 +414,7 @@ def banded_cholesky_rate_reverse(g: Adjoint, r: Plain, factor: Plain, t: Plain) 
 
 @banded_cholesky_rate.tangent
 def banded_cholesky_rate_tangent(r: Result, factor: Plain, t: Operand) -> tuple[Linear, ...]:
-    # Of r L' + L r' = t: with the rate L' of the factor, r changes as if t changed by the opposite
+    # By r L' + L r' = t: with the rate L' of the factor, r changes as if t changed by the opposite
     # of L' r' + r L'.
     def of_factor(rate: Operand) -> Result:
         return -banded_cholesky_rate(factor, _outer_bands(rate, r))

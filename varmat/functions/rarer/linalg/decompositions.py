@@ -51,7 +51,7 @@ def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
     ShapeError
         If `a` is not a matrix.
     DomainError
-        If the first k columns of `a`, or the first k rows as they are permuted, are singular, or
+        If the first k columns of `a`, or the first k permuted rows, are singular, or
         `a` is not finite; also a `numpy.linalg.LinAlgError`.
 
     Notes

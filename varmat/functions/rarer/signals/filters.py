@@ -121,8 +121,8 @@ def lfilter_zi(b: Operand, a: Operand) -> Result:
     Notes
     -----
     With ``a[0] = 1`` the first element is ``sum(b[1:] - a[1:] b[0]) / sum(a)``, and the others
-    follow from the recurrence. The derivative is that of these sums. Where ``sum(a)`` is zero there
-    is no such state.
+    follow from the recurrence. The derivative follows from these sums. Where ``sum(a)`` is zero no
+    such state exists.
 
     References
     ----------

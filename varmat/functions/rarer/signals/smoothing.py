@@ -254,7 +254,7 @@ def resample(x: Operand, num: int, axis: int = 0) -> Result:
     Notes
     -----
     High frequencies are left out, or zero ones added; of an even number the highest one counts half
-    of what it stands for. The derivative is that of the transforms.
+    of what it stands for. The derivative follows from the transforms.
 
     References
     ----------

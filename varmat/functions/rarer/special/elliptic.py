@@ -96,7 +96,7 @@ _PRINCIPAL = (
     "Of a negative last operand, where it is a principal value, there is no derivative here"
 )
 _CARLSON = "Carlson's symmetric elliptic integral of the {} kind".format
-# Of each: name, exponents in halves, factor, what it is, and points.
+# Each has: name, exponents in halves, factor, what it is, and points.
 # fmt: off
 for _name, _halves, _factor, _about, _points in (
     (
