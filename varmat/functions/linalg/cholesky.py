@@ -20,7 +20,7 @@ __all__ = ["cholesky_decompose"]
 
 @operation(np.linalg.cholesky, stacked=True)
 def cholesky(a: Plain, *, upper: bool = False, workspace: Function = np.empty) -> Plain:
-    """The Cholesky factor of a symmetric positive definite matrix.
+    """Compute the Cholesky factor of a symmetric positive definite matrix.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def cholesky(a: Plain, *, upper: bool = False, workspace: Function = np.empty) -
 
 
 def _phi(x: Operand) -> Result:
-    """The lower triangle with halved diagonal; differentiable."""
+    """Return the lower triangle with halved diagonal; differentiable."""
     mask = triangle_mask(np.shape(x))
     return np.where(mask, x, 0.0) * (mask - 0.5 * np.eye(len(mask)))
 
@@ -92,8 +92,8 @@ def cholesky_tangent(r: Result, a: Operand, upper: bool = False) -> Linear:
 
 @operation(stacked=True)
 def cholesky_decompose(a: Plain, workspace: Function = np.empty) -> Plain:
-    """The lower Cholesky factor of a symmetric positive definite matrix: `numpy.linalg.cholesky`
-    with a check of symmetry.
+    """Compute the lower Cholesky factor of a symmetric positive definite matrix:
+    `numpy.linalg.cholesky` with a check of symmetry.
 
     Parameters
     ----------
@@ -114,7 +114,8 @@ def cholesky_decompose(a: Plain, workspace: Function = np.empty) -> Plain:
 
     Notes
     -----
-    The derivative is that of `numpy.linalg.cholesky`; the adjoint lies in the lower triangle.
+    The derivative is the same as for `numpy.linalg.cholesky`; the adjoint lies in the lower
+    triangle.
 
     References
     ----------

@@ -38,7 +38,7 @@ def scaled(g: Adjoint, x: Operand) -> Result:
 
 @operation(stacked=True)
 def log_determinant_spd(a: Plain, workspace: Function = np.empty) -> Plain:
-    """The logarithm of the determinant of a symmetric positive definite matrix.
+    """Compute the logarithm of the determinant of a symmetric positive definite matrix.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def _log_determinant_of(factor: Plain) -> Saved:
 
 
 def log_determinant_spd_of(a: Operand, factor: Plain) -> Result:
-    """The logarithm of the determinant of a matrix of which the Cholesky factor is at hand."""
+    """Compute the logarithm of the determinant of `a` from its Cholesky factor."""
     return log_determinant_spd.known(_log_determinant_of(factor), a)
 
 
@@ -101,7 +101,7 @@ def log_determinant_spd_tangent(r: Result, a: Operand, factor: Plain) -> Linear:
 
 @operation(np.linalg.det, stacked=True)
 def det(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
-    """The determinant of a square matrix.
+    """Compute the determinant of a square matrix.
 
     Parameters
     ----------
@@ -158,10 +158,10 @@ def det_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
 
 
 def _cofactors(a: Operand, d: Operand, factor: LU | None, g: Adjoint = 1.0) -> Result:
-    """The cofactors of `a` with determinant `d`, times g.
+    """Compute the cofactors of `a` with determinant `d`, times g.
 
-    Determinant and inverse from one LU factor are those of a matrix within rounding errors of `a`,
-    whose cofactors are close to those of `a` however ill-conditioned it is; only an exact zero
+    Determinant and inverse from one LU factor belong to a matrix within rounding errors of `a`,
+    whose cofactors are close to `a`'s however ill-conditioned it is; only an exact zero
     needs the singular values. A determinant that a float does not hold, or not with all digits, is
     multiplied with in two halves."""
     if is_safe_divisor(d):
@@ -193,7 +193,7 @@ def _signed_svd(a: Operand) -> Result:
 
 
 def _products_before_and_after(s: Plain) -> tuple[Result, Result]:
-    """For each element of the last axis the product of those before it, and of those after it."""
+    """Compute, for each element of the last axis, the products of those before and after it."""
     one = np.ones((*s.shape[:-1], 1))
     before = np.concatenate([one, np.cumprod(s[..., :-1], axis=-1)], axis=-1)
     after = np.concatenate([np.cumprod(s[..., :0:-1], axis=-1)[..., ::-1], one], axis=-1)
@@ -201,7 +201,7 @@ def _products_before_and_after(s: Plain) -> tuple[Result, Result]:
 
 
 def _leave_two_out(s: Plain) -> Result:
-    """For each pair of elements of the last axis the product of all others; zero on the
+    """Compute, for each pair of elements of the last axis, the product of all others; zero on the
     diagonal.
     """
     before, after = _products_before_and_after(s)
@@ -214,7 +214,7 @@ def _leave_two_out(s: Plain) -> Result:
 
 @operation(stacked=True)
 def cofactor(a: Plain) -> Plain:
-    """The matrix of cofactors, the derivative of the determinant.
+    """Compute the matrix of cofactors, the derivative of the determinant.
 
     Parameters
     ----------
@@ -313,7 +313,8 @@ def slogdet_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
 
 @operation(stacked=True)
 def log_determinant(a: Plain, workspace: Function = np.empty) -> Plain | Saved:
-    """The logarithm of the absolute value of the determinant: ``np.linalg.slogdet(a).logabsdet``.
+    """Compute the logarithm of the absolute value of the determinant:
+    ``np.linalg.slogdet(a).logabsdet``.
 
     Parameters
     ----------
@@ -360,7 +361,7 @@ def log_determinant_reverse(g: Adjoint, r: Plain, a: Plain, factor: LU | None = 
 
 @log_determinant.tangent
 def log_determinant_tangent(r: Result, a: Operand, factor: LU | None = None) -> Linear:
-    if not factor:  # beside a singular matrix there may be others in a stack
+    if not factor:  # a stack may have regular matrices as well as singular ones
         singular = np.equal(fixed(r), -np.inf)
         a = np.where(singular[..., None, None] if np.ndim(r) else singular, np.nan, a)
     x = inverse_of(a, factor).mT
@@ -368,7 +369,7 @@ def log_determinant_tangent(r: Result, a: Operand, factor: LU | None = None) -> 
 
 
 def trace(a: Operand) -> Result:
-    """The sum of the diagonal of a matrix: `numpy.linalg.trace`.
+    """Sum the diagonal of a matrix: `numpy.linalg.trace`.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def _check_diagonal(function: str, v: Operand, m: Operand, axis: int) -> None:
 
 
 def diag_pre_multiply(v: Operand, m: Operand) -> Result:
-    """The product ``diag(v) @ m``: each row of `m` times an element of `v`.
+    """Compute ``diag(v) @ m``: each row of `m` times an element of `v`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def diag_pre_multiply(v: Operand, m: Operand) -> Result:
 
 
 def diag_post_multiply(m: Operand, v: Operand) -> Result:
-    """The product ``m @ diag(v)``: each column of `m` times an element of `v`.
+    """Compute ``m @ diag(v)``: each column of `m` times an element of `v`.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def diag_post_multiply(m: Operand, v: Operand) -> Result:
 
 @operation()
 def quad_form_diag(m: Plain, v: Plain, workspace: Function = np.empty) -> Saved:
-    """The product ``diag(v) @ m @ diag(v)``, a covariance matrix from correlations and standard
+    """Compute ``diag(v) @ m @ diag(v)``, a covariance matrix from correlations and standard
     deviations.
 
     Parameters
@@ -118,8 +118,8 @@ def quad_form_diag(m: Plain, v: Plain, workspace: Function = np.empty) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `m` is ``g`` times the outer product of `v` with
-    itself, and that of `v` is ``h @ v + h.T @ v`` with ``h = g * m``.
+    For the adjoint `g` of the result, `m` has the adjoint ``g`` times the outer product of `v` with
+    itself, and `v` has ``h @ v + h.T @ v`` with ``h = g * m``.
 
     References
     ----------

@@ -170,7 +170,7 @@ def _difference(function: str, x: Operand, y: Operand) -> Result:
 
 
 def squared_distance(x: Operand, y: Operand) -> Result:
-    """The square of the Euclidean distance of two vectors, or of two scalars.
+    """Compute the square of the Euclidean distance of two vectors, or of two scalars.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def squared_distance(x: Operand, y: Operand) -> Result:
 
 
 def distance(x: Operand, y: Operand) -> Result:
-    """The Euclidean distance of two vectors, without overflow or underflow.
+    """Compute the Euclidean distance of two vectors, without overflow or underflow.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors of symmetric matrices.
 
-Eigenvectors are determined up to a factor, those of equal eigenvalues up to a rotation. Derivatives
-are those of one smooth choice near the point. They are meaningful for functions that do not depend
+Eigenvectors are determined up to a factor, for equal eigenvalues up to a rotation. Derivatives
+belong to one smooth choice near the point. They are meaningful for functions that do not depend
 on the choice: eigenvalues, projections onto eigenspaces, but not the sign of an eigenvector.
 Eigenvalues that agree to rounding count as equal: the rotation of their vectors among themselves is
 not determined. An adjoint of such vectors, also one within a second derivative, is refused; their
@@ -43,7 +43,7 @@ def rounding_tolerance(values: Plain, n: int) -> Result:
 
 
 def _are_equal(gaps: Operand) -> Result:
-    """Which pairs of values are equal, given the reciprocals of their gaps."""
+    """Tell which pairs of values are equal, given the reciprocals of their gaps."""
     return (gaps == 0.0) & ~np.eye(np.shape(gaps)[-1], dtype=bool)
 
 
@@ -51,8 +51,7 @@ def check_vectors(function: str, values: str, hint: str, gaps: Operand, *adjoint
     """Refuse adjoints of vectors, in columns, that belong to equal values.
 
     How such a vector turns is not determined. If all values are equal and no vector has an adjoint
-    although a function uses them, the parts have cancelled, as those of ``v * f(w) @ inv(v)``
-    do."""
+    although a function uses them, its parts have cancelled, as in ``v * f(w) @ inv(v)``."""
     size = np.size(gaps)
     pairs = size - size // max(1, np.shape(gaps)[-1])
     if not is_symbol(gaps) and np.count_nonzero(gaps) == pairs:  # no values are equal
@@ -99,7 +98,7 @@ def eigh(a: Plain, UPLO: Setting = "L") -> Plain:  # noqa: N803 - NumPy's name
     eigenvalues : VarMat, shape (..., n)
         In ascending order.
     eigenvectors : VarMat, shape (..., n, n)
-        In columns. The sign of each is that of LAPACK.
+        In columns. The sign of each comes from LAPACK.
 
     Raises
     ------
@@ -173,8 +172,8 @@ def _symmetric_argument(function: str, a: Operand) -> Result:
 
 
 def eigenvalues_sym(a: Operand) -> Result:
-    """The eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh` with a
-    check of symmetry.
+    """Compute the eigenvalues of a symmetric matrix in ascending order: `numpy.linalg.eigvalsh`
+    with a check of symmetry.
 
     Parameters
     ----------
@@ -215,8 +214,8 @@ def eigenvalues_sym(a: Operand) -> Result:
 
 
 def eigenvectors_sym(a: Operand) -> Result:
-    """The eigenvectors of a symmetric matrix, in columns in the order of `eigenvalues_sym`: the
-    first of `eigendecompose_sym`.
+    """Compute the eigenvectors of a symmetric matrix, in columns in the order of `eigenvalues_sym`:
+    the first of `eigendecompose_sym`.
 
     Parameters
     ----------
@@ -226,7 +225,7 @@ def eigenvectors_sym(a: Operand) -> Result:
     Returns
     -------
     VarMat, shape (..., n, n)
-        In columns. The sign of each is that of LAPACK.
+        In columns. The sign of each comes from LAPACK.
 
     Raises
     ------
@@ -265,7 +264,7 @@ def eigendecompose_sym(a: Operand) -> Result:
     Returns
     -------
     eigenvectors : VarMat, shape (..., n, n)
-        In columns. The sign of each is that of LAPACK.
+        In columns. The sign of each comes from LAPACK.
     eigenvalues : VarMat, shape (..., n)
         In ascending order.
 
@@ -278,8 +277,8 @@ def eigendecompose_sym(a: Operand) -> Result:
 
     Notes
     -----
-    The derivatives are those of `numpy.linalg.eigh`: those of the vectors of equal eigenvalues, and
-    second derivatives there, are refused.
+    The derivatives are the same as for `numpy.linalg.eigh`: derivatives of the vectors of equal
+    eigenvalues, and second derivatives there, are refused.
 
     References
     ----------

@@ -52,7 +52,7 @@ def _terms(operands: tuple[Operand, ...]) -> tuple[list[str], str | None, list[O
 
 @lru_cache(1024)
 def _explicit(terms: tuple[str, ...], output: str | None, *shapes: tuple[int, ...]) -> str:
-    """The subscripts with a letter for every axis, and the result's written out."""
+    """Write the subscripts with a letter for every axis, including the result's."""
     if len(terms) != len(shapes):
         raise ShapeError(
             f"einsum: the subscripts name {len(terms)} operands, but must name {len(shapes)}!"
@@ -149,8 +149,8 @@ def _summation_order(subscripts: str, *shapes: tuple[int, ...]) -> Result:
 
 @lru_cache(1024)
 def _adjoint_sum(subscripts: str, k: int) -> tuple[str, str, str, str]:
-    """The subscripts of operand `k`, its different letters, those that are also elsewhere, and the
-    sum over all others.
+    """Return the subscripts of operand `k`, its different letters, those that also occur elsewhere,
+    and the subscripts of the sum over all others.
     """
     inputs, _, output = subscripts.partition("->")
     terms = inputs.split(",")
@@ -163,8 +163,8 @@ def _adjoint_sum(subscripts: str, k: int) -> tuple[str, str, str, str]:
 def _contribution(
     k: int, g: Adjoint, arrays: Operand, subscripts: str, optimize: Setting
 ) -> Result:
-    """The Einstein sum of the adjoint `g` with all operands but that of number `k`, in the shape of
-    that one.
+    """Compute the Einstein sum of the adjoint `g` with all operands except number `k`, in the shape
+    of that operand.
     """
     term, letters, known, text = _adjoint_sum(subscripts, k)
     shape = np.shape(arrays[k])

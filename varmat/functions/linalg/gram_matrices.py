@@ -15,7 +15,7 @@ __all__ = ["crossprod", "multiply_lower_tri_self_transpose", "tcrossprod"]
 
 @operation(stacked=True, native=True)
 def crossprod(m: Plain) -> Plain:
-    """The product ``m.T @ m``, exactly symmetric.
+    """Compute ``m.T @ m``, exactly symmetric.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def crossprod(m: Plain) -> Plain:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `m` is ``m @ (g + g.T)``.
+    For the adjoint `g` of the result, `m` has the adjoint ``m @ (g + g.T)``.
 
     References
     ----------
@@ -65,7 +65,7 @@ def _plus_transpose(x: Operand) -> Result:
 
 @operation(stacked=True, native=True)
 def tcrossprod(m: Plain) -> Plain:
-    """The product ``m @ m.T``, exactly symmetric.
+    """Compute ``m @ m.T``, exactly symmetric.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def tcrossprod(m: Plain) -> Plain:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `m` is ``(g + g.T) @ m``.
+    For the adjoint `g` of the result, `m` has the adjoint ``(g + g.T) @ m``.
 
     References
     ----------
@@ -111,7 +111,7 @@ def tcrossprod_tangent(r: Result, m: Operand) -> Linear:
 
 @operation(stacked=True)
 def multiply_lower_tri_self_transpose(m: Plain) -> Saved:
-    """The product of the lower triangle of a matrix with its transpose, exactly symmetric.
+    """Multiply the lower triangle of a matrix by its transpose; the result is exactly symmetric.
 
     Parameters
     ----------

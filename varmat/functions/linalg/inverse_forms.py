@@ -93,7 +93,7 @@ def mdivide_right_tri(b: Operand, a: Operand, lower: bool = True) -> Result:
 
     Notes
     -----
-    The adjoints are those of `mdivide_left_tri`, transposed.
+    The adjoints are `mdivide_left_tri`'s, transposed.
 
     References
     ----------
@@ -116,7 +116,7 @@ def mdivide_right_tri(b: Operand, a: Operand, lower: bool = True) -> Result:
 
 @operation()
 def trace_inv_quad_form_ldlt(a: Plain, b: Plain) -> Saved:
-    """The trace of ``b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
+    """Compute the trace of ``b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
     ----------
@@ -139,8 +139,8 @@ def trace_inv_quad_form_ldlt(a: Plain, b: Plain) -> Saved:
 
     Notes
     -----
-    For ``x = inv(a) @ b`` and the adjoint `g` of the result, that of `b` is ``2 * g * x`` and that
-    of `a` is ``-g * x @ x.T``, folded onto the lower triangle. Stan's function takes a factor; here
+    For ``x = inv(a) @ b`` and the adjoint `g` of the result, `b` has the adjoint ``2 * g * x`` and
+    `a` has ``-g * x @ x.T``, folded onto the lower triangle. Stan's function takes a factor; here
     the one that is made for the value serves the reverse pass.
 
     References
@@ -181,7 +181,7 @@ def trace_inv_quad_form_ldlt_tangent(
 
 @operation()
 def trace_gen_inv_quad_form_ldlt(d: Plain, a: Plain, b: Plain) -> Saved:
-    """The trace of ``d @ b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
+    """Compute the trace of ``d @ b.T @ inv(a) @ b`` for a symmetric positive definite `a`.
 
     Parameters
     ----------
@@ -205,8 +205,8 @@ def trace_gen_inv_quad_form_ldlt(d: Plain, a: Plain, b: Plain) -> Saved:
 
     Notes
     -----
-    For ``x = inv(a) @ b`` and the adjoint `g` of the result, that of `d` is ``g * x.T @ b``, that
-    of `b` is ``g * x @ (d + d.T)`` and that of `a` is ``-g * x @ d.T @ x.T``, folded onto the lower
+    For ``x = inv(a) @ b`` and the adjoint `g` of the result, `d` has the adjoint ``g * x.T @ b``,
+    `b` has ``g * x @ (d + d.T)`` and `a` has ``-g * x @ d.T @ x.T``, folded onto the lower
     triangle. Stan's function takes a factor; here the one that is made for the value serves the
     reverse pass.
 

@@ -77,25 +77,25 @@ def check_svd(function: str, a: Operand) -> None:
 
 
 def copied(a: np.ndarray, workspace: Function) -> np.ndarray:
-    """A copy in C order, in memory from a workspace."""
+    """Return a copy in C order, in memory from a workspace."""
     copy: np.ndarray = workspace(a.shape)
     np.copyto(copy, a)
     return copy
 
 
 def many_small(a: np.ndarray) -> bool:
-    """Whether `a` is left to NumPy's loops: a stack of small matrices, or nothing at all."""
+    """Tell whether `a` is left to NumPy's loops: a stack of small matrices, or an empty array."""
     return not a.size or (a.ndim > 2 and a.shape[-1] < FEWEST_ROWS)
 
 
 def matrices(x: np.ndarray) -> Result:
-    """The matrices of a C-contiguous stack, as views."""
+    """Return the matrices of a C-contiguous stack, as views."""
     return (x,) if x.ndim == 2 else x.reshape(-1, *x.shape[-2:])
 
 
 def log_diagonal(factor: np.ndarray) -> Result:
-    """The sum of the logarithms of the diagonal, half the logarithm of the determinant; for each
-    matrix of a stack.
+    """Sum the logarithms of the diagonal, half the logarithm of the determinant; for each matrix of
+    a stack.
     """
     logarithms = np.log(factor.diagonal(0, -2, -1))
     if is_symbol(factor):
@@ -149,8 +149,8 @@ def folded_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarra
 
 
 def lower_outer(x: np.ndarray, y: np.ndarray, factor: float = 1.0) -> np.ndarray:
-    """The lower triangle of ``factor * x @ y.mT``, for two arrays of one shape, with less work for
-    the upper one.
+    """Compute the lower triangle of ``factor * x @ y.mT``, for two arrays of one shape, with less
+    work for the upper one.
     """
     if is_symbol(x) or is_symbol(y):
         return factorisations.triangle(outer(x, y), factor=factor)  # type: ignore[no-any-return]
@@ -179,7 +179,7 @@ def solve_each(
     stack of right-hand sides.
 
     The arrays of the factor have the leading axes of the matrices. With `vector` the last axis of
-    `b` is that of a vector."""
+    `b` belongs to a vector."""
     a = factor[0]
     if a.ndim == 2 >= b.ndim and b.size:
         return one(*factor, b)
@@ -240,8 +240,8 @@ def triangular_solve(
 
 @np.errstate(all="ignore")
 def _substituted(a: np.ndarray, b: np.ndarray, lower: bool, trans: bool, unit: bool) -> np.ndarray:
-    """The solutions for many small triangular matrices, row by row for all of them at once: for
-    thousands a tenth of the time.
+    """Solve with many small triangular matrices, row by row for all of them at once: for thousands
+    in a tenth of the time.
     """
     a, rows = (a.mT if trans else a), range(a.shape[-1])
     forwards = lower != trans
@@ -272,8 +272,8 @@ class LU(NamedTuple):
 
 
 def lu_factor(a: np.ndarray, workspace: Function = np.empty, b: Operand = None) -> LU | None:
-    """The LU factors, to solve for `b`; None for what is left to NumPy's loops, which factorise
-    again in the reverse pass: stacks of small matrices, and symbols.
+    """Compute the LU factors, to solve for `b`; return None for what is left to NumPy's loops,
+    which factorise again in the reverse pass: stacks of small matrices, and symbols.
     """
     if is_symbol(a) or is_symbol(b):
         factorisations.unrolled(a)
@@ -293,8 +293,8 @@ def lu_factor(a: np.ndarray, workspace: Function = np.empty, b: Operand = None) 
 
 
 def _factorised(routine: Function, a: np.ndarray, workspace: Function, *options: int) -> Result:
-    """The results of a routine of LAPACK for a single matrix: the factor, in C order, and the
-    others. A large factor is written into a workspace.
+    """Call a routine of LAPACK for a single matrix; return the factor, in C order, and the other
+    results. A large factor is written into a workspace.
     """
     if a.size <= LARGE:  # it makes the copy itself
         factor, *others = routine(a.T, *options, 0)
@@ -311,8 +311,8 @@ def _permutation_sign(factor: LU) -> Result:
 
 @np.errstate(over="ignore", invalid="ignore")
 def lu_det(factor: LU) -> Result:
-    """The determinants; from logarithms if the product, or a part of it, leaves the range of a
-    float.
+    """Compute the determinants; from logarithms if the product, or a part of it, leaves the range
+    of a float.
     """
     running = np.multiply.accumulate(factor.diagonal, axis=-1)
     if is_safe_divisor(running):
@@ -321,12 +321,12 @@ def lu_det(factor: LU) -> Result:
 
 
 def lu_sign(factor: LU) -> Result:
-    """The signs of the determinants."""
+    """Compute the signs of the determinants."""
     return _permutation_sign(factor) * np.multiply.reduce(np.sign(factor.diagonal), axis=-1)
 
 
 def lu_logabsdet(factor: LU) -> Result:
-    """The logarithms of the absolute values of the determinants."""
+    """Compute the logarithms of the absolute values of the determinants."""
     size = np.abs(factor.diagonal)
     if not factor.singular:
         return np.add.reduce(np.log(size), axis=-1)
@@ -335,7 +335,7 @@ def lu_logabsdet(factor: LU) -> Result:
 
 
 def lu_inverse(factor: LU) -> np.ndarray:
-    """The inverses; nan for a singular matrix."""
+    """Compute the inverses; nan for a singular matrix."""
     x, n = np.array(factor.lu), factor.lu.shape[-1]
     dgetri = lapack().dgetri
     for matrix, row in zip(matrices(x), matrices(factor.pivots[..., None, :]), strict=True):
@@ -346,8 +346,8 @@ def lu_inverse(factor: LU) -> np.ndarray:
 
 
 def _is_small(b: Operand) -> Result:
-    """Whether one call of LAPACK solves for `b`: a vector, or a matrix so small that transposing it
-    costs less than a second call.
+    """Tell whether one call of LAPACK solves for `b`: a vector, or a matrix so small that
+    transposing it costs less than a second call.
     """
     return b.size > 0 and (b.ndim == 1 or (b.ndim == 2 and b.size <= TILE**2))
 
@@ -378,7 +378,7 @@ def lu_solve(factor: LU, b: Operand, vector: bool, trans: bool = False) -> Resul
 
 
 def _row_order(pivots: Plain) -> list[int]:
-    """The permutation made by swapping one row after the other with that of its pivot."""
+    """Return the permutation made by swapping each row in turn with the row of its pivot."""
     order = list(range(len(pivots)))
     for i, p in enumerate(pivots.tolist()):
         order[i], order[p] = order[p], order[i]
@@ -391,7 +391,7 @@ def _row_order(pivots: Plain) -> list[int]:
 def cholesky_factor(
     function: str, a: np.ndarray, workspace: Function = np.empty, name: str = "a"
 ) -> np.ndarray:
-    """The lower Cholesky factors, or the refusal of a matrix that has none. Only the lower triangle
+    """Compute the lower Cholesky factors; raise for a matrix that has none. Only the lower triangle
     is read.
     """
     if is_symbol(a):
@@ -421,7 +421,7 @@ def cholesky_factor(
 def spd_factor(
     function: str, a: np.ndarray, workspace: Function = np.empty, name: str = "a"
 ) -> np.ndarray:
-    """The lower Cholesky factors, of matrices that are refused unless they are symmetric."""
+    """Compute the lower Cholesky factors; raise unless the matrices are symmetric."""
     if is_symbol(a) and a.ndim > 2:
         refuse()
     check_symmetric(function, a, name)
@@ -446,7 +446,7 @@ def _indefinite(function: str, a: np.ndarray, name: str) -> MatrixError:
 
 
 def cholesky_solve(factor: Plain, b: Operand, vector: bool) -> Result:
-    """Solve with the matrices of which `factor` is the lower Cholesky factor."""
+    """Solve with the matrices whose lower Cholesky factor is `factor`."""
     if is_symbol(factor) or is_symbol(b):
         half = factorisations.solve_lower(factor, b)
         return factorisations.solve_lower(factor, half, transposed=True)
@@ -461,8 +461,8 @@ def cholesky_solve(factor: Plain, b: Operand, vector: bool) -> Result:
 
 
 def inverse_triangle(factor: np.ndarray) -> np.ndarray:
-    """The lower triangle of the inverse of the matrix of which `factor` is the lower Cholesky
-    factor; zeros above. Of a symbol it is the whole inverse.
+    """Compute, from a lower Cholesky factor, the lower triangle of the inverse of its matrix; zeros
+    above. For a symbol, compute the whole inverse.
     """
     if is_symbol(factor):
         return factorisations.inverse_lower(factor)  # type: ignore[no-any-return]
@@ -476,7 +476,7 @@ def inverse_triangle(factor: np.ndarray) -> np.ndarray:
 
 
 def cholesky_adjoint(factor: np.ndarray, g: np.ndarray) -> np.ndarray:
-    r"""The adjoint of a matrix from that of its lower Cholesky factor, on the lower triangle.
+    r"""Compute the adjoint of a matrix from its lower Cholesky factor's, on the lower triangle.
 
     Block by block, from the end, undo what the factorisation does: with D a block on the diagonal
     of the factor, R what stands left of it, C below it and B below R, it sets ``D D^T = A_D - R

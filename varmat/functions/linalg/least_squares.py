@@ -21,13 +21,13 @@ __all__ = ["generalized_inverse"]
 
 @operation(stacked=True)
 def pinv(a: Plain, rcond: Operand = None, rtol: Operand = None) -> Plain | Saved:
-    """The pseudo-inverse of Moore and Penrose.
+    """Compute the pseudo-inverse of Moore and Penrose.
 
     Parameters
     ----------
     a : array_like, shape (..., m, n)
     rcond, rtol : float or array_like, optional
-        Singular values below so much of the largest one count as zero.
+        Singular values below this fraction of the largest one count as zero.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def pinv(a: Plain, rcond: Operand = None, rtol: Operand = None) -> Plain | Saved
     -----
     With :math:`P = A^+`, :math:`dP = -P\\, dA\\, P + P P^T dA^T (I - A P) + (I - P A)\\, dA^T P^T
     P` [1]_. The rank is taken to be constant: where it changes, the pseudo-inverse jumps and has no
-    derivative. Where a cutoff drops singular values that are not zero, `P` is that of the part of
+    derivative. Where a cutoff drops singular values that are not zero, `P` belongs to the part of
     `A` that is kept, which turns against the other: the change of that part stands for :math:`dA`.
     Also called ``varmat.generalized_inverse``.
 
@@ -72,7 +72,7 @@ def pinv(a: Plain, rcond: Operand = None, rtol: Operand = None) -> Plain | Saved
 
 
 def _inverse_and_basis(a: Operand, cutoff: ArrayLike | None) -> tuple[Result, Result]:
-    """The pseudo-inverse, and what it is made of: the singular vectors and values, and their
+    """Compute the pseudo-inverse and its ingredients: the singular vectors and values, and their
     inverses, zero where dropped.
     """
     u, s, vt = np.linalg.svd(a, full_matrices=False)
@@ -82,7 +82,7 @@ def _inverse_and_basis(a: Operand, cutoff: ArrayLike | None) -> tuple[Result, Re
 
 
 def _is_cut(a: Operand, basis: Plain) -> bool:
-    """Whether singular values were dropped that are more than rounding errors."""
+    """Tell whether singular values were dropped that are more than rounding errors."""
     _, s, _, inverse = basis
     if inverse.all():
         return False
@@ -103,8 +103,8 @@ def _triple_product(x: Operand, y: Operand, z: Operand) -> Result:
 
 @operation()
 def coupled(t: Plain, p: Plain, b: Plain, *, basis: Plain) -> Plain:
-    """The solution of ``x = t + b x^T p^T + p^T x^T b``, for the pseudo-inverse `p` of what is kept
-    of a matrix and the rest `b`.
+    """Solve ``x = t + b x^T p^T + p^T x^T b``, for the pseudo-inverse `p` of the kept part of a
+    matrix and the rest `b`.
 
     In the basis of the singular vectors each element is coupled with the one across the diagonal,
     and the factor is the quotient of a dropped singular value and a kept one. The map on the right
@@ -144,7 +144,7 @@ def coupled_tangent(
 
 
 def _of_kept(t: Operand, a: Operand, p: Operand, basis: Plain) -> Result:
-    """How the part of `a` that is kept changes with `a`, if anything is dropped; differentiable,
+    """Differentiate the part of `a` that is kept along `t`, if anything is dropped; differentiable,
     and its own adjoint.
 
     The subspaces of the kept singular vectors turn, and take those of the others with them (Stewart
@@ -219,7 +219,7 @@ def _pinv(
 
 
 def _cutoff(rcond: Operand, shape: tuple[int, ...]) -> float:
-    """The fraction of the largest singular value below which the others count as zero, as
+    """Return the fraction of the largest singular value below which the others count as zero, as
     `numpy.linalg.lstsq` reads `rcond`.
     """
     eps = float(np.finfo(float).eps)
@@ -287,15 +287,15 @@ def lstsq_solution_tangent(
 
 @implements(np.linalg.lstsq)
 def lstsq(a: Operand, b: Operand, rcond: ArrayLike | None = None) -> Result:
-    """The least squares solution of ``a @ x = b``: `numpy.linalg.lstsq`.
+    """Compute the least squares solution of ``a @ x = b``: `numpy.linalg.lstsq`.
 
     Parameters
     ----------
     a : array_like, shape (m, n)
     b : array_like, shape (m,) or (m, k)
     rcond : float, optional
-        Singular values below so much of the largest one count as zero; by default ``max(m, n)``
-        times the machine precision.
+        Singular values below this fraction of the largest one count as zero; by default ``max(m,
+        n)`` times the machine precision.
 
     Returns
     -------
@@ -309,7 +309,7 @@ def lstsq(a: Operand, b: Operand, rcond: ArrayLike | None = None) -> Result:
 
     Notes
     -----
-    The derivative is that of ``pinv(a, rcond) @ b``: the rank is taken to be constant.
+    The derivative is the same as for ``pinv(a, rcond) @ b``: the rank is taken to be constant.
 
     Examples
     --------

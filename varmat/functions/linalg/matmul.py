@@ -34,7 +34,7 @@ from varmat.plain_arrays import is_scipy_sparse
 from varmat.programs.build.symbol import is_symbol
 from varmat.typing import Adjoint, Function, Linear, Operand, Plain, Result, Settings, Thunk
 
-# For matrices of up to so many elements their order in memory makes no difference.
+# For matrices of up to this many elements their order in memory makes no difference.
 ORDER_MATTERS = 1024
 
 
@@ -76,13 +76,13 @@ def _outer(column: Operand, row: Operand) -> Result:
 
 
 def _repeated_vector(vector: Plain, shape: tuple[int, int], axis: int) -> Result:
-    """A matrix with the same vector all along an axis, read-only, without writing it."""
+    """Return a read-only matrix that repeats a vector along an axis, without writing it."""
     vector.flags.writeable = False
     return np.ndarray(shape, FLOAT64, vector, 0, (8, 0) if axis else (0, 8))
 
 
 def _lies_transposed(x: Operand) -> bool:
-    """Whether a matrix, if it is not small, lies in memory by columns.
+    """Tell whether a matrix, if it is not small, lies in memory by columns.
 
     So does its adjoint, and adding to it in the same order takes a fifth of the time for 256 rows.
     """
@@ -91,7 +91,7 @@ def _lies_transposed(x: Operand) -> bool:
 
 
 def left_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
-    """The contribution ``g bᵀ`` to the adjoint of `a` in ``a @ b``."""
+    """Compute the contribution ``g bᵀ`` to the adjoint of `a` in ``a @ b``."""
     if _lies_transposed(a) and b.ndim < 3:
         return right_factor(g.T, b.T, a.T).T
     if a.ndim == b.ndim == 2:
@@ -104,7 +104,7 @@ def left_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
 
 
 def right_factor(g: Adjoint, a: Operand, b: Operand) -> Result:
-    """The contribution ``aᵀ g`` to the adjoint of `b` in ``a @ b``."""
+    """Compute the contribution ``aᵀ g`` to the adjoint of `b` in ``a @ b``."""
     if _lies_transposed(b) and a.ndim < 3:
         return left_factor(g.T, b.T, a.T).T
     if a.ndim == b.ndim == 2:
@@ -142,7 +142,7 @@ def matmul(a: Plain, b: Plain) -> Plain:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``g @ b.T`` and that of `b` is ``a.T @ g``.
+    For the adjoint `g` of the result, `a` has the adjoint ``g @ b.T`` and `b` has ``a.T @ g``.
 
     References
     ----------
@@ -171,7 +171,7 @@ def matmul_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
 
 
 def _left_tangent(t: Result, a: Operand, b: Operand) -> Result:
-    """The product of tangents of `a`, maybe with an axis of directions in front, and `b`."""
+    """Multiply tangents of `a`, maybe with an axis of directions in front, by `b`."""
     if np.ndim(t) == np.ndim(a) or np.ndim(b) < 3:
         return np.matmul(t, b)
     if np.ndim(a) == 1:  # as rows
@@ -180,7 +180,7 @@ def _left_tangent(t: Result, a: Operand, b: Operand) -> Result:
 
 
 def _right_tangent(t: Result, a: Operand, b: Operand) -> Result:
-    """The product of `a` and tangents of `b`, maybe with an axis of directions in front."""
+    """Multiply `a` by tangents of `b`, maybe with an axis of directions in front."""
     if np.ndim(t) == np.ndim(b):
         return np.matmul(a, t)
     if np.ndim(b) == 1:  # one product with the vectors of all directions
@@ -231,7 +231,7 @@ def _added_in_place(x: Operand, p: Operand, q: Operand) -> bool:
 
 
 def _take_multiple(a: Operand, g: float, other: Operand) -> None:
-    """The contribution to a factor of an inner product."""
+    """Add the contribution of an inner product to the adjoint of one factor."""
     if type(a) is Large and a._adj is None:
         a._adj = np.multiply(other, g, adjoint_space(a))
     elif type(a) in ARRAYS:

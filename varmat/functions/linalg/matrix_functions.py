@@ -18,7 +18,7 @@ __all__ = ["expm", "matrix_exp", "matrix_exp_multiply", "matrix_power", "scale_m
 
 @operation(stacked=True)
 def expm(a: Plain) -> Plain:
-    """The matrix exponential.
+    """Compute the matrix exponential.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def expm_tangent(r: Result, a: Operand) -> Linear:
 
 
 def frechet_derivative(function: Function, a: Operand, t: Operand) -> Result:
-    """The derivative of a function of a matrix along `t`: the upper right block of its value at the
-    block matrix [[a, t], [0, a]].
+    """Compute the derivative of a function of a matrix along `t`: the upper right block of its
+    value at the block matrix [[a, t], [0, a]].
     """
     n, a = np.shape(a)[-1], np.broadcast_to(a, np.shape(t))
     top = np.concatenate([a, t], axis=-1)
@@ -103,13 +103,14 @@ def frechet_derivative(function: Function, a: Operand, t: Operand) -> Result:
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Operand, n: int) -> Result:
-    """A matrix to an integer power: `numpy.linalg.matrix_power`, as products of repeated squares.
+    """Raise a matrix to an integer power: `numpy.linalg.matrix_power`, as products of repeated
+    squares.
 
     Parameters
     ----------
     a : array_like, shape (..., n, n)
     n : int
-        A negative power is that of the inverse.
+        A negative power is a power of the inverse.
 
     Returns
     -------
@@ -126,7 +127,7 @@ def matrix_power(a: Operand, n: int) -> Result:
 
     Notes
     -----
-    The derivative is that of the products: the adjoint of a square ``a @ a`` is ``g @ a.T + a.T @
+    The derivative follows from the products: the adjoint of a square ``a @ a`` is ``g @ a.T + a.T @
     g``.
 
     References
@@ -167,7 +168,7 @@ matrix_exp = alias("matrix_exp", expm)
 
 @operation()
 def scale_matrix_exp_multiply(t: Plain, a: Plain, b: Plain) -> Saved:
-    """The product ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation
+    """Compute ``expm(t * a) @ b``: the solution at time `t` of the linear differential equation
     with matrix `a` and start `b`.
 
     Parameters
@@ -240,7 +241,7 @@ def _applied(a: Operand, x: Operand, vector: bool) -> Result:
 
 
 def matrix_exp_multiply(a: Operand, b: Operand) -> Result:
-    """The product ``expm(a) @ b``.
+    """Compute ``expm(a) @ b``.
 
     Parameters
     ----------

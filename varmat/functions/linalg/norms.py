@@ -60,7 +60,7 @@ def _matrix_norm(
 
 
 def _extreme_singular_value(s: Plain, ord: int) -> Result:
-    """The largest (2) or the smallest (-2) singular value."""
+    """Return the largest (2) or the smallest (-2) singular value."""
     return np.moveaxis(s, -1, 0)[0 if ord > 0 else -1]
 
 
@@ -253,8 +253,8 @@ def norm2(x: Operand) -> Result:
 
 @operation(stacked=True)
 def p_norm(x: Plain, ord: float = 2.0, axis: Axis = None, keepdims: bool = False) -> Plain:
-    """The norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than zero,
-    without overflow or underflow.
+    """Compute the norm ``sum(abs(x)**ord)**(1/ord)`` over given axes, for a finite order other than
+    zero, without overflow or underflow.
 
     Parameters
     ----------
@@ -296,8 +296,8 @@ def p_norm(x: Plain, ord: float = 2.0, axis: Axis = None, keepdims: bool = False
 
 @np.errstate(all="ignore")
 def _root_of_powers(x: Operand, ord: float, axis: Axis, keepdims: bool) -> Result:
-    """A norm. If the sum of the powers leaves the range of a float, the elements are first divided
-    by the one that dominates.
+    """Compute a norm. If the sum of the powers leaves the range of a float, first divide the
+    elements by the one that dominates.
     """
 
     def powers(x: Operand) -> Result:

@@ -1,7 +1,7 @@
 """Products of vectors and matrices that are written with `matmul`, on reshaped operands, which are
 views and cost nothing; the vector product; and Stan's names of products.
 
-Products over arbitrary axes stand in `einsum`."""
+Products over arbitrary axes are in `einsum`."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _linalg_outer(x1: Operand, x2: Operand) -> Result:
 
 
 def _contracted(axes: Setting, a_ndim: int, b_ndim: int) -> tuple[list[int], list[int]]:
-    """The axes of both operands over which `numpy.tensordot` sums, none negative."""
+    """Return the axes of both operands over which `numpy.tensordot` sums, none negative."""
     if isinstance(axes, (int, np.integer)):
         pairs: Sequence[Sequence[Index]] = (range(-int(axes), 0), range(int(axes)))
     else:
@@ -231,7 +231,7 @@ def _multi_dot(arrays: Operand, *, out: Operand = None) -> Result:
 
 
 def _cheapest_splits(lengths: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split the product of the matrices ``i:j`` so that the whole takes the fewest
+    """Find where to split the product of the matrices ``i:j`` so that the whole takes the fewest
     multiplications.
     """
     count = len(lengths) - 1
@@ -298,7 +298,7 @@ def cross(a: Plain, b: Plain) -> Plain:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``cross(b, g)`` and that of `b` is ``cross(g,
+    For the adjoint `g` of the result, `a` has the adjoint ``cross(b, g)`` and `b` has ``cross(g,
     a)``.
 
     Examples
@@ -400,7 +400,7 @@ def multiply_reverse(g: Adjoint, r: Plain, a: Plain, b: Plain) -> Adjoint:
 
 
 def kron(a: Operand, b: Operand) -> Result:
-    """The Kronecker product: `numpy.kron`, under the name that others have too.
+    """Compute the Kronecker product: `numpy.kron`, under the name that others have too.
 
     Parameters
     ----------

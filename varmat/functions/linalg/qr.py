@@ -18,7 +18,7 @@ __all__ = ["qr", "qr_Q", "qr_R", "qr_thin", "qr_thin_Q", "qr_thin_R"]
 
 @operation(stacked=True)
 def qr_reduced(a: Plain) -> Plain:
-    """The reduced QR decomposition of a square or tall matrix.
+    """Compute the reduced QR decomposition of a square or tall matrix.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def qr_reduced(a: Plain) -> Plain:
     Q : VarMat, shape (..., m, n)
         With orthonormal columns.
     R : VarMat, shape (..., n, n)
-        Upper triangular; the signs of its diagonal are those of LAPACK.
+        Upper triangular; the signs of its diagonal come from LAPACK.
 
     Notes
     -----
@@ -103,20 +103,20 @@ def _qr(a: Operand, mode: str = "reduced") -> Result:
 
 
 def _reduced(a: Operand) -> tuple[Result, Result]:
-    """The reduced decomposition of a matrix of any shape; differentiable."""
+    """Compute the reduced decomposition of a matrix of any shape; differentiable."""
     m, n = np.shape(a)[-2:]
     q, u = qr_reduced(a if m >= n else a[..., :m])
     return q, np.concatenate([u, q.mT @ a[..., m:]], axis=-1) if m < n else u
 
 
 def _completed(q: Operand, a: Operand) -> Result:
-    """Add to the orthonormal columns of `q` those that Householder reflections have beside them;
+    """Complete the columns of `q` to a square matrix, as the Householder reflections do;
     differentiable.
 
     The product of n reflections is ``I - V W V^T`` with a lower trapezoidal V, so with E the first
     n columns of the identity, F the others, Q1 the top and Q2 the bottom of `q`: ``E - q`` is V
     times a square matrix, and the others are ``F + (E - q) (I - Q1)^{-T} Q2^T``. A reflection that
-    LAPACK left out, for there was nothing to reflect, is put in: it only turns the sign of its own
+    LAPACK left out, because it had nothing to reflect, is put in: it only turns the sign of its own
     column, and I - Q1 is then far from singular."""
     m, n = np.shape(q)[-2:]
     if m == n:
@@ -148,7 +148,7 @@ def reflection_signs_tangent(r: Result, a: Operand) -> Linear:
 
 
 def _padded(u: Operand, m: int) -> Result:
-    """Rows of zeros below, up to m rows; differentiable."""
+    """Add rows of zeros below, up to m rows; differentiable."""
     n = np.shape(u)[-2]
     return (
         np.concatenate([u, np.zeros((*np.shape(u)[:-2], m - n, np.shape(u)[-1]))], axis=-2)
@@ -174,7 +174,8 @@ def _unique(function: str, a: Operand, thin: bool) -> tuple[Result, Result]:
 
 
 def qr(a: Operand) -> Result:
-    """The QR decomposition with an orthogonal Q and no negative element on the diagonal of R.
+    """Compute the QR decomposition with an orthogonal Q and no negative element on the diagonal of
+    R.
 
     Parameters
     ----------
@@ -216,7 +217,7 @@ def qr(a: Operand) -> Result:
 
 
 def qr_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
-    """The orthogonal Q of `varmat.qr`.
+    """Compute the orthogonal Q of `varmat.qr`.
 
     Parameters
     ----------
@@ -233,7 +234,7 @@ def qr_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.qr`.
+    The derivative is the same as for `varmat.qr`.
 
     References
     ----------
@@ -250,7 +251,7 @@ def qr_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
 
 def qr_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
-    """The upper trapezoidal R of `varmat.qr`, as large as the matrix.
+    """Compute the upper trapezoidal R of `varmat.qr`, as large as the matrix.
 
     Parameters
     ----------
@@ -267,7 +268,7 @@ def qr_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.qr`.
+    The derivative is the same as for `varmat.qr`.
 
     References
     ----------
@@ -284,8 +285,8 @@ def qr_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
 
 def qr_thin(a: Operand) -> Result:
-    """The QR decomposition of `varmat.qr` without the columns of Q, and rows of zeros in R, that a
-    tall matrix does not need.
+    """Compute the QR decomposition of `varmat.qr` without the columns of Q, and rows of zeros in R,
+    that a tall matrix does not need.
 
     Parameters
     ----------
@@ -322,7 +323,7 @@ def qr_thin(a: Operand) -> Result:
 
 
 def qr_thin_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
-    """The orthonormal columns of `varmat.qr_thin`.
+    """Compute the orthonormal columns of `varmat.qr_thin`.
 
     Parameters
     ----------
@@ -339,7 +340,7 @@ def qr_thin_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.qr_thin`.
+    The derivative is the same as for `varmat.qr_thin`.
 
     References
     ----------
@@ -356,7 +357,7 @@ def qr_thin_Q(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
 
 def qr_thin_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
-    """The upper triangular R of `varmat.qr_thin`.
+    """Compute the upper triangular R of `varmat.qr_thin`.
 
     Parameters
     ----------
@@ -373,7 +374,7 @@ def qr_thin_R(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.qr_thin`.
+    The derivative is the same as for `varmat.qr_thin`.
 
     References
     ----------

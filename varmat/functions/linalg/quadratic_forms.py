@@ -30,7 +30,7 @@ def _outer_square(g: Adjoint, b: Operand) -> Result:
 
 
 def _beside_vectors(g: Adjoint) -> Result:
-    """A scalar, or a stack of them, as what vectors are multiplied with."""
+    """Give a scalar, or a stack of them, an axis to multiply vectors with; a scalar stays one."""
     return g[..., None] if np.ndim(g) else g
 
 
@@ -42,7 +42,7 @@ def _product_in(a: Operand, b: Operand, workspace: Function) -> Result:
 
 
 def _plain_inner(x: Operand, y: Operand) -> Result:
-    """The inner product of matrices, for each of a stack."""
+    """Compute the inner product of matrices, for each of a stack."""
     if x.ndim == y.ndim == 2 and x.size:
         return np.vdot(x, y)
     return np.einsum("...ij,...ij->...", x, y)
@@ -64,7 +64,7 @@ def _multiple(g: Adjoint, x: Operand) -> Result:
 
 @operation(native=True)
 def quad_form(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
-    """The quadratic form ``b.T @ a @ b``.
+    """Compute the quadratic form ``b.T @ a @ b``.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def quad_form(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``b @ g @ b.T`` and that of `b` is ``a @ b @
+    For the adjoint `g` of the result, `a` has the adjoint ``b @ g @ b.T`` and `b` has ``a @ b @
     g.T + a.T @ b @ g``.
 
     References
@@ -120,7 +120,7 @@ def quad_form_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ...]:
 
 @operation()
 def quad_form_sym(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
-    """The quadratic form ``b.T @ a @ b`` of a symmetric matrix; exactly symmetric.
+    """Compute the quadratic form ``b.T @ a @ b`` of a symmetric matrix; exactly symmetric.
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ def quad_form_sym(a: Plain, b: Plain, workspace: Function = np.empty) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result and ``s = g + g.T``, that of `a` is ``b @ s @ b.T / 2``,
-    symmetric as well, and that of `b` is ``a @ b @ s``.
+    For the adjoint `g` of the result and ``s = g + g.T``, `a` has the adjoint ``b @ s @ b.T /
+    2``, symmetric as well, and `b` has ``a @ b @ s``.
 
     References
     ----------
@@ -181,7 +181,7 @@ def quad_form_sym_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, ..
 
 @operation(native=True)
 def trace_quad_form(a: Plain, b: Plain) -> Saved:
-    """The trace of the quadratic form ``b.T @ a @ b``.
+    """Compute the trace of the quadratic form ``b.T @ a @ b``.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def trace_quad_form(a: Plain, b: Plain) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `a` is ``g * b @ b.T`` and that of `b` is ``g * (a @
+    For the adjoint `g` of the result, `a` has the adjoint ``g * b @ b.T`` and `b` has ``g * (a @
     b + a.T @ b)``.
 
     References
@@ -238,7 +238,7 @@ def trace_quad_form_tangent(r: Result, a: Operand, b: Operand) -> tuple[Linear, 
 
 @operation(native=True)
 def trace_gen_quad_form(d: Plain, a: Plain, b: Plain) -> Saved:
-    """The trace of a product with a quadratic form, ``d @ b.T @ a @ b``.
+    """Compute the trace of a product with a quadratic form, ``d @ b.T @ a @ b``.
 
     Parameters
     ----------
@@ -257,8 +257,8 @@ def trace_gen_quad_form(d: Plain, a: Plain, b: Plain) -> Saved:
 
     Notes
     -----
-    For the adjoint `g` of the result, that of `d` is ``g * (a @ b).T @ b``, that of `a` is ``g * b
-    @ d.T @ b.T`` and that of `b` is ``g * (a @ b @ d + a.T @ b @ d.T)``. The products ``a @ b`` and
+    For the adjoint `g` of the result, `d` has the adjoint ``g * (a @ b).T @ b``, `a` has ``g
+    * b @ d.T @ b.T`` and `b` has ``g * (a @ b @ d + a.T @ b @ d.T)``. The products ``a @ b`` and
     ``b @ d.T`` are made once, for the value.
 
     References

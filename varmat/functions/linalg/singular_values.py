@@ -1,6 +1,6 @@
 """Singular value decompositions.
 
-Derivatives are those of one smooth choice of the vectors near the point, as for eigenvectors (see
+Derivatives belong to one smooth choice of the vectors near the point, as for eigenvectors (see
 `varmat.functions.linalg.eigenvalues`). They are meaningful for functions that do not depend on the
 choice, such as singular values and ``u @ vt``."""
 
@@ -21,7 +21,7 @@ __all__ = ["singular_values", "svd", "svd_U", "svd_V"]
 
 @operation(stacked=True)
 def svd_vh(a: Plain, full_matrices: bool = True) -> Plain:
-    """The singular value decomposition ``a = u @ diag(s) @ vt``.
+    """Compute the singular value decomposition ``a = u @ diag(s) @ vt``.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def svd_vh(a: Plain, full_matrices: bool = True) -> Plain:
 
     Notes
     -----
-    The rule is that of [1]_, but written so that repeated singular values and zero ones divide by
+    The rule is from [1]_, but written so that repeated singular values and zero ones divide by
     different things. With :math:`J = U^T \\bar U - \\bar U^T U` and
     :math:`K = V^T \\bar V - \\bar V^T V` it is
     :math:`\\tfrac12 [(J + K)_{ij} / (\\sigma_j - \\sigma_i) +
@@ -96,8 +96,8 @@ def _skew(x: Operand, g: Adjoint, k: int) -> Result:
 
 
 def _complement(x: Operand, g: Adjoint, k: int) -> Result:
-    """The part of the adjoint of the first k columns of orthonormal `x` that leads out of their
-    span.
+    """Return the part of the adjoint of the first k columns of orthonormal `x` that leads out of
+    their span.
 
     The other columns, if there are any, turn against the first ones.
     """
@@ -134,8 +134,8 @@ def svd_vh_tangent(r: Result, a: Operand, full_matrices: bool) -> Linear:
     inverse, sums, gaps = _inverse_sums_and_gaps(s, max(np.shape(a)[-2:]))
 
     def turned(x: Operand, inside: Operand, out: Operand) -> Result:
-        """The tangent of `x`: its first columns turn among themselves, and out of their span; the
-        others make room.
+        """Compute the tangent of `x`: its first columns turn among themselves, and out of their
+        span; the others make room.
         """
         x1, rest = x[..., :k], x[..., k:]
         first = x1 @ inside + out - x1 @ (x1.mT @ out)
@@ -169,7 +169,7 @@ def _svd(
 
 @implements(np.linalg.svdvals)
 def singular_values(a: Operand) -> Result:
-    """The singular values of a matrix in descending order: `numpy.linalg.svdvals`.
+    """Compute the singular values of a matrix in descending order: `numpy.linalg.svdvals`.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def singular_values(a: Operand) -> Result:
 
 
 def svd(a: Operand) -> Result:
-    """The thin singular value decomposition ``a = u @ diag(s) @ v.T``.
+    """Compute the thin singular value decomposition ``a = u @ diag(s) @ v.T``.
 
     Parameters
     ----------
@@ -235,9 +235,10 @@ def svd(a: Operand) -> Result:
     Notes
     -----
     As in Stan, and unlike `numpy.linalg.svd`, which returns the transpose of `v`, and square
-    matrices unless it is called with ``full_matrices=False``. A column of `u` and that of `v` have
-    their sign from LAPACK, and share it. The derivatives are those of `numpy.linalg.svd`: those of
-    the vectors of equal singular values, and second derivatives there, are refused.
+    matrices unless it is called with ``full_matrices=False``. A column of `u` and the one of `v`
+    have their sign from LAPACK, and share it. The derivatives are the same as for
+    `numpy.linalg.svd`: derivatives of the vectors of equal singular values, and second derivatives
+    there, are refused.
 
     References
     ----------
@@ -254,7 +255,7 @@ def svd(a: Operand) -> Result:
 
 
 def svd_U(a: Operand) -> Result:  # noqa: N802 - Stan's name
-    """The left singular vectors of a matrix, in columns: the first of `varmat.svd`.
+    """Compute the left singular vectors of a matrix, in columns: the first of `varmat.svd`.
 
     Parameters
     ----------
@@ -273,7 +274,7 @@ def svd_U(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.svd`.
+    The derivative is the same as for `varmat.svd`.
 
     References
     ----------
@@ -290,8 +291,8 @@ def svd_U(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
 
 def svd_V(a: Operand) -> Result:  # noqa: N802 - Stan's name
-    """The right singular vectors of a matrix, in columns: the last of `varmat.svd`, the transpose
-    of what NumPy calls ``Vh``.
+    """Compute the right singular vectors of a matrix, in columns: the last of `varmat.svd`, the
+    transpose of NumPy's ``Vh``.
 
     Parameters
     ----------
@@ -310,7 +311,7 @@ def svd_V(a: Operand) -> Result:  # noqa: N802 - Stan's name
 
     Notes
     -----
-    The derivative is that of `varmat.svd`.
+    The derivative is the same as for `varmat.svd`.
 
     References
     ----------

@@ -25,8 +25,8 @@ __all__ = ["inverse", "mdivide_left", "mdivide_right"]
 
 
 def _singular(function: str, a: Operand) -> MatrixError:
-    """The refusal of a stack of which some matrices are singular, with the place of the first one
-    if it is found again.
+    """Make the error for a stack with singular matrices, with the index of the first one if it is
+    found again.
     """
     with np.errstate(invalid="ignore"):
         where = np.argwhere(~(np.linalg.slogdet(a)[1] > -math.inf))
@@ -38,7 +38,7 @@ def _singular(function: str, a: Operand) -> MatrixError:
 
 @operation(np.linalg.inv)
 def inv(a: Plain) -> Plain:
-    """The inverse of a square matrix.
+    """Invert a square matrix.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def inv_tangent(r: Result, a: Operand) -> Linear:
 
 
 def inverse_of(a: Operand, factor: LU | None) -> Result:
-    """The inverse, of LU factors if they are at hand; nan for a singular matrix."""
+    """Compute the inverse, from LU factors if they are given; nan for a singular matrix."""
     return inv.known(lu_inverse(factor), a) if factor else inv(a)
 
 
@@ -179,7 +179,7 @@ def solve_tangent(
 
 
 def from_the_right(name: str, left: Function, summary: str) -> Function:
-    """The function ``b @ inv(a)`` made of one for ``inv(a) @ b``."""
+    """Make the function ``b @ inv(a)`` from one for ``inv(a) @ b``."""
 
     @filled(name, summary=summary)
     def divide(b: Operand, a: Operand) -> Result:
@@ -203,7 +203,7 @@ def from_the_right(name: str, left: Function, summary: str) -> Function:
 
         Notes
         -----
-        The adjoints are those of the function from the left, transposed.
+        The adjoints are the left function's, transposed.
 
         References
         ----------
@@ -240,7 +240,7 @@ mdivide_right = from_the_right(
 
 @implements(np.linalg.tensorinv)
 def tensorinv(a: Operand, ind: int = 2) -> Result:
-    """The inverse of a tensor: `numpy.linalg.tensorinv`, by reshaping to a matrix."""
+    """Invert a tensor: `numpy.linalg.tensorinv`, by reshaping to a matrix."""
     shape = np.shape(a)
     if ind <= 0:
         raise DomainError(f"tensorinv: ind is {ind}, but must be positive!")

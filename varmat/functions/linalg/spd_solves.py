@@ -103,7 +103,7 @@ mdivide_right_spd = from_the_right(
 
 @operation(stacked=True)
 def inverse_spd(a: Plain) -> Plain:
-    """The inverse of a symmetric positive definite matrix, exactly symmetric.
+    """Invert a symmetric positive definite matrix; the result is exactly symmetric.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def inverse_spd(a: Plain) -> Plain:
 
     Notes
     -----
-    The adjoint is that of `numpy.linalg.inv`, folded onto the lower triangle.
+    The adjoint is `numpy.linalg.inv`'s, folded onto the lower triangle.
 
     References
     ----------
@@ -142,7 +142,7 @@ def inverse_spd(a: Plain) -> Plain:
 
 
 def inverse_spd_of(a: Operand, factor: Plain) -> Result:
-    """The inverse of a matrix of which the Cholesky factor is at hand."""
+    """Compute the inverse of `a` from its Cholesky factor."""
     return inverse_spd.known(mirrored(inverse_triangle(factor)), a)
 
 

@@ -88,5 +88,5 @@ def _look_for_asymmetry(function: str, a: np.ndarray, name: str) -> None:
 
 
 def symmetric(t: Operand, lower: bool = True) -> Result:
-    """The symmetric matrix whose one triangle is that of `t`."""
+    """Mirror one triangle of `t` to make a symmetric matrix."""
     return np.where(triangle_mask(np.shape(t), lower), t, t.mT)

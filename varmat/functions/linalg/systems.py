@@ -10,12 +10,12 @@ from varmat.typing import Operand, Result
 
 
 def inner(x: Operand, y: Operand) -> Result:
-    """The inner product of matrices, for each of a stack."""
+    """Compute the inner product of matrices, for each of a stack."""
     return np.sum(x * y, axis=(-2, -1))
 
 
 def column(x: Operand, vector: bool) -> Result:
-    """A vector, or a stack of them, as matrices with one column."""
+    """Turn a vector, or a stack of them, into matrices with one column."""
     return x[..., None] if vector else x
 
 

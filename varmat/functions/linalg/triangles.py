@@ -1,6 +1,6 @@
 """Triangles and transposes of plain arrays, and of symbols, which are not written into.
 
-Large matrices are taken in tiles, for a matrix is much slower to read along its columns."""
+Large matrices are taken in tiles, because a matrix is much slower to read along its columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from varmat.programs.build.factorisations import triangle
 from varmat.programs.build.symbol import is_symbol, require
 from varmat.typing import Operand, Plain, Result
 
-# Tiles of so many rows and columns stay in the cache while a matrix and its transpose are read,
+# Tiles of this many rows and columns stay in the cache while a matrix and its transpose are read,
 # and are large enough for products.
 TILE = 64
-# Rows a multiple of so many bytes apart share few places in the cache.
+# Rows a multiple of this many bytes apart share few places in the cache.
 GAP = 2048
 
 
@@ -28,9 +28,7 @@ def place_of(index: Iterable[int]) -> str:
 
 
 def triangle_mask(shape: tuple[int, ...], lower: bool = True, strict: bool = False) -> np.ndarray:
-    """Where the elements of one triangle of a matrix of `shape` are; `strict` leaves the diagonal
-    out.
-    """
+    """Return the mask of one triangle of a matrix of `shape`; `strict` leaves the diagonal out."""
     n, m = shape[-2:]
     return (
         np.tri(n, m, -1 if strict else 0, dtype=bool)
@@ -41,15 +39,15 @@ def triangle_mask(shape: tuple[int, ...], lower: bool = True, strict: bool = Fal
 
 @lru_cache
 def above(n: int, k: int = 0) -> np.ndarray:
-    """Where a block of `n` rows and columns lies above its diagonal `k`."""
+    """Return the mask of a block of `n` rows and columns above its diagonal `k`."""
     mask = ~np.tri(n, k=k, dtype=bool)
     mask.flags.writeable = False
     return mask
 
 
 def gapped(x: np.ndarray) -> np.ndarray:
-    """A block of a matrix that is to be read along its columns; copied with gaps between the rows
-    if these are multiples of 2048 bytes apart.
+    """Return a block of a matrix that is to be read along its columns; copied with gaps between the
+    rows if these are multiples of 2048 bytes apart.
 
     Rows so far apart share few places in the cache, and reading a column takes 2 to 4 times as
     long."""
@@ -91,7 +89,7 @@ def tiles(n: int) -> tuple[tuple[int, int], ...]:
 
 
 def diagonal_of(x: Operand) -> Result:
-    """The diagonals as a view to write to."""
+    """Return the diagonals as a view to write to."""
     return (
         x.reshape(-1)[:: len(x) + 1]
         if x.ndim == 2 and x.flags.c_contiguous
@@ -120,15 +118,15 @@ def add_quotients(x: Operand, a: Operand, b: Operand) -> Result:
 
 
 def half_triangle(x: np.ndarray) -> np.ndarray:
-    """The lower triangle of a new array, with halved diagonal, in place."""
+    """Reduce a new array, in place, to its lower triangle with halved diagonal."""
     return triangle(x, half=True) if is_symbol(x) else half_diagonal(clear_above(x))  # type: ignore[no-any-return]
 
 
 def lower_triangle(
     shape: tuple[int, ...], rows: Callable[[int, int, np.ndarray], object]
 ) -> np.ndarray:
-    """Matrices of `shape` with zeros above the diagonal, of which ``rows(i, j, out)`` writes the
-    rows i to j up to column j.
+    """Make matrices of `shape` with zeros above the diagonal; ``rows(i, j, out)`` writes the rows i
+    to j up to column j.
     """
     x = np.empty(shape)
     for i, j in tiles(shape[-1]):
@@ -151,7 +149,7 @@ def mirrored(x: np.ndarray) -> np.ndarray:
 
 
 def transposed(x: np.ndarray, factor: Plain = 1.0) -> np.ndarray:
-    """The transpose in C order, times a number for each matrix."""
+    """Compute the transpose in C order, times a number for each matrix."""
     factor = factor[..., None, None] if np.ndim(factor) else factor
     if is_symbol(x):
         return x.mT if type(factor) is float else x.mT * factor

@@ -188,7 +188,8 @@ def cho_solve(c_and_lower: tuple[Operand, bool], b: Operand) -> Result:
 
 @operation(stacked=True)
 def chol2inv(factor: Plain) -> Plain:
-    """The inverse of ``factor @ factor.T`` for a lower triangular `factor`, exactly symmetric.
+    """Compute the inverse of ``factor @ factor.T`` for a lower triangular `factor`, exactly
+    symmetric.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ _WEIGHTED = ("euclidean", "sqeuclidean", "cityblock", "minkowski")
 
 @operation()
 def pairwise_distances(a: Operand, b: Operand, *, metric: str, p: float) -> Result:
-    """The matrix of distances of the rows of `a` from those of `b`."""
+    """Compute the matrix of distances between the rows of `a` and the rows of `b`."""
     from scipy.spatial.distance import cdist as distances
 
     if not a.size or not b.size:
@@ -40,8 +40,8 @@ def pairwise_distances(a: Operand, b: Operand, *, metric: str, p: float) -> Resu
 
 
 def _shares(r: Operand, metric: str, p: float) -> Result:
-    """The function that maps differences of a coordinate to the derivatives of the distances with
-    respect to it; differentiable.
+    """Return the function that maps differences of a coordinate to the derivatives of the distances
+    with respect to it; differentiable.
     """
     if metric == "sqeuclidean":
         return lambda d: 2.0 * d
@@ -60,7 +60,7 @@ def _shares(r: Operand, metric: str, p: float) -> Result:
 
 
 def _farthest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """For each pair, the first coordinate in which they differ most."""
+    """Find, for each pair, the first coordinate in which they differ most."""
     largest, place = (
         np.full((a.shape[0], b.shape[0]), -1.0),
         np.zeros((a.shape[0], b.shape[0]), dtype=int),
@@ -133,7 +133,7 @@ def _chosen(a: Operand, b: Operand, ta: Operand, tb: Operand) -> Result:
 
 @operation(linear=True)
 def upper_elements(x: Operand) -> Result:
-    """The elements above the diagonal, row by row."""
+    """Return the elements above the diagonal, row by row."""
     return x[~np.tri(x.shape[0], dtype=bool)]
 
 
@@ -145,7 +145,7 @@ def upper_elements_reverse(g: Adjoint, r: Plain, x: Plain) -> Adjoint:
 
 
 def _root(x: Operand) -> Result:
-    """A square root, with the derivative zero at zero."""
+    """Compute a square root, with the derivative zero at zero."""
     nothing = x <= 0.0
     return np.where(nothing, 0.0, np.sqrt(np.where(nothing, 1.0, x)))
 
@@ -248,7 +248,7 @@ def cdist(
     V: Operand = None,
     VI: Operand = None,
 ) -> Result:
-    """The distances of the rows of one matrix from those of another one:
+    """Compute the distances between the rows of one matrix and the rows of another:
     `scipy.spatial.distance.cdist`.
 
     Parameters
@@ -281,7 +281,7 @@ def cdist(
 
     Notes
     -----
-    The derivative of a distance that is zero is zero, and so is that of a coordinate with no
+    The derivative of a distance that is zero is zero, and so it is for a coordinate with no
     difference; of 'chebyshev' the first of several largest coordinates has it. `w`, `V` and `VI`
     may be variables.
 
@@ -310,7 +310,7 @@ def pdist(
     V: Operand = None,
     VI: Operand = None,
 ) -> Result:
-    """The distances of the rows of a matrix from each other, each pair once:
+    """Compute the distances of the rows of a matrix from each other, each pair once:
     `scipy.spatial.distance.pdist`.
 
     Parameters
@@ -328,13 +328,13 @@ def pdist(
     Raises
     ------
     ShapeError
-        If `X` is no matrix, or a weight has another shape.
+        If `X` is not a matrix, or a weight has another shape.
     DomainError
         If `metric` is unknown, or `p` is less than 1.
 
     Notes
     -----
-    The derivative is that of `cdist`.
+    The derivative is the same as for `cdist`.
 
     References
     ----------
@@ -353,13 +353,13 @@ def pdist(
 
 
 def squareform(X: Operand) -> Result:
-    """The symmetric matrix of the distances that `pdist` gives, or back:
+    """Turn the distances that `pdist` gives into a symmetric matrix, or back:
     `scipy.spatial.distance.squareform`.
 
     Parameters
     ----------
     X : array_like, shape (m * (m - 1) / 2,) or (m, m)
-        Of a matrix the upper triangle is read.
+        Only the upper triangle of a matrix is read.
 
     Returns
     -------

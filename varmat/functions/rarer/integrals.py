@@ -16,7 +16,7 @@ __all__ = ["cumulative_simpson", "cumulative_trapezoid", "romb", "simpson"]
 def _samples(
     function: str, y: Operand, x: Operand, dx: Operand, axis: int
 ) -> tuple[Result, Result, int]:
-    """The samples with the axis at the end, the distances between them, and the axis."""
+    """Return the samples with the axis at the end, the distances between them, and the axis."""
     y = as_operand(y, f"{function}: y")
     if not np.ndim(y) or not np.shape(y)[axis]:
         raise misfit(function, "y", np.shape(y), "have samples along the axis")
@@ -44,7 +44,7 @@ def _parabolas(y: Operand, h: Operand) -> Result:
 
 
 def simpson(y: Operand, x: Operand = None, *, dx: Operand = 1.0, axis: int = -1) -> Result:
-    """The integral of samples by parabolas through three at a time: `scipy.integrate.simpson`.
+    """Integrate samples by parabolas through three at a time: `scipy.integrate.simpson`.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def simpson(y: Operand, x: Operand = None, *, dx: Operand = 1.0, axis: int = -1)
     Raises
     ------
     ShapeError
-        If there are no samples, or `x` has another shape.
+        If `y` has no samples, or `x` has another shape.
 
     Notes
     -----
@@ -106,7 +106,8 @@ def _with_initial(function: str, r: Operand, initial: Operand, axis: int) -> Res
 def cumulative_trapezoid(
     y: Operand, x: Operand = None, dx: Operand = 1.0, axis: int = -1, initial: Operand = None
 ) -> Result:
-    """The running integral of samples by straight lines: `scipy.integrate.cumulative_trapezoid`.
+    """Compute the running integral of samples by straight lines:
+    `scipy.integrate.cumulative_trapezoid`.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def cumulative_trapezoid(
     Raises
     ------
     ShapeError
-        If there are no samples, or `x` has another shape.
+        If `y` has no samples, or `x` has another shape.
     DomainError
         If `initial` is neither None nor 0.
 
@@ -156,7 +157,7 @@ def cumulative_trapezoid(
 
 
 def _first_intervals(y: Operand, h: Operand) -> Result:
-    """The integral over the first of two intervals, by the parabola through three samples, for all
+    """Integrate over the first of two intervals, by the parabola through three samples, for all
     triples at once.
     """
     h0, h1 = h[..., :-1], h[..., 1:]
@@ -176,7 +177,7 @@ def _first_intervals(y: Operand, h: Operand) -> Result:
 def cumulative_simpson(
     y: Operand, *, x: Operand = None, dx: Operand = 1.0, axis: int = -1, initial: Operand = None
 ) -> Result:
-    """The running integral of samples by parabolas: `scipy.integrate.cumulative_simpson`.
+    """Compute the running integral of samples by parabolas: `scipy.integrate.cumulative_simpson`.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ def cumulative_simpson(
     Raises
     ------
     ShapeError
-        If there are no samples, or `x` has another shape.
+        If `y` has no samples, or `x` has another shape.
 
     Notes
     -----
@@ -236,7 +237,7 @@ def cumulative_simpson(
 
 
 def romb(y: Operand, dx: Operand = 1.0, axis: int = -1) -> Result:
-    """The integral of ``2**k + 1`` samples by Romberg's extrapolation: `scipy.integrate.romb`.
+    """Integrate ``2**k + 1`` samples by Romberg's extrapolation: `scipy.integrate.romb`.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInt
 
 
 def _hermite(x: Operand, y: Operand, slopes: Operand) -> Result:
-    """The coefficients of the cubics with given values and slopes at the knots."""
+    """Compute the coefficients of the cubics with given values and slopes at the knots."""
     h = np.diff(x)[:, None]
     secant = np.diff(y, axis=0) / h
     excess = (slopes[:-1] + slopes[1:] - 2.0 * secant) / h
@@ -149,8 +149,8 @@ def _check_periodic(y: Operand) -> None:
 
 
 def _condition(kind: str | tuple[int, Operand], rest: tuple[int, ...]) -> tuple[int, Result]:
-    """The order of the derivative given at an end, and its value as a row; the order 3 stands for
-    "not a knot".
+    """Return the order of the derivative given at an end, and its value as a row; the order 3
+    stands for "not a knot".
     """
     known = {"not-a-knot": (3, 0.0), "clamped": (1, 0.0), "natural": (2, 0.0)}
     order, value = known.get(kind, (0, 0.0)) if isinstance(kind, str) else kind
@@ -165,7 +165,7 @@ def _condition(kind: str | tuple[int, Operand], rest: tuple[int, ...]) -> tuple[
 
 
 def _slopes(h: Operand, secants: Operand, start: Operand, end: Operand) -> Result:
-    """The slopes at the knots, with a condition at each end."""
+    """Compute the slopes at the knots, with a condition at each end."""
     n = np.shape(secants)[0] + 1
     inside = 3.0 * (h[1:, None] * secants[:-1] + h[:-1, None] * secants[1:])
     parabola = n == 3 and start[0] == end[0] == 3
@@ -183,8 +183,8 @@ def _slopes(h: Operand, secants: Operand, start: Operand, end: Operand) -> Resul
 def _end(
     condition: Operand, h: Operand, secants: Operand, sign: float, parabola: bool
 ) -> tuple[Result, Result, Result]:
-    """The equation at an end: the coefficients of the slopes there and at the next knot, and the
-    right-hand side.
+    """Return the equation at an end: the coefficients of the slopes there and at the next knot, and
+    the right-hand side.
     """
     (order, value), one = condition, np.ones(1)
     if parabola:
@@ -204,8 +204,8 @@ def _end(
 
 
 def _periodic_slopes(h: Operand, secants: Operand) -> Result:
-    """The slopes of a periodic spline, whose last slope is the first: two tridiagonal systems with
-    one unknown less.
+    """Compute the slopes of a periodic spline, whose last slope is the first: solve two tridiagonal
+    systems with one unknown less.
     """
     m, d = np.shape(secants)
     if m == 1:
@@ -256,7 +256,7 @@ class PchipInterpolator(PPoly):
     Notes
     -----
     A slope is a weighted harmonic mean of those to both sides, or zero where these have not the
-    same sign [1]_: there is a kink, and the derivative is that of zero. See `PPoly` for the
+    same sign [1]_: at this kink the derivative is zero. See `PPoly` for the
     methods.
 
     References
@@ -294,7 +294,9 @@ def _monotone(h: Operand, m: Operand) -> Result:
 
 
 def _one_sided(h0: Operand, h1: Operand, m0: Operand, m1: Operand) -> Result:
-    """The slope at an end from three points, limited so that the interpolant keeps their shape."""
+    """Compute the slope at an end from three points, limited so that the interpolant keeps their
+    shape.
+    """
     d = ((2.0 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
     steep = (np.sign(m0) != np.sign(m1)) & (np.abs(d) > 3.0 * np.abs(m0))
     return np.where(np.sign(d) != np.sign(m0), 0.0, np.where(steep, 3.0 * m0, d))

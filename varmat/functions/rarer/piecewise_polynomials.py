@@ -16,12 +16,12 @@ __all__ = ["PPoly"]
 
 
 def _pieces(knots: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The index of the piece of each place; beyond the ends, that of the outermost piece."""
+    """Find the index of the piece of each place; beyond the ends, the outermost piece."""
     return np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
 
 
 def _factor(power: int, nu: int) -> float:
-    """The factor that the derivative of order `nu` brings to a power."""
+    """Compute the factor that the derivative of order `nu` brings to a power."""
     return float(np.prod(np.arange(power - nu + 1, power + 1, dtype=float)))
 
 
@@ -35,8 +35,8 @@ def _evaluated(c: np.ndarray, knots: np.ndarray, x: np.ndarray, nu: int) -> np.n
 
 @operation()
 def piecewise_polynomial(c: Operand, knots: Operand, x: Operand, *, nu: int) -> Result:
-    """The derivative of the order `nu` of piecewise polynomials with coefficients ``c[power, piece,
-    series]``, highest first.
+    """Compute the derivative of the order `nu` of piecewise polynomials with coefficients
+    ``c[power, piece, series]``, highest first.
     """
     return _evaluated(c, knots, x, nu)
 
@@ -78,7 +78,7 @@ def piecewise_polynomial_tangent(
 
 
 def check_increasing(function: str, name: str, x: Operand, least: int = 2) -> Result:
-    """A vector, checked to increase."""
+    """Check that a vector increases, and return it."""
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 1 or np.size(x) < least:
         raise misfit(function, name, np.shape(x), f"be a vector of at least {least} elements")
@@ -97,8 +97,8 @@ def _check_increasing(function: str, name: str, x: Operand) -> None:
 
 
 def series_of(function: str, y: Operand, n: int, axis: int) -> tuple[Result, tuple[int, ...], int]:
-    """Values as a matrix with a column for each series, the shape of the other axes, and the axis
-    along which they lie.
+    """Return values as a matrix with a column for each series, the shape of the other axes, and the
+    axis along which they lie.
     """
     y = as_operand(y, f"{function}: y")
     check_array(function, "y", y, "have at least one axis")
@@ -130,7 +130,7 @@ def piecewise(
     if not extrapolate:
         r = np.where(np.reshape((flat < first) | (flat > last), (-1, 1)), np.nan, r)
     r, count = np.reshape(r, (*np.shape(places), *rest)), np.ndim(places)
-    # The axes of the places come to stand where the axis of the values was.
+    # The axes of the places replace the axis of the values.
     order = [*range(count, count + axis), *range(count), *range(count + axis, count + len(rest))]
     return r if order == list(range(len(order))) else np.transpose(r, order)
 
@@ -212,8 +212,8 @@ class PPoly:
         return np.reshape(self._c, (*np.shape(self._c)[:2], *self._rest))
 
     def __call__(self, x: Operand, nu: int = 0, extrapolate: bool | str | None = None) -> Result:
-        """The polynomials, or their derivative of the order `nu`, at the places `x`, which may have
-        any shape.
+        """Evaluate the polynomials, or their derivative of the order `nu`, at the places `x`, which
+        may have any shape.
         """
         return piecewise(
             lambda flat: piecewise_polynomial(self._c, self.x, flat, nu=int(nu)),
@@ -225,7 +225,7 @@ class PPoly:
         )
 
     def derivative(self, nu: int = 1) -> PPoly:
-        """The derivative of the order `nu`, as piecewise polynomials; of a negative order the
+        """Make the derivative of the order `nu`, as piecewise polynomials; for a negative order the
         antiderivative.
         """
         if nu < 0:
@@ -238,7 +238,7 @@ class PPoly:
         return self._other(c, self.extrapolate)
 
     def antiderivative(self, nu: int = 1) -> PPoly:
-        """The antiderivative of the order `nu`: continuous, and zero at the first end."""
+        """Make the antiderivative of the order `nu`: continuous, and zero at the first end."""
         c, h = self._c, np.diff(self.x)
         for _ in range(nu):
             k = np.shape(c)[0]
@@ -251,7 +251,7 @@ class PPoly:
         return self._other(c, True if self.extrapolate == "periodic" else self.extrapolate)
 
     def integrate(self, a: Operand, b: Operand) -> Result:
-        """The definite integral between `a` and `b`, which may be variables."""
+        """Compute the definite integral between `a` and `b`, which may be variables."""
         if self.extrapolate == "periodic":
             raise DomainError(
                 f"{type(self).__name__}: the integral of what is repeated is not there; integrate "

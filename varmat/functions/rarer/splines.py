@@ -27,17 +27,17 @@ __all__ = ["BSpline", "RegularGridInterpolator", "interpn", "make_interp_spline"
 
 
 def _intervals(k: int, t: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """For each place the index of the knot before it; places beyond the ends belong to the
+    """Find for each place the index of the knot before it; places beyond the ends belong to the
     outermost interval that counts.
     """
     return np.clip(np.searchsorted(t, x, side="right") - 1, k, t.size - k - 2)
 
 
 def _basis(t: Operand, x: Operand, i: np.ndarray, k: int, nu: int) -> Result:
-    """The ``k + 1`` basis functions that are not zero, or their derivatives of the order `nu`, at
-    each place; differentiable.
+    """Compute the ``k + 1`` basis functions that are not zero, or their derivatives of the order
+    `nu`, at each place; differentiable.
 
-    By the recursion of Cox and de Boor, a degree after the other; the last steps are derivatives.
+    By the recursion of Cox and de Boor over the degrees; the last steps are derivatives.
     """
     b: np.ndarray = np.ones((np.size(x), 1))
     nothing = np.zeros((np.size(x), 1))
@@ -132,8 +132,8 @@ class BSpline:
         self.t, self.c, self.k, self.extrapolate = t, c, k, extrapolate
 
     def __call__(self, x: Operand, nu: int = 0, extrapolate: bool | str | None = None) -> Result:
-        """The spline, or its derivative of the order `nu`, at the places `x`, which may have any
-        shape.
+        """Evaluate the spline, or its derivative of the order `nu`, at the places `x`, which may
+        have any shape.
         """
         t, k = self.t, self.k
 
@@ -152,7 +152,7 @@ class BSpline:
         )
 
     def derivative(self, nu: int = 1) -> BSpline:
-        """The derivative of the order `nu`, a spline of lower degree."""
+        """Make the derivative of the order `nu`, a spline of lower degree."""
         t, k, c = self.t, self.k, self._series[: np.size(self.t) - self.k - 1]
         for _ in range(nu):
             if not k:
@@ -168,8 +168,8 @@ class BSpline:
 
     @staticmethod
     def design_matrix(x: Operand, t: Operand, k: int) -> Result:
-        """The values of all B-splines at the places, shape ``(len(x), len(t) - k - 1)``: a matrix
-        that is not sparse.
+        """Compute the values of all B-splines at the places, shape ``(len(x), len(t) - k - 1)``: a
+        matrix that is not sparse.
         """
         t, x = as_operand(t, "BSpline: t"), as_operand(x, "BSpline: x")
         i = check_values(partial(_intervals, k), t, x)
@@ -177,9 +177,7 @@ class BSpline:
 
 
 def _spread(rows: Operand, first: np.ndarray, n: int) -> Result:
-    """Full rows of a matrix of which only neighbouring elements are given, from the column `first`
-    on.
-    """
+    """Return full rows of a matrix from their neighbouring elements, from the column `first` on."""
     m, width = np.shape(rows)
     at = np.arange(n) - first[:, None]
     inside = (at >= 0) & (at < width)
@@ -188,8 +186,8 @@ def _spread(rows: Operand, first: np.ndarray, n: int) -> Result:
 
 
 def _banded(rows: Operand, first: np.ndarray) -> tuple[int, int, Result]:
-    """A square matrix given by such rows, in banded storage: the numbers of diagonals, and their
-    elements.
+    """Store a square matrix given by such rows in banded storage: return the numbers of diagonals,
+    and their elements.
     """
     n, width = np.shape(rows)
     lower, upper = int(np.max(np.arange(n) - first)), int(np.max(first + width - 1 - np.arange(n)))
@@ -225,7 +223,7 @@ _ALIASES: dict[str, list[tuple[int, float]]] = {
 
 
 def _conditions(side: Operand) -> list[tuple[int, Result]]:
-    """The orders of the derivatives given at an end, and their values."""
+    """Return the orders of the derivatives given at an end, and their values."""
     if side is None:
         return []
     if isinstance(side, str):
@@ -246,7 +244,7 @@ def make_interp_spline(
     bc_type: str | tuple[Operand, Operand] | None = None,
     axis: int = 0,
 ) -> BSpline:
-    """The spline of a degree through given values: `scipy.interpolate.make_interp_spline`.
+    """Make the spline of a degree through given values: `scipy.interpolate.make_interp_spline`.
 
     Parameters
     ----------
@@ -327,7 +325,7 @@ def _row(value: Operand, rest: tuple[int, ...]) -> Result:
 def make_lsq_spline(
     x: Operand, y: Operand, t: Operand, k: int = 3, w: Operand = None, axis: int = 0
 ) -> BSpline:
-    """The spline with given knots that is nearest to values, by weighted least squares:
+    """Make the spline with given knots that is nearest to values, by weighted least squares:
     `scipy.interpolate.make_lsq_spline`.
 
     Parameters
@@ -337,7 +335,7 @@ def make_lsq_spline(
     y : array_like, with length m along `axis`
         The values there.
     t : array_like, shape (n + k + 1,)
-        The knots, of which the outermost ones must be repeated.
+        The knots; the outermost ones must be repeated.
     k : int
         The degree.
     w : array_like, shape (m,), optional
@@ -419,7 +417,7 @@ class RegularGridInterpolator:
     Notes
     -----
     Differentiable in the values, the places and the coordinates. At a point of the grid the
-    derivative is that of the cell behind it; of 'nearest' there is one in the values alone.
+    derivative belongs to the cell behind it; 'nearest' has a derivative only in the values.
 
     References
     ----------
@@ -456,8 +454,8 @@ class RegularGridInterpolator:
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
 
     def __call__(self, xi: Operand, method: str | None = None) -> Result:
-        """The values at the places `xi`, whose last axis has their coordinates; or a tuple of
-        arrays of coordinates.
+        """Compute the values at the places `xi`, whose last axis has their coordinates; or a tuple
+        of arrays of coordinates.
         """
         if isinstance(xi, tuple):
             arrays = [as_operand(x, "RegularGridInterpolator: xi") for x in xi]

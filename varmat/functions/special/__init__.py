@@ -9,8 +9,8 @@ from varmat.typing import Function
 
 
 def _answer_of_scipy(ufunc: Function) -> Function | None:
-    """What answers for a ufunc of SciPy. Most are rare, and their tables are imported only when one
-    of them is met.
+    """Return the handler of a ufunc of SciPy. Most are rare, so their tables are imported only when
+    one of them is met.
     """
     name = ufunc.__name__
     if name in SPECIAL and getattr(sys.modules["scipy.special"], name, None) is ufunc:

@@ -1,5 +1,5 @@
-"""Derivatives of the exponential and the logarithm of a function of two variables, from those of
-the function.
+"""Derivatives of the exponential and the logarithm of a function of two variables, from the
+function's derivatives.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ DerivativeAt = Callable[[int, int], Any]
 
 
 def bell(n: int, m: int, cumulant: DerivativeAt) -> Operand:
-    """The derivative of order (n, m) of exp(f), over exp(f): Bell's polynomial of the derivatives
-    (i, j) of f.
+    """Compute the derivative of order (n, m) of exp(f), over exp(f): Bell's polynomial of the
+    derivatives (i, j) of f.
     """
     if n == m == 0:
         return 1.0
@@ -32,7 +32,9 @@ def bell(n: int, m: int, cumulant: DerivativeAt) -> Operand:
 
 
 def unbell(n: int, m: int, moment: DerivativeAt) -> Operand:
-    """The inverse: the derivative of order (n, m) of f, given those of exp(f), over exp(f)."""
+    """Invert `bell`: compute the derivative of order (n, m) of f from the derivatives of exp(f),
+    over exp(f).
+    """
     if n == 0:
         return unbell(m, 0, lambda i, j: moment(j, i))
     total = moment(n, m)

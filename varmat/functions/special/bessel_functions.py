@@ -138,7 +138,7 @@ _LOG_BESSEL_POINTS = ((10, 2.1, 0.9), (1, 0.3, 1.5))
 def _log_bessel_row(
     letter: str, kind: str, ufunc: Function, slope: float, straight: Function | None = None
 ) -> Elementwise:
-    """The row of the derivatives of the logarithm of `iv` or `kv`."""
+    """Make the row of the derivatives of the logarithm of `iv` or `kv`."""
     name = f"log_{letter}v_derivative"
     about = (
         "Derivative, with respect to order y and argument z, of the logarithm of the modified "

@@ -29,8 +29,8 @@ _EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(2, 16))
 
 
 def _product(x: Plain, y: Plain) -> tuple[Plain, Plain]:
-    """The product of numbers and its rounding error: Dekker (1971), Numerische Mathematik 18,
-    224-242.
+    """Compute the product of numbers and its rounding error: Dekker (1971), Numerische Mathematik
+    18, 224-242.
     """
     product = x * y
     (x_high, x_low), (y_high, y_low) = (_halves(v) for v in (x, y))
@@ -38,15 +38,15 @@ def _product(x: Plain, y: Plain) -> tuple[Plain, Plain]:
 
 
 def _halves(x: Plain) -> tuple[Plain, Plain]:
-    """A number as the sum of two of half the digits."""
+    """Split a number into the sum of two of half the digits."""
     scaled = 134217729.0 * x
     high = scaled - (scaled - x)
     return high, x - high
 
 
 def _sum(*terms: Plain) -> Plain:
-    """The sum of numbers, rounded once: Ogita, Rump, Oishi (2005), SIAM Journal on Scientific
-    Computing 26, 1955-1988.
+    """Sum numbers, rounded once: Ogita, Rump, Oishi (2005), SIAM Journal on Scientific Computing
+    26, 1955-1988.
     """
     total, rest = terms[0], 0.0
     for x in terms[1:]:
@@ -56,16 +56,16 @@ def _sum(*terms: Plain) -> Plain:
     return total + rest
 
 
-# The logarithm of 2 in two parts, of which the first has 42 bits, so that its product with an
-# exponent is exact.
+# The logarithm of 2 in two parts; the first has 42 bits, so that its product with an exponent is
+# exact.
 _LN2 = (0.6931471805598903, 5.497923018708371e-14)
 _GRID = 128.0
 
 
 @cache
 def _logarithms() -> tuple[Plain, Plain]:
-    """The logarithms of 0, 1 / 128, 2 / 128, ..., 182 / 128 (the first few are not used) in two
-    parts.
+    """Compute the logarithms of 0, 1 / 128, 2 / 128, ..., 182 / 128 (the first few are not used) in
+    two parts.
     """
     from decimal import Decimal, localcontext
 
@@ -79,8 +79,8 @@ def _logarithms() -> tuple[Plain, Plain]:
 
 
 def _log_parts(x: Plain) -> tuple[Plain, ...]:
-    """The logarithm of positive numbers as a sum of parts, largest first, with twice the digits of
-    a float.
+    """Compute the logarithm of positive numbers as a sum of parts, largest first, with twice the
+    digits of a float.
     """
     mantissa, exponent = np.frexp(x)
     low = mantissa < math.sqrt(0.5)
@@ -119,7 +119,9 @@ def _softplus(x: Plain) -> Plain:
 
 
 def _of_arrays(function: Function) -> Plain:
-    """A formula whose numbers are NumPy's, because Python's raise where arrays have infinities."""
+    """Make a formula whose numbers are NumPy's, because Python's raise where arrays have
+    infinities.
+    """
     return formula(lambda *values: function(*(np.asarray(v)[()] for v in values)))
 
 

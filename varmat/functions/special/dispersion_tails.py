@@ -3,9 +3,9 @@ proportions.
 
 As sums of derivatives in the shapes of an incomplete beta function they would be small rests of
 large terms, by the square of the precision for counts. Here the derivative of the logarithm of a
-probability is the mean, over its own tail, of that of the density, the score, which is written as
-the small number that it is. Between zero and one there are only two tails, and a probability next
-to one has the derivative of the other one, with the opposite sign."""
+probability is the mean, over its own tail, of the same derivative of the density, the score, which
+is written as the small number that it is. Between zero and one there are only two tails, and a
+probability next to one has the derivative of the other one, with the opposite sign."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _less_log(z: Plain) -> tuple[Plain, Plain]:
 
 
 def _of_counts(phi: Plain, m: Plain) -> Score:
-    """The density of means above which there are m successes or more is proportional to x**phi y**m
-    / s, y / x = s / phi.
+    """Make the score of counts: the density of means above which there are m successes or more is
+    proportional to x**phi y**m / s, y / x = s / phi.
     """
     rest = zeta_excess_difference(1.0, phi, m)[:, None]
     in_phi = -zeta_excess_difference(2.0, phi, m)[:, None]
@@ -86,7 +86,7 @@ def _of_proportions(mu: Plain, kappa: Plain) -> Score:
 
 
 def _moment(score: Score, order: int, *places: Plain) -> Plain:
-    """The derivative of the density in the precision, of this order, over the density."""
+    """Compute the derivative of the density in the precision, of this order, over the density."""
     first, slope = score(*places)
     return first if order == 1 else first * first + slope
 
@@ -94,8 +94,8 @@ def _moment(score: Score, order: int, *places: Plain) -> Plain:
 def _tail(
     score: Score, order: int, upper: bool, a: Plain, b: Plain, x: Plain, y: Plain
 ) -> tuple[Plain, Plain]:
-    """The mean over the tail below or above x, and the tail over the density of the logarithm of
-    the odds at x.
+    """Compute the mean over the tail below or above x, and the tail over the density of the
+    logarithm of the odds at x.
     """
     one, other, p, q = (a, b, x, y) if upper else (b, a, y, x)
     smooth = np.minimum(a, b) >= SMOOTH
@@ -110,8 +110,8 @@ def _tail(
 def _derivative(
     make: Function, upper: bool, code: int, a: Plain, b: Plain, x: Plain, y: Plain, *others: Plain
 ) -> Plain:
-    """The derivative of order 1 or 2, as the code says, over the probability; with `_END` added,
-    its derivative in the log odds of x.
+    """Compute the derivative of order 1 or 2, as the code says, over the probability; with `_END`
+    added, its derivative in the log odds of x.
     """
     of_end, order = divmod(code, _END)
     if order > 2:

@@ -65,13 +65,13 @@ def _power_difference(p: Operand, y: Operand, log_ratio: Operand) -> Operand:
 
 
 def _integral(x: Operand, y: Operand, log_ratio: Operand) -> Operand:
-    """The first term of the series: the integral from y to y + z of ``t**-x``."""
+    """Compute the first term of the series: the integral from y to y + z of ``t**-x``."""
     rest = np.where(x == 1.0, 1.0, x - 1.0)
     return np.where(x == 1.0, log_ratio, _power_difference(x - 1.0, y, log_ratio) / rest)
 
 
 def _zeta_excess_far(x: Operand, y: Operand, log_ratio: Operand) -> Operand:
-    """The other terms."""
+    """Sum the other terms."""
     total = 0.5 * _power_difference(x, y, log_ratio)
     rising: Operand = x
     for k, coefficient in enumerate(EULER_MACLAURIN):
@@ -106,7 +106,7 @@ def digamma_excess_far(y: Operand, z: Operand) -> Operand:
 
 
 def _zeta_difference_close(x: Operand, middle: Operand, half: Operand) -> Operand:
-    # The Taylor series around the middle of the two arguments, of which only the odd terms remain.
+    # The Taylor series around the middle of the two arguments; only the odd terms remain.
     total: Operand = 0.0
     factor = 2.0 * x * half
     for k in range(4):
@@ -135,7 +135,7 @@ def zeta_difference_straight(x: Operand, y: Operand, z: Operand) -> Operand:
 
 
 def digamma_steps(y: Operand, z: Operand) -> Operand:
-    """How much greater ``psi(y + z) - psi(y)`` is than where y is `ASYMPTOTIC` more."""
+    """Compute how much greater ``psi(y + z) - psi(y)`` is than where y is `ASYMPTOTIC` more."""
     return sum(z / (y + k + z) / (y + k) for k in range(int(ASYMPTOTIC)))
 
 
@@ -166,7 +166,7 @@ def log_rising(x: Operand, y: Operand) -> Operand:
     infinite = (x == inf) | ((y == inf) & (x > 0) & (x < inf))
     if not np.any(infinite):
         return result
-    # The limit is that of x**y for an infinite x, and of gamma(y) for an infinite y.
+    # The limit is the same as for x**y if x is infinite, and as for gamma(y) if y is infinite.
     return np.where(infinite, np.where(y == 0, 0.0, np.where(y == -inf, np.nan, y * inf)), result)
 
 
@@ -228,13 +228,13 @@ def log_beta_of_numbers(x: float, y: float) -> float:
 
 
 def beta(x: Operand, y: Operand) -> Operand:
-    """The beta function, with all digits also where one argument is large."""
+    """Compute the beta function, with all digits also where one argument is large."""
     far, result = _far(x, y), special.beta(x, y)
     return np.where(far, np.exp(log_beta(x, y)), result)[()] if far.any() else result
 
 
 def binomial(x: Operand, y: Operand) -> Operand:
-    """The binomial coefficient, with all digits also where `x` is large."""
+    """Compute the binomial coefficient, with all digits also where `x` is large."""
     # SciPy multiplies, exactly enough, if there are few factors.
     factors = np.where(y == np.rint(y), np.where(x == np.rint(x), np.minimum(y, x - y), y), np.inf)
     far, result = _far(x - y + 1.0, y + 1.0) & (factors >= 20.0), special.binom(x, y)
@@ -242,5 +242,5 @@ def binomial(x: Operand, y: Operand) -> Operand:
 
 
 def log_binomial(x: Operand, y: Operand) -> Operand:
-    """The logarithm of the binomial coefficient."""
+    """Compute the logarithm of the binomial coefficient."""
     return -np.log1p(x) - log_beta(x - y + 1.0, y + 1.0)

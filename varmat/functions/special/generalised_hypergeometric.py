@@ -33,7 +33,7 @@ class _SeriesError(Exception):
 
 
 def _times(term: list[Plain], c: Plain, bits: int) -> list[Plain]:
-    """A number with infinitesimals times the sum of ``c`` and the infinitesimals in `bits`."""
+    """Multiply a number with infinitesimals by ``c`` plus the infinitesimals in `bits`."""
     product = [c * part for part in term]
     for m in range(1, len(term) if bits else 1):
         for bit in _bits(m & bits):
@@ -42,7 +42,7 @@ def _times(term: list[Plain], c: Plain, bits: int) -> list[Plain]:
 
 
 def _over(term: list[Plain], c: Plain, bits: int) -> list[Plain]:
-    """A number with infinitesimals divided by the sum of ``c`` and the infinitesimals in `bits`."""
+    """Divide a number with infinitesimals by ``c`` plus the infinitesimals in `bits`."""
     quotient = [term[0] / c]
     for m in range(1, len(term)):
         part = term[m]
@@ -57,7 +57,7 @@ def _bits(m: int) -> list[int]:
 
 
 def _ratio(above: Plain, below: Plain, z: Plain, k: int) -> float:
-    """An upper bound of the ratios of successive terms, from the k-th on.
+    """Return an upper bound of the ratios of successive terms, from the k-th on.
 
     A quotient ``(a + k) / (b + k)`` of positive numbers goes to 1 monotonically. So a pair of an
     upper and a lower parameter counts at least 1, and lower parameters without a partner count with
@@ -75,8 +75,8 @@ def _ratio(above: Plain, below: Plain, z: Plain, k: int) -> float:
 def _summed(
     above: Plain, below: Plain, z: Plain, bits: list[int], digits: int
 ) -> tuple[Plain, Plain]:
-    """The part of the sum with all infinitesimals, and the size of the largest term of any part,
-    from which the rounding error comes.
+    """Compute the part of the sum with all infinitesimals, and the size of the largest term of any
+    part, from which the rounding error comes.
     """
     number = type(z)
     parts = 1 << max(bits, default=0).bit_length()
@@ -124,8 +124,8 @@ def _summed(
 def _series(
     above: tuple[float, ...], below: tuple[float, ...], z: float, axes: tuple[int, ...]
 ) -> float:
-    """The derivative along the given axes: upper parameters first, then lower ones, then the
-    argument.
+    """Compute the derivative along the given axes: upper parameters first, then lower ones, then
+    the argument.
     """
     import decimal  # imported here because that takes longer than the rest of this module
 
@@ -156,7 +156,7 @@ def _series(
 def hypergeometric_series(
     c: Plain, *, p: int, axes: tuple[int, ...] = (), function: str = "hypergeometric_pFq"
 ) -> Plain:
-    """The derivative of a hypergeometric function along some axes.
+    """Compute the derivative of a hypergeometric function along some axes.
 
     `c` holds the `p` parameters above, those below, and the argument.
     """
@@ -236,7 +236,7 @@ def _evaluated(
 
 
 def hypergeometric_pFq(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - Stan's name
-    """The generalised hypergeometric function pFq(a; b; z).
+    """Compute the generalised hypergeometric function pFq(a; b; z).
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def hypergeometric_pFq(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - S
     Notes
     -----
     The sum over k = 0, 1, ... of ``prod(poch(a, k)) / prod(poch(b, k)) * z**k / k!``. The
-    derivatives, in all parameters and of any order, are the sums of those of the terms. They are
+    derivatives, in all parameters and of any order, are sums over the terms' derivatives. They are
     summed in as many digits as the terms lose by cancellation, so that value and derivatives are
     right to the last digit or two. A series takes about a microsecond per term and parameter; for
     arrays of arguments there are `hyp1f1` and `hyp2f1`.
@@ -284,7 +284,8 @@ def hypergeometric_pFq(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - S
 
 
 def hypergeometric_2F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - Stan's name
-    """The hypergeometric function 2F2(a; b; z): `hypergeometric_pFq` of two and two parameters.
+    """Compute the hypergeometric function 2F2(a; b; z): `hypergeometric_pFq` of two and two
+    parameters.
 
     Parameters
     ----------
@@ -307,7 +308,7 @@ def hypergeometric_2F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - S
 
     Notes
     -----
-    The derivatives are those of `hypergeometric_pFq`.
+    The derivatives are the same as for `hypergeometric_pFq`.
 
     References
     ----------
@@ -323,7 +324,8 @@ def hypergeometric_2F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - S
 
 
 def hypergeometric_3F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - Stan's name
-    """The hypergeometric function 3F2(a; b; z): `hypergeometric_pFq` of three and two parameters.
+    """Compute the hypergeometric function 3F2(a; b; z): `hypergeometric_pFq` of three and two
+    parameters.
 
     Parameters
     ----------
@@ -348,7 +350,7 @@ def hypergeometric_3F2(a: Plain, b: Plain, z: Plain) -> Plain:  # noqa: N802 - S
 
     Notes
     -----
-    The derivatives are those of `hypergeometric_pFq`.
+    The derivatives are the same as for `hypergeometric_pFq`.
 
     References
     ----------

@@ -30,8 +30,8 @@ _NAMES = "abc"
 
 @cache
 def _pairs(size: int) -> tuple[tuple[int, int, int], ...]:
-    """The terms of each part of a product, beyond those with a value: the part, and the parts of
-    the two factors.
+    """List the terms of each part of a product, beyond those with a value: the part, and the parts
+    of the two factors.
     """
     return tuple((m, i, m ^ i) for m in range(size) for i in range(1, m) if i & m == i)
 
@@ -71,7 +71,7 @@ class Jet:
         return Jet(parts)
 
     def composed(self, *derivatives: Plain) -> Jet:
-        """A function of this number, from its derivatives; the number must be linear in the
+        """Compute a function of this number from its derivatives; the number must be linear in the
         infinitesimals.
         """
         parts = np.empty_like(self.parts)
@@ -84,7 +84,7 @@ class Jet:
         return Jet(parts)
 
     def reciprocal(self) -> Jet:
-        """The reciprocal of this number, which must be linear in the infinitesimals."""
+        """Compute the reciprocal of this number, which must be linear in the infinitesimals."""
         r = 1.0 / self.parts[0]
         powers = [r]
         for n in range(1, len(self.parts).bit_length()):
@@ -92,7 +92,7 @@ class Jet:
         return self.composed(*powers)
 
     def exponential(self, value: Plain) -> Jet:
-        """The exponential of this number, given that of its value."""
+        """Compute the exponential of this number, given the exponential of its value."""
         parts = np.zeros_like(self.parts)
         parts[0] = value
         for m in range(1, len(parts)):
@@ -112,7 +112,7 @@ class JetSum:
         self.sizes = np.abs(first.parts)
 
     def add(self, term: Jet) -> bool:
-        """Add a term, and tell whether it is negligible beside the sum."""
+        """Add a term, and tell whether it is negligible compared with the sum."""
         sizes = np.abs(term.parts)
         self.total = self.total + term
         self.sizes += sizes
@@ -122,14 +122,14 @@ class JetSum:
         )
 
     def lost(self) -> Plain:
-        """The relative error of the last part that comes from cancellation."""
+        """Return the relative error of the last part that comes from cancellation."""
         scale = np.abs(self.total.parts[-1]) + np.abs(self.total.parts[0])
         return np.finfo(float).eps * self.sizes[-1] / np.where(scale > 0, scale, 1.0)
 
 
 def hyp2f1_derivative(axes: tuple[int, ...], a: Plain, b: Plain, c: Plain, z: Plain) -> Plain:
-    """The derivative of 2F1(a, b; c; z) with respect to its parameters, given by their numbers 0,
-    1, 2.
+    """Compute the derivative of 2F1(a, b; c; z) with respect to its parameters, given by their
+    numbers 0, 1, 2.
     """
     a, b, c, z = np.broadcast_arrays(a, b, c, z)
     pole = (c <= 0) & (c == np.round(c))
@@ -170,7 +170,7 @@ def _parts(axes: tuple[int, ...], region: int, *values: Plain) -> Plain:
 
 
 def _continued(a: Jet, b: Jet, c: Jet, z: Plain, rest: Plain) -> tuple[Jet, Plain]:
-    """The function at z from 0 to 1, given 1 - z as well, and the relative error."""
+    """Compute the function at z from 0 to 1, given 1 - z as well, and the relative error."""
     start = np.where(np.abs(c.parts[0]) < _LARGE, _SERIES, _SERIES_LARGE)
     value, slope, lost = _power_series(a, b, c, np.minimum(z, start))
     gap = 1.0 - start
@@ -226,8 +226,8 @@ def _taylor_series(
 
 
 def _at_one(a: Jet, b: Jet, c: Jet) -> tuple[Jet, Plain]:
-    """The value at z = 1, by Gauss's theorem: gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c -
-    b)).
+    """Compute the value at z = 1, by Gauss's theorem: gamma(c) gamma(c - a - b) / (gamma(c - a)
+    gamma(c - b)).
     """
     less_a, less_b = a.times(-1.0), b.times(-1.0)
     logarithm = a.times(0.0)

@@ -67,8 +67,8 @@ def _hyp2f1_text(orders: tuple[int, ...], arguments: str = "(x, y, z, w)") -> st
 
 
 def _hyp2f1_slope(i: int, j: int, k: int) -> str:
-    """The derivative in w of 2F1(x, y; z; w), x y / z 2F1(x + 1, y + 1; z + 1; w), differentiated
-    in the parameters.
+    """Write the derivative in w of 2F1(x, y; z; w), x y / z 2F1(x + 1, y + 1; z + 1; w),
+    differentiated in the parameters.
     """
     terms = []
     for p, q, m in product(range(min(i, 1) + 1), range(min(j, 1) + 1), range(k + 1)):
@@ -83,8 +83,8 @@ def _hyp2f1_slope(i: int, j: int, k: int) -> str:
 
 
 def _hyp2f1_row(orders: tuple[int, ...], slope: float = 0.0) -> Elementwise:
-    """The row of a derivative with respect to the parameters. The rows that its rules need are made
-    when it is first evaluated.
+    """Make the row of a derivative with respect to the parameters. The rows that its rules need are
+    made when it is first evaluated.
     """
     name = _hyp2f1_text(orders, "")
     if name in ROWS:

@@ -18,7 +18,7 @@ from varmat.typing import Operand, Plain
 # From this shape on two terms of the expansion are enough.
 LARGE_SHAPE = 1e5
 # The coefficients c_0 and c_1 of the expansion as series of eta, DLMF 8.12.9 to 8.12.12. Where the
-# probability is no underflow, eta is at most 0.13.
+# probability does not underflow, eta is at most 0.13.
 _FIRST = (
     -1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -2.18544851067999216e-6,
     -1.85406221071515996e-6, 8.29671134095308601e-7,
@@ -27,7 +27,7 @@ _SECOND = (-1 / 540, -1 / 288, 1 / 378, -77 / 77760)
 
 
 def _expansion(upper: bool, a: Plain, x: Plain) -> Plain:
-    """The function for large shapes and finite arguments."""
+    """Compute the function for large shapes and finite arguments."""
     less_one = (x - a) / a
     half_square = np.minimum(-log_less_line(x / a, less_one), 0.5)  # of eta
     exponent = a * half_square
@@ -55,7 +55,7 @@ def incomplete_gamma(upper: bool, a: Plain, x: Plain) -> Plain:
 
 
 def incomplete_gamma_straight(upper: bool, a: Operand, x: Operand) -> Operand:
-    """The same without a look at the values."""
+    """Compute the same function without branching on the values."""
     value = (special.gammaincc if upper else special.gammainc)(a, x)
     return np.where(_is_large(a, x), _expansion(upper, a, x), value)
 

@@ -46,8 +46,8 @@ def _log_exp_mod_normal(x: Plain, y: Plain) -> Plain:
 
 
 def _log_integral(x: Plain, y: Plain) -> Plain:
-    """The integral of normal_density(x - s) (1 - exp(-y s)) over s > 0. Its terms are positive; it
-    serves where y s is of the order of one.
+    """Compute the logarithm of the integral of normal_density(x - s) (1 - exp(-y s)) over s > 0.
+    Its terms are positive; it serves where y s is of the order of one.
     """
     nodes, weights = gauss(64)
     start = np.maximum(x - 9.0, 0.0)
@@ -103,8 +103,8 @@ def _log_small(x: Plain, y: Plain, twice: Plain) -> Plain:
 
 
 def _log_skew_integral(x: Plain, y: Plain) -> Plain:
-    """The integral of the density in panels of one scale each: below 0, up to where the skewing
-    factor is one, and beyond.
+    """Compute the logarithm of the integral of the density, in panels of one scale each: below 0,
+    up to where the skewing factor is one, and beyond.
     """
     nodes, weights = gauss(64)
     top, up = np.minimum(x, 0.0), np.maximum(x, 0.0)
@@ -144,8 +144,8 @@ def _log_circular(x: Plain, y: Plain, z: Plain) -> Plain:
 
 
 def _circular(n: Plain, x: Plain, y: Plain, z: Plain) -> tuple[Plain, Plain]:
-    """The logarithm of the integral of exp(-z (1 - cos(t))) from x to y, and the mean of (1 -
-    cos(t))**n under it.
+    """Compute the logarithm of the integral of exp(-z (1 - cos(t))) from x to y, and the mean of (1
+    - cos(t))**n under it.
     """
     n, x, y, z = np.broadcast_arrays(
         n, np.asarray(x, float), np.asarray(y, float), np.asarray(z, float)

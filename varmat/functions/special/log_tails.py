@@ -40,8 +40,8 @@ from varmat.typing import Plain
 Order = tuple[int, ...]
 # Below this value SciPy's functions are close to underflow.
 _TINY = 1e-270
-# Up to these shapes the terms of the logarithm of a density may be added as they are, which costs
-# two digits.
+# Up to these shapes the terms of the logarithm of a density may be added directly, which costs two
+# digits.
 _MODERATE = 20.0
 # Up to this probability its logarithm has all digits but one.
 _NEAR_ONE = 0.9
@@ -51,8 +51,8 @@ _DIVIDED = -100.0
 
 
 def _parts(order: Order, function: Callable[[Order, Order], Plain]) -> Plain:
-    """The derivative of a product with one derivative taken apart: the sum of ``function(i, order -
-    i)`` times binomials over all orders i.
+    """Compute the derivative of a product with one derivative taken apart: the sum of ``function(i,
+    order - i)`` times binomials over all orders i.
     """
     axis = next(k for k, n in enumerate(order) if n)
     rest = tuple(n - (k == axis) for k, n in enumerate(order))
@@ -65,12 +65,12 @@ def _parts(order: Order, function: Callable[[Order, Order], Plain]) -> Plain:
 
 
 def of_exponential(order: Order, f: Callable[[Order], Plain]) -> Plain:
-    """The derivative of exp(f) over exp(f), from the derivatives of f."""
+    """Compute the derivative of exp(f) over exp(f), from the derivatives of f."""
     return _parts(order, lambda i, rest: f(i) * of_exponential(rest, f)) if any(order) else 1.0
 
 
 def of_logarithm(order: Order, moment: Callable[[Order], Plain]) -> Plain:
-    """The derivative of log(f), from the derivatives of f over f."""
+    """Compute the derivative of log(f), from the derivatives of f over f."""
     return moment(order) - _parts(
         order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0
     )
@@ -84,7 +84,7 @@ def _log(
     *values: Plain,
     near_one: Plain = _NEAR_ONE,
 ) -> Plain:
-    """The logarithm of a probability, from three functions: `small` computes it, `other` its
+    """Compute the logarithm of a probability from three functions: `small` computes it, `other` its
     complement, and `tail` its logarithm where it is tiny.
     """
     value = np.asarray(small(*values))
@@ -100,8 +100,8 @@ def _log(
 
 
 def _parts_of(which: Plain, values: Plain) -> list[Plain]:
-    """The chosen elements of arrays. Numbers stay numbers, so that functions of them are computed
-    only once.
+    """Select elements of arrays. Numbers stay numbers, so that functions of them are computed only
+    once.
     """
     return [v if np.ndim(v) == 0 else np.broadcast_to(v, which.shape)[which] for v in values]
 
@@ -110,7 +110,7 @@ def _parts_of(which: Plain, values: Plain) -> list[Plain]:
 
 
 def log_gamma(upper: bool, a: Plain, x: Plain) -> Plain:
-    """The logarithm of the regularised incomplete gamma function."""
+    """Compute the logarithm of the regularised incomplete gamma function."""
     return _log(
         lambda a, x: _log_gamma_tail(upper, a, x),
         partial(incomplete_gamma, upper),
@@ -130,7 +130,7 @@ def _log_gamma_tail(upper: bool, a: Plain, x: Plain) -> Plain:
 
 
 def _gamma_integrals(n: int, upper: bool, a: Plain, x: Plain) -> Plain:
-    """The derivative of order n of the tail, over the weight."""
+    """Compute the derivative of order n of the tail, over the weight."""
     cumulant = gamma_cumulants(a, x)
     result = np.empty(x.shape)
     series, smooth = (x <= 1.0) & (not upper), a >= SMOOTH
@@ -153,7 +153,7 @@ def _gamma_integrals(n: int, upper: bool, a: Plain, x: Plain) -> Plain:
 
 
 def log_gamma_slope(upper: bool, order: Plain, a: Plain, x: Plain, log_value: Plain) -> Plain:
-    """The first derivative of `log_gamma` in the argument, given its value; the order is 1."""
+    """Compute the derivative of `log_gamma` in the argument, given its value; the order is 1."""
     if not _all_inside(a, x):
         return log_gamma_derivative(upper, order, a, x)
     with np.errstate(over="ignore"):
@@ -168,7 +168,7 @@ def _all_inside(*positive: Plain) -> bool:
 
 
 def _beside_far(rate: Plain, log_value: Plain, far_away: Plain, *values: Plain) -> Plain:
-    """A rate, replaced where the value is far in the tail by that of another function."""
+    """Replace a rate by another function's where the value is far in the tail."""
     if np.min(log_value, initial=0.0) >= _DIVIDED:
         return rate
     far = np.asarray(log_value) < _DIVIDED
@@ -176,7 +176,7 @@ def _beside_far(rate: Plain, log_value: Plain, far_away: Plain, *values: Plain) 
 
 
 def _log_gamma_density(a: Plain, x: Plain) -> Plain:
-    """The logarithm of the density."""
+    """Compute the logarithm of the density."""
     log_x, small = np.log(x), np.asarray(a) < _MODERATE
     if not small.all() and (not np.ndim(a) or not small.any()):
         return gamma_log_weight(a, x) + np.log(a / x)
@@ -189,7 +189,7 @@ def _log_gamma_density(a: Plain, x: Plain) -> Plain:
 
 
 def log_gamma_derivative(upper: bool, order: Plain, a: Plain, x: Plain) -> Plain:
-    """A derivative of `log_gamma` in the shape and the argument."""
+    """Compute a derivative of `log_gamma` in the shape and the argument."""
     if np.ndim(order) == 0 and order == 1.0 and _all_inside(a, x):
         return log_gamma_slope(upper, order, a, x, log_gamma(upper, a, x))
     order, a, x = np.broadcast_arrays(order, a, x)
@@ -212,13 +212,13 @@ def log_gamma_derivative(upper: bool, order: Plain, a: Plain, x: Plain) -> Plain
     return np.where(order == 0, log_gamma(upper, a, x), result) if np.any(order == 0) else result
 
 
-# In a tail the logarithm is that of the weight plus that of the integral of exp(a u - x (exp(u) -
-# 1)) over steps u in the logarithm. The second derivatives are covariances of this integrand; as
-# products of the density and a difference they would cancel.
+# In a tail the logarithm is the weight's plus the logarithm of the integral, over steps u in the
+# logarithm, of exp(a u - x (exp(u) - 1)). The second derivatives are covariances of this integrand;
+# as products of the density and a difference they would cancel.
 
 
 def _gamma_curvature(upper: bool, of_shape: bool, a: Plain, x: Plain) -> Plain:
-    """The second derivatives of which one is in the argument."""
+    """Compute a second derivative in the argument and one more, the shape or the argument."""
     side, spread = np.full(x.shape, 1.0 if upper else -1.0), np.empty(x.shape)
     distance = gamma_reach(a, x, side)
     for which, (nodes, weights) in ((a >= SMOOTH, gauss(32)), (a < SMOOTH, double_exponential())):
@@ -232,7 +232,7 @@ def _gamma_curvature(upper: bool, of_shape: bool, a: Plain, x: Plain) -> Plain:
 
 
 def _covariance(mass: Plain, u: Plain, v: Plain) -> Plain:
-    """The covariance under a mass, along the last axis."""
+    """Compute the covariance under a mass, along the last axis."""
     mass = mass / np.sum(mass, axis=-1, keepdims=True)
     u, v = (t - np.sum(mass * t, axis=-1, keepdims=True) for t in (u, v))
     return np.sum(mass * u * v, axis=-1)
@@ -282,7 +282,7 @@ def _log_gamma_parts(upper: bool, code: int, a: Plain, x: Plain) -> Plain:
 
 
 def log_beta(upper: bool, a: Plain, b: Plain, x: Plain) -> Plain:
-    """The logarithm of the regularised incomplete beta function."""
+    """Compute the logarithm of the regularised incomplete beta function."""
     if _is_constant(upper, a, b, x):
         return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
     small, other = (_upper_beta, special.betainc)[:: 1 if upper else -1]
@@ -300,7 +300,7 @@ def log_beta(upper: bool, a: Plain, b: Plain, x: Plain) -> Plain:
 
 
 def _is_constant(upper: bool, a: Plain, b: Plain, x: Plain) -> bool:
-    """Whether the argument is the end of the range at which the function is one."""
+    """Tell whether the argument is the end of the range at which the function is one."""
     return np.ndim(x) == 0 and bool(x == (0.0 if upper else 1.0)) and _all_inside(a, b)
 
 
@@ -308,7 +308,7 @@ LARGE_SHAPE = 1e4
 
 
 def _upper_beta(a: Plain, b: Plain, x: Plain) -> Plain:
-    """The complement of the incomplete beta function, with all digits up to 0.9.
+    """Compute the complement of the incomplete beta function, with all digits up to 0.9.
 
     It is computed as the function of the complement, which SciPy has ten times as fast.
     """
@@ -359,7 +359,7 @@ def _beta_integrals(orders: tuple[int, int], values: tuple[Plain, ...]) -> Plain
 def log_beta_slope(
     upper: bool, order: Plain, a: Plain, b: Plain, x: Plain, log_value: Plain
 ) -> Plain:
-    """The first derivative of `log_beta` in the argument, given its value; the order is 1."""
+    """Compute the derivative of `log_beta` in the argument, given its value; the order is 1."""
     if not (_all_inside(a, b, x) and np.max(x, initial=0.0) < 1.0):
         return log_beta_derivative(upper, order, a, b, x)
     with np.errstate(over="ignore"):
@@ -368,7 +368,7 @@ def log_beta_slope(
 
 
 def _log_beta_density(a: Plain, b: Plain, x: Plain) -> Plain:
-    """The logarithm of the density."""
+    """Compute the logarithm of the density."""
     log_x, log_y, small = np.log(x), np.log1p(-x), np.asarray(a + b) < _MODERATE
     numbers = not small.ndim
     if not small.all() and (numbers or not small.any()):
@@ -382,7 +382,7 @@ def _log_beta_density(a: Plain, b: Plain, x: Plain) -> Plain:
 
 
 def log_beta_derivative(upper: bool, order: Plain, a: Plain, b: Plain, x: Plain) -> Plain:
-    """A derivative of `log_beta` in both shapes and the argument."""
+    """Compute a derivative of `log_beta` in both shapes and the argument."""
     if (
         np.ndim(order) == 0
         and order == 1.0
@@ -418,8 +418,8 @@ def log_beta_derivative(upper: bool, order: Plain, a: Plain, b: Plain, x: Plain)
 
 
 def _beta_curvature(upper: bool, order: int, a: Plain, b: Plain, x: Plain) -> Plain:
-    """The second derivatives of which one is in the argument, as for the gamma function, with steps
-    in the log odds.
+    """Compute a second derivative, at least once in the argument, as for the gamma function, with
+    steps in the log odds.
     """
     a, b, x, y = _towards(upper, a, b, x)
     # If the tail is the lower one, x belongs to the second shape.

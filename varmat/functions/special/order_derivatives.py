@@ -38,7 +38,7 @@ _HYPERBOLIC_SINE = tuple(map(abs, _SINE))
 
 
 def cumulant(order: int, weights: Plain, derivative: DerivativeAt) -> Plain:
-    """The derivative of the logarithm of a sum of exponentials, from the values of these and the
+    """Compute the derivative of the logarithm of a sum of exponentials, from their values and the
     derivatives of their exponents.
     """
     n, m = divmod(order, 10)
@@ -69,7 +69,7 @@ def cumulant(order: int, weights: Plain, derivative: DerivativeAt) -> Plain:
 
 
 def log_iv_derivative(order: Plain, v: Plain, x: Plain) -> Plain:
-    """The derivative with respect to v and x of the logarithm of I(v, x)."""
+    """Compute the derivative with respect to v and x of the logarithm of I(v, x)."""
     order, v, x = np.broadcast_arrays(order, v, x)
     region = np.where(
         v < 0, 0, np.where(x <= 1.0, 5, 1 + 2 * (v >= _STRAIGHT) + (np.hypot(v, x) >= _HUMP))
@@ -97,8 +97,8 @@ def _log_iv_parts(order: int, region: int, v: Plain, x: Plain) -> Plain:
 
 
 def log_iv(v: Plain, x: Plain) -> Plain:
-    """The logarithm of the modified Bessel function of the first kind, also where the function
-    itself overflows or underflows.
+    """Compute the logarithm of the modified Bessel function of the first kind, also where the
+    function itself overflows or underflows.
     """
     scaled, width = special.ive(v, x), np.hypot(v, x)
     region = np.where(
@@ -136,7 +136,7 @@ def log_iv_derivative_straight(order: Plain, v: Plain, x: Plain) -> Plain:
 
 
 def _iv_excess(v: Plain, x: Plain) -> Plain:
-    """The series of I(v, x) over its first term, less 1, where x is at most 1."""
+    """Compute the series of I(v, x) over its first term, less 1, where x is at most 1."""
     total, square = 0.0, 0.25 * x * x
     for k in range(10, 0, -1):
         total = square / (k * (v + k)) * (1.0 + total)
@@ -296,7 +296,7 @@ def _log_iv_reflected(order: int, v: Plain, x: Plain) -> Plain:
 
 
 def log_kv_derivative(order: Plain, v: Plain, x: Plain) -> Plain:
-    """The derivative with respect to v and x of the logarithm of K(v, x)."""
+    """Compute the derivative with respect to v and x of the logarithm of K(v, x)."""
     order, v, x = np.broadcast_arrays(order, v, x)
     inside = np.isfinite(v) & (x > 0) & np.isfinite(x) & (order > 0)
     code = np.where(inside, 2 * order + (x < _FLAT), 0)
@@ -330,13 +330,13 @@ def _log_kv_parts(order: int, flat: int, v: Plain, x: Plain) -> Plain:
 
 
 def _kv_fall(width: Plain, v: Plain, off: Plain) -> tuple[Plain, Plain]:
-    """How far the exponent has fallen from its peak, and the slope of the fall."""
+    """Compute how far the exponent has fallen from its peak, and the slope of the fall."""
     rest = 2.0 * np.sinh(0.5 * off) ** 2
     return width * rest + v * _sinh_less(off), width * np.sinh(off) + v * rest
 
 
 def _log_cosh(n: int) -> tuple[float, ...]:
-    """The derivative of order n of log cosh, as a polynomial of tanh."""
+    """Return the derivative of order n of log cosh, as a polynomial of tanh."""
     result = np.polynomial.Polynomial([0.0, 1.0])
     for _ in range(n - 1):
         result = result.deriv() * np.polynomial.Polynomial([1.0, 0.0, -1.0])

@@ -42,7 +42,7 @@ _DISPERSED, _COMMON = 250.0, 0.004
 
 
 def less_line(log: Plain, less_one: Plain) -> Plain:
-    """A logarithm less the first term of its series; the argument may underflow."""
+    """Compute a logarithm less the first term of its series; the argument may underflow."""
     return np.where(np.abs(less_one) < 0.4, log_less_line(1.0 + less_one, less_one), log - less_one)
 
 
@@ -127,8 +127,8 @@ def _score(
     d: Plain,
     log_ratio: Plain,
 ) -> Plain:
-    """In the second way, for the counts 0 and 1 in the first, given the differences of digamma
-    functions, ``-log(1 - p)`` and ``log(1 + d)``.
+    """Compute the score in the second way, for the counts 0 and 1 in the first, given the
+    differences of digamma functions, ``-log(1 - p)`` and ``log(1 + d)``.
     """
     near, far = np.minimum(phi, ASYMPTOTIC), np.maximum(phi, ASYMPTOTIC)
     # The quotient of a count and a tiny precision may overflow.
@@ -153,7 +153,7 @@ def _of_log_mean(difference: Function, n: Plain, eta: Plain, phi: Plain) -> Plai
 
 
 def _chances(t: Plain) -> tuple[Plain, Plain, Plain]:
-    """The probability whose log odds are t, its complement, and ``exp(-|t|)``."""
+    """Return the probability whose log odds are t, its complement, and ``exp(-|t|)``."""
     e = np.exp(-np.abs(t))
     return np.where(t > 0.0, 1.0, e) / (1.0 + e), np.where(t > 0.0, e, 1.0) / (1.0 + e), e
 
@@ -197,7 +197,7 @@ _MANY = "square({d}) / (x + z) - zeta_excess_difference(2.0, z, x)"
 
 
 def _in_precision(p: str, q: str, d: str) -> str:
-    """The second derivative in the precision, in the two ways."""
+    """Write the second derivative in the precision, in the two ways."""
     return f"g * where(x > 1.0, {_MANY.format(d=d)}, {_FEW.format(p=p, q=q)})"
 
 

@@ -12,7 +12,7 @@ from varmat.typing import Operand
 
 # Elements computed at a time, each with an array of some hundred nodes.
 AT_ONCE = 512
-# exp(-DROP) is negligible beside 1.
+# exp(-DROP) is negligible compared with 1.
 DROP = 45.0
 # From these shapes on the integrand varies on one scale only, and a Gauss rule is exact enough.
 SMOOTH = 4.0
@@ -56,8 +56,8 @@ def double_exponential() -> tuple[Operand, Operand]:
 
 
 def reach(fall: Callable[[Operand], tuple[Operand, Operand]], start: Operand) -> Operand:
-    """The distance at which a convex function (and its slope) rises to DROP, or `start` if that is
-    nearer.
+    """Find the distance at which a convex function (and its slope) rises to DROP, or `start` if
+    that is nearer.
 
     Newton's method from `start`, which lies beyond the distance or is too near. The answer need not
     be exact."""

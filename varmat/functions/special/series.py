@@ -31,7 +31,7 @@ _EXPONENTIAL = tuple(1.0 / factorial(k) for k in range(2, 17))
 
 
 def polynomial(x: Operand, coefficients: tuple[float, ...]) -> Operand:
-    """The sum of ``coefficients[k] * x**k``."""
+    """Compute the sum of ``coefficients[k] * x**k``."""
     total: Operand = coefficients[-1]
     for c in coefficients[-2::-1]:
         total = total * x + c

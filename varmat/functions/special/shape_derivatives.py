@@ -44,7 +44,7 @@ from varmat.typing import Operand
 
 
 def gamma_log_weight(a: Operand, x: Operand) -> Operand:
-    """The logarithm of ``x**a exp(-x) / gamma(a + 1)``."""
+    """Compute the logarithm of ``x**a exp(-x) / gamma(a + 1)``."""
     direct = special.xlogy(a, x) - x - special.gammaln(a + 1.0)
     scaled = a * log_less_line(x / a, (x - a) / a) - np.log(
         np.sqrt(2.0 * np.pi * a) * stirling_factor(a)
@@ -57,7 +57,7 @@ def _gamma_weight(a: Operand, x: Operand) -> Operand:
 
 
 def gamma_cumulants(a: Operand, x: Operand) -> DerivativeAt:
-    """The derivatives with respect to a of ``log E(x)``."""
+    """Return the derivatives with respect to a of ``log E(x)``."""
     large = np.maximum(a, ASYMPTOTIC)
     # log(a) - psi(a + 1)
     less_digamma = 0.5 / large + polynomial(large**-2, DIGAMMA) / large**2 - 1.0 / large
@@ -75,8 +75,8 @@ def gamma_cumulants(a: Operand, x: Operand) -> DerivativeAt:
 
 
 def gammainc_derivative(order: Operand, a: Operand, x: Operand) -> Operand:
-    """The derivative with respect to a of the regularised lower incomplete gamma function P(a,
-    x).
+    """Compute the derivative with respect to a of the regularised lower incomplete gamma function
+    P(a, x).
     """
     order, a, x = np.broadcast_arrays(order, a, x)
     region = np.where(x <= 1.0, 0, np.where(a < SMOOTH, 1, 2))
@@ -101,7 +101,7 @@ def _gammainc_parts(n: int, region: int, a: Operand, x: Operand) -> Operand:
 def gamma_integral(
     n: int, smooth: bool, cumulant: DerivativeAt, a: Operand, x: Operand, side: Operand
 ) -> Operand:
-    """The integral over one side of x of the derivative of order n of the density, over
+    """Integrate, over one side of x, the derivative of order n of the density, over
     `gamma_log_weight`'s weight.
     """
     nodes, weights = gauss(32) if smooth else double_exponential()
@@ -119,7 +119,7 @@ def gamma_integral(
 
 
 def gamma_reach(a: Operand, x: Operand, side: Operand) -> Operand:
-    """How far from x, in the logarithm, the integrand reaches."""
+    """Find how far from x, in the logarithm, the integrand reaches."""
 
     def fall(u: Operand) -> tuple[Operand, Operand]:
         more = side * np.expm1(side * u)
@@ -146,7 +146,7 @@ def gamma_series(n: int, cumulant: Operand, a: Operand, x: Operand) -> Operand:
 
 
 def gamma_density_derivative(order: Operand, a: Operand, x: Operand) -> Operand:
-    """The derivative with respect to a of the density ``x**(a - 1) exp(-x) / gamma(a)``."""
+    """Compute the derivative with respect to a of the density ``x**(a - 1) exp(-x) / gamma(a)``."""
     order, a, x = np.broadcast_arrays(order, a, x)
     direct = np.exp(special.xlogy(a - 1.0, x) - x - special.gammaln(a))
     density = np.where(a < 8.0, direct, a / np.where(x == 0, 1.0, x) * _gamma_weight(a, x))
@@ -170,7 +170,7 @@ def _density_factor(n: int, cumulant: Operand, a: Operand) -> Operand:
 
 
 def beta_log_weight(a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
-    """The logarithm of ``x**a y**b / beta(a, b)`` where y is 1 - x."""
+    """Compute the logarithm of ``x**a y**b / beta(a, b)`` where y is 1 - x."""
     total = a + b
     direct = (
         special.xlogy(a, x)
@@ -193,7 +193,7 @@ def _beta_weight(a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
 
 
 def beta_cumulants(a: Operand, b: Operand, x: Operand, y: Operand) -> DerivativeAt:
-    """The derivatives with respect to a and b of ``log(x**a y**b / beta(a, b))``."""
+    """Return the derivatives with respect to a and b of ``log(x**a y**b / beta(a, b))``."""
 
     def logarithm(t: Operand, complement: Operand) -> Operand:
         return np.where(t < 0.5, np.log(t), np.log1p(-complement))
@@ -210,7 +210,7 @@ def beta_cumulants(a: Operand, b: Operand, x: Operand, y: Operand) -> Derivative
 
 
 def betainc_derivative(order: Operand, a: Operand, b: Operand, x: Operand) -> Operand:
-    """The derivative with respect to a and b of the regularised incomplete beta function."""
+    """Compute the derivative in a and b of the regularised incomplete beta function."""
     order, a, b, x = np.broadcast_arrays(order, a, b, x)
     inside = (a > 0) & np.isfinite(a) & (b > 0) & np.isfinite(b) & (x > 0) & (x < 1) & (order > 0)
     code = np.where(inside, 2 * order + (np.minimum(a, b) >= SMOOTH), 0)
@@ -246,8 +246,8 @@ def _betainc_parts(order: int, smooth: bool, a: Operand, b: Operand, x: Operand)
 def beta_integral(
     orders: tuple[int, int], smooth: bool, a: Operand, b: Operand, x: Operand, y: Operand
 ) -> Operand:
-    """The integral from x to 1 of the derivative of the density, over `beta_log_weight`'s weight;
-    in the log odds.
+    """Integrate, from x to 1, the derivative of the density, over `beta_log_weight`'s weight; in
+    the log odds.
     """
     cumulant = beta_cumulants(a, b, x, y)
     nodes, weights = gauss(32) if smooth else double_exponential()
@@ -270,8 +270,8 @@ def beta_integral(
 def beta_panels(
     smooth: bool, a: Operand, b: Operand, x: Operand, y: Operand
 ) -> tuple[Operand, Operand]:
-    """How far from x, in the log odds, the integrand reaches, and where one panel ends and the next
-    begins.
+    """Find how far from x, in the log odds, the integrand reaches, and where one panel ends and the
+    next begins.
     """
     distance = _beta_reach(a, b, x, y)
     # For small shapes the integrand has a corner, at which a panel has to end.
@@ -286,8 +286,8 @@ def beta_panels(
 def beta_mass(
     smooth: bool, a: Operand, b: Operand, x: Operand, y: Operand
 ) -> tuple[Operand, Operand, Operand]:
-    """For nodes above x, how far the logarithms of the argument and of its complement fall, and the
-    density times the weight of the node.
+    """Compute, for nodes above x, how far the logarithms of the argument and of its complement
+    fall, and the density times the weight of the node.
     """
     nodes, weights = gauss(32) if smooth else double_exponential()
     distance, corner = beta_panels(smooth, a, b, x, y)
@@ -311,18 +311,18 @@ def _moved(cumulant: Operand, which: Operand, p: Operand, q: Operand) -> Derivat
 
 
 def _log_changes(steps: Operand, x: Operand, y: Operand, log_x: Operand) -> tuple[Operand, Operand]:
-    """How far log(x) and log(1 - x) fall when the log odds grow by `steps`."""
+    """Compute how far log(x) and log(1 - x) fall when the log odds grow by `steps`."""
     near = np.log1p(x * np.expm1(np.minimum(steps, 37.0)))
     if np.max(steps) > 37.0:
         near = np.where(steps > 37.0, np.logaddexp(0.0, steps + log_x), near)
     # The fall of the argument is inexact where y is rounded to 1, because the argument of the
-    # logarithm is then near 0. There the fall of log(x) follows from that of log(1 - x).
+    # logarithm is then near 0. There the fall of log(x) follows from the fall of log(1 - x).
     fall = -y * np.expm1(-steps)
     return np.where(fall < 0.5, np.log1p(-fall), near - steps), near
 
 
 def _beta_reach(a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
-    """How far from x, in the log odds, the integrand reaches."""
+    """Find how far from x, in the log odds, the integrand reaches."""
     odds, log_x = np.log(x / y), np.log(x)
 
     def fall(u: Operand) -> tuple[Operand, Operand]:
@@ -334,8 +334,8 @@ def _beta_reach(a: Operand, b: Operand, x: Operand, y: Operand) -> Operand:
 
 
 def beta_density_derivative(order: Operand, a: Operand, b: Operand, x: Operand) -> Operand:
-    """The derivative with respect to a and b of the density ``x**(a - 1) (1 - x)**(b - 1) / beta(a,
-    b)``.
+    """Compute the derivative with respect to a and b of the density ``x**(a - 1) (1 - x)**(b - 1) /
+    beta(a, b)``.
     """
     order, a, b, x = np.broadcast_arrays(order, a, b, x)
     y = 1.0 - x

@@ -1,7 +1,7 @@
 """What Stirling's formula leaves of the gamma function: logarithms of factorials without their
 large parts.
 
-In a probability mass, the logarithm of a factorial and that of the power beside it are both of the
+In a probability mass, the logarithms of a factorial and of the power next to it are both of the
 size ``n log(n)``, while their difference is of the size of ``log(n)``. Computing this difference
 directly keeps the digits of masses of large counts: Loader (2000), Fast and accurate computation of
 binomial probabilities."""
@@ -27,7 +27,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def _tail(x: Plain) -> Plain:
-    """The terms after ``0.5 log(2 pi / x)`` of Stirling's series, from ASYMPTOTIC on."""
+    """Sum the terms after ``0.5 log(2 pi / x)`` of Stirling's series, from ASYMPTOTIC on."""
     return polynomial(1.0 / (x * x), STIRLING) / x
 
 
@@ -56,8 +56,8 @@ def _log_factorial_excess_of_number(x: float) -> float:
 
 
 def _derivative(n: Plain, x: Plain) -> Plain:
-    """The derivative of order n of `log_gamma_excess`. From order 2 on it is the difference of
-    Hurwitz' zeta function and a power.
+    """Compute the derivative of order n of `log_gamma_excess`. From order 2 on it is the difference
+    of Hurwitz' zeta function and a power.
     """
     order, near, far = np.maximum(n, 2.0), np.minimum(x, ASYMPTOTIC), np.maximum(x, ASYMPTOTIC)
     direct = special.zeta(order, near) - near ** (1.0 - order) / (order - 1.0)

@@ -34,7 +34,7 @@ def _check_bands(
 
 
 def _part(shift: int, n: int) -> tuple[slice, slice]:
-    """Rows and columns of the elements of an n by n matrix that stand `shift` places below the
+    """Return rows and columns of the elements of an n by n matrix that are `shift` places below the
     diagonal.
     """
     row, column = min(max(shift, 0), n), min(max(-shift, 0), n)
@@ -43,8 +43,8 @@ def _part(shift: int, n: int) -> tuple[slice, slice]:
 
 
 def _bands(x: np.ndarray, y: np.ndarray, upper: int, rows: int) -> np.ndarray:
-    """The diagonals of ``x @ y.T``, or of the product of vectors, in the storage of a banded
-    matrix.
+    """Compute the diagonals of ``x @ y.T``, or of the product of vectors, in the storage of a
+    banded matrix.
     """
     c = np.zeros((rows, x.shape[0]))
     for k in range(rows):
@@ -54,7 +54,7 @@ def _bands(x: np.ndarray, y: np.ndarray, upper: int, rows: int) -> np.ndarray:
 
 
 def _banded_product(ab: Operand, x: Operand, upper: int) -> Result:
-    """The product of a banded matrix with a vector or a matrix; differentiable."""
+    """Multiply a banded matrix by a vector or a matrix; differentiable."""
     total: Any = np.zeros(np.shape(x))
     for k in range(np.shape(ab)[0]):
         i, j = _part(k - upper, np.shape(x)[0])
@@ -63,7 +63,7 @@ def _banded_product(ab: Operand, x: Operand, upper: int) -> Result:
 
 
 def _moved_rows(factors: Operand, x: Operand, source: slice, target: slice) -> Result:
-    """Some rows of `x` times their factors, at other places; differentiable."""
+    """Multiply some rows of `x` by their factors, and move them; differentiable."""
     n, rest = np.shape(x)[0], np.shape(x)[1:]
     rows = (factors[:, None] if rest else factors) * x[source]
     return np.concatenate(
@@ -119,7 +119,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Operand, b: Operand) -> Result:
 
 @operation()
 def banded_solution(ab: Plain, b: Plain, *, lower: int, upper: int) -> Saved:
-    """The solution, with the factor that `dgbtrf` makes."""
+    """Solve the system, saving the factor that `dgbtrf` makes."""
     _check_bands("solve_banded", ab, lower + upper + 1, b)
     if not np.size(b):
         return Saved(np.zeros(b.shape), factor=None)
@@ -160,7 +160,7 @@ def banded_solution_tangent(
 
 
 def _banded_factor(function: str, ab: np.ndarray, lower: bool) -> np.ndarray:
-    """The factor in the storage of its matrix, with zeros where nothing stands."""
+    """Compute the factor in the storage of its matrix, with zeros where nothing is stored."""
     room, width = np.zeros(ab.shape, order="F"), ab.shape[0] - 1
     for k in range(ab.shape[0]):
         j = _part(k if lower else k - width, ab.shape[1])[1]
@@ -202,7 +202,7 @@ def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
     Raises
     ------
     ShapeError
-        If `ab` is no matrix, or `b` has not `n` rows.
+        If `ab` is not a matrix, or `b` has not `n` rows.
     DomainError
         If the matrix is not positive definite; also a `numpy.linalg.LinAlgError`.
 
@@ -227,7 +227,7 @@ def solveh_banded(ab: Operand, b: Operand, lower: bool = False) -> Result:
 
 @operation()
 def symmetric_banded_solution(ab: Plain, b: Plain, *, lower: bool) -> Saved:
-    """The solution, with the factor that `dpbtrf` makes."""
+    """Solve the system, saving the factor that `dpbtrf` makes."""
     _check_bands("solveh_banded", ab, None, b)
     factor = _banded_factor("solveh_banded", ab, lower)
     return Saved(_from_factor(factor, b, lower), factor=factor)
@@ -248,7 +248,7 @@ def symmetric_banded_solution_reverse(
 
 
 def _symmetric_times(ab: Operand, x: Operand, lower: bool) -> Result:
-    """The product of a symmetric matrix of which one half is stored; differentiable."""
+    """Multiply by a symmetric matrix, given one stored half; differentiable."""
     upper = 0 if lower else np.shape(ab)[0] - 1
     total = _banded_product(ab, x, upper)
     for k in range(np.shape(ab)[0]):
@@ -269,7 +269,7 @@ def symmetric_banded_solution_tangent(
 
 
 def cholesky_banded(ab: Operand, lower: bool = False) -> Result:
-    """The Cholesky factor of a symmetric positive definite banded matrix:
+    """Compute the Cholesky factor of a symmetric positive definite banded matrix:
     `scipy.linalg.cholesky_banded`.
 
     Parameters
@@ -281,13 +281,13 @@ def cholesky_banded(ab: Operand, lower: bool = False) -> Result:
     Returns
     -------
     VarMat, shape (u + 1, n)
-        The diagonals of the upper factor, of which the matrix is ``U.T @ U``, or with `lower` of
+        The diagonals of the upper factor `U` of the matrix ``U.T @ U``, or with `lower` of
         the lower one. Elements that stand for none of the factor are zero.
 
     Raises
     ------
     ShapeError
-        If `ab` is no matrix.
+        If `ab` is not a matrix.
     DomainError
         If the matrix is not positive definite; also a `numpy.linalg.LinAlgError`.
 
@@ -311,8 +311,8 @@ def cholesky_banded(ab: Operand, lower: bool = False) -> Result:
     _check_bands("cholesky_banded", ab, None)
     if lower:
         return banded_cholesky(ab)
-    # The upper factor is the transposed lower one; a diagonal is moved by as many places as it is
-    # far from the main one.
+    # The upper factor is the transposed lower one; a diagonal is moved by its distance from the
+    # main one.
     return _flipped(banded_cholesky(_flipped(ab, False)), True)
 
 
@@ -330,11 +330,11 @@ def _flipped(ab: Operand, to_upper: bool) -> Result:
 
 @operation()
 def banded_cholesky(ab: Plain) -> Plain:
-    """The diagonals of the lower factor."""
+    """Compute the diagonals of the lower factor."""
     return _banded_factor("cholesky_banded", ab, True)
 
 
-# At least so many columns of the factor are taken at once.
+# At least this many columns of the factor are taken at once.
 _COLUMNS = 48
 
 
@@ -342,7 +342,7 @@ _COLUMNS = 48
 def banded_cholesky_reverse(g: Adjoint, r: Plain, ab: Plain) -> Adjoint:
     # Some columns of the factor are a triangle D and what stands below it, B: made by D D^T = A_D,
     # B D^T = A_B, and then B B^T was taken from the block below and to the right. This is undone
-    # here, from the last columns to the first. Elements beside the band are zero; their adjoints
+    # here, from the last columns to the first. Elements outside the band are zero; their adjoints
     # are not needed.
     width, n = ab.shape[0] - 1, ab.shape[1]
     size, c = max(_COLUMNS, width), np.zeros(ab.shape)
@@ -374,7 +374,7 @@ def banded_cholesky_tangent(r: Result, ab: Operand) -> Linear:
 
 @operation()
 def banded_cholesky_rate(factor: Plain, t: Plain) -> Plain:
-    """The derivative of the lower factor along `t`, of the factor itself."""
+    """Compute the derivative of the lower factor along `t`, from the factor itself."""
     width, n = t.shape[0] - 1, t.shape[1]
     left = np.array(t)  # what is left of the rate of the matrix
     rate = np.zeros(t.shape)
@@ -414,7 +414,7 @@ def banded_cholesky_rate_reverse(g: Adjoint, r: Plain, factor: Plain, t: Plain) 
 
 @banded_cholesky_rate.tangent
 def banded_cholesky_rate_tangent(r: Result, factor: Plain, t: Operand) -> tuple[Linear, ...]:
-    # Of r L' + L r' = t: with the rate L' of the factor, r changes as if t changed by the opposite
+    # By r L' + L r' = t: with the rate L' of the factor, r changes as if t changed by the opposite
     # of L' r' + r L'.
     def of_factor(rate: Operand) -> Result:
         return -banded_cholesky_rate(factor, _outer_bands(rate, r))
@@ -423,8 +423,8 @@ def banded_cholesky_rate_tangent(r: Result, factor: Plain, t: Operand) -> tuple[
 
 
 def _outer_bands(x: Operand, y: Operand) -> Result:
-    """The diagonals of ``X @ Y.T + Y @ X.T`` of two lower triangles, in the storage of a banded
-    matrix; differentiable.
+    """Compute the diagonals of ``X @ Y.T + Y @ X.T`` of two lower triangles, in the storage of a
+    banded matrix; differentiable.
     """
     m, n = np.shape(x)
     rows = []
@@ -455,7 +455,7 @@ def cho_solve_banded(cb_and_lower: Operand, b: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If the factor is no matrix, or `b` has not `n` rows.
+        If the factor is not a matrix, or `b` has not `n` rows.
     DomainError
         If there is a zero on the diagonal of the factor; also a `numpy.linalg.LinAlgError`.
 

@@ -27,7 +27,7 @@ __all__ = ["eigh", "eigvalsh", "lu", "orthogonal_procrustes", "polar_decompose",
 
 
 def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
-    """The factors of a matrix by elimination, ``a = p @ l @ u``: `scipy.linalg.lu`.
+    """Compute the factors of a matrix by elimination, ``a = p @ l @ u``: `scipy.linalg.lu`.
 
     Parameters
     ----------
@@ -49,16 +49,16 @@ def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
     Raises
     ------
     ShapeError
-        If `a` is no matrix.
+        If `a` is not a matrix.
     DomainError
-        If the first k columns of `a`, or the first k rows as they are permuted, are singular, or
+        If the first k columns of `a`, or the first k permuted rows, are singular, or
         `a` is not finite; also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
     For a square matrix :math:`dL = L\\, \\mathrm{tril}_{-1}(M)` and :math:`dU =
     \\mathrm{triu}(M)\\, U`, with :math:`M = L^{-1} P^T dA\\, U^{-1}` [1]_. The permutation is
-    constant; where two pivots are equal, the derivative is that of the one that was chosen. For a
+    constant; where two pivots are equal, the derivative belongs to the one that was chosen. For a
     linear system use `numpy.linalg.solve`.
 
     References
@@ -94,14 +94,14 @@ def lu(a: Operand, permute_l: bool = False, p_indices: bool = False) -> Result:
 
 
 def _pivots(a: np.ndarray) -> tuple[int, ...]:
-    """The rows in the order in which they are the pivots."""
+    """Return the rows in the order in which they are the pivots."""
     check_finite("lu", a)
     return tuple(np.argsort(scipy_linalg.lu(a, p_indices=True)[0]).tolist())
 
 
 @operation()
 def elimination(a: Plain) -> Plain:
-    """The triangular factors of a square matrix, its rows as they are."""
+    """Compute the triangular factors of a square matrix, without exchanging rows."""
     if not a.size:
         return np.array(a), np.array(a)
     factors, order, _ = lapack().dgetrf(a)
@@ -116,7 +116,7 @@ def elimination(a: Plain) -> Plain:
 
 
 def _eliminated(a: np.ndarray) -> np.ndarray:
-    """Both factors in one matrix."""
+    """Compute both factors in one matrix."""
     c = np.array(a)
     with np.errstate(divide="ignore", invalid="ignore"):
         for k in range(a.shape[0]):
@@ -152,8 +152,8 @@ def elimination_tangent(r: Result, a: Operand) -> Linear:
 
 
 def polar_decompose(a: Operand, side: str = "right") -> Result:
-    """The polar factors of a matrix, ``a = u @ p``, the nearest one with orthonormal columns and
-    the rest.
+    """Compute the polar factors of a matrix, ``a = u @ p``, the nearest one with orthonormal
+    columns and the rest.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def polar_decompose(a: Operand, side: str = "right") -> Result:
     Raises
     ------
     ShapeError
-        If `a` is no matrix, or lies the wrong way for `side`.
+        If `a` is not a matrix, or lies the wrong way for `side`.
     DomainError
         If `side` is unknown, or the rank of `a` not full; also a `numpy.linalg.LinAlgError`.
 
@@ -215,7 +215,7 @@ def polar_decompose(a: Operand, side: str = "right") -> Result:
 
 @operation()
 def polar_factors(a: Plain) -> Plain:
-    """The right factors, by singular values."""
+    """Compute the right factors, by singular values."""
     check_finite("polar_decompose", a)
     w, s, vt = np.linalg.svd(a, full_matrices=False)
     if s.size and not s[-1] > s[0] * max(a.shape) * np.finfo(float).eps:
@@ -249,25 +249,25 @@ def polar_factors_tangent(r: Result, a: Operand) -> Linear:
 
 
 def orthogonal_procrustes(a: Operand, b: Operand) -> Result:
-    """The orthogonal matrix that brings one matrix nearest to another one:
+    """Find the orthogonal matrix that brings one matrix nearest to another one:
     `scipy.linalg.orthogonal_procrustes`.
 
     Parameters
     ----------
     a, b : array_like, shape (m, n)
-        Matrices of which ``a.T @ b`` is invertible.
+        Matrices; ``a.T @ b`` must be invertible.
 
     Returns
     -------
     r : VarMat, shape (n, n)
-        Of the orthogonal matrices that for which the norm of ``a @ r - b`` is smallest.
+        The orthogonal matrix that minimises the norm of ``a @ r - b``.
     scale : Var
         The sum of the singular values of ``a.T @ b``.
 
     Raises
     ------
     ShapeError
-        If the operands are no matrices of the same shape.
+        If the operands are not matrices of the same shape.
     DomainError
         If ``a.T @ b`` is singular; also a `numpy.linalg.LinAlgError`.
 
@@ -299,7 +299,7 @@ def orthogonal_procrustes(a: Operand, b: Operand) -> Result:
 
 
 def schur(a: Operand) -> Result:
-    """The real Schur factors of a matrix with real eigenvalues, ``a = z @ t @ z.T``:
+    """Compute the real Schur factors of a matrix with real eigenvalues, ``a = z @ t @ z.T``:
     `scipy.linalg.schur`.
 
     Parameters
@@ -360,7 +360,7 @@ def schur_decomposition_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     (t, z), (of_t, of_z) = r, g
     of_f = np.zeros(a.shape)
     of_rotation = np.zeros(a.shape)
-    if of_t is not None:  # of which only the upper triangle is free
+    if of_t is not None:  # only its upper triangle is free
         of_t = np.triu(of_t)
         of_f += of_t
         of_rotation += t.T @ of_t - of_t @ t.T
@@ -385,8 +385,8 @@ def schur_decomposition_tangent(r: Result, a: Operand) -> Linear:
 
 @operation()
 def commuted(t: Plain, f: Plain) -> Plain:
-    """The matrix M below the diagonal of which ``t @ M - M @ t`` is `f` below the diagonal, for an
-    upper triangle `t`.
+    """Find the matrix M, zero except below the diagonal, for which ``t @ M - M @ t`` is `f` below
+    the diagonal, for an upper triangle `t`.
     """
     m = np.zeros(t.shape)
     for j in range(t.shape[0] - 1):
@@ -396,8 +396,8 @@ def commuted(t: Plain, f: Plain) -> Plain:
 
 
 def _shifted(t: np.ndarray, j: int, b: np.ndarray, trans: bool) -> np.ndarray:
-    """The solution with the block of `t` below and right of the element j, less that element; nan
-    where it is singular.
+    """Solve with the block of `t` below and right of the element j, less that element; nan where it
+    is singular.
     """
     block = t[j + 1 :, j + 1 :] - t[j, j] * np.eye(t.shape[0] - j - 1)
     if (np.diagonal(block) == 0.0).any():
@@ -406,7 +406,7 @@ def _shifted(t: np.ndarray, j: int, b: np.ndarray, trans: bool) -> np.ndarray:
 
 
 def _commuted_back(t: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """The transposed of what `commuted` makes of `f`."""
+    """Apply the transpose of the linear map `commuted` from `f`."""
     g, c = np.tril(g, -1), np.zeros(t.shape)
     for j in range(t.shape[0] - 2, -1, -1):
         later = slice(j + 1, None)

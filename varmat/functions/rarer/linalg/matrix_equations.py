@@ -19,9 +19,7 @@ __all__ = ["solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_sylves
 def check_matrix_of(
     function: str, name: str, x: Operand, shape: tuple[int | None, int | None] = (None, None)
 ) -> None:
-    """Refuse what is no matrix, or one that has another number of rows or columns than it must
-    have.
-    """
+    """Raise unless `x` is a matrix with the numbers of rows and columns of `shape`; None: any."""
     found = np.shape(x)
     if len(found) != 2:
         raise misfit(function, name, found, "be a matrix")
@@ -30,13 +28,13 @@ def check_matrix_of(
 
 
 def check_one_square(function: str, name: str, x: Operand) -> None:
-    """Refuse what is no square matrix, stacks of them included."""
+    """Raise unless `x` is a single square matrix, not a stack."""
     if np.ndim(x) != 2 or np.shape(x)[0] != np.shape(x)[1]:
         raise misfit(function, name, np.shape(x), "be a square matrix")
 
 
 def schur_factors(function: str, name: str, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The real Schur form of a matrix and its vectors."""
+    """Compute the real Schur form of a matrix and its vectors."""
     check_finite(function, a, name)
     if not a.size:
         return a, a
@@ -46,11 +44,11 @@ def schur_factors(function: str, name: str, a: np.ndarray) -> tuple[np.ndarray, 
 def _solved(
     factors: Plain, q: np.ndarray, transposed: bool, same: bool = False
 ) -> tuple[np.ndarray, bool]:
-    """The solution of ``a x + x b = q`` of the Schur factors of `a` and of ``b.T``, or of that with
+    """Solve ``a x + x b = q`` from the Schur factors of `a` and of ``b.T``, or the equation with
     `a` and `b` transposed.
 
-    With `same` the second factors are those of `b`. Also whether the eigenvalues had to be moved
-    for it."""
+    With `same` the second factors belong to `b`. Also return whether the eigenvalues had to be
+    moved for it."""
     (r, u), (s, v) = factors
     if not q.size:
         return np.zeros(q.shape), False
@@ -66,7 +64,7 @@ def _solved(
 
 @operation()
 def solve_sylvester(a: Plain, b: Plain, q: Plain) -> Saved:
-    """The solution of the Sylvester equation ``a @ x + x @ b = q``: `scipy.linalg.solve_sylvester`.
+    """Solve the Sylvester equation ``a @ x + x @ b = q``: `scipy.linalg.solve_sylvester`.
 
     Parameters
     ----------
@@ -140,7 +138,7 @@ def solve_sylvester_tangent(r: Result, a: Operand, b: Operand, q: Operand) -> tu
 
 @operation()
 def solve_continuous_lyapunov(a: Plain, q: Plain) -> Saved:
-    """The solution of the Lyapunov equation ``a @ x + x @ a.T = q``:
+    """Solve the Lyapunov equation ``a @ x + x @ a.T = q``:
     `scipy.linalg.solve_continuous_lyapunov`.
 
     Parameters
@@ -207,7 +205,7 @@ def solve_continuous_lyapunov_tangent(r: Result, a: Operand, q: Operand) -> tupl
 
 @operation()
 def solve_discrete_lyapunov(a: Plain, q: Plain, method: str | None = None) -> Plain:
-    """The solution of the equation ``x = a @ x @ a.T + q``: `scipy.linalg.solve_discrete_lyapunov`.
+    """Solve the equation ``x = a @ x @ a.T + q``: `scipy.linalg.solve_discrete_lyapunov`.
 
     Parameters
     ----------

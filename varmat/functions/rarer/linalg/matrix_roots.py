@@ -1,5 +1,5 @@
-"""Square roots, logarithms, powers and signs of a matrix, and functions that are given by those of
-its eigenvalues.
+"""Square roots, logarithms, powers and signs of a matrix, and functions that are given by functions
+of its eigenvalues.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _NODES, _WEIGHTS = (
 )
 # Eigenvectors count as dependent if the ratio of their singular values is larger.
 _DEPENDENT = 1e6
-# Up to this distance from the identity so many nodes give the logarithm to all digits.
+# Up to this distance from the identity this many nodes give the logarithm to all digits.
 _NEAR = 0.25
 
 
 def _real(function: str, a: np.ndarray, compute: Function) -> np.ndarray:
-    """The value of a function of SciPy; a complex one, where no real one exists, is refused."""
+    """Compute the value of a function of SciPy; raise if it is complex."""
     check_one_square(function, "a", a)
     check_finite(function, a)
     if not a.size:
@@ -49,7 +49,7 @@ def _real(function: str, a: np.ndarray, compute: Function) -> np.ndarray:
 
 
 def _or_nan(function: Function, *args: Operand) -> np.ndarray:
-    """The solution of an equation; nan if there is none, for then there is no derivative."""
+    """Solve an equation; return nan if it has no solution, because then no derivative exists."""
     try:
         return np.array(function(*args))
     except MatrixError:
@@ -58,7 +58,7 @@ def _or_nan(function: Function, *args: Operand) -> np.ndarray:
 
 @operation()
 def sqrtm(a: Plain) -> Plain:
-    """The principal square root of a matrix: `scipy.linalg.sqrtm`.
+    """Compute the principal square root of a matrix: `scipy.linalg.sqrtm`.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def sqrtm_tangent(r: Result, a: Operand) -> Linear:
 
 @operation()
 def logm(a: Plain) -> Plain:
-    """The principal logarithm of a matrix: `scipy.linalg.logm`.
+    """Compute the principal logarithm of a matrix: `scipy.linalg.logm`.
 
     Parameters
     ----------
@@ -196,8 +196,8 @@ def logm_tangent(r: Result, a: Operand) -> Linear:
 
 @operation()
 def signm(a: Plain) -> Plain:
-    """The sign of a matrix, with the eigenvalues 1 and -1 in place of those right and left of the
-    imaginary axis.
+    """Compute the sign of a matrix, with the eigenvalues 1 and -1 in place of those right and left
+    of the imaginary axis.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def signm_tangent(r: Result, a: Operand) -> Linear:
 
 
 def fractional_matrix_power(a: Operand, t: Operand) -> Result:
-    """A matrix to any real power, the principal one: `scipy.linalg.fractional_matrix_power`.
+    """Raise a matrix to any real power, the principal one: `scipy.linalg.fractional_matrix_power`.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def fractional_matrix_power(a: Operand, t: Operand) -> Result:
 
 
 def funm(a: Operand, func: Function, derivative: Function) -> Result:
-    """A function of a matrix, given as that of its eigenvalues: `scipy.linalg.funm`.
+    """Compute a function of a matrix, given as a function of its eigenvalues: `scipy.linalg.funm`.
 
     Parameters
     ----------
@@ -396,8 +396,8 @@ def eigenvalue_function(a: Plain, *, func: Function, derivative: Function) -> Pl
 
 
 def _divided_differences(values: Plain, func: Function, derivative: Function) -> Result:
-    """The divided differences of all pairs of eigenvalues; differentiable. Those that would cancel
-    are integrals of the derivative.
+    """Compute the divided differences of all pairs of eigenvalues; differentiable. Those that would
+    cancel are integrals of the derivative.
     """
     x, y = np.reshape(values, (-1, 1)), np.reshape(values, (1, -1))
     f = func(values)
@@ -410,7 +410,7 @@ def _divided_differences(values: Plain, func: Function, derivative: Function) ->
 
 
 def fixed_complex(x: Operand) -> Result:
-    """The plain value, of a complex variable too."""
+    """Return the plain value, of a complex variable too."""
     value = getattr(x, "val", x)
     return getattr(value, "val", value)
 

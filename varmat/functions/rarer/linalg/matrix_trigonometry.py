@@ -31,7 +31,7 @@ def _cosine_and_sine(function: str, a: Operand, sign: float) -> tuple[Result, Re
 
 
 def cosm(a: Operand) -> Result:
-    """The cosine of a matrix: `scipy.linalg.cosm`.
+    """Compute the cosine of a matrix: `scipy.linalg.cosm`.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def cosm(a: Operand) -> Result:
 
 
 def sinm(a: Operand) -> Result:
-    """The sine of a matrix: `scipy.linalg.sinm`.
+    """Compute the sine of a matrix: `scipy.linalg.sinm`.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def sinm(a: Operand) -> Result:
 
 
 def tanm(a: Operand) -> Result:
-    """The tangent of a matrix: `scipy.linalg.tanm`.
+    """Compute the tangent of a matrix: `scipy.linalg.tanm`.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def tanm(a: Operand) -> Result:
 
 
 def coshm(a: Operand) -> Result:
-    """The hyperbolic cosine of a matrix: `scipy.linalg.coshm`.
+    """Compute the hyperbolic cosine of a matrix: `scipy.linalg.coshm`.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def coshm(a: Operand) -> Result:
 
 
 def sinhm(a: Operand) -> Result:
-    """The hyperbolic sine of a matrix: `scipy.linalg.sinhm`.
+    """Compute the hyperbolic sine of a matrix: `scipy.linalg.sinhm`.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def sinhm(a: Operand) -> Result:
 
 
 def tanhm(a: Operand) -> Result:
-    """The hyperbolic tangent of a matrix: `scipy.linalg.tanhm`.
+    """Compute the hyperbolic tangent of a matrix: `scipy.linalg.tanhm`.
 
     Parameters
     ----------

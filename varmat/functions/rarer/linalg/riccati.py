@@ -24,8 +24,8 @@ __all__ = ["solve_continuous_are", "solve_discrete_are"]
 def _operands(
     function: str, a: Operand, b: Operand, q: Operand, r: Operand
 ) -> tuple[Result, Result, Result, Result]:
-    """The matrices, of sizes that go together; `q` and `r` symmetric, as the mean of them and their
-    transposes.
+    """Check that the sizes of the matrices fit; return them, with `q` and `r` symmetric, as the
+    mean of them and their transposes.
     """
     a, b, q, r = (
         as_operand(x, f"{function}: {name}") for name, x in (("a", a), ("b", b), ("q", q), ("r", r))
@@ -45,7 +45,7 @@ def _solution(function: str, *matrices: np.ndarray) -> np.ndarray:
 
 
 def solve_continuous_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result:
-    """The stabilising solution of ``a.T @ x + x @ a - x @ b @ inv(r) @ b.T @ x + q = 0``:
+    """Find the stabilising solution of ``a.T @ x + x @ a - x @ b @ inv(r) @ b.T @ x + q = 0``:
     `scipy.linalg.solve_continuous_are`.
 
     Parameters
@@ -66,7 +66,7 @@ def solve_continuous_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Resu
     ShapeError
         If the matrices do not go together.
     DomainError
-        If there is no stabilising solution, or `r` is singular; also a `numpy.linalg.LinAlgError`.
+        If no stabilising solution exists, or `r` is singular; also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
@@ -90,7 +90,7 @@ def solve_continuous_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Resu
 
 @operation()
 def continuous_riccati(a: Plain, b: Plain, q: Plain, r: Plain) -> Plain:
-    """The solution for symmetric `q` and `r`."""
+    """Solve the equation for symmetric `q` and `r`."""
     return _solution("solve_continuous_are", a, b, q, r)
 
 
@@ -123,7 +123,7 @@ def continuous_riccati_tangent(
 
 
 def solve_discrete_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result:
-    """The stabilising solution of the discrete equation of Riccati:
+    """Find the stabilising solution of the discrete equation of Riccati:
     `scipy.linalg.solve_discrete_are`.
 
     It is ``x = a.T @ x @ a - a.T @ x @ b @ inv(r + b.T @ x @ b) @ b.T @ x @ a + q``.
@@ -146,7 +146,7 @@ def solve_discrete_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result
     ShapeError
         If the matrices do not go together.
     DomainError
-        If there is no stabilising solution; also a `numpy.linalg.LinAlgError`.
+        If no stabilising solution exists; also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
@@ -171,7 +171,7 @@ def solve_discrete_are(a: Operand, b: Operand, q: Operand, r: Operand) -> Result
 
 @operation()
 def discrete_riccati(a: Plain, b: Plain, q: Plain, r: Plain) -> Plain:
-    """The solution for symmetric `q` and `r`."""
+    """Solve the equation for symmetric `q` and `r`."""
     return _solution("solve_discrete_are", a, b, q, r)
 
 

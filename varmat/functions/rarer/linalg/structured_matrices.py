@@ -23,7 +23,7 @@ __all__ = [
 
 
 def check_vector(function: str, name: str, x: Operand, least: int = 0) -> Result:
-    """An operand that is a vector, of at least so many elements."""
+    """Check that an operand is a vector with at least `least` elements, and return it."""
     x = as_operand(x, f"{function}: {name}")
     if np.ndim(x) != 1 or np.size(x) < least:
         rule = (
@@ -34,14 +34,14 @@ def check_vector(function: str, name: str, x: Operand, least: int = 0) -> Result
 
 
 def toeplitz(c: Operand, r: Operand = None) -> Result:
-    """The matrix with constant diagonals: `scipy.linalg.toeplitz`.
+    """Make the matrix with constant diagonals: `scipy.linalg.toeplitz`.
 
     Parameters
     ----------
     c : array_like, shape (m,)
         The first column.
     r : array_like, shape (n,), optional
-        The first row, the first element of which is not read; by default `c`, which makes the
+        The first row, whose first element is not read; by default `c`, which makes the
         matrix symmetric.
 
     Returns
@@ -51,7 +51,7 @@ def toeplitz(c: Operand, r: Operand = None) -> Result:
     Raises
     ------
     ShapeError
-        If `c` or `r` is no vector, or empty.
+        If `c` or `r` is not a vector, or is empty.
 
     Notes
     -----
@@ -76,14 +76,14 @@ def toeplitz(c: Operand, r: Operand = None) -> Result:
 
 
 def hankel(c: Operand, r: Operand = None) -> Result:
-    """The matrix with constant antidiagonals: `scipy.linalg.hankel`.
+    """Make the matrix with constant antidiagonals: `scipy.linalg.hankel`.
 
     Parameters
     ----------
     c : array_like, shape (m,)
         The first column.
     r : array_like, shape (n,), optional
-        The last row, the first element of which is not read; by default zeros, as many as `c` has
+        The last row, whose first element is not read; by default zeros, as many as `c` has
         elements.
 
     Returns
@@ -93,7 +93,7 @@ def hankel(c: Operand, r: Operand = None) -> Result:
     Raises
     ------
     ShapeError
-        If `c` or `r` is no vector, or empty.
+        If `c` or `r` is not a vector, or is empty.
 
     Notes
     -----
@@ -111,7 +111,7 @@ def hankel(c: Operand, r: Operand = None) -> Result:
 
 
 def circulant(c: Operand) -> Result:
-    """The matrix of which each column is that before it, moved down by one place:
+    """Make the matrix whose columns are each the column before, moved down by one place:
     `scipy.linalg.circulant`.
 
     Parameters
@@ -126,12 +126,12 @@ def circulant(c: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If `c` is no vector.
+        If `c` is not a vector.
 
     Notes
     -----
-    The derivative of an element of `c` is the sum of the elements it stands in. Systems are solved
-    by `solve_circulant`.
+    The derivative of an element of `c` is the sum over the elements that repeat it. Systems are
+    solved by `solve_circulant`.
 
     References
     ----------
@@ -149,7 +149,7 @@ def circulant(c: Operand) -> Result:
 
 
 def companion(a: Operand) -> Result:
-    """The companion matrix of a polynomial, whose eigenvalues are its roots:
+    """Make the companion matrix of a polynomial, whose eigenvalues are its roots:
     `scipy.linalg.companion`.
 
     Parameters
@@ -164,11 +164,11 @@ def companion(a: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If `a` is no vector, or has fewer than two elements.
+        If `a` is not a vector, or has fewer than two elements.
 
     Notes
     -----
-    The first row is ``-a[1:] / a[0]``, and below it an identity; the derivative is that of the row.
+    The first row is ``-a[1:] / a[0]``, and below it an identity; only the row has a derivative.
 
     References
     ----------
@@ -186,7 +186,7 @@ def companion(a: Operand) -> Result:
 
 
 def block_diag(*arrs: Operand) -> Result:
-    """The matrix with given blocks along its diagonal, and zeros elsewhere:
+    """Make the matrix with given blocks along its diagonal, and zeros elsewhere:
     `scipy.linalg.block_diag`.
 
     Parameters
@@ -205,7 +205,7 @@ def block_diag(*arrs: Operand) -> Result:
 
     Notes
     -----
-    The adjoint of a block is the part of that of the result in its place.
+    The adjoint of a block is its part of the adjoint of the result.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def block_diag(*arrs: Operand) -> Result:
 
 
 def khatri_rao(a: Operand, b: Operand) -> Result:
-    """The Kronecker products of the columns of two matrices: `scipy.linalg.khatri_rao`.
+    """Compute the Kronecker products of the columns of two matrices: `scipy.linalg.khatri_rao`.
 
     Parameters
     ----------
@@ -249,11 +249,11 @@ def khatri_rao(a: Operand, b: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If an operand is no matrix, or they have different numbers of columns.
+        If an operand is not a matrix, or they have different numbers of columns.
 
     Notes
     -----
-    The derivative is that of products of elements.
+    The derivative follows from the products of elements.
 
     References
     ----------
@@ -273,7 +273,7 @@ def khatri_rao(a: Operand, b: Operand) -> Result:
 
 
 def convolution_matrix(a: Operand, n: int, mode: str = "full") -> Result:
-    """The matrix whose product with a vector is the convolution of `a` with it:
+    """Make the matrix whose product with a vector is the convolution of `a` with it:
     `scipy.linalg.convolution_matrix`.
 
     Parameters
@@ -293,7 +293,7 @@ def convolution_matrix(a: Operand, n: int, mode: str = "full") -> Result:
     DomainError
         If `mode` is unknown, or `n` not positive.
     ShapeError
-        If `a` is no vector, or empty.
+        If `a` is not a vector, or is empty.
 
     Notes
     -----

@@ -18,7 +18,7 @@ __all__ = ["matmul_toeplitz", "solve_circulant", "solve_toeplitz"]
 
 
 def _column_and_row(function: str, c_or_cr: Operand) -> tuple[Result, Result]:
-    """The first column and row; a tuple has both."""
+    """Return the first column and row; a tuple has both."""
     if isinstance(c_or_cr, tuple):
         c, r = c_or_cr
         return check_vector(function, "c", c, 1), check_vector(function, "r", r, 1)
@@ -27,7 +27,7 @@ def _column_and_row(function: str, c_or_cr: Operand) -> tuple[Result, Result]:
 
 
 def matmul_toeplitz(c_or_cr: Operand, x: Operand) -> Result:
-    """The product of a Toeplitz matrix with a vector or a matrix, by convolution:
+    """Multiply a Toeplitz matrix by a vector or a matrix, by convolution:
     `scipy.linalg.matmul_toeplitz`.
 
     Parameters
@@ -43,11 +43,11 @@ def matmul_toeplitz(c_or_cr: Operand, x: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If column or row is no vector, or `x` has not `n` rows.
+        If column or row is not a vector, or `x` has not `n` rows.
 
     Notes
     -----
-    The derivative is that of the convolution, see `convolve`.
+    The derivative follows from the convolution, see `convolve`.
 
     References
     ----------
@@ -85,7 +85,7 @@ def solve_toeplitz(c_or_cr: Operand, b: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If column or row is no vector, or they or `b` have not as many elements.
+        If column or row is not a vector, or they or `b` have not as many elements.
     DomainError
         If a leading block of the matrix is singular; also a `numpy.linalg.LinAlgError`.
 
@@ -124,11 +124,11 @@ def _levinson(c: Operand, r: Operand, b: Operand) -> Result:
 
 @operation()
 def toeplitz_solution(c: Plain, r: Plain, b: Plain) -> Plain:
-    """The solution of a first column and a first row, of which the first element is not read."""
+    """Solve the system with this first column and row; the first element of the row is not read."""
     return _levinson(c, r, b)
 
 
-# The result is called x, for r is the row.
+# The result is called x, because r is the row.
 @toeplitz_solution.reverse
 def toeplitz_solution_reverse(
     g: Adjoint, x: Plain, c: Plain, r: Plain, b: Plain
@@ -136,7 +136,7 @@ def toeplitz_solution_reverse(
     z, n = _levinson(np.append(c[:1], r[1:]), c, g), c.size
 
     def along_diagonals(first: Operand, second: Operand) -> Result:
-        """The sums over j of ``first[j + k] second[j]``, for k = 0, ..., n - 1."""
+        """Compute the sums over j of ``first[j + k] second[j]``, for k = 0, ..., n - 1."""
         if first.ndim == 1:
             return np.correlate(first, second, "full")[n - 1 :]
         return np.sum(
@@ -178,14 +178,14 @@ def solve_circulant(c: Operand, b: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If `c` is no vector, or `b` has not `n` rows.
+        If `c` is not a vector, or `b` has not `n` rows.
     DomainError
         If an element of the Fourier transform of `c` is zero, or as small as rounding: then the
         matrix is singular; also a `numpy.linalg.LinAlgError`.
 
     Notes
     -----
-    The transform of the solution is that of `b` divided by that of `c`; so is the derivative.
+    The transform of `b` is divided by the transform of `c`, for the derivative as well.
 
     References
     ----------

@@ -35,15 +35,15 @@ def _transform(
 def trigonometric_transform(
     x: Operand, *, sine: bool, kind: int, axis: int, norm: str, orthogonalize: bool
 ) -> Result:
-    """A cosine or sine transform along an axis, counted from the end, without changing its
+    """Compute a cosine or sine transform along an axis, counted from the end, without changing its
     length.
     """
     return _transform(x, sine, kind, axis, norm, orthogonalize)
 
 
 def _edges(size: int, axis: int, sine: bool, kind: int) -> np.ndarray:
-    """How often a type counts each element of its argument: 1, 2, ..., 2, 1 for the first type,
-    otherwise twice except at one end.
+    """Return how often a type counts each element of its argument: 1, 2, ..., 2, 1 for the first
+    type, otherwise twice except at one end.
     """
     if kind == 1:
         weights = np.full(size, 2.0)
@@ -68,7 +68,7 @@ def trigonometric_transform_reverse(
 
 
 def fitted(x: Operand, n: int, axis: int) -> Result:
-    """An array cut or padded with zeros to `n` elements along an axis."""
+    """Cut or pad an array with zeros to `n` elements along an axis."""
     missing = n - np.shape(x)[axis]
     if missing > 0:
         return np.concatenate(
@@ -86,7 +86,7 @@ def _along(
     norm: str | None,
     orthogonalize: bool | None,
 ) -> Result:
-    """A transform along one axis, after checking the arguments."""
+    """Compute a transform along one axis, after checking the arguments."""
     x = as_operand(x, f"{name}: x")
     check_array(name, "x", x, "have at least one axis")
     check_choice(name, "type", kind, *_TRANSPOSED)
@@ -118,7 +118,7 @@ def _several(
     norm: str | None,
     orthogonalize: bool | None,
 ) -> Result:
-    """The transform along several axes, one after another."""
+    """Compute the transform along several axes in sequence."""
     x = as_operand(x, f"{name}: x")
     s = None if s is None else np.atleast_1d(s).tolist()
     if axes is None:
@@ -235,7 +235,7 @@ def _of_axes(name: str, title: str) -> Function:
 
         Notes
         -----
-        It is `{one}` along one axis after the other, and so is the derivative.
+        It is `{one}` along each axis in turn, and so is the derivative.
 
         References
         ----------

@@ -37,18 +37,19 @@ def series_along(name: str, x: Operand, axis: int) -> tuple[Result, int]:
 
 
 def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Result:
-    """A filter in second-order sections, one `lfilter` after the other: `scipy.signal.sosfilt`.
+    """Apply a filter in second-order sections, one `lfilter` per section:
+    `scipy.signal.sosfilt`.
 
     Parameters
     ----------
     sos : array_like, shape (n, 6)
-        In each row the three coefficients of the input and those of the output of a section.
+        In each row a section's three coefficients of the input and three of the output.
     x : array_like, one axis or more
         The input.
     axis : int
         The axis along which time runs.
     zi : array_like, optional
-        The initial states: of shape ``(n, ..., 2, ...)`` where the 2 stands in place of the length
+        The initial states: of shape ``(n, ..., 2, ...)`` where the 2 replaces the length
         of `x` along `axis`.
 
     Returns
@@ -67,8 +68,8 @@ def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Res
 
     Notes
     -----
-    The derivative is that of the sections, see `lfilter`. SciPy wants the fourth coefficients to be
-    1; here they may be variables.
+    The derivative follows from the sections, see `lfilter`. SciPy wants the fourth coefficients to
+    be 1; here they may be variables.
 
     References
     ----------
@@ -100,7 +101,7 @@ def sosfilt(sos: Operand, x: Operand, axis: int = -1, zi: Operand = None) -> Res
 
 
 def lfilter_zi(b: Operand, a: Operand) -> Result:
-    """The state in which a filter answers a constant input 1 by a constant:
+    """Find the state in which a filter answers a constant input 1 by a constant:
     `scipy.signal.lfilter_zi`.
 
     Parameters
@@ -115,13 +116,13 @@ def lfilter_zi(b: Operand, a: Operand) -> Result:
     Raises
     ------
     ShapeError
-        If `b` or `a` is no vector, or empty.
+        If `b` or `a` is not a vector, or is empty.
 
     Notes
     -----
     With ``a[0] = 1`` the first element is ``sum(b[1:] - a[1:] b[0]) / sum(a)``, and the others
-    follow from the recurrence. The derivative is that of these sums. Where ``sum(a)`` is zero there
-    is no such state.
+    follow from the recurrence. The derivative follows from these sums. Where ``sum(a)`` is zero no
+    such state exists.
 
     References
     ----------
@@ -151,7 +152,7 @@ def _padded(c: Operand, size: int) -> Result:
 
 
 def sosfilt_zi(sos: Operand) -> Result:
-    """The states in which a filter in sections answers a constant input 1 by a constant:
+    """Find the states in which a filter in sections answers a constant input 1 by a constant:
     `scipy.signal.sosfilt_zi`.
 
     Parameters
@@ -192,7 +193,7 @@ def sosfilt_zi(sos: Operand) -> Result:
 
 
 def _extended(name: str, x: Operand, axis: int, padtype: Operand, padlen: int) -> Result:
-    """The series extended by `padlen` elements at both ends."""
+    """Extend the series by `padlen` elements at both ends."""
     check_choice(name, "padtype", padtype, "odd", "even", "constant", None)
     if np.shape(x)[axis] <= padlen:
         raise ShapeError(
@@ -212,7 +213,7 @@ def _extended(name: str, x: Operand, axis: int, padtype: Operand, padlen: int) -
 
 
 def _both_ways(x: Operand, axis: int, run: Function, padlen: int) -> Result:
-    """The filter run forwards and then backwards, each time from the state that belongs to the
+    """Run the filter forwards and then backwards, each time from the state that belongs to the
     first element.
     """
     start = (slice(None),) * axis
@@ -229,7 +230,7 @@ def filtfilt(
     padtype: Operand = "odd",
     padlen: Operand = None,
 ) -> Result:
-    """A filter run forwards and then backwards, so that nothing is delayed:
+    """Run a filter forwards and then backwards, so that nothing is delayed:
     `scipy.signal.filtfilt`.
 
     Parameters
@@ -304,7 +305,7 @@ def _default_padding(sos: Operand) -> int:
 def sosfiltfilt(
     sos: Operand, x: Operand, axis: int = -1, padtype: Operand = "odd", padlen: Operand = None
 ) -> Result:
-    """A filter in second-order sections, run forwards and then backwards:
+    """Run a filter in second-order sections forwards and then backwards:
     `scipy.signal.sosfiltfilt`.
 
     Parameters

@@ -31,8 +31,8 @@ def _convolved(a: Operand, v: Operand, mode: str, method: str, axes: tuple[int, 
 
 
 def _scipy_window(m: int, n: int, mode: str) -> slice:
-    """The part of the full convolution of m and n elements that a mode of SciPy keeps: by the first
-    operand.
+    """Return the part of the full convolution of m and n elements that a mode of SciPy keeps: by
+    the first operand.
     """
     if mode == "same":
         return slice((n - 1) // 2, (n - 1) // 2 + m)
@@ -43,15 +43,15 @@ def _scipy_window(m: int, n: int, mode: str) -> slice:
 def nd_convolution(
     a: Operand, v: Operand, *, mode: str, method: str, axes: tuple[int, ...]
 ) -> Result:
-    """The convolution along `axes`; along the others the operands are broadcast."""
+    """Convolve along `axes`; along the others the operands are broadcast."""
     return _convolved(a, v, mode, method, axes)
 
 
 def _correlated(
     full: np.ndarray, other: np.ndarray, axes: tuple[int, ...], shape: tuple[int, ...]
 ) -> np.ndarray:
-    """The correlation of one array with a longer one inside of which it slides; what would wrap
-    around is not computed.
+    """Correlate one array with a longer one in which it slides; what would wrap around is not
+    computed.
     """
     sizes = [scipy_fft.next_fast_len(full.shape[i], real=True) for i in axes]
     product = scipy_fft.rfftn(full, sizes, axes) * np.conj(scipy_fft.rfftn(other, sizes, axes))
@@ -91,7 +91,7 @@ def nd_convolution_reverse(
 
 
 def _checked(name: str, in1: Operand, in2: Operand, mode: str) -> tuple[Result, Result]:
-    """The operands, checked to have equally many axes and at least one element."""
+    """Check that the operands have equally many axes and at least one element, and return them."""
     a, v = as_operand(in1, f"{name}: in1"), as_operand(in2, f"{name}: in2")
     if np.ndim(a) != np.ndim(v):
         raise ShapeError(
@@ -161,7 +161,7 @@ def convolve(in1: Operand, in2: Operand, mode: str = "full", method: str = "auto
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand, by
+    The adjoint of an operand is the correlation of the result's adjoint with the other operand, by
     the same method. `numpy.convolve` of vectors is the same but for ``mode='same'``, which there
     has the length of the longer vector.
 
@@ -242,8 +242,8 @@ def fftconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Axes = Non
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand, again
-    by Fourier transforms. Small elements beside large ones are as exact as the large ones.
+    The adjoint of an operand is the correlation of the result's adjoint with the other operand,
+    again by Fourier transforms. Small elements next to large ones are as exact as those.
 
     References
     ----------
@@ -282,7 +282,7 @@ def oaconvolve(in1: Operand, in2: Operand, mode: str = "full", axes: Axes = None
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand, by
+    The adjoint of an operand is the correlation of the result's adjoint with the other operand, by
     the same method.
 
     References
@@ -361,8 +361,8 @@ def convolve2d(
 
     Notes
     -----
-    The adjoint of an operand is the correlation of that of the result with the other operand; what
-    was put around the first is added where it came from.
+    The adjoint of an operand is the correlation of the result's adjoint with the other operand;
+    what was put around the first is added where it came from.
 
     References
     ----------

@@ -119,7 +119,7 @@ def savgol_filter(
 
 
 def detrend(data: Operand, axis: int = -1, type: str = "linear", bp: Operand = 0) -> Result:
-    """What is left of a series without its straight line, or its mean: `scipy.signal.detrend`.
+    """Remove the straight line, or the mean, from a series: `scipy.signal.detrend`.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def detrend(data: Operand, axis: int = -1, type: str = "linear", bp: Operand = 0
 
 
 def hilbert(x: Operand, N: int | None = None, axis: int = -1) -> Result:
-    """The analytic signal, whose real part is `x` and whose absolute value is the envelope:
+    """Compute the analytic signal, whose real part is `x` and whose absolute value is the envelope:
     `scipy.signal.hilbert`.
 
     Parameters
@@ -225,12 +225,12 @@ def hilbert(x: Operand, N: int | None = None, axis: int = -1) -> Result:
 
 
 def _column_along(weights: np.ndarray, axis: int, ndim: int) -> np.ndarray:
-    """A vector shaped to lie along one of several axes."""
+    """Shape a vector to lie along one of several axes."""
     return weights.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
 def resample(x: Operand, num: int, axis: int = 0) -> Result:
-    """A periodic series at another number of places, by Fourier transforms:
+    """Compute a periodic series at another number of places, by Fourier transforms:
     `scipy.signal.resample`.
 
     Parameters
@@ -254,7 +254,7 @@ def resample(x: Operand, num: int, axis: int = 0) -> Result:
     Notes
     -----
     High frequencies are left out, or zero ones added; of an even number the highest one counts half
-    of what it stands for. The derivative is that of the transforms.
+    of what it stands for. The derivative follows from the transforms.
 
     References
     ----------

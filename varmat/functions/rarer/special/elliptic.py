@@ -22,8 +22,8 @@ _STEP, _REACH = 0.4, 84.0
 
 
 def carlson(halves: tuple[int, ...], power: int, *operands: Plain) -> Plain:
-    """The integral over t from 0 to infinity of ``t**power`` and of ``(t + x)**(-k / 2)`` for each
-    operand x and number k.
+    """Compute the integral over t from 0 to infinity of ``t**power`` and of ``(t + x)**(-k / 2)``
+    for each operand x and number k.
 
     A trapezoidal rule in log t, which converges exponentially. Only operands whose exponent is one
     half may be zero."""
@@ -52,14 +52,14 @@ def carlson(halves: tuple[int, ...], power: int, *operands: Plain) -> Plain:
 
 
 def _above(halves: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The exponents of the derivatives of an integral, one for each operand."""
+    """List the exponents of the derivatives of an integral, one for each operand."""
     return [tuple(k + 2 * (i == j) for j, k in enumerate(halves)) for i in range(len(halves))]
 
 
 @Once
 def carlson_row(power: int, *halves: int) -> str:
-    """The name of the row of an integral. The rows of its derivatives are made when it is first
-    evaluated.
+    """Make the row of an integral and return its name. The rows of its derivatives are made when it
+    is first evaluated.
     """
     name = "carlson_" + "_".join(map(str, halves)) + f"_{power}"
     above = _above(halves)
@@ -96,7 +96,7 @@ _PRINCIPAL = (
     "Of a negative last operand, where it is a principal value, there is no derivative here"
 )
 _CARLSON = "Carlson's symmetric elliptic integral of the {} kind".format
-# Of each: name, exponents in halves, factor, what it is, and points.
+# Each has: name, exponents in halves, factor, what it is, and points.
 # fmt: off
 for _name, _halves, _factor, _about, _points in (
     (

@@ -52,7 +52,7 @@ _PRIVATE = {"_zeta": zeta.call, "_riemann_zeta": ANSWERS["_riemann_zeta"].functi
 
 
 def answer(ufunc: Function) -> Function | None:
-    """What answers for a ufunc; None for one that is not of SciPy, or not known."""
+    """Return the handler of a ufunc; None for one that is not SciPy's, or not known."""
     name, special = ufunc.__name__, sys.modules["scipy.special"]
     if all(
         getattr(module, name, None) is not ufunc

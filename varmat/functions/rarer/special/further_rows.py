@@ -19,7 +19,7 @@ POLISHED = (
 
 
 def of_scipy(function: Function) -> Result:
-    """A formula with functions of `scipy.special`. Programs call it as it is."""
+    """Make a formula with functions of `scipy.special`. Programs call it unchanged."""
     ufunc: Any = formula(function)
     del ufunc.formula  # a formula must not look at values, and this one may
     return ufunc
@@ -57,7 +57,7 @@ def answer_with(name: str, parts: tuple[Elementwise, ...], note: str) -> None:
 
 
 def one_of(name: str, k: int) -> Result:
-    """The result number k of a ufunc of SciPy that has several."""
+    """Make a function of the result number k of a ufunc of SciPy that has several."""
     return of_scipy(lambda *values: getattr(special, name)(*values)[k])
 
 
@@ -71,7 +71,7 @@ def inverse(
     polish: Function | None = None,
     **settings: Setting,
 ) -> Elementwise:
-    """The row of the solution of ``F(...) = p`` for the operand at `place`, which p replaces.
+    """Make the row of the solution of ``F(...) = p`` for the operand at `place`, which p replaces.
 
     `of` has the derivatives of F in its operands, with ``{0}``, ``{1}``, ... for these. By the
     implicit function theorem the derivatives of the solution are their quotients. The reference is
@@ -119,7 +119,7 @@ class Invertible(NamedTuple):
     def row(
         self, name: str, about: str, points: tuple[Operand, ...], **settings: Setting
     ) -> Elementwise:
-        """The row of the probability itself."""
+        """Make the row of the probability itself."""
         texts = tuple(text and f"{self.sign}g * ({text.format(*OPERANDS)})" for text in self.slopes)
         reference = self.reference.format(*OPERANDS)
         shared: dict[str, Any] = {
@@ -137,8 +137,8 @@ class Invertible(NamedTuple):
         points: tuple[Operand, ...],
         **settings: Setting,
     ) -> Elementwise:
-        """The row of the solution for the operand at `place`, which mpmath searches from `start`;
-        if that is the name of a function, the test searches for its value.
+        """Make the row of the solution for the operand at `place`, which mpmath searches from
+        `start`; if that is the name of a function, the test searches for its value.
         """
         letters, conditions = [*OPERANDS[: len(self.slopes)]], [*self.conditions]
         conditions[place] = f"0 < {letters[place]} < 1"

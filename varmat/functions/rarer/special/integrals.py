@@ -106,7 +106,7 @@ for _kind, _first in (("be", "first"), ("ke", "second")):
 _CHANGE = (
     "{} + power(0.5 * y, x) * (0.5 * rgamma(x + 1.5) * " + repr(1.0 / math.sqrt(math.pi)) + ")"
 )
-# SciPy's Bessel functions of whole orders, with the values of those of any order.
+# SciPy's Bessel functions of whole orders, with the values of the functions of any order.
 # fmt: off
 for _of, _about, _reference, _partial in (
     (

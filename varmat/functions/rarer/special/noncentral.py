@@ -2,7 +2,7 @@
 and noncentrality.
 
 The derivative in the noncentrality is minus a density of more degrees of freedom, and the densities
-are confluent hypergeometric functions. There is no derivative in the degrees of freedom."""
+are confluent hypergeometric functions. The degrees of freedom have no derivative."""
 
 from __future__ import annotations
 

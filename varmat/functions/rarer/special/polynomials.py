@@ -20,8 +20,8 @@ _DEGREE = "the degree x"
 
 
 def _evaluated(name: str, n: Plain, *values: Plain) -> Plain:
-    """A polynomial. For a negative degree it is zero, like the derivative of a constant, or nan for
-    Chebyshev's.
+    """Evaluate a polynomial. For a negative degree it is zero, like the derivative of a constant,
+    or nan for Chebyshev's.
     """
     function = getattr(special, name)
     n, *others = np.broadcast_arrays(n, *values)
@@ -66,8 +66,8 @@ def _polynomial(
 
 
 def _in_parameter(kind: str, order: int, n: int, a: Plain, x: Plain) -> Plain:
-    """The derivative of some order in the parameter, by the recurrence with an infinitesimal e
-    added to the parameter.
+    """Compute the derivative of some order in the parameter, by the recurrence with an
+    infinitesimal e added to the parameter.
     """
     zero = np.zeros_like(x)
 
@@ -88,7 +88,7 @@ def _in_parameter(kind: str, order: int, n: int, a: Plain, x: Plain) -> Plain:
 
 
 def _derivative_row(name: str, kind: str, slope: str, reference: str) -> None:
-    """The row of the derivatives in the parameter."""
+    """Make the row of the derivatives in the parameter."""
 
     def value(*values: Plain) -> Plain:
         order, n, a, x = np.broadcast_arrays(*values)

@@ -111,12 +111,14 @@ _BERNOULLI = (
 
 
 def _product(p: list[Plain], q: list[Plain]) -> list[Plain]:
-    """The product of two Taylor polynomials, to the same order."""
+    """Multiply two Taylor polynomials, to the same order."""
     return [sum(p[i] * q[k - i] for i in range(k + 1)) for k in range(len(p))]
 
 
 def zeta_derivative(order: int, s: Plain, a: Plain) -> Plain:
-    """The derivative of Hurwitz' zeta function with respect to s, without the term 1 if a is 1."""
+    """Compute the derivative of Hurwitz' zeta function with respect to s, without the term 1 if a
+    is 1.
+    """
     n = 12
 
     def power(base: Plain) -> list[Plain]:  # base**-(s + e), in powers of e
@@ -178,8 +180,8 @@ def _hermite(n: int) -> Plain:
 
 @cache
 def _inward(n: int, c: float) -> tuple[float, ...]:
-    """The derivative of order n of ``u exp(-c u**2)``, with u = 1 / x, in x: a polynomial in u
-    times the exponential.
+    """Compute the derivative of order n of ``u exp(-c u**2)``, with u = 1 / x, in x: a polynomial
+    in u times the exponential.
     """
     p = np.polynomial.Polynomial([0.0, 1.0])
     u = np.polynomial.Polynomial([0.0, 1.0])
@@ -189,7 +191,7 @@ def _inward(n: int, c: float) -> tuple[float, ...]:
 
 
 def kolmogorov_derivative(order: int, x: Plain) -> Plain:
-    """The derivative of order 1, 2, ... of the probability above x."""
+    """Compute the derivative of order 1, 2, ... of the probability above x."""
     above: Plain = 0.0
     far = np.maximum(x, 0.8)
     for k in range(1, 12):
@@ -230,7 +232,7 @@ inverse("kolmogi", ("kolmogorov_derivative(1.0, {0})",), 0, "Inverse of `kolmogo
 
 
 def _smirnov(order: int, n: int, x: Plain) -> Plain:
-    """The derivative of order 0, 1, ... in x."""
+    """Compute the derivative of order 0, 1, ... in x."""
     total = np.zeros(x.shape)
     for j in range(n):
         up, down = x + j / n, 1.0 - x - j / n
@@ -238,8 +240,8 @@ def _smirnov(order: int, n: int, x: Plain) -> Plain:
         down = np.where(inside, down, 1.0)
         logarithm = lgamma(n + 1) - lgamma(j + 1) - lgamma(n - j + 1)
         term = 0.0
-        # Leibniz' rule for the factors x, up**(j - 1) and down**(n - j), of which the first has
-        # only two derivatives that are not zero.
+        # Leibniz' rule for the factors x, up**(j - 1) and down**(n - j); the first has only two
+        # derivatives that are not zero.
         for i in range(order + 1):
             for k in range(order + 1 - i):
                 m = order - i - k

@@ -25,8 +25,8 @@ _MOST = 1e5
 def eigenvalue_derivative(
     diagonal: Plain, change: Plain, q: float, index: int, order: int
 ) -> float:
-    """The derivative of some order in q of an eigenvalue of ``diag(diagonal) + q * change``, by
-    perturbation theory.
+    """Compute the derivative of some order in q of an eigenvalue of ``diag(diagonal) + q *
+    change``, by perturbation theory.
     """
     values, vectors = np.linalg.eigh(np.diag(diagonal) + q * change)
     change = vectors.T @ change @ vectors
@@ -94,7 +94,7 @@ _NUMERICAL = "The value is of the library specfun"
 def _mathieu_pair(
     name: str, about: str, unit: str, curve: str, points: Plain, **settings: Setting
 ) -> None:
-    """The rows of a function and of its derivative; `curve` times it is the second one."""
+    """Make the rows of a function and of its derivative; `curve` times it is the second one."""
     value = "mathieu_a" if "ce" in name else "mathieu_b"
     parity = "Even" if "ce" in name else "Odd"
     curve = curve.replace("VALUE", f"{value}(x, y)")
@@ -185,8 +185,8 @@ _HELD = ("the mode m", "the mode n", "the parameter c", "the characteristic valu
 
 
 def _spheroidal_curvature(oblate: bool, angular: bool) -> str:
-    """The second derivative, from (1 - w**2) f'' - 2 w f' + (cv - c**2 w**2 - m**2 / (1 - w**2)) f
-    = 0; for the radial oblate functions in i w.
+    """Write the second derivative, from (1 - w**2) f'' - 2 w f' + (cv - c**2 w**2 - m**2 / (1 -
+    w**2)) f = 0; for the radial oblate functions in i w.
     """
     square = "floor(x / 4096.0) * floor(x / 4096.0)"
     if oblate and not angular:
@@ -255,7 +255,7 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
 
 
 def spheroidal_value(kind: str, m: int, n: int, c: float) -> float:
-    """The characteristic value at which the rows are tested."""
+    """Compute the characteristic value at which the rows are tested."""
     return float(getattr(special, f"{kind}_cv")(m, n, c))
 
 
