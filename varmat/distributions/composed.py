@@ -88,7 +88,7 @@ class Mixture(Distribution):
         return Mixture(np.stack(columns, axis=-1) if len(columns) > 1 else first, parts)
 
     def _mixed(self, logs: Sequence[Operand]) -> Result:
-        """The logarithm of the weighted sum of exponentials."""
+        """Return the logarithm of the weighted sum of exponentials."""
         if not np.ndim(self.weights):
             return log_mix(self.weights, *logs)
         weights, count = self.weights, len(logs)
@@ -126,7 +126,7 @@ class Mixture(Distribution):
         return self._average([each.mean() for each in self.components])
 
     def variance(self) -> Result:
-        """The mean variance of the components, and the variance of their means."""
+        """Return the mean variance of the components plus the variance of their means."""
         mean = self.mean()
         return self._average(
             [each.variance() + (each.mean() - mean) ** 2 for each in self.components]
@@ -213,7 +213,7 @@ class HiddenMarkov(Distribution):
         return self.emission.extent()[0][:-1], 0  # the last axis is that of the states
 
     def log_omegas(self, y: Operand) -> Result:
-        """The log density of each observation, a column, in each state, a row."""
+        """Return the log density of each observation, a column, in each state, a row."""
         if np.ndim(y) != 1:
             raise ShapeError(
                 f"HiddenMarkov: y has shape {np.shape(y)}, but must have one number for each time!"

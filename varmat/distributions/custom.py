@@ -115,8 +115,8 @@ class Custom(Distribution):
         return total(self._terms(y, broadcasts=False))
 
     def _terms(self, y: Operand, broadcasts: bool) -> Result:
-        """The log density of each observation. Parameters may broadcast beyond observations only
-        where a mixture or a hidden Markov model has them broadcast.
+        """Return the log density of each observation. Parameters may broadcast beyond observations
+        only where a mixture or a hidden Markov model has them broadcast.
         """
         y = np.asarray(y) if isinstance(y, (list, tuple)) else y
         terms = self.row.pointwise(y, *self.parameters)
@@ -201,12 +201,13 @@ def _log_of(function: Function, *args: Operand) -> Result:
 
 
 def _each(function: Function, *args: Operand) -> Result:
-    """One number for each observation; the functions of varmat are sums, and have it apart."""
+    """Return one number for each observation; functions of varmat return sums, so call `pointwise`.
+    """
     return getattr(function, "pointwise", function)(*args)
 
 
 def _broadcasts(shape: Shape, wanted: Shape) -> bool:
-    """Whether one observation is wanted, or lengths differ only where `wanted` has 1."""
+    """Return whether one observation is wanted, or lengths differ only where `wanted` has 1."""
     alike = all(n in (1, m) for m, n in zip(shape, wanted, strict=False))
     return not wanted or (len(shape) == len(wanted) and alike)
 
