@@ -201,8 +201,7 @@ def _log_of(function: Function, *args: Operand) -> Result:
 
 
 def _each(function: Function, *args: Operand) -> Result:
-    """Return one number for each observation; functions of varmat return sums, so call `pointwise`.
-    """
+    """Return one number for each observation: by `pointwise`, because varmat's functions are sums."""
     return getattr(function, "pointwise", function)(*args)
 
 

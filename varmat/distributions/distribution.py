@@ -107,8 +107,7 @@ class Distribution(ABC):
         return self
 
     def of_draws(self, y: Operand) -> Result:
-        """Return the log density of each observation, also where `lpdf` takes it for another one.
-        """
+        """Return the log density of each observation, even where `lpdf` returns another one."""
         return self._each(y)
 
     def elements(self) -> list[Operand] | None:
@@ -116,8 +115,7 @@ class Distribution(ABC):
         return None
 
     def with_elements(self, elements: Sequence[Operand]) -> Distribution:
-        """Return the distribution with other parameters instead of `elements`; itself without any.
-        """
+        """Return the distribution with other `elements`; itself if it has none."""
         return self
 
     def selected(self, where: Plain) -> Distribution:

@@ -112,8 +112,7 @@ FORMULAS: dict[str, tuple[Function, float]] = {
 
 
 def is_location_scale(row: Univariate, location: str, scale: str) -> bool:
-    """Return whether ``location + scale * z`` has the density of the row if z has the standard one.
-    """
+    """Return whether the row is the density of ``location + scale * z`` for a standard z."""
     names = list(row.arguments)[1:]
 
     def at(y: float, of_location: float, of_scale: float) -> float:

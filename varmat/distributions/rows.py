@@ -95,8 +95,7 @@ class OfRow(Distribution):
         return self._of_arrays(y)
 
     def _of_arrays(self, y: Operand) -> Result:
-        """Return the log density of each vector, matrix or category: by its formula, if it has one.
-        """
+        """Return the log density of each vector, matrix or category, by a formula if there is one."""
         from varmat.distributions.observations import FORMULAS
 
         formula, most = FORMULAS.get(self.row.name, (None, 0))
