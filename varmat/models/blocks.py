@@ -40,7 +40,7 @@ class Draws(NamedTuple):
     seed: int = 0
 
     def noted(self, name: str, i: int) -> Noted:
-        """Adds to errors at which draw of the block they arose."""
+        """Add to errors at which draw of the block they arose."""
         return Noted(f"{name}: at draw {self.start + i}, counted from 0 through all chains")
 
 
@@ -58,7 +58,7 @@ def of_blocks(
     executor: Executor | str | None = None,
     rng: np.random.Generator | None = None,
 ) -> list[Result]:
-    """The results of a function of `Draws` for all blocks, in order.
+    """Return the results of a function of `Draws` for all blocks, in order.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ class GradientCheck:
         return np.asarray(np.isfinite(self.gradient) & ~np.isfinite(self.finite_differences))
 
     def _shown(self) -> list[tuple[str, ...]]:
-        """The rows of the table; the worst, if there are many."""
+        """Return the rows of the table; the worst, if there are many."""
         rows: list[tuple[str, ...]] = [*self._rows()]
         errors = self.errors
         if len(rows) <= _MOST:
@@ -125,8 +125,8 @@ def compare_gradient(
     recorded = model.for_many_calls() if is_slow else None
 
     def beside(x: np.ndarray) -> float:
-        """Beside the border of its domain the model refuses some of the points that differences
-        need.
+        """Return the log density at a point of a difference; nan if the model rejects it, as it may
+        near the border of its domain.
         """
         with Attempt(recoverable):
             if recorded is not None:
