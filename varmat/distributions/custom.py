@@ -201,7 +201,7 @@ def _log_of(function: Function, *args: Operand) -> Result:
 
 
 def _each(function: Function, *args: Operand) -> Result:
-    """Return one number for each observation: by `pointwise`, because varmat's functions are sums."""
+    """Return a number for each observation; varmat's functions are sums, but have `pointwise`."""
     return getattr(function, "pointwise", function)(*args)
 
 

@@ -95,7 +95,7 @@ class OfRow(Distribution):
         return self._of_arrays(y)
 
     def _of_arrays(self, y: Operand) -> Result:
-        """Return the log density of each vector, matrix or category, by a formula if there is one."""
+        """Return the log density of each vector, matrix or category, by its formula if known."""
         from varmat.distributions.observations import FORMULAS
 
         formula, most = FORMULAS.get(self.row.name, (None, 0))
@@ -153,8 +153,7 @@ class OfRow(Distribution):
         )
 
     def cumulative_row(self) -> tuple[Density, tuple[Operand, ...]]:
-        """Return the row that has the cumulative functions of the distribution, and its parameters.
-        """
+        """Return the row with the cumulative functions of the distribution, and its parameters."""
         values = tuple(self.parameters.values())
         if self._is_glm:
             return self._of_predictor().cumulative_row()
