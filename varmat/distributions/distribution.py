@@ -107,7 +107,7 @@ class Distribution(ABC):
         return self
 
     def of_draws(self, y: Operand) -> Result:
-        """Return the log density of each observation, even where `lpdf` takes it for another one."""
+        """Return the log density of each observation, also if `lpdf` takes it for another one."""
         return self._each(y)
 
     def elements(self) -> list[Operand] | None:

@@ -140,15 +140,16 @@ class _Objective:
 
 
 def density_at(model: DensityModel, q: np.ndarray, jacobian: bool) -> tuple[float, np.ndarray]:
-    """The log density and its gradient; -inf and zero where the model refuses the point."""
+    """Return the log density and its gradient; -inf and zero where the model rejects the point."""
     with Attempt(recoverable), np.errstate(all="ignore"):
         return model.log_density_gradient(q, jacobian=jacobian)
     return -np.inf, np.zeros(q.shape)
 
 
 def recorded_if_slow(model: SomeModel, q: np.ndarray) -> SomeModel:
-    """The model, with a recorded log density if the second of two evaluations is slow: a recording
-    takes some tenths of a second to make. A model that says what it wants is left as it is.
+    """Return the model, with a recorded log density if the second of two evaluations is slow,
+    because a recording takes some tenths of a second to make. A model with an explicit setting
+    stays unchanged.
     """
     if model.recorded is not None:
         return model
@@ -201,7 +202,8 @@ def _gain(
     jacobian: bool,
     inverse: Linear | np.ndarray | None = None,
 ) -> float:
-    """How much the log density would grow if it were quadratic; infinite if that has no maximum.
+    """Estimate how much the log density would grow if it were quadratic; infinite if that has no
+    maximum.
 
     The Hessian is computed only if something seems left to gain by the optimiser's own inverse
     Hessian or along the gradient.
@@ -232,7 +234,7 @@ def _gain(
 
 
 def _gain_along(gradient: np.ndarray, model: DensityModel, q: np.ndarray, jacobian: bool) -> float:
-    """The gain along the gradient alone, from a difference of gradients."""
+    """Estimate the gain along only the gradient, from a difference of gradients."""
     length = float(np.linalg.norm(gradient))
     if length == 0.0:
         return 0.0
@@ -325,7 +327,7 @@ class LaplaceApproximation:
         return title + html.table(["", *found], rows)
 
     def groups(self) -> Groups:
-        """The groups of ArviZ, with the draws as one chain."""
+        """Return the groups of ArviZ, with the draws as one chain."""
         posterior = {name: values[np.newaxis] for name, values in self.draws.items()}
         stats = {
             "lp": self.log_density[np.newaxis],
@@ -334,7 +336,7 @@ class LaplaceApproximation:
         return {"posterior": posterior, "sample_stats": stats, **self.beside}
 
     def to_arviz(self) -> ArvizData:
-        """The draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1,
+        """Return the draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1,
         ``DataTree``.
         """
         groups = self.groups()
@@ -342,7 +344,9 @@ class LaplaceApproximation:
 
 
 def _factor(precision: np.ndarray) -> np.ndarray | None:
-    """The Cholesky factor; None if the matrix is not positive definite, or singular to rounding."""
+    """Return the Cholesky factor; None if the matrix is not positive definite, or is singular to
+    rounding.
+    """
     try:
         factor = np.linalg.cholesky(precision)
     except np.linalg.LinAlgError:
@@ -353,8 +357,8 @@ def _factor(precision: np.ndarray) -> np.ndarray | None:
 
 
 def _newton(model: DensityModel, mode: Optimum) -> tuple[Optimum, np.ndarray]:
-    """The mode, improved by Newton's method while the gradient becomes smaller, and the Cholesky
-    factor of the precision there.
+    """Improve the mode by Newton's method while the gradient becomes smaller. Return it with the
+    Cholesky factor of the precision there.
     """
     q, jacobian = mode.q, mode.jacobian
     _, gradient, hessian = model.log_density_hessian(q, jacobian=jacobian)
@@ -392,8 +396,8 @@ def _newton(model: DensityModel, mode: Optimum) -> tuple[Optimum, np.ndarray]:
 def named_draws(
     function: str, model: DensityModel, q: np.ndarray, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """All named values at draws. Where a function fails at a draw its values are nan; parameters
-    are kept if they can be computed.
+    """Return all named values at draws. Where a function fails at a draw its values are nan;
+    parameters are kept if they can be computed.
     """
 
     def at(x: np.ndarray, whole: bool) -> dict[str, Operand] | None:
@@ -415,7 +419,7 @@ def named_draws(
 def approximate(
     model: DensityModel, mode: Optimum, draws: int, seed: int | None
 ) -> LaplaceApproximation:
-    """The normal approximation around a mode, and draws from it."""
+    """Make the normal approximation around a mode, and draw from it."""
     mode, factor = _newton(model, mode)
     rng = np.random.default_rng(seed)
     z = rng.standard_normal((draws, mode.q.size))

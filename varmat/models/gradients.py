@@ -60,20 +60,22 @@ class DensityModel(NamedDensity):
         return LogDensityGradient(self)
 
     def __getstate__(self) -> dict[str, Operand]:
-        """The state without derivatives, which a copy makes anew."""
+        """Return the state without derivatives, because a copy makes its own."""
         made = ("log_density_gradient", "_hessian")
         return {name: each for name, each in vars(self).items() if name not in made}
 
     def for_many_calls(self, spent: float = math.inf) -> Self:
-        """The model, recorded if it can be and wants to; only for the time of one call. Gradients
-        have taken so many seconds, or will take many.
+        """Return the model, recorded if it can be and should be; only for the time of one call.
+        Gradients have taken `spent` seconds, or will take many.
         """
         if self.recorded is not None:
             return self
         return self._copy(recorded=True, _value_and_grad=RecordedIfPossible(self._target, 0))
 
     def standardised(self, scale: np.ndarray) -> Self:
-        """The model in other coordinates: the unconstrained vector is a scale times these."""
+        """Return the model in other coordinates: the unconstrained vector is a scale times
+        these.
+        """
         model = copy.copy(self)
         model.layout = copy.copy(self.layout)
         model.layout.scale = scale
@@ -114,7 +116,7 @@ class DensityModel(NamedDensity):
     def log_density_hessian(
         self, q: Operand, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """The log density, its gradient and its exact Hessian; parameters and errors as in
+        """Compute the log density, its gradient and its exact Hessian; parameters and errors as in
         `log_density`.
 
         Returns
@@ -136,7 +138,7 @@ class DensityModel(NamedDensity):
     def log_density_hessian_vector_product(
         self, q: Operand, v: Operand, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray]:
-        """The log density and its exact Hessian times a vector, without the Hessian.
+        """Compute the log density and its exact Hessian times a vector, without the Hessian.
 
         Parameters
         ----------
@@ -156,8 +158,8 @@ class DensityModel(NamedDensity):
         return self.log_density(q, propto, jacobian), product
 
     def blame(self, q: np.ndarray) -> str:
-        """What makes the density zero at a point: data, a prior, or the first result that is not
-        finite; empty if all are.
+        """Name the reason for a density of zero at a point: data, a prior, or the first result that
+        is not finite; empty if all are.
         """
         found = self.stated.impossible(lambda q: self.constrain(q, True), q)
         return found or self._not_finite(q)
@@ -201,7 +203,8 @@ class LogDensityGradient:
     def __call__(
         self, q: Operand, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray]:
-        """The log density and its gradient; parameters and errors as in `Model.log_density`.
+        """Compute the log density and its gradient; parameters and errors as in
+        `Model.log_density`.
 
         Returns
         -------
@@ -220,7 +223,7 @@ class LogDensityGradient:
         propto: bool = True,
         jacobian: bool = True,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The log density and its gradient at many points.
+        """Compute the log density and its gradient at many points.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ class DataIndexError(DataError, IndexError):
 
 
 def below_zero(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The data that are arrays of integers, some of them below 0."""
+    """Find the data that are arrays of integers, some of them below 0."""
     arrays = {
         name: np.asarray(x)
         for name, x in given.items()
@@ -58,7 +58,7 @@ def refuse_index(given: Mapping[str, Any], error: IndexError) -> None:
 
 
 def _indices(error: IndexError) -> Iterator[tuple[Index, Shape]]:
-    """The indices of variables in the functions that an error left."""
+    """Yield the indices of variables, with their shapes, in the functions that an error left."""
     at = error.__traceback__
     while at is not None:
         local = at.tb_frame.f_locals

@@ -167,7 +167,7 @@ class Model(DensityModel):
     def initial_point(
         self, init: Operand = None, seed: int | None = None, jacobian: bool = True
     ) -> np.ndarray:
-        """An unconstrained point to start from.
+        """Find an unconstrained point to start from.
 
         Parameters
         ----------
@@ -277,8 +277,8 @@ class Model(DensityModel):
         seed: int | None = None,
         **options: Setting,
     ) -> LaplaceApproximation:
-        """The normal approximation on the unconstrained scale: the mode, the inverse of the exact
-        negative Hessian, and draws.
+        """Make the normal approximation on the unconstrained scale: the mode, the inverse of the
+        exact negative Hessian, and draws.
 
         Parameters
         ----------
@@ -547,7 +547,7 @@ class Model(DensityModel):
         return result
 
     def to_jax(self, propto: bool = True, jacobian: bool = True) -> Function:
-        """The log density as a function of JAX of the unconstrained vector, for samplers and
+        """Return the log density as a function of JAX of the unconstrained vector, for samplers and
         devices of JAX.
 
         Parameters
@@ -595,8 +595,8 @@ class Model(DensityModel):
         executor: Executor | str | None = None,
         log_prior: bool = False,
     ) -> ArvizData:
-        """ArviZ data of draws, also by another sampler, with the log-likelihood, the data, and
-        predictive draws.
+        """Convert draws, also by another sampler, to ArviZ data with the log-likelihood, the data,
+        and predictive draws.
 
         Parameters
         ----------

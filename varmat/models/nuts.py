@@ -166,7 +166,7 @@ def _has_setting(made: Any, name: str, value: object) -> bool:
 
 
 def _nuts_settings(seed: int, settings: Settings) -> Any:
-    """nutpie's settings of one chain."""
+    """Make nutpie's settings of one chain."""
     kind, fixed = METRICS[settings["metric"]]
     made = getattr(library().PyNutsSettings, kind)(seed)
     made.num_tune, made.num_chains = settings["tune"], 1
@@ -187,7 +187,9 @@ def _nuts_settings(seed: int, settings: Settings) -> Any:
 
 
 def variables(shapes: Mapping[str, Shape]) -> tuple[Any, dict[str, int]]:
-    """nutpie's description of named values, and the sizes of their dimensions."""
+    """Make nutpie's description of named values, and return it with the sizes of their
+    dimensions.
+    """
     sizes: dict[str, int] = {}
     kinds = ["float64"] * len(shapes)
     made = library().PyVariable.new_variables(list(shapes), kinds, list(shapes.values()), sizes, {})
@@ -215,12 +217,14 @@ class Chain:
         self._settings = settings
 
     def wait(self, timeout: float) -> Groups:
-        """The draws, as soon as the chain is complete; a `TimeoutError` if it is not in time."""
+        """Return the draws when the chain is complete; raise `TimeoutError` if that takes too
+        long.
+        """
         self._sampler.wait(timeout)
         return self._groups(self._sampler.take_results())
 
     def abort(self) -> Groups:
-        """End the chain. Returns the draws that there are."""
+        """End the chain, and return the draws so far."""
         self._sampler.abort()
         return self._groups(self._sampler.take_results())
 
@@ -229,7 +233,7 @@ class Chain:
         self._sampler.abort()
 
     def inspect(self) -> Groups:
-        """A copy of the draws that there are, while the chain goes on."""
+        """Copy the draws so far, while the chain continues."""
         return self._groups(self._sampler.inspect())
 
     def _groups(self, trace: Any) -> Groups:
@@ -252,7 +256,7 @@ class Chain:
 
 
 def _array(column: Any) -> np.ndarray:
-    """A column as an array that may be written to; nan in rows that are missing."""
+    """Copy a column to an array that is writeable; rows that are missing become nan."""
     metadata = column.field.metadata_str
     shape = tuple(map(int, filter(None, metadata.get("shape", "").split(","))))
     if not column.null_count:

@@ -28,7 +28,7 @@ def names_of(dims: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def labelled(x: Any) -> tuple[list[str | None], list[list[Any] | None]]:
-    """Names and labels of the dimensions of what xarray or pandas hold."""
+    """Return names and labels of the dimensions of objects of xarray or pandas."""
     if hasattr(x, "dims") and hasattr(x, "coords"):
         return list(x.dims), [
             x.coords[d].values.tolist() if d in x.coords else None for d in x.dims
@@ -84,7 +84,7 @@ class Labelled:
                 )
 
     def sized(self, parameters: Mapping[str, Transform]) -> dict[str, Transform]:
-        """The parameters, with sizes where only names of dimensions were given."""
+        """Return the parameters, with sizes where only names of dimensions were given."""
         made = dict(parameters)
         for name, each in parameters.items():
             declared: Any = getattr(each, "declaration", None)
@@ -147,8 +147,8 @@ class Observed:
             )
 
     def replaced(self, y: Operand) -> Observed:
-        """Other observations of the same distribution. Dimensions keep their names, and their
-        labels if the shape is the same and there are no others.
+        """Return other observations of the same distribution. Dimensions keep their names, and
+        their labels if the shape is the same and there are no others.
         """
         names = self.names if all(self.names) else ()
         made = Observed(y, self.distribution, names, self.missing, self.weights)
@@ -165,7 +165,7 @@ def observed(
     missing: Callable[[int], Transform] | str | None = None,
     weights: Operand = None,
 ) -> Observed:
-    """Observations of a `Model`, and their distribution.
+    """Declare observations of a `Model`, and their distribution.
 
     Parameters
     ----------
