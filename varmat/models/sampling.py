@@ -44,8 +44,8 @@ def _warn_of_obstacle(model: DensityModel, how: str = "") -> bool:
 
 
 def _is_evaluated_in_python(calls: Callbacks) -> bool:
-    """Whether Python evaluates the function at every point. It is called at a start to find out, if
-    it was not called before.
+    """Return whether Python evaluates the function at every point. To find out, call the function
+    at a start if it was not called before.
     """
     recorder = calls.model.recorder()
     if recorder is None:

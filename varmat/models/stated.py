@@ -335,8 +335,8 @@ class StatedModel:
     # --- densities ---
 
     def terms(self, values: dict[str, Operand], propto: bool, jacobian: bool) -> list[Result]:
-        """The log densities of parameters and observations. With the log-Jacobian those of
-        non-centred parameters are not among them, because they are added with it.
+        """Return the log densities of parameters and observations. With the log-Jacobian, leave out
+        non-centred parameters, because their log densities are added with it.
         """
         found = [
             prior.log_density(values, values[name], propto)
@@ -352,7 +352,7 @@ class StatedModel:
         return found
 
     def pointwise(self, **values: Operand) -> dict[str, Operand]:
-        """The log-likelihood of each observation, without those that are missing."""
+        """Return the log-likelihood of each observation, without those that are missing."""
         found: dict[str, Operand] = {}
         for each in self.summed:
             found |= each.log_likelihood(values)
@@ -367,8 +367,8 @@ class StatedModel:
         return found
 
     def log_prior(self, **values: Operand) -> dict[str, Operand]:
-        """The log prior of each element of the parameters that state one. Where a draw of the prior
-        is a vector or matrix, the name says so, because the shape is another.
+        """Return the log prior of each element of the parameters that state one. Where a draw of
+        the prior is a vector or matrix, the name says so, because the shape is another.
         """
         found = {}
         for name, prior in self.priors.items():
@@ -381,7 +381,7 @@ class StatedModel:
     # --- simulation ---
 
     def replicate(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
-        """Other observations, from their distributions."""
+        """Draw other observations from their distributions."""
         return {name: part.stated.at(values).like(part.y, rng) for name, part in self.parts.items()}
 
     def predict(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
@@ -393,7 +393,7 @@ class StatedModel:
         return found
 
     def drawer(self, function: str, derived: Derived | None) -> Function:
-        """A function of a generator to parameters that are drawn from their priors."""
+        """Make a function that draws parameters from their priors, given a generator."""
 
         def draw(rng: np.random.Generator) -> dict[str, Plain]:
             values: dict[str, Plain] = {}
@@ -423,7 +423,9 @@ class StatedModel:
     def _draws(
         self, function: str, values: dict[str, Plain], rng: np.random.Generator
     ) -> dict[str, tuple[Named | None, Function]]:
-        """For each parameter the function on which its draw waits, and what draws it."""
+        """Return for each parameter the function on which its draw waits, and a function that draws
+        it.
+        """
         found: dict[str, tuple[Named | None, Function]] = {}
         for name in self.parameters:
             source = name.removesuffix("_missing")
@@ -449,7 +451,7 @@ class StatedModel:
         return found
 
     def _of_bounds(self, name: str) -> set[str]:
-        """The parameters of which the bounds of a parameter are functions."""
+        """Return the parameters that occur in the bounds of a parameter."""
         transform = self.parameters.get(name)
         if not isinstance(transform, Dependent) or name in self.located:
             return set()
@@ -460,7 +462,7 @@ class StatedModel:
     def _drawn(
         self, function: str, name: str, values: dict[str, Plain], rng: np.random.Generator
     ) -> Plain:
-        """A draw of a parameter from its prior, restricted to its set."""
+        """Draw a parameter from its prior, restricted to its set."""
         transform, prior = self.parameters[name], self.priors[name].at(values)
         # The log density is not divided by the probability of the set. Draws are restricted to it
         # only where that is a constant, because otherwise other parameters depend on it.
@@ -504,7 +506,7 @@ class StatedModel:
 
 
 def _ascending(x: Plain) -> Plain:
-    """Sorted draws, apart where they were rounded to the same number."""
+    """Separate sorted draws where they were rounded to the same number."""
     if is_differentiable(x):  # Python is called where a recording has nan
         tied = np.any(x[..., 1:] <= x[..., :-1], axis=-1, keepdims=True)
         return np.where(tied, np.nan, x)
@@ -514,12 +516,12 @@ def _ascending(x: Plain) -> Plain:
 
 
 def is_located(transform: Transform) -> bool:
-    """Whether a parameter is in its non-centred form."""
+    """Return whether a parameter is in its non-centred form."""
     return (transform.make if isinstance(transform, Dependent) else type(transform)) is Located
 
 
 def _ends(transform: Transform) -> tuple[Operand, Operand]:
-    """The ends of the set of each element; None for none."""
+    """Return the bounds of each element's set; None for a side without one."""
     if isinstance(transform, (Positive, PositiveOrdered)):
         return 0.0, None
     if isinstance(transform, Lower):
