@@ -351,7 +351,7 @@ def profile(*, lines: bool = False) -> Profiling:
     The forward time of an operation begins where that of the one before ended: the model's own
     Python, slices and computations with plain data in between belong to it. The clock adds about
     0.1 microseconds to each figure of each entry. Reverse passes of a pull-back (`vjp`) are not
-    seen, for it owns its recording, and neither is what `recorded` or a `Model` with
+    seen, because it owns its recording, and neither is what `recorded` or a `Model` with
     ``recorded=True`` computes, which puts nothing on a tape: profile the function as it is written.
 
     Bytes are those of results, leaves, and values that assignments overwrote. An adjoint that

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from varmat.typing import Axis, Function, Index, Operand, Plain, Shape
 
 
-# NumPy takes 15 to 40 ns for each row of a few elements. Matrices with at most so many columns and
-# at least so many rows are reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time, and
-# a maximum a tenth.
+# NumPy takes 15 to 40 ns for each row of a few elements. Matrices with at most `COLUMNS` columns
+# and at least `ROWS` rows are reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time,
+# and a maximum a tenth.
 COLUMNS, ROWS = 12, 200
 # Elements from which slices are scattered element by element, and from which by a sparse matrix.
 SOME, MANY = 1 << 9, 1 << 12
@@ -195,7 +195,7 @@ def scatter_add(a: np.ndarray, index: Index, c: Plain) -> None:
     if is_basic(index) or (type(index) is np.ndarray and index.dtype == bool):
         a[index] += c
         return
-    # The fast loop of `at` is that of one axis: 11 times as fast for 10^4 elements, 3 times for
+    # The fast loop of `at` is for one axis: 11 times as fast for 10^4 elements, 3 times for
     # pairs of indices.
     whole = (
         type(index) is tuple
@@ -215,7 +215,7 @@ def scatter_add(a: np.ndarray, index: Index, c: Plain) -> None:
 
 
 def _add_slices(a: np.ndarray, places: np.ndarray, axis: int, c: np.ndarray) -> None:
-    """Add slices to those of a contiguous array at given places along an axis."""
+    """Add slices to slices of a contiguous array at given indices along an axis."""
     n, k, outer = a.shape[axis], math.prod(a.shape[axis + 1 :]), math.prod(a.shape[:axis])
     c = np.broadcast_to(c, a.shape[:axis] + places.shape + a.shape[axis + 1 :])
     places = np.where(places < 0, places + n, places).ravel()

@@ -11,7 +11,7 @@ the random numbers of `varmat.normal_lpdf`, `varmat.normal_cdf` and `varmat.norm
     array([172.8, 176.6, 172.6])
 
 There is a class for each density and mass of varmat, named after it: `StudentT`, `NegBinomial2Log`,
-`BernoulliLogitGLM`, `LKJCorrCholesky`. Its parameters are those of the density.
+`BernoulliLogitGLM`, `LKJCorrCholesky`. It has the parameters of the density.
 """
 
 from __future__ import annotations

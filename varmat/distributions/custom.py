@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     class WithLpmf(Protocol):
         def lpmf(self, y: Any, /) -> Any: ...
 
-    # What a parameter or observations state.
+    # Types that a parameter or observations may state.
     Statement = Distribution | WithLpdf | WithLpmf | Function
 
 __all__ = ["Custom", "as_distribution"]
@@ -41,8 +41,8 @@ class Custom(Distribution):
     *parameters : array_like
         May be variables.
     rng : callable, optional
-        Draws, called as ``rng(*parameters, rng=generator, size=shape)``; `shape` is that of the
-        draws, or None. Needed by predictive draws.
+        Draws, called as ``rng(*parameters, rng=generator, size=shape)``; `shape` is None or
+        the shape of the draws. Needed by predictive draws.
     cdf, lcdf, lccdf : callable, optional
         The distribution function, its logarithm, and the logarithm of the probability above an
         observation, called as `lpdf` is. `lcdf` follows from `cdf`. Truncated and censored

@@ -150,9 +150,7 @@ class Distribution(ABC):
         return self.cumulative("lccdf")
 
     def mean(self) -> Result:
-        """Return the mean: infinite or nan where SciPy's is. It may be a variable if it has a
-        closed form.
-        """
+        """Return the mean, infinite or nan as in SciPy; a closed form may be a variable."""
         raise TypeError(f"{type(self).__name__} has no mean!")
 
     def variance(self) -> Result:
@@ -356,7 +354,7 @@ class Truncated(_Bounded):
     Parameters
     ----------
     base : Distribution
-        Of one variable, with cumulative functions.
+        A distribution of one variable, with cumulative functions.
     lower, upper : array_like, optional
         The ends, which belong to the interval.
 
@@ -413,14 +411,14 @@ class Censored(_Bounded):
     Parameters
     ----------
     base : Distribution
-        Of one variable, with cumulative functions.
+        A distribution of one variable, with cumulative functions.
     lower, upper : array_like, optional
         The ends. An observation at `lower`, or below it, has the probability of all values up to
-        there; one at `upper`, or above it, that of all values from there on.
+        there; one at `upper`, or above it, the probability of all values from there on.
 
     Examples
     --------
-    Of three lifetimes one had not ended after 10 years:
+    One of three lifetimes had not ended after 10 years:
 
     >>> import varmat as vm, varmat.distributions as dist
     >>> round(dist.Exponential(0.2).censored(upper=10.0).lpdf([3.0, 6.0, 10.0]), 12)
@@ -503,7 +501,7 @@ class IntervalCensored(Distribution):
     Parameters
     ----------
     base : Distribution
-        Of one variable, with cumulative functions.
+        A distribution of one variable, with cumulative functions.
 
     Raises
     ------

@@ -36,7 +36,7 @@ class Standard(NamedTuple):
     is_matrix : bool
         Whether `scale` is a Cholesky factor, by which vectors are multiplied.
     log_density : callable
-        Of z.
+        The log density of z.
     """
 
     location: Operand

@@ -19,7 +19,7 @@ class Declarations(TypedDict, total=False):
 
 
 class Declared(NamedTuple):
-    """What a parameter states besides its set.
+    """A parameter's statements in addition to its set.
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ class _Standard(NamedTuple):
     positive : callable
         What must be positive, of the arguments.
     fixed : int
-        The number of first arguments that are those of the method; they must be data.
+        The number of first arguments that go to the method; they must be data.
     """
 
     method: str
@@ -234,7 +234,7 @@ class AtDraws:
     function : callable
         Called with the values and a generator; returns a dict.
     shapes : dict of str to tuple of int
-        The shapes of the values, which stand in sequence in the rows.
+        The shapes of the values, which are in sequence in the rows.
     executor : ThreadPoolExecutor or str, optional
         As for `Recorded.map`.
     """
@@ -372,7 +372,7 @@ class AtDraws:
                 call.append(next_one)
                 return [next_one.args[i] for i in next_one.varying]
             results.update(values)
-            # What the function wrote into its numbers is computed.
+            # Elements that the function assigned to its numbers are computed.
             written = [each.target for each in own_tape(point).assignments]
             if any(root_of(each) is point for each in written):
                 return list(results.values())

@@ -36,7 +36,7 @@ class Callbacks:
     ----------
     model : DensityModel
     seed : int
-        Of the generated quantities.
+        Seed for the generated quantities.
     starts : Starts, optional
         Where chains start.
     tune : int
@@ -47,9 +47,9 @@ class Callbacks:
     Attributes
     ----------
     shapes : dict of str to tuple of int
-        Of all named values at a draw.
+        The shapes of all named values at a draw.
     kinds : dict of str to numpy.dtype
-        Those of the quantities that are integers or truth values.
+        The dtypes of the quantities that are integers or truth values.
     failures : list of BaseException
         Errors other than refusals of a point, in the order in which they came.
     lost : list of BaseException

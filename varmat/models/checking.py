@@ -28,7 +28,7 @@ class GradientCheck:
     Attributes
     ----------
     names : list of str
-        Of the elements of the unconstrained vector.
+        The names of the elements of the unconstrained vector.
     q : ndarray
         The point.
     value : float
@@ -40,7 +40,7 @@ class GradientCheck:
     tolerance : float
         What the errors may be.
     passed : bool
-        Whether all agree; those that could not be checked, for the density ends beside the point,
+        Whether all agree; elements that cannot be checked, because the density ends nearby,
         do not.
     """
 

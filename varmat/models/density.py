@@ -285,7 +285,7 @@ class NamedDensity:
         Returns
         -------
         Model
-            With a recording of its own, because recordings hold data as constants.
+            With a separate recording, because recordings hold data as constants.
 
         Raises
         ------
@@ -478,7 +478,7 @@ class NamedDensity:
         Parameters
         ----------
         values : dict, or array_like of shape (param_num(),)
-            By name, or one after the other.
+            By name, or in sequence.
 
         Returns
         -------

@@ -204,7 +204,7 @@ def problems(
     Parameters
     ----------
     names : sequence of str
-        Of the elements.
+        The names of the elements.
     table : dict of str to ndarray
         The `diagnostics` of the elements, as far as they are known.
     chains, draws : int

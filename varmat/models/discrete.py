@@ -69,7 +69,7 @@ class Discrete:
         return f"Discrete({np.array2string(self.support, threshold=6)}, shape={self.shape})"
 
     def draw(self, prior: Distribution | None, rng: np.random.Generator) -> Plain:
-        """Draw from the prior, by default from all values alike."""
+        """Draw from the prior, by default from all values with equal probability."""
         if prior is None:
             return rng.choice(self.support, self.shape)
         return prior.like(np.zeros(self.shape), rng)
@@ -119,8 +119,8 @@ def discrete(support: Operand, *shape: int | Shape, **stated: Unpack[Declaration
     Otherwise all elements are summed out jointly, if these are 1,000 terms at most, and refused
     if they are more. So are several discrete parameters on which the same observations depend.
 
-    The log-likelihood in results is that of each observation, if each has an element of its own.
-    Otherwise it is that of each element, under the name of the parameter.
+    Results have the log-likelihood of each observation, if each has a separate element.
+    Otherwise they have that of each element, under the name of the parameter.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class Term(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the observations or the parameter.
+        The name of the observations or the parameter.
     stated : Stated
     y : ndarray or None
         The observations; None for the value of that name.
@@ -202,7 +202,7 @@ class OwnTerms(NamedTuple):
     Attributes
     ----------
     density : callable
-        Of the named values and of `propto`; returns a term, or several.
+        A function of the named values and of `propto`; returns a term, or several.
     needs : tuple of str
         What it depends on.
     """
@@ -244,7 +244,7 @@ def _where_varying(distribution: Distribution, y: np.ndarray, known: np.ndarray)
 
 
 class _Choice:
-    """Draws the values of discrete parameters, one after the other in a vector.
+    """Draws the values of discrete parameters, in sequence in a vector.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ class SummedOut:
         shapes = {each.shape for each in variables.values()}
         # The log densities that are known, by term and statement; the others are nan.
         self._known: dict[tuple[int, int], np.ndarray] = {}
-        # For each statement the shape of its terms, and the places of those of each element; None
+        # For each statement the shape of its terms, and the indices of each element's terms; None
         # if these are its rows.
         self._shapes: list[Shape] = [()] * len(statements)
         self._places: list[np.ndarray | None] = [None] * len(statements)
@@ -387,7 +387,7 @@ class SummedOut:
         self, points: Sequence[Mapping[str, Operand]], found: Sequence[list[np.ndarray]]
     ) -> str:
         """Find the element of each observation, and return a statement with an observation that
-        depends on several; empty if there is none.
+        depends on several; empty if none does.
 
         The number of an element is read bit by bit: an observation changes where the elements that
         have a bit get another value, if its element has it.

@@ -34,7 +34,7 @@ SomeModel = TypeVar("SomeModel", bound="DensityModel")
 # SciPy's methods that take second derivatives, and in which form.
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
 _WITH_MATRIX = ("trust-exact", "dogleg")
-# The search goes on until nothing can be gained, for the gradient is exact.
+# The search goes on until nothing can be gained, because the gradient is exact.
 _TIGHT = {"l-bfgs-b": {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000, "maxfun": 100_000}}
 # SciPy's words for a search that can go no further: the line search ended abnormally, or the
 # quadratic model promises no gain.
@@ -51,7 +51,7 @@ _FEW, _FLAT, _LEVEL = 100, 1e-10, 1e-6
 # How often a search is started again if it ended at a point that the model refuses, or with
 # something left to gain.
 _RESTARTS = 10
-# From so many seconds for a gradient on, a recording is made first.
+# If a gradient takes at least this many seconds, a recording is made first.
 _SLOW = 0.01
 # The most Newton steps that the approximation takes by itself.
 _NEWTON_STEPS = 20
@@ -75,7 +75,7 @@ class Optimum:
         Whether it is one: nothing is left to be gained by a parabola, which the Hessian of up to
         100 parameters tells where the optimiser does not.
     message : str
-        Of the optimiser.
+        The message of the optimiser.
     iterations : int
     jacobian : bool
         Whether the log-Jacobian belongs to the log density.
@@ -192,7 +192,7 @@ def maximise(
 
 
 # A parabola with the gradient g and the curvature h would gain g**2 / (2 h). This does not depend
-# on the scale of the parameters, nor on constants of the log density, beside which any gradient
+# on the scale of the parameters, nor on constants of the log density, next to which any gradient
 # would look small.
 def _gain(
     model: DensityModel,
@@ -262,7 +262,7 @@ class LaplaceApproximation:
     ----------
     mode : Optimum
     covariance : ndarray, shape (N, N)
-        Of the unconstrained vector: the inverse of the negative Hessian of the log density.
+        For the unconstrained vector: the inverse of the negative Hessian of the log density.
     q : ndarray, shape (draws, N)
         Unconstrained draws.
     draws : dict of str to ndarray, shape (draws, ...)
@@ -270,12 +270,12 @@ class LaplaceApproximation:
         model refuses, or at which a quantity fails for its values, the parameters alone, and nan
         for the others.
     log_density, log_approximation : ndarray, shape (draws,)
-        Of the model and of the normal distribution at the draws; their difference is the logarithm
+        Log densities of the model and of the normal at the draws; their difference is the logarithm
         of the importance ratios. The first is -inf where the model refuses the draw.
     standard_errors : dict of str to float or ndarray
-        Of parameters and transformed parameters at the mode, by the delta method: the derivatives
+        For parameters and transformed parameters at the mode, by the delta method: the derivatives
         of a value times `covariance`. For a mode of the likelihood (``jacobian=False``, no priors)
-        they are those of maximum likelihood.
+        they are the errors of maximum likelihood.
     """
 
     mode: Optimum

@@ -17,7 +17,7 @@ from varmat.interrupts import Attempt, Noted
 from varmat.models.indices import refuse_index
 from varmat.typing import Function, Operand, Result
 
-# What a function may take besides parameters and data.
+# Arguments that a function may take in addition to parameters and data.
 OPTIONS = ("propto", "rng")
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -100,7 +100,7 @@ class Named:
             return self._called(values, options)
         except IndexError as error:
             refuse_index(self._given, error)
-            # Of plain values NumPy raised it, which does not say for which index.
+            # With plain values NumPy raised it, without saying for which index.
             with Attempt() as again, nested():
                 self._called({name: var(data(x)) for name, x in values.items()}, options)
             if isinstance(again.error, IndexError):

@@ -54,7 +54,7 @@ class DensityModel(NamedDensity):
         """The log density and its gradient at a point: ``log_density_gradient(q, propto=True,
         jacobian=True)``.
 
-        Parameters and errors are those of `log_density`; the result is the value, a float, and the
+        Parameters and errors are as in `log_density`; the result is the value, a float, and the
         gradient, an array of shape ``(N,)``. The method ``map`` of it takes many points at once,
         and an executor: ``log_density_gradient.map(points)``, see `LogDensityGradient`."""
         return LogDensityGradient(self)
@@ -82,7 +82,7 @@ class DensityModel(NamedDensity):
         return model.renewed()
 
     def renewed(self) -> Self:
-        """Copy the model, with derivatives of its own."""
+        """Copy the model, with separate derivatives."""
         of = value_and_grad if self.recorder() is None else Recorded
         return self._copy(_value_and_grad=of(self._target, 0))
 
@@ -242,14 +242,14 @@ class LogDensityGradient:
             Minus infinity at a point that the model refuses, with a `DomainError`: the density is
             zero there.
         gradients : ndarray, shape (m, N)
-            nan at such a point, for there is no gradient.
+            nan at such a point, because no gradient exists.
 
         Raises
         ------
         ShapeError
             If `points` has another shape.
         TypeError
-            If `executor` is no executor, or the model cannot be sent to another process.
+            If `executor` is not an executor, or the model cannot be sent to another process.
         Exception
             Any other error of the model, with a note that says at which point, counted from 0.
 
@@ -301,7 +301,7 @@ class _Block:
         self, model: DensityModel, propto: bool, jacobian: bool, count: int, is_alone: bool
     ) -> None:
         self._options, self._is_alone = (propto, jacobian), is_alone
-        # A recording is safe here: nobody changes what the functions read during the call.
+        # A recording is safe here: the data of the functions do not change during the call.
         is_for_many = model.recorded is None and count >= _FEW
         self._model = model.for_many_calls() if is_for_many else model
 

@@ -45,7 +45,7 @@ def groups(*columns: Plain) -> Groups:
     Returns
     -------
     Groups
-        ``codes``, ``labels`` and ``count``. Labels are in increasing order, those of a categorical
+        ``codes``, ``labels`` and ``count``. Labels are in increasing order, labels of a categorical
         column in its order, with categories that do not occur; of several columns they are tuples.
 
     Raises

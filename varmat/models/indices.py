@@ -17,7 +17,7 @@ from varmat.typing import Index, Shape
 
 
 class DataIndexError(DataError, IndexError):
-    """Data of a model are no index."""
+    """Data of a model cannot be an index."""
 
 
 def below_zero(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -44,7 +44,7 @@ def check_indices(data: Mapping[str, np.ndarray], tape: Sequence[Any]) -> None:
 
 
 def refuse_index(given: Mapping[str, Any], error: IndexError) -> None:
-    """Refuse the data of which an index was made that variables do not take."""
+    """Reject the data from which an index was made that variables do not accept."""
     for index, shape in _indices(error):
         for axis, part in enumerate(_parts(index)):
             for name, x in given.items():

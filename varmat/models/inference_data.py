@@ -1,4 +1,4 @@
-"""Groups of ArviZ besides the posterior: pointwise log-likelihoods and data. Draws of other
+"""Groups of ArviZ except the posterior: pointwise log-likelihoods and data. Draws of other
 samplers as ArviZ data.
 """
 

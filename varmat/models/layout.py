@@ -1,4 +1,4 @@
-"""Where the parameters of a model stand in its unconstrained vector, and the way from there to
+"""Where the parameters of a model are in its unconstrained vector, and the way from there to
 their values and back.
 """
 

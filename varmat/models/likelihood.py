@@ -132,13 +132,13 @@ class _Pointwise:
     completed : callable
         Adds the transformed parameters to parameters.
     inner : dict of str to tuple of int
-        The shapes of the parameters, which stand one after the other in a row of a block.
+        The shapes of the parameters, which are in sequence in a row of a block.
     allows : callable
         Whether an error is allowed.
     is_recorded : bool
         Record the terms, once for each worker.
     is_alone : bool
-        Whether there are no other workers, so that threads may share a block.
+        Whether there is only one worker, so that threads may share a block.
     """
 
     def __init__(

@@ -236,7 +236,7 @@ class NativeModel:
             count.add()
 
     def _leave_out(self, groups: list[dict[str, np.ndarray]], done: int) -> None:
-        """Remove what is made after sampling from all but the first draws. Parameters are kept, for
+        """Remove values made after sampling from all but the first draws. Keep parameters, because
         they are cheap to compute.
         """
         places = (

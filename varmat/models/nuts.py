@@ -25,7 +25,7 @@ from varmat.typing import Settings, Shape
 
 _LIBRARY = "nutpie._lib"
 _LOCK = threading.Lock()
-# What is called there, with its first parameters. It is not public, and differs between versions.
+# Its functions, with their first parameters. They are not public, and differ between versions.
 _INTERFACE = {
     "LogpFunc": "ptr, user_data_ptr, keep_alive",
     "ExpandFunc": "dim, expanded_dim, ptr, user_data_ptr, keep_alive",
@@ -197,7 +197,7 @@ def variables(shapes: Mapping[str, Shape]) -> tuple[Any, dict[str, int]]:
 
 
 class Chain:
-    """A chain that nutpie samples in a thread of its own.
+    """A chain that nutpie samples in a separate thread.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class Chain:
         (draws,), (stats,) = trace.get_arrow_trace()
         count = int(stats.column("tuning").to_numpy().sum())
         left_out = {name for name, given in _STORED.items() if not self._settings.get(given)}
-        left_out.add("divergence_message")  # a text, which is no array of numbers
+        left_out.add("divergence_message")  # a text, not an array of numbers
         groups: Groups = {}
         for title, batch in (("posterior", draws), ("sample_stats", stats)):
             names = [name for name in batch.column_names if name not in left_out]

@@ -23,7 +23,7 @@ __all__ = ["observed"]
 
 
 def names_of(dims: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of dimensions, of which one may be given alone."""
+    """Return the names of dimensions as a tuple; a single name may be a string."""
     return (dims,) if isinstance(dims, str) else tuple(dims)
 
 
@@ -40,7 +40,7 @@ def labelled(x: Any) -> tuple[list[str | None], list[list[Any] | None]]:
 
 
 class Labelled:
-    """The names and labels of the dimensions of a model: those it is given, and those of
+    """The names and labels of the dimensions of a model: the ones it is given, and those of
     parameters, observations and data.
     """
 
@@ -109,7 +109,7 @@ class Observed:
     y : ndarray
     distribution : Distribution or callable
     names, labels : sequence
-        Of the dimensions; None for those without.
+        Names and labels of the dimensions; None for dimensions without.
     missing : callable, str or None
         Makes a parameter of a shape; or `INTEGRATED`.
     weights : ndarray or None

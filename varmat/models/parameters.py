@@ -92,7 +92,7 @@ def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Declaration
     ShapeError
         If a size is not a nonnegative integer.
     TypeError
-        If a non-centred form is asked for and there is none.
+        If a non-centred form is requested and does not exist.
 
     Examples
     --------
@@ -300,7 +300,7 @@ def ordered(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> T
     size : int
         Number of elements.
     *shape : int, or one tuple of int
-        Of an array of such vectors.
+        Shape of an array of such vectors.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -331,7 +331,7 @@ def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Declaratio
     size : int
         Number of elements.
     *shape : int, or one tuple of int
-        Of an array of such vectors.
+        Shape of an array of such vectors.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -362,7 +362,7 @@ def simplex(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> T
     size : int
         Number of elements.
     *shape : int, or one tuple of int
-        Of an array of such vectors.
+        Shape of an array of such vectors.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -392,7 +392,7 @@ def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) 
     size : int
         Number of elements.
     *shape : int, or one tuple of int
-        Of an array of such vectors.
+        Shape of an array of such vectors.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -422,7 +422,7 @@ def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) 
     size : int
         Number of elements.
     *shape : int, or one tuple of int
-        Of an array of such vectors.
+        Shape of an array of such vectors.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -455,7 +455,7 @@ def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) 
     size : int
         Number of rows.
     *shape : int, or one tuple of int
-        Of an array of such matrices.
+        Shape of an array of such matrices.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -486,7 +486,7 @@ def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -
     size : int
         Number of rows.
     *shape : int, or one tuple of int
-        Of an array of such matrices.
+        Shape of an array of such matrices.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -517,7 +517,7 @@ def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Declarations]
     size : int
         Number of rows.
     *shape : int, or one tuple of int
-        Of an array of such matrices.
+        Shape of an array of such matrices.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -551,7 +551,7 @@ def cholesky_cov(
     columns : int, optional
         At most `rows`; by default as many.
     *shape : int, or one tuple of int
-        Of an array of such matrices.
+        Shape of an array of such matrices.
     **stated
         The `prior`, and the `dims`: see `real`.
 

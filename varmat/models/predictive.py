@@ -50,7 +50,7 @@ class Predictive:
         Name of a group of ArviZ ("posterior_predictive", or "prior" and "prior_predictive") -> name
         of a quantity -> an array of shape (chains, draws, ...).
     coords, dims : dict
-        Labels, and names of dimensions, of those of the quantities that have any.
+        Labels, and names of dimensions, for quantities that have any.
     """
 
     groups: dict[str, dict[str, np.ndarray]]
@@ -250,7 +250,7 @@ class _Prior(_Simulation):
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
         drawn = called(self._function, {}, rng)
-        # Raises if they are no values.
+        # Raises if they are not possible values.
         continuous = {name: x for name, x in drawn.items() if name not in model.stated.discrete}
         model.layout.pack(self._predictor.function, continuous)
         for name, each in model.stated.discrete.items():

@@ -16,7 +16,7 @@ _BETWEEN = 0.1
 
 def _columns() -> int:
     """Return the width of the terminal."""
-    import shutil  # here, for it imports the modules for compression
+    import shutil  # here, because it imports the modules for compression
 
     return shutil.get_terminal_size().columns
 
@@ -72,7 +72,7 @@ def table(
     title : str
         What the bars are about.
     columns : sequence of str
-        Names of the figures beside them.
+        Names of the figures next to them.
     rows : sequence of tuple
         How much is done, of how much, and the figures.
     """

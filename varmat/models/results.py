@@ -365,9 +365,7 @@ def to_arviz(
 
 
 def shapes_in(groups: Mapping[str, Mapping[str, Operand]]) -> dict[str, Shape]:
-    """Return the shapes of the values in groups, without the axes of draws. Data have no such
-    axes.
-    """
+    """Return the shapes of the values in groups, without the axes of draws, which data lack."""
     return {
         name: np.shape(x)[0 if group.endswith("_data") else 2 :]
         for group, each in groups.items()
@@ -408,7 +406,7 @@ class Summary:
     Attributes
     ----------
     names : list of str
-        Of the elements: with the labels of their dimensions, or indices from 0.
+        Names of the elements, with the labels of their dimensions, or indices from 0.
     table : dict of str to ndarray
         Columns: "mean", "sd", "5%", "50%", "95%", and of chains "ess_bulk", "ess_tail", "r_hat",
         which are nan for an element that is constant.
@@ -444,7 +442,7 @@ class Summary:
             said.append(f"{self.failures} of them inf or nan")
         if self.divergences is not None:
             said.append(f"{self.divergences} divergences")
-        # Of constants there is no R-hat.
+        # Constants have no R-hat.
         known = self.table.get("r_hat", np.empty(0))
         known = np.isfinite(known)
         if known.any():
@@ -580,7 +578,7 @@ def report(
     centred: Sequence[str] = (),
     words: Mapping[str, str] | None = None,
 ) -> None:
-    """Say how the sampling went: warn of problems of the parameters; if there are none, a line
+    """Say how the sampling went: warn of problems of the parameters; without any, print a line
     where the progress was shown. Words of `Model.sample` are replaced by those of its caller.
     """
     groups, dims, coords = groups_of(result) or ({"posterior": {}}, {}, {})

@@ -189,7 +189,7 @@ class StatedModel:
         self.located = frozenset(
             name for name, transform in self.parameters.items() if is_located(transform)
         )
-        # What is summed out, and the names of the priors and observations that depend on it.
+        # Parameters to sum out, and the names of priors and observations that depend on them.
         self.summed: list[SummedOut] = []
         self._summed_names: frozenset[str] = frozenset()
 
@@ -251,7 +251,7 @@ class StatedModel:
 
     @property
     def incomplete(self) -> dict[str, np.ndarray]:
-        """The observations of which some are nan."""
+        """The observations with nan among them."""
         return {name: part.y for name, part in self.parts.items() if part.where is not None}
 
     @property
@@ -272,7 +272,7 @@ class StatedModel:
 
     def impossible(self, values_at: Callable[[np.ndarray], Any], q: np.ndarray) -> str:
         """Name the observation, or the prior, whose density is zero around the start of a sampler;
-        empty if there is none.
+        empty if none is.
 
         Parameters
         ----------
@@ -488,7 +488,7 @@ class StatedModel:
         inside = (x >= (-math.inf if lower is None else lower)) & (
             x <= (math.inf if upper is None else upper)
         )
-        # What is rounded to an end is moved inside, because an unconstrained point must exist.
+        # Draws rounded to an end are moved inside, because an unconstrained point must exist.
         if lower is not None and not is_differentiable(lower):
             x = np.where(x == lower, np.nextafter(lower, math.inf), x)
             x = _ascending(x) if isinstance(transform, PositiveOrdered) else x

@@ -43,7 +43,7 @@ _SETS: dict[str, tuple[str, tuple[type[Transform], ...]]] = {
 
 
 def check_distribution(title: str, found: object) -> None:
-    """Refuse what is no distribution."""
+    """Raise if `found` is not a distribution."""
     if isinstance(found, Distribution):
         return
     is_class = isinstance(found, type) and issubclass(found, Distribution)
@@ -65,7 +65,7 @@ def check_statement(
     title : str
     distribution : Distribution
     shape : tuple of int
-        Of the observations, or of the parameter.
+        Shape of the observations, or of the parameter.
     transform : Transform, optional
         What declares the parameter.
     """
@@ -101,7 +101,7 @@ def _check_set(title: str, distribution: Distribution, transform: Transform) -> 
 
 
 def _check_factors(title: str, distribution: Distribution) -> None:
-    """Refuse a covariance matrix where its Cholesky factor is meant, of which only a triangle would
+    """Reject a covariance matrix in place of its Cholesky factor, because only a triangle would
     be read.
     """
     if type(distribution).__name__.endswith("Cholesky"):

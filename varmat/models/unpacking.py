@@ -33,7 +33,7 @@ WITH_JACOBIAN = {"jacobian": True}
 class BoundedParameter(NamedTuple):
     """A parameter that is ``bounds[0] + sign * exp(x)``, or `x` itself if `sign` is zero.
 
-    Its `x` stands at `where` in the unconstrained vector and has the given shape. If there is an
+    Its `x` is at `where` in the unconstrained vector and has the given shape. If there is an
     operation, it makes the parameter and its log-Jacobian from `x` and the bounds.
     """
 
