@@ -127,7 +127,7 @@ class Callbacks:
             raise
 
     def start(self) -> np.ndarray | None:
-        """Find a point with a density. Return None if there is none; the error is among the
+        """Find a point with a density. Return None if none has; the error is among the
         failures.
         """
         try:

@@ -412,7 +412,7 @@ class Model(DensityModel):
         draws, tune : int
             For each chain: draws kept, and before them draws for adaptation, at least 1.
         thin : int
-            One draw in this many is kept, ``draws`` in all. This saves memory; all the draws made
+            One draw in `thin` is kept; ``draws * thin`` are made. This saves memory; all draws
             are better if there is room for them.
         chains, cores : int
             Chains, and how many of them run at a time.
@@ -465,8 +465,8 @@ class Model(DensityModel):
             `max_depth`, R-hat, few effective draws, E-BFMI, inf or nan; with what to do.
         UserWarning
             If the log density cannot be recorded, and why: each point is then evaluated in Python.
-            If there are no processes for that, and why: chains are then sampled one after the
-            other. If an interrupt leaves out generated quantities, or the log-likelihood; if a
+            If there are no processes for that, and why: chains are then sampled in
+            sequence. If an interrupt leaves out generated quantities, or the log-likelihood; if a
             function raises an error after sampling, or the log-likelihood would take more than 4
             GiB, which then is left out: the warning says how to compute it later.
 
