@@ -10,14 +10,14 @@ ROWS = 60
 
 
 def escape(x: str) -> str:
-    """A text as HTML, where names of users may look like tags."""
+    """Escape a text for HTML, because names of users may look like tags."""
     from html import escape  # with its table of entities, for notebooks only
 
     return escape(x)
 
 
 def text(x: Any) -> str:
-    """Anything in short: a number with six digits, an array by its shape if it is long."""
+    """Describe anything in short: a number with six digits, a long array by its shape."""
     if isinstance(x, float):
         return f"{x:.6g}"
     shape = getattr(x, "shape", None)
@@ -25,12 +25,12 @@ def text(x: Any) -> str:
 
 
 def paragraph(x: Any) -> str:
-    """A line of text."""
+    """Make a paragraph of a text."""
     return f"<p>{escape(str(x))}</p>"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> str:
-    """A table with a row of titles; the first cell of each row is the title of the row."""
+    """Make a table with a row of titles; the first cell of each row is the title of the row."""
     lines, left = ["<table>"], 0
     if title:
         lines.append(f"<caption>{escape(title)}</caption>")

@@ -78,7 +78,7 @@ def _describe(x: Operand) -> str:
 
 
 def _numbered() -> Iterator[tuple[int, str, str, list[int]]]:
-    """Number, name, description and operands' numbers of every node."""
+    """Yield number, name, description and operands' numbers of every node."""
     numbers: dict[int, int] = {}
     for number, (name, results, operands) in enumerate(_nodes()):
         yield (
@@ -150,8 +150,8 @@ class Cost:
 
 
 def _bytes(x: Plain) -> int:
-    """The memory of a value or an adjoint. Read-only arrays belong to somebody else and count
-    nothing.
+    """Return the memory of a value or an adjoint; read-only arrays are not counted, because others
+    own them.
     """
     if type(x) is np.ndarray:
         return x.nbytes if x.flags.writeable else 0
@@ -238,7 +238,7 @@ def _package(frame: FrameType) -> str:
 
 
 def _line() -> str:
-    """File and line of the innermost code that belongs neither to varmat nor to NumPy or SciPy."""
+    """Return file and line of the innermost code outside varmat, NumPy and SciPy."""
     frame, made_from_text = sys._getframe(), ("<rule", "<varmat ")
     while frame.f_back and (
         _package(frame) in ("varmat", "numpy", "scipy")
@@ -255,7 +255,7 @@ def _cells(cost: Cost) -> tuple[str, ...]:
 
 
 def _scaled(x: float, units: tuple[str, ...]) -> str:
-    """A quantity in the unit in which it has up to three digits before the point."""
+    """Format a quantity in the unit that leaves at most three digits before the point."""
     for unit in units[:-1]:
         if x < 999.5:
             return f"{x:.3g} {unit}"
@@ -264,7 +264,7 @@ def _scaled(x: float, units: tuple[str, ...]) -> str:
 
 
 def _tape_class(profile: Profile) -> type[Tape]:
-    """The class of tapes that report to a profile."""
+    """Make the class of tapes that report to a profile."""
     clock = time.perf_counter
 
     class ProfiledTape(Tape):
@@ -351,7 +351,7 @@ def profile(*, lines: bool = False) -> Profiling:
     The forward time of an operation begins where that of the one before ended: the model's own
     Python, slices and computations with plain data in between belong to it. The clock adds about
     0.1 microseconds to each figure of each entry. Reverse passes of a pull-back (`vjp`) are not
-    seen, for it owns its recording, and neither is what `recorded` or a `Model` with
+    seen, because it owns its recording, and neither is what `recorded` or a `Model` with
     ``recorded=True`` computes, which puts nothing on a tape: profile the function as it is written.
 
     Bytes are those of results, leaves, and values that assignments overwrote. An adjoint that

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def from_signal(error: BaseException) -> bool:
-    """Whether an error came from outside the computation: the handler of a signal raised it, or it
-    is not an `Exception`.
+    """Return whether an error came from outside the computation: the handler of a signal raised it,
+    or it is not an `Exception`.
 
     Code that catches errors to try another way must raise these, because they come only once. A
     handler is recognised by its arguments, a number and the frame that the signal interrupted.
@@ -94,7 +94,7 @@ class Noted:
 
 
 def _arguments(frame: FrameType) -> list[object]:
-    """The positional arguments that a function was called with."""
+    """Return the positional arguments that a function was called with."""
     code, known = frame.f_code, frame.f_locals
     given = [known.get(name) for name in code.co_varnames[: code.co_argcount]]
     if code.co_flags & inspect.CO_VARARGS:

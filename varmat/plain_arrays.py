@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from varmat.typing import Axis, Function, Index, Operand, Plain, Shape
 
 
-# NumPy takes 15 to 40 ns for each row of a few elements. Matrices with at most so many columns and
-# at least so many rows are reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time, and
-# a maximum a tenth.
+# NumPy takes 15 to 40 ns for each row of a few elements. Matrices with at most `COLUMNS` columns
+# and at least `ROWS` rows are reduced in other ways: at 10^5 x 5 a sum takes a fifth of the time,
+# and a maximum a tenth.
 COLUMNS, ROWS = 12, 200
 # Elements from which slices are scattered element by element, and from which by a sparse matrix.
 SOME, MANY = 1 << 9, 1 << 12
@@ -40,7 +40,7 @@ BLOCK = 1 << 17
 
 
 def blocks(n: int, size: int) -> Iterator[slice]:
-    """The slices of `size` elements, the last one of those that are left, that make up `n`."""
+    """Split `n` elements into slices of `size` elements; the last may be shorter."""
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
@@ -48,7 +48,7 @@ def blocks(n: int, size: int) -> Iterator[slice]:
 
 
 def has_short_rows(a: Plain) -> bool:
-    """Whether an array has many rows of a few elements each."""
+    """Return whether an array has many rows of a few elements each."""
     few = (
         type(a) is np.ndarray
         and a.ndim > 1
@@ -59,7 +59,7 @@ def has_short_rows(a: Plain) -> bool:
 
 
 def by_columns(a: Plain, axis: Axis) -> Plain:
-    """The same array, copied to lie column by column if its short rows are to be reduced."""
+    """Return the array, copied to lie column by column if its short rows are to be reduced."""
     n = np.ndim(a)
     if type(axis) is not int or axis not in (-1, n - 1) or not has_short_rows(a):
         return a
@@ -68,14 +68,14 @@ def by_columns(a: Plain, axis: Axis) -> Plain:
 
 @lru_cache
 def ones(n: int) -> np.ndarray:
-    """`numpy.ones`, read-only: a product with it is the fastest sum."""
+    """Return read-only `numpy.ones`: a product with it is the fastest sum."""
     x = np.ones(n)
     x.flags.writeable = False
     return x
 
 
 def summed(a: Plain, axis: Axis, keepdims: bool = False) -> Plain:
-    """The sum over given axes."""
+    """Sum over given axes."""
     axes = (axis,) if type(axis) is int else axis
     if (
         axes is not None
@@ -108,12 +108,12 @@ def unbroadcast(c: Plain, shape: Shape) -> Plain:
 
 
 def address(a: np.ndarray) -> int:
-    """Where the first element lies in memory."""
+    """Return the address of the first element."""
     return int(a.__array_interface__["data"][0])
 
 
 def overlaps(a: np.ndarray) -> bool:
-    """Whether an element lies in several places of an array, as in a broadcast."""
+    """Return whether several indices of an array share an element, as in a broadcast."""
     lines = sorted((abs(step), n) for step, n in zip(a.strides, a.shape, strict=True) if n > 1)
     reach = 0
     for step, n in lines:
@@ -133,7 +133,7 @@ def overlaps(a: np.ndarray) -> bool:
 
 
 def with_out(function: Function) -> Function:
-    """A function of arrays with the calling convention of a ufunc: `out` takes the result."""
+    """Give a function of arrays the calling convention of a ufunc: `out` takes the result."""
 
     def ufunc(*values: Plain, out: np.ndarray | None = None) -> Plain:
         result = function(*values)
@@ -150,8 +150,8 @@ def with_out(function: Function) -> Function:
 
 
 def where(condition: Plain, x: Plain, y: Plain) -> Plain:
-    """`numpy.where`. A choice between many elements and zero has no branch: an unforeseen one takes
-    3 ns.
+    """Select like `numpy.where`. A choice between many elements and zero has no branch, because a
+    mispredicted one takes 3 ns.
     """
     kept, zero = (x, y) if type(y) is float else (y, x)
     if (
@@ -186,7 +186,7 @@ _BASIC = frozenset(
 
 
 def is_basic(index: Index) -> bool:
-    """Whether NumPy answers this index with a view."""
+    """Return whether NumPy returns a view for this index."""
     return _BASIC.issuperset(map(type, index)) if type(index) is tuple else type(index) in _BASIC
 
 
@@ -195,7 +195,7 @@ def scatter_add(a: np.ndarray, index: Index, c: Plain) -> None:
     if is_basic(index) or (type(index) is np.ndarray and index.dtype == bool):
         a[index] += c
         return
-    # The fast loop of `at` is that of one axis: 11 times as fast for 10^4 elements, 3 times for
+    # The fast loop of `at` is for one axis: 11 times as fast for 10^4 elements, 3 times for
     # pairs of indices.
     whole = (
         type(index) is tuple
@@ -215,7 +215,7 @@ def scatter_add(a: np.ndarray, index: Index, c: Plain) -> None:
 
 
 def _add_slices(a: np.ndarray, places: np.ndarray, axis: int, c: np.ndarray) -> None:
-    """Add slices to those of a contiguous array at given places along an axis."""
+    """Add slices to slices of a contiguous array at given indices along an axis."""
     n, k, outer = a.shape[axis], math.prod(a.shape[axis + 1 :]), math.prod(a.shape[:axis])
     c = np.broadcast_to(c, a.shape[:axis] + places.shape + a.shape[axis + 1 :])
     places = np.where(places < 0, places + n, places).ravel()
@@ -238,15 +238,15 @@ def _add_slices(a: np.ndarray, places: np.ndarray, axis: int, c: np.ndarray) -> 
 
 
 def last_writers(shape: Shape, index: Index, c: np.ndarray) -> np.ndarray:
-    """`c` with zeros where a repeated index overwrote an element in the same assignment."""
+    """Return `c` with zeros where a repeated index overwrote an element in the same assignment."""
     writer = np.empty(shape, dtype=np.intp)
     writer[index] = order = np.arange(c.size).reshape(c.shape)
     return np.where(writer[index] == order, c, 0.0)
 
 
 def apart(source: Plain, target: np.ndarray) -> Plain:
-    """A source to assign into `target`, copied if they share memory: NumPy would read some of what
-    it has just written.
+    """Return a source to assign into `target`, copied if they share memory: otherwise NumPy could
+    read elements that it has just written.
     """
     return (
         source.copy()
@@ -259,7 +259,7 @@ def apart(source: Plain, target: np.ndarray) -> Plain:
 
 
 def scalar_item(x: Operand, index: Index) -> Operand:
-    """A scalar at an index, as NumPy's scalars give it: itself, or an array of new axes."""
+    """Index a scalar as NumPy's scalars do: return it, or an array of new axes."""
     try:
         shape = np.empty(())[index].shape
         return (np.broadcast_to if 0 in shape else np.reshape)(x, shape) if shape else x
@@ -351,14 +351,14 @@ scipy_signal, scipy_fft = LazyModule("scipy.signal"), LazyModule("scipy.fft")
 
 
 def is_scipy_sparse(x: Any) -> bool:
-    """Whether something is a sparse array or matrix of SciPy, which is not imported for this."""
+    """Return whether `x` is a sparse array or matrix of SciPy, without importing `scipy.sparse`."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(x))
 
 
 def is_sparse_product(frame: FrameType | None) -> bool:
-    """Whether a product of SciPy's sparse matrices is converting its other operand; refuses their
-    other operations.
+    """Return whether a product of SciPy's sparse matrices is converting its other operand; raise an
+    error in their other operations.
 
     If the conversion gives an array of objects without axes, the product leaves the work to the
     operand's `__rmatmul__`. Other operations would go on with that array.

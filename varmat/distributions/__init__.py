@@ -11,7 +11,7 @@ the random numbers of `varmat.normal_lpdf`, `varmat.normal_cdf` and `varmat.norm
     array([172.8, 176.6, 172.6])
 
 There is a class for each density and mass of varmat, named after it: `StudentT`, `NegBinomial2Log`,
-`BernoulliLogitGLM`, `LKJCorrCholesky`. Its parameters are those of the density.
+`BernoulliLogitGLM`, `LKJCorrCholesky`. It has the parameters of the density.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _INITIALS = ("dlm", "glm", "gp", "lkj")
 
 
 def class_name(words: Iterable[str]) -> str:
-    """The name of the class of a density, from the words of its name."""
+    """Return the name of a class, from the words of the name of its density."""
     return "".join(each.upper() if each in _INITIALS else each.capitalize() for each in words)
 
 
 @cache
 def _rows() -> dict[str, Density]:
-    """The name of each class -> its row."""
+    """Return the row of each class, by the name of the class."""
     from varmat.densities import unnormalised  # it refers to every density
 
     rows = [getattr(unnormalised, name).density for name in unnormalised.__all__]
@@ -71,7 +71,7 @@ def __dir__() -> list[str]:
 
 
 def of_row(name: str, row: Density) -> type[OfRow]:
-    """The class of the distribution of a row."""
+    """Make the class of the distribution of a row."""
     _, *parameters = inspect.signature(row).parameters.values()
     shown = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     functions = f"`varmat.{row.name}`"

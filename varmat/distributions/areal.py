@@ -51,7 +51,7 @@ def _spectrum(count: int, edges: bytes) -> _Spectrum:
 
 
 class ICAR(Distribution):
-    """An intrinsic conditional autoregression, of which each element is normal around the mean of
+    """An intrinsic conditional autoregression: each element is normal around the mean of
     its neighbours. Its elements sum to zero.
 
     Parameters
@@ -71,7 +71,7 @@ class ICAR(Distribution):
     ShapeError
         If `edges` are not pairs.
     DomainError
-        If an edge is none between two different areas, or twice the same, or areas are not
+        If an edge does not connect two different areas, or occurs twice, or areas are not
         connected.
 
     Notes

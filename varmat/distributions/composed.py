@@ -29,10 +29,10 @@ class Mixture(Distribution):
     Parameters
     ----------
     weights : array_like
-        The probabilities of the components along the last axis, or, of two components, that of the
-        first, as a number. Their sum is checked only if they are not variables.
+        The probabilities of the components along the last axis, or, with two components, only the
+        first one, as a number. Their sum is checked only if they are not variables.
     components : sequence of Distribution
-        Of single variables, or of vectors.
+        Distributions of single variables, or of vectors.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Mixture(Distribution):
         return Mixture(np.stack(columns, axis=-1) if len(columns) > 1 else first, parts)
 
     def _mixed(self, logs: Sequence[Operand]) -> Result:
-        """The logarithm of the weighted sum of exponentials."""
+        """Return the logarithm of the weighted sum of exponentials."""
         if not np.ndim(self.weights):
             return log_mix(self.weights, *logs)
         weights, count = self.weights, len(logs)
@@ -126,7 +126,7 @@ class Mixture(Distribution):
         return self._average([each.mean() for each in self.components])
 
     def variance(self) -> Result:
-        """The mean variance of the components, and the variance of their means."""
+        """Return the mean variance of the components plus the variance of their means."""
         mean = self.mean()
         return self._average(
             [each.variance() + (each.mean() - mean) ** 2 for each in self.components]
@@ -180,7 +180,7 @@ class HiddenMarkov(Distribution):
     transition : array_like, shape (states, states)
         Those of the next state, a row for each state.
     emission : Distribution
-        Of one observation, with parameters for each state along their last axis.
+        Distribution of one observation, with parameters for each state along their last axis.
 
     Examples
     --------
@@ -210,10 +210,10 @@ class HiddenMarkov(Distribution):
         return self.emission.is_discrete
 
     def extent(self) -> tuple[Shape, int]:
-        return self.emission.extent()[0][:-1], 0  # the last axis is that of the states
+        return self.emission.extent()[0][:-1], 0  # the last axis is for the states
 
     def log_omegas(self, y: Operand) -> Result:
-        """The log density of each observation, a column, in each state, a row."""
+        """Return the log density of each observation, a column, in each state, a row."""
         if np.ndim(y) != 1:
             raise ShapeError(
                 f"HiddenMarkov: y has shape {np.shape(y)}, but must have one number for each time!"
@@ -224,7 +224,7 @@ class HiddenMarkov(Distribution):
         there = ~np.isnan(y)
         if there.all():
             return self.emission.lpdf.pointwise(np.reshape(y, (-1, 1))).T
-        # What is missing says nothing of the state: its log density is 0 in all of them.
+        # Missing observations do not depend on the state: their log density is 0 in all states.
         if not there.any():
             return np.zeros((np.shape(self.initial)[0], len(y)))
         filled = np.where(there, y, y[there][0])

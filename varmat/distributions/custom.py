@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     class WithLpmf(Protocol):
         def lpmf(self, y: Any, /) -> Any: ...
 
-    # What a parameter or observations state.
+    # Types that a parameter or observations may state.
     Statement = Distribution | WithLpdf | WithLpmf | Function
 
 __all__ = ["Custom", "as_distribution"]
@@ -41,8 +41,8 @@ class Custom(Distribution):
     *parameters : array_like
         May be variables.
     rng : callable, optional
-        Draws, called as ``rng(*parameters, rng=generator, size=shape)``; `shape` is that of the
-        draws, or None. Needed by predictive draws.
+        Draws, called as ``rng(*parameters, rng=generator, size=shape)``; `shape` is None or
+        the shape of the draws. Needed by predictive draws.
     cdf, lcdf, lccdf : callable, optional
         The distribution function, its logarithm, and the logarithm of the probability above an
         observation, called as `lpdf` is. `lcdf` follows from `cdf`. Truncated and censored
@@ -115,8 +115,8 @@ class Custom(Distribution):
         return total(self._terms(y, broadcasts=False))
 
     def _terms(self, y: Operand, broadcasts: bool) -> Result:
-        """The log density of each observation. Parameters may broadcast beyond observations only
-        where a mixture or a hidden Markov model has them broadcast.
+        """Return the log density of each observation. Parameters may broadcast beyond observations
+        only where a mixture or a hidden Markov model has them broadcast.
         """
         y = np.asarray(y) if isinstance(y, (list, tuple)) else y
         terms = self.row.pointwise(y, *self.parameters)
@@ -201,12 +201,12 @@ def _log_of(function: Function, *args: Operand) -> Result:
 
 
 def _each(function: Function, *args: Operand) -> Result:
-    """One number for each observation; the functions of varmat are sums, and have it apart."""
+    """Return a number for each observation; varmat's functions are sums, but have `pointwise`."""
     return getattr(function, "pointwise", function)(*args)
 
 
 def _broadcasts(shape: Shape, wanted: Shape) -> bool:
-    """Whether one observation is wanted, or lengths differ only where `wanted` has 1."""
+    """Return whether one observation is wanted, or lengths differ only where `wanted` has 1."""
     alike = all(n in (1, m) for m, n in zip(shape, wanted, strict=False))
     return not wanted or (len(shape) == len(wanted) and alike)
 

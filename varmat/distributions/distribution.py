@@ -45,14 +45,14 @@ class Distribution(ABC):
 
     @abstractmethod
     def _each(self, y: Operand) -> Result:
-        """The log density of each observation."""
+        """Return the log density of each observation."""
 
     def _sum(self, y: Operand, propto: bool = False) -> Result:
         return total(self._each(y))
 
     @abstractmethod
     def cumulative(self, name: str) -> DensityTerms:
-        """One of the cumulative functions `cdf`, `lcdf` and `lccdf`."""
+        """Return one of the cumulative functions `cdf`, `lcdf` and `lccdf`."""
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain: ...
@@ -63,17 +63,17 @@ class Distribution(ABC):
         return 0
 
     def outer(self) -> Shape:
-        """The shape to which the parameters broadcast, without the axes of one draw."""
+        """Return the shape to which the parameters broadcast, without the axes of one draw."""
         return ()
 
     def extent(self) -> tuple[Shape, int]:
-        """The shape of the observations to which the distribution broadcasts, without the axes of
-        one of them, and the number of these axes.
+        """Return the shape of the observations to which the distribution broadcasts, without the
+        axes of a single observation, and the number of these axes.
         """
         return self.outer(), self.event
 
     def seen(self, y: Plain) -> dict[str, Plain]:
-        """Arguments of the generator that are seen in observations."""
+        """Return arguments of the generator that can be read off observations."""
         return {}
 
     @property
@@ -87,39 +87,39 @@ class Distribution(ABC):
         return self.is_discrete
 
     def is_atom(self, y: Operand) -> Operand:
-        """Where the density of an observation is a probability."""
+        """Return where the density of an observation is a probability."""
         return self.is_discrete
 
     def predecessor(self, x: Operand) -> Operand:
-        """The largest value below `x`; `x` itself if single values have no probabilities."""
+        """Return the largest value below `x`; `x` itself if single values have no probabilities."""
         if self.is_discrete:
             return np.ceil(x) - 1.0
         return np.nextafter(x, -np.inf) if self.has_atoms and not is_differentiable(x) else x
 
     def as_density(self) -> tuple[Any, tuple[Operand, ...]]:
-        """A density with the cumulative functions, as `varmat.truncated` takes it, and its
+        """Return a density with the cumulative functions, as `varmat.truncated` takes it, and its
         parameters.
         """
         return ElementDensity(self), tuple(self.elements() or ())
 
     def of_each(self) -> Distribution:
-        """The distribution of each observation."""
+        """Return the distribution of each observation."""
         return self
 
     def of_draws(self, y: Operand) -> Result:
-        """The log density of each observation, also where `lpdf` takes it for another one."""
+        """Return the log density of each observation, also if `lpdf` takes it for another one."""
         return self._each(y)
 
     def elements(self) -> list[Operand] | None:
-        """Parameters that all broadcast with observations; None if there are others."""
+        """Return the parameters, if all broadcast with observations; otherwise None."""
         return None
 
     def with_elements(self, elements: Sequence[Operand]) -> Distribution:
-        """The distribution with other parameters in the place of `elements`; itself without any."""
+        """Return the distribution with other `elements`; itself if it has none."""
         return self
 
     def selected(self, where: Plain) -> Distribution:
-        """The distribution of the observations for which a mask holds."""
+        """Return the distribution of the observations that a mask selects."""
         return self.with_elements(
             [
                 np.broadcast_to(x, where.shape)[where] if np.ndim(x) else x
@@ -150,15 +150,16 @@ class Distribution(ABC):
         return self.cumulative("lccdf")
 
     def mean(self) -> Result:
-        """The mean: infinite or nan as SciPy's. It may be a variable if it has a closed form."""
+        """Return the mean, infinite or nan as in SciPy; a closed form may be a variable."""
         raise TypeError(f"{type(self).__name__} has no mean!")
 
     def variance(self) -> Result:
-        """The variance, as `mean`."""
+        """Return the variance, as `mean` does the mean."""
         raise TypeError(f"{type(self).__name__} has no variance!")
 
     def ppf(self, p: Operand) -> Plain:
-        """The quantile function: the smallest value up to which the probability is at least `p`.
+        """Compute the quantile function: the smallest value up to which the probability is at least
+        `p`.
 
         It is the inverse of `cdf`, to the last digits of that; nan if `p` is not a probability.
         Parameters must not be variables.
@@ -168,7 +169,7 @@ class Distribution(ABC):
         return quantiles(self, p)
 
     def support(self) -> tuple[Operand, Operand]:
-        """The least and the largest possible observation."""
+        """Return the least and the largest possible observation."""
         return -np.inf, np.inf
 
     def rng(self, rng: Seed = None, size: int | Shape | None = None, **more: Plain) -> Plain:
@@ -200,23 +201,25 @@ class Distribution(ABC):
         return self.rng(rng, shape[: len(shape) - self.event], **self.seen(y))
 
     def truncated(self, lower: Operand = None, upper: Operand = None) -> Truncated:
-        """The distribution restricted to an interval, see `varmat.truncated`."""
+        """Restrict the distribution to an interval, see `varmat.truncated`."""
         return Truncated(self, lower, upper)
 
     def censored(self, lower: Operand = None, upper: Operand = None) -> Censored:
-        """The distribution of observations that are known only to lie outside an interval if they
-        do: these are recorded as the end of it.
+        """Return the distribution of observations that are recorded as an end of an interval if
+        they lie outside it.
         """
         return Censored(self, lower, upper)
 
     def interval_censored(self) -> IntervalCensored:
-        """The distribution of observations that are pairs ``(left, right)``: the value is known
-        only to lie between these.
+        """Return the distribution of observations that are pairs ``(left, right)``: the value is
+        known only to lie between these.
         """
         return IntervalCensored(self)
 
     def standard(self) -> Standard:
-        """The distribution as a location-scale family; raises if it is none."""
+        """Return the distribution as a location-scale family; raise an error if it does not belong
+        to one.
+        """
         raise TypeError(
             f"{type(self).__name__} has no location and scale, but must have them for "
             "centred=False: declare a standard variable, and compute the parameter from it!"
@@ -240,7 +243,9 @@ _TRIES = 20
 def _interval(
     base: Distribution, lower: Operand, upper: Operand
 ) -> tuple[TruncatedDensity, tuple[Operand, ...]]:
-    """A distribution in an interval whose ends belong to it, and the parameters."""
+    """Restrict a distribution to an interval that contains its ends. Return a density and its
+    parameters.
+    """
     density, values = base.as_density()
     if lower is not None and base.has_atoms and not base.is_discrete:
         lower = base.predecessor(lower)
@@ -291,7 +296,7 @@ class _Bounded(Distribution):
         return self._moment("variance", 1)
 
     def _moment(self, name: str, k: int) -> Result:
-        """A moment from probabilities, if it is finite."""
+        """Compute a moment from probabilities, if it is finite."""
         from varmat.distributions.integrals import moments
 
         if not np.all(np.isfinite(self.support())) and not np.all(
@@ -319,7 +324,7 @@ class _Bounded(Distribution):
 
     @abstractmethod
     def _log_tail(self, name: str, y: Operand) -> Result:
-        """The logarithm of the probability up to a point of the interval, or above it."""
+        """Return the log probability up to a point of the interval, or above it."""
 
     def cumulative(self, name: str) -> DensityTerms:
         # Nothing is below the lower end, and everything is at the upper end or below it.
@@ -349,7 +354,7 @@ class Truncated(_Bounded):
     Parameters
     ----------
     base : Distribution
-        Of one variable, with cumulative functions.
+        A distribution of one variable, with cumulative functions.
     lower, upper : array_like, optional
         The ends, which belong to the interval.
 
@@ -374,7 +379,7 @@ class Truncated(_Bounded):
         return self.base.of_draws(y) - self._function.log_probability(*self._values) + outside
 
     def _log_tail(self, name: str, y: Operand) -> Result:
-        """The log probability of a part of the interval, given all of it."""
+        """Return the log probability of a part of the interval, given all of it."""
         start, end = self._function.lower, y
         if name == "lccdf":  # the lower end of counts belongs to the interval
             start, end = (y + 1 if self.is_discrete else y), self.upper
@@ -406,14 +411,14 @@ class Censored(_Bounded):
     Parameters
     ----------
     base : Distribution
-        Of one variable, with cumulative functions.
+        A distribution of one variable, with cumulative functions.
     lower, upper : array_like, optional
         The ends. An observation at `lower`, or below it, has the probability of all values up to
-        there; one at `upper`, or above it, that of all values from there on.
+        there; one at `upper`, or above it, the probability of all values from there on.
 
     Examples
     --------
-    Of three lifetimes one had not ended after 10 years:
+    One of three lifetimes had not ended after 10 years:
 
     >>> import varmat as vm, varmat.distributions as dist
     >>> round(dist.Exponential(0.2).censored(upper=10.0).lpdf([3.0, 6.0, 10.0]), 12)
@@ -434,8 +439,8 @@ class Censored(_Bounded):
         return np.where(np.equal(y, np.clip(y, self.lower, self.upper)), self._each(y), -np.inf)
 
     def _masks(self, y: Operand) -> list[tuple[Plain, str, Operand]]:
-        """Which observations are seen, and which are at each end: with the name of their function,
-        and its first argument.
+        """Find which observations are seen, and which are at each end: the masks, each with the
+        name of a function and its first argument.
         """
         # One observation may have several ends.
         shape = np.broadcast_shapes(np.shape(y), *map(np.shape, self._ends))
@@ -496,7 +501,7 @@ class IntervalCensored(Distribution):
     Parameters
     ----------
     base : Distribution
-        Of one variable, with cumulative functions.
+        A distribution of one variable, with cumulative functions.
 
     Raises
     ------
@@ -533,7 +538,7 @@ class IntervalCensored(Distribution):
         return self.base.extent()[0]
 
     def _groups(self, y: Operand) -> list[tuple[Plain, str, list[Plain]]]:
-        """Each kind of observations: where they are, the name of their function, and its ends."""
+        """Group observations by kind: their mask, the name of their function, and its ends."""
         y = np.asarray(y, float)
         if y.shape[-1:] != (2,):
             raise ShapeError(
@@ -559,7 +564,7 @@ class IntervalCensored(Distribution):
 
     @staticmethod
     def _terms(base: Distribution, name: str, ends: Sequence[Plain]) -> Result:
-        """The log probabilities of a kind of observations."""
+        """Return the log probabilities of observations of one kind."""
         if name:
             return getattr(base, name).pointwise(*ends)
         function, values = _interval(base, *ends)

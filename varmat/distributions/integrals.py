@@ -22,7 +22,7 @@ _MOST = 1e6
 
 
 def _plain(function: str, of: Any) -> Callable[[str, Plain], Plain]:
-    """The logarithm of the probability up to, or above, an observation, by name."""
+    """Make a function of a name and values: the log probability up to them, or above."""
 
     def log(name: str, x: Plain) -> Plain:
         result = of.cumulative(name).pointwise(x)
@@ -41,7 +41,7 @@ def _number(x: Plain) -> Plain:
 
 
 def quantiles(of: Any, p: Operand) -> Plain:
-    """The smallest value up to which the probability is at least `p`, by bisection.
+    """Find the smallest values up to which the probability is at least `p`, by bisection.
 
     Counts are bracketed first. Of other numbers the places in the order of all floats are halved,
     so that each quantile is found in 64 steps, wherever it is.
@@ -79,7 +79,7 @@ def quantiles(of: Any, p: Operand) -> Plain:
 def _bracket(
     reaches: Callable[[Plain], Plain], low: Plain, high: Plain, inside: Plain
 ) -> tuple[Plain, Plain]:
-    """Counts around each quantile; the first is below it."""
+    """Find counts around each quantile; the first is below it."""
     no_low, no_high = inside & np.isinf(low), inside & np.isinf(high)
     found = np.where(no_high, np.where(no_low, 0.0, np.maximum(low, 0.0)) + 1.0, high)
     low, step = np.where(no_low, np.minimum(found, 0.0), low) - 1.0, 1.0
@@ -111,7 +111,7 @@ def _between(first: Plain, last: Plain) -> Plain:
 
 
 def moments(of: Any, name: str) -> tuple[Plain, Plain]:
-    """Mean and variance from probabilities: sums of counts, integrals of others.
+    """Compute mean and variance from probabilities: by sums for counts, otherwise by integrals.
 
     The mean is ``c`` plus the integral of the probability above from ``c`` on, less the integral of
     the probability up to before it; the mean square is a similar one.
@@ -131,7 +131,7 @@ def moments(of: Any, name: str) -> tuple[Plain, Plain]:
     lower, upper = (np.broadcast_to(np.asarray(x, float), shape) for x in (lower, upper))
 
     def integral(centre: Plain, power: int) -> Plain:
-        """The integral of the tails around a centre."""
+        """Integrate the tails around a centre."""
 
         def side(end: Plain, tail: str) -> Plain:
             def weighted(y: Plain) -> Plain:

@@ -22,20 +22,20 @@ __all__ = ["FORMULAS", "is_location_scale"]
 
 
 def _categories(y: Plain, k: int) -> tuple[Plain, Plain]:
-    """The categories from 0, and whether an observation is one of them."""
+    """Return the categories counted from 0, and whether each observation is a category."""
     inside = (y >= 1) & (y <= k) & (y == np.floor(y))
     return np.where(inside, y, 1).astype(np.intp) - 1, inside
 
 
 def _chosen(y: Plain, logs: Operand) -> Result:
-    """The element of each vector that belongs to the category observed."""
+    """Select the element of each vector that belongs to the observed category."""
     shape = np.shape(logs)
     which, inside = _categories(y, shape[-1])
     return np.where(inside, np.reshape(logs, (-1,))[rows_of(shape) + which], -np.inf)
 
 
 def _ordered(of_cell: Function) -> Function:
-    """The log mass of the cell between cutpoints in which an observation lies."""
+    """Make the log mass of the cell between cutpoints that contains an observation."""
 
     def formula(y: Plain, eta: Operand, cutpoints: Operand) -> Result:
         shape = np.shape(cutpoints)
@@ -71,7 +71,7 @@ def _normal(squares: Operand, log_scale: Operand, size: int) -> Result:
 
 
 def _multi_normal_cholesky(y: Operand, mu: Operand, L: Operand) -> Result:
-    """A scale for each observation would be factorised alone in any case."""
+    """Return the log densities of vectors with one `L` for all: separate ones share no work."""
     residuals, size = y - mu, np.shape(L)[-1]
     rows = np.reshape(residuals, (-1, size))
     z = np.reshape(solve_triangular(L, rows.T, lower=True).T, np.shape(residuals))
@@ -112,7 +112,7 @@ FORMULAS: dict[str, tuple[Function, float]] = {
 
 
 def is_location_scale(row: Univariate, location: str, scale: str) -> bool:
-    """Whether ``location + scale * z`` has the density of the row if z has the standard one."""
+    """Return whether the row is the density of ``location + scale * z`` for a standard z."""
     names = list(row.arguments)[1:]
 
     def at(y: float, of_location: float, of_scale: float) -> float:

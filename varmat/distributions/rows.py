@@ -95,7 +95,7 @@ class OfRow(Distribution):
         return self._of_arrays(y)
 
     def _of_arrays(self, y: Operand) -> Result:
-        """The log density of each vector, matrix or category: by its formula, if it has one."""
+        """Return the log density of each vector, matrix or category, by its formula if known."""
         from varmat.distributions.observations import FORMULAS
 
         formula, most = FORMULAS.get(self.row.name, (None, 0))
@@ -109,7 +109,7 @@ class OfRow(Distribution):
             return formula(y, *values)
 
     def _one_by_one(self, y: Operand) -> Result:
-        """The log density of each vector or matrix."""
+        """Return the log density of each vector or matrix, by one call for each."""
         values = [
             np.asarray(x) if isinstance(x, list) else x for x in (y, *self.parameters.values())
         ]
@@ -129,8 +129,8 @@ class OfRow(Distribution):
         return np.reshape(np.stack(each), shape) if each else np.zeros(shape)
 
     def _of_predictor(self) -> OfRow:
-        """A generalised linear model as the distribution of each observation, given its linear
-        predictor.
+        """Convert a generalised linear model to the distribution of each observation, given its
+        linear predictor.
         """
         from varmat import distributions
 
@@ -153,7 +153,7 @@ class OfRow(Distribution):
         )
 
     def cumulative_row(self) -> tuple[Density, tuple[Operand, ...]]:
-        """The row whose cumulative functions the distribution has, and their parameters."""
+        """Return the row with the cumulative functions of the distribution, and its parameters."""
         values = tuple(self.parameters.values())
         if self._is_glm:
             return self._of_predictor().cumulative_row()
@@ -222,7 +222,7 @@ class OfRow(Distribution):
         return len(self._generator.event)
 
     def _outers(self) -> list[Shape]:
-        """The shape of each parameter without the axes of one draw."""
+        """Return the shape of each parameter without the axes of one draw."""
         generator = self._generator
         axes = [
             len(generator.core_of(name, x)) if name in generator.arguments else 0

@@ -123,14 +123,16 @@ class LinearStateSpace(Distribution):
     # --- the density ---
 
     def _model(self) -> tuple[Result, ...]:
-        """The matrices as such."""
+        """Return `F`, `G`, `V` and `W` as matrices."""
         f = np.reshape(self.F, (self.n, self.r))
         v, w = self.V, self.W
         v = np.reshape(v, (1, 1)) if self.r == 1 else _matrix(v)
         return f, self.G, v, _matrix(w)
 
     def _rows(self, y: Operand) -> tuple[Result, np.ndarray]:
-        """The observations in rows, with zeros for what is missing, and what there is as 1."""
+        """Return observations in rows, with 0 for missing ones, and an array that is 1 where they
+        exist.
+        """
         if not is_differentiable(y):
             y = with_missing(y)[0]
         if np.ndim(y) != 2 - self.is_series or (not self.is_series and np.shape(y)[1] != self.r):
@@ -165,7 +167,7 @@ class LinearStateSpace(Distribution):
         return tuple(map(np.asarray, (*self._model(), self.m0, self.C0)))
 
     def _filtered(self, y: Plain) -> tuple[States, States]:
-        """The states before and after each observation."""
+        """Return the moments of the states before and after each observation."""
         f, g, v, w, mean, covariance = self._plain_model()
         rows, there = self._rows(y)
         before, after = [], []
@@ -177,11 +179,11 @@ class LinearStateSpace(Distribution):
         return _states(before, self.n), _states(after, self.n)
 
     def filter(self, y: Plain) -> States:
-        """The mean and covariance of the state of each time, given the observations up to it."""
+        """Return the mean and covariance of each state, given the observations up to its time."""
         return self._filtered(y)[1]
 
     def smooth(self, y: Plain) -> States:
-        """The mean and covariance of the state of each time, given all observations."""
+        """Return the mean and covariance of each state, given all observations."""
         g = self._plain_model()[1]
         before, after = self._filtered(y)
         found: list[tuple[np.ndarray, np.ndarray]] = []
@@ -197,7 +199,7 @@ class LinearStateSpace(Distribution):
         return _states(found[::-1], self.n)
 
     def forecast(self, y: Plain, steps: int) -> States:
-        """The mean and covariance of the next observations, given the observations.
+        """Return the mean and covariance of the next observations, given the observations.
 
         Parameters
         ----------
@@ -254,7 +256,7 @@ def _states(pairs: Any, size: int) -> States:
 
 
 def _normal(rng: np.random.Generator, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """A draw; the covariance may be singular."""
+    """Draw a normal vector; the covariance may be singular."""
     variances, axes = np.linalg.eigh(0.5 * (covariance + covariance.T))
     z = np.sqrt(np.maximum(variances, 0.0)) * rng.standard_normal(len(mean))
     return np.asarray(mean + axes @ z)
@@ -263,8 +265,8 @@ def _normal(rng: np.random.Generator, mean: np.ndarray, covariance: np.ndarray) 
 def _observed(
     mean: Operand, covariance: Operand, y: Operand, seen: Operand, f: Operand, v: Operand
 ) -> tuple[Result, Result, Result]:
-    """The moments of a state after an observation, and its log density. What is missing sees
-    nothing of the state and has variance 1, so it changes neither.
+    """Return the moments of a state after an observation, and its log density. Missing elements do
+    not depend on the state and have variance 1, so they change neither.
     """
     f = f * seen
     v = v * (seen[:, None] * seen) + np.eye(len(seen)) * (1.0 - seen)

@@ -36,7 +36,7 @@ class Standard(NamedTuple):
     is_matrix : bool
         Whether `scale` is a Cholesky factor, by which vectors are multiplied.
     log_density : callable
-        Of z.
+        The log density of z.
     """
 
     location: Operand
@@ -46,13 +46,13 @@ class Standard(NamedTuple):
 
 
 def total(terms: Operand) -> Result:
-    """The sum of all terms, a float if they are plain."""
+    """Sum all terms; return a float if they are plain."""
     result = np.sum(terms)
     return float(result) if isinstance(result, np.generic) else result
 
 
 def of_log(name: str, each: Function) -> DensityTerms:
-    """The terms of a cumulative function, from the logarithm of each."""
+    """Make the terms of a cumulative function from their logarithms."""
     if name == "cdf":
         return DensityTerms(lambda y: np.exp(total(each(y))), lambda y: np.exp(each(y)))
     return DensityTerms(lambda y: total(each(y)), each)

@@ -19,7 +19,7 @@ class Declarations(TypedDict, total=False):
 
 
 class Declared(NamedTuple):
-    """What a parameter states besides its set.
+    """A parameter's statements in addition to its set.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ def declared_parameters(
     given: Mapping[str, object],
     observations: Mapping[str, object],
 ) -> dict[str, Transform]:
-    """All parameters, from the second argument and by name; refuses a name that is no string, that
-    data have too, or that comes twice.
+    """Join all parameters, from the second argument and by name; reject a name that is not a
+    string, that data also have, or that occurs twice.
     """
     for name in observations:
         if name in given:
@@ -71,7 +71,7 @@ def declared_parameters(
 
 
 def observed_names(observed: str | Sequence[str] | None, given: Mapping[str, object]) -> list[str]:
-    """The names of the observed data; refuses one that is not among the data."""
+    """Return the names of the observed data; reject one that is not among the data."""
     names = [observed] if isinstance(observed, str) else list(observed or ())
     for name in names:
         if name not in given:
@@ -85,6 +85,6 @@ def observed_names(observed: str | Sequence[str] | None, given: Mapping[str, obj
 def taken(
     named: Mapping[str, Any], holds: Callable[[Any], bool]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments for which a condition holds, and the others."""
+    """Split arguments into those for which a condition holds, and the others."""
     taken = {name: x for name, x in named.items() if holds(x)}
     return taken, {name: x for name, x in named.items() if name not in taken}

@@ -53,7 +53,7 @@ class _Standard(NamedTuple):
     positive : callable
         What must be positive, of the arguments.
     fixed : int
-        The number of first arguments that are those of the method; they must be data.
+        The number of first arguments that go to the method; they must be data.
     """
 
     method: str
@@ -70,7 +70,7 @@ class _StandardCall(NamedTuple):
     shape: Shape
 
     def rows(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """The standard numbers of many calls."""
+        """Draw the standard numbers of many calls."""
         size, method = (count, *self.shape), getattr(rng, STANDARD[self.name].method)
         found: np.ndarray = method(*self.fixed, size=size)
         return found
@@ -141,13 +141,13 @@ class _Call(BaseException):
         self.varying = [i for i, x in enumerate(args) if is_differentiable(x)]
 
     def at(self, rng: Operand, args: tuple[Operand, ...]) -> Plain:
-        """The numbers of one call."""
+        """Draw the numbers of one call."""
         if isinstance(self.function, str):
             return getattr(rng, self.function)(*args, **self.named)
         return self.function(*args, rng=rng, **self.named)
 
     def rows(self, rng: np.random.Generator, count: int, rows: list[np.ndarray]) -> np.ndarray:
-        """The numbers of `count` calls."""
+        """Draw the numbers of `count` calls."""
         given = dict(zip(self.varying, rows, strict=True))
         args = tuple(given.get(i, x) for i, x in enumerate(self.args))
         if not isinstance(self.function, str) and self.function.stacks(self.varying):
@@ -234,7 +234,7 @@ class AtDraws:
     function : callable
         Called with the values and a generator; returns a dict.
     shapes : dict of str to tuple of int
-        The shapes of the values, which stand in sequence in the rows.
+        The shapes of the values, which are in sequence in the rows.
     executor : ThreadPoolExecutor or str, optional
         As for `Recorded.map`.
     """
@@ -253,18 +253,18 @@ class AtDraws:
         return {**vars(self), "_stages": [], "_kinds": {}}
 
     def named(self, point: Operand) -> dict[str, Operand]:
-        """The values in a row."""
+        """Return the values in a row by name."""
         return dict(zip(self._shapes, split(point, self._shapes.values()), strict=True))
 
     def once(self, point: np.ndarray, rng: Operand) -> dict[str, np.ndarray]:
-        """The results at one row, by calling the function."""
+        """Return the results at one row, by calling the function."""
         values = self._function(self.named(point.copy()), rng)
         return {name: np.asarray(x) for name, x in values.items()}
 
     def __call__(
         self, points: np.ndarray, rng: np.random.Generator
     ) -> tuple[dict[str, np.ndarray], dict[int, Numbers]] | None:
-        """The results in rows; None if the function cannot be recorded.
+        """Return the results in rows; None if the function cannot be recorded.
 
         Parameters
         ----------
@@ -303,9 +303,9 @@ class AtDraws:
         rng: np.random.Generator,
         once: Callable[[int, Operand, dict[str, np.ndarray]], Mapping[str, Operand]],
     ) -> dict[str, np.ndarray] | None:
-        """The results in rows; None if the function cannot be recorded. Where a recording does not
-        hold, they are what `once` returns for the number of the row, a generator and the results;
-        nan if that is nothing.
+        """Return the results in rows; None if the function cannot be recorded. Where a recording
+        does not hold, call `once` with the number of the row, a generator and the results; they are
+        nan if it returns nothing.
         """
         made = self(points, rng)
         if made is None:
@@ -372,7 +372,7 @@ class AtDraws:
                 call.append(next_one)
                 return [next_one.args[i] for i in next_one.varying]
             results.update(values)
-            # What the function wrote into its numbers is computed.
+            # Elements that the function assigned to its numbers are computed.
             written = [each.target for each in own_tape(point).assignments]
             if any(root_of(each) is point for each in written):
                 return list(results.values())

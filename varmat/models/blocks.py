@@ -15,7 +15,7 @@ from varmat.typing import Result
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-# The number of draws in a block with random numbers of its own. It is fixed, so that the numbers do
+# The number of draws in a block with separate random numbers. It is fixed, so that the numbers do
 # not depend on how many workers there are.
 RANDOM = 100
 # The number of blocks for each worker otherwise.
@@ -32,7 +32,7 @@ class Draws(NamedTuple):
     rows : ndarray
         What each draw is, along the first axis.
     seed : int
-        Of the random numbers.
+        Seed for the random numbers.
     """
 
     start: int
@@ -40,7 +40,7 @@ class Draws(NamedTuple):
     seed: int = 0
 
     def noted(self, name: str, i: int) -> Noted:
-        """Adds to errors at which draw of the block they arose."""
+        """Add to errors at which draw of the block they arose."""
         return Noted(f"{name}: at draw {self.start + i}, counted from 0 through all chains")
 
 
@@ -58,7 +58,7 @@ def of_blocks(
     executor: Executor | str | None = None,
     rng: np.random.Generator | None = None,
 ) -> list[Result]:
-    """The results of a function of `Draws` for all blocks, in order.
+    """Return the results of a function of `Draws` for all blocks, in order.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def of_blocks(
     most = FOR_EACH * workers_of(executor) if executor is not None else 1
     blocks = -(-count // RANDOM) if rng is not None else min(count, most)
     seeds = [0] * blocks if rng is None else rng.integers(2**63, size=blocks).tolist()
-    # Blocks with random numbers of their own have a fixed size.
+    # Blocks with separate random numbers have a fixed size.
     shared = np.linspace(0, count, blocks + 1).astype(int).tolist()
     ends = shared if rng is None else [*range(0, count, RANDOM), count]
     draws = [

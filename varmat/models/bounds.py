@@ -30,7 +30,7 @@ class BoundFunction:
         self._in_place = [name for name in self.needed if name not in self._by_name]
 
     def at(self, values: Mapping[str, Operand]) -> Result:
-        """The bound where parameters and data have these values."""
+        """Return the bound where parameters and data have these values."""
         named = {name: values[name] for name in self._by_name if name in values}
         return self._function(*[values[name] for name in self._in_place], **named)
 
@@ -64,7 +64,7 @@ class Dependent(Transform):
         self.functions = [bound for bound in self._bounds if isinstance(bound, BoundFunction)]
 
     def at(self, values: Mapping[str, Operand]) -> Transform:
-        """The transform where the parameters before it have these values."""
+        """Return the transform where the parameters before it have these values."""
         bounds = (
             bound.at(values) if isinstance(bound, BoundFunction) else bound
             for bound in self._bounds
@@ -91,7 +91,7 @@ def checked_shape(function: str, shape: tuple[Index, ...]) -> Shape:
 def with_bounds(
     make: Callable[..., Transform], bounds: tuple[Operand, ...], shape: Shape
 ) -> Transform:
-    """A transform of this shape whose bounds may be functions."""
+    """Make a transform of this shape whose bounds may be functions."""
     for bound in bounds:
         refuse_missing(bound, f"{make.__name__}: a bound")
     return Dependent(make, bounds, shape) if any(map(callable, bounds)) else make(*bounds, shape)

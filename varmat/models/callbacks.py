@@ -36,7 +36,7 @@ class Callbacks:
     ----------
     model : DensityModel
     seed : int
-        Of the generated quantities.
+        Seed for the generated quantities.
     starts : Starts, optional
         Where chains start.
     tune : int
@@ -47,9 +47,9 @@ class Callbacks:
     Attributes
     ----------
     shapes : dict of str to tuple of int
-        Of all named values at a draw.
+        The shapes of all named values at a draw.
     kinds : dict of str to numpy.dtype
-        Those of the quantities that are integers or truth values.
+        The dtypes of the quantities that are integers or truth values.
     failures : list of BaseException
         Errors other than refusals of a point, in the order in which they came.
     lost : list of BaseException
@@ -97,7 +97,7 @@ class Callbacks:
             raise self.failures[0]
 
     def initial_point(self, seed: int, chain: int | None = None) -> np.ndarray:
-        """Where a chain starts. nutpie's own choice does not say why it finds none."""
+        """Find where a chain starts, because nutpie does not say why it finds no start."""
         centre = self.starts.of(self.chain if chain is None else chain)
 
         standardised = self.model.layout.standardised
@@ -127,14 +127,16 @@ class Callbacks:
             raise
 
     def start(self) -> np.ndarray | None:
-        """A point with a density. None if there is none, with the error among the failures."""
+        """Find a point with a density. Return None if none has; the error is among the
+        failures.
+        """
         try:
             return self.initial_point(self.seed)
         except DomainError:
             return None
 
     def rng(self, draws: int, q: np.ndarray, chain: int = 0) -> np.random.Generator:
-        """The random numbers for the quantities at a draw, given its number in the chain.
+        """Make the generator for the quantities at a draw, given the draw's number in the chain.
 
         They depend on the draw, not on which thread ran the chain, for nutpie does not say which
         chain it is. The number tells draws of no parameters apart.
@@ -144,7 +146,7 @@ class Callbacks:
         )
 
     def log_density(self, q: np.ndarray) -> tuple[float, np.ndarray]:
-        """The log density and its gradient; all errors that it raises are recoverable."""
+        """Return the log density and its gradient; all errors that it raises are recoverable."""
         value, gradient = self._density_at(q)
         # nutpie gives up where the density is flat. Any gradients are correct there, because points
         # are accepted by the density.
@@ -166,7 +168,7 @@ class Callbacks:
             raise DomainError("the model has failed") from error
 
     def make_expand(self, *_: int) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
-        """A function for one chain that gives all named values at a draw."""
+        """Make a function for one chain that returns all named values at a draw."""
         draws, number = 0, next(self.expansions)
 
         def expand(q: np.ndarray) -> dict[str, np.ndarray]:
@@ -190,21 +192,21 @@ class Callbacks:
         return expand
 
     def parameters_only(self, q: np.ndarray) -> dict[str, Any]:
-        """The parameters at a draw, with nan for what follows from them."""
+        """Return the parameters at a draw, with nan for all that follows from them."""
         values: dict[str, Any] = {name: np.full(s, np.nan) for name, s in self.shapes.items()}
         with Attempt(), np.errstate(all="ignore"):
             values |= self.model.constrain(q)
         return values
 
     def compiled(self, start: Callable[[int], np.ndarray]) -> Any:
-        """The model as nutpie takes it; `start` gives the start of the chain."""
+        """Return the model in nutpie's form; `start` returns the start of the chain."""
         (made, sizes), size = variables(self.shapes), self.model.param_unc_num()
         make = (lambda: self.log_density), self.make_expand
         others = {"dim_sizes": sizes, "coords": {}, "init_point_func": start}
         return library().PyModel(*make, made, size, **others, transform_adapter=None)
 
     def completed(self, result: Groups, progress_bar: bool = False) -> Groups:
-        """The result of a sampler, with what it lacks, and with the kinds that nutpie lost."""
+        """Complete the result of a sampler, and restore the dtypes that nutpie changed."""
         draws = [result[x] for x in ("posterior", "warmup_posterior") if x in result]
         for group, (name, dtype) in product(draws, self.kinds.items()):
             with np.errstate(invalid="ignore"):

@@ -2,7 +2,7 @@
 
 Threads sample recorded models, which run without Python. If Python evaluates the model at every
 point, threads would wait for one another, because only one at a time runs Python. Then each chain
-has a process. The processes are those of loky: they are new ones instead of copies of this
+has a process. The processes come from loky: they are new ones instead of copies of this
 one with its threads, they take functions that are defined in a notebook, and their death is
 noticed. With one core, or where processes cannot be had, these chains are sampled in this process,
 in sequence. The user may also give an executor, whose workers may be on other machines.
@@ -66,7 +66,7 @@ def _status(chains: int, executor: Executor | str | None) -> Iterator[tuple[np.n
 
 
 def chain_seed(seed: int, chain: int) -> int:
-    """Return the seed of a chain; the first has that of the sampling."""
+    """Return the seed of a chain; the first has the seed of the sampling."""
     if not chain:
         return seed
     return int(np.random.SeedSequence([seed, chain]).generate_state(1, np.uint64)[0])
@@ -237,7 +237,7 @@ class Job:
         row, result, look = status[chain], None, (begun := time.monotonic())
 
         def start(seed: int) -> np.ndarray:
-            # What the model shares out is computed by nutpie's thread, which asks for a start
+            # Work that the model shares out is computed by nutpie's thread, which asks for a start
             # before anything else, if the chain has a worker: all workers may be waiting.
             if self.is_shared and not here.is_busy:
                 here.is_busy = True

@@ -28,7 +28,7 @@ class GradientCheck:
     Attributes
     ----------
     names : list of str
-        Of the elements of the unconstrained vector.
+        The names of the elements of the unconstrained vector.
     q : ndarray
         The point.
     value : float
@@ -40,7 +40,7 @@ class GradientCheck:
     tolerance : float
         What the errors may be.
     passed : bool
-        Whether all agree; those that could not be checked, for the density ends beside the point,
+        Whether all agree; elements that cannot be checked, because the density ends nearby,
         do not.
     """
 
@@ -78,7 +78,7 @@ class GradientCheck:
         return np.asarray(np.isfinite(self.gradient) & ~np.isfinite(self.finite_differences))
 
     def _shown(self) -> list[tuple[str, ...]]:
-        """The rows of the table; the worst, if there are many."""
+        """Return the rows of the table; the worst, if there are many."""
         rows: list[tuple[str, ...]] = [*self._rows()]
         errors = self.errors
         if len(rows) <= _MOST:
@@ -125,8 +125,8 @@ def compare_gradient(
     recorded = model.for_many_calls() if is_slow else None
 
     def beside(x: np.ndarray) -> float:
-        """Beside the border of its domain the model refuses some of the points that differences
-        need.
+        """Return the log density at a point of a difference; nan if the model rejects it, as it may
+        near the border of its domain.
         """
         with Attempt(recoverable):
             if recorded is not None:

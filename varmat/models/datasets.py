@@ -1,4 +1,4 @@
-"""Draws as datasets of xarray, equal to those of ArviZ before 1, whose import takes a second."""
+"""Draws as datasets of xarray, equal to ArviZ's before version 1, whose import takes a second."""
 
 from __future__ import annotations
 

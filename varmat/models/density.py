@@ -41,7 +41,9 @@ def _no_terms() -> tuple[()]:
 
 
 def _quantity(x: Operand, title: str) -> Plain:
-    """A generated quantity. Integers and truth values keep their kind, others become floats."""
+    """Convert a generated quantity: integers and truth values keep their kind, others become
+    floats.
+    """
     found = plain_data(x, title)
     kept = np.asarray(x)
     if kept.dtype.kind not in "biu":
@@ -124,7 +126,9 @@ class NamedDensity:
         others: Function | None,
         given: Mapping[str, Operand],
     ) -> Derived | None:
-        """What follows from the parameters: values by name, and those of one function."""
+        """Collect the functions of transformed parameters: of single values by name, and of
+        several.
+        """
         for name, f in functions.items():
             if getattr(f, "__module__", None) == "varmat.models.parameters":
                 raise TypeError(
@@ -145,7 +149,7 @@ class NamedDensity:
         return Derived(each, others, given) if each or others else None
 
     def _varying(self, functions: Mapping[str, Named]) -> dict[str, Named]:
-        """The functions of named values that depend on discrete parameters, in order."""
+        """Return the functions of named values that depend on discrete parameters, in order."""
         names, found = {*self.stated.discrete}, dict[str, Named]()
         while more := {
             name: f
@@ -238,7 +242,7 @@ class NamedDensity:
         return text + (html.table(["data", "type", "shape"], data) if data else "")
 
     def graph(self) -> ModelGraph:
-        """What each parameter, named value and observation depends on, as far as it is stated.
+        """Show what each parameter, named value and observation depends on, as far as it is stated.
 
         Returns
         -------
@@ -258,7 +262,7 @@ class NamedDensity:
         return graph_of(self.stated, self.transformed.functions if self.transformed else {})
 
     def simulators(self, function: str) -> tuple[Function, Function, Function]:
-        """What `varmat.testing.calibration` takes: functions that draw parameters, simulate
+        """Make the functions for `varmat.testing.calibration`: they draw parameters, simulate
         observations, and make the model of other observations.
         """
         stated = self.stated
@@ -270,7 +274,7 @@ class NamedDensity:
         return draw, simulate, lambda observed: self.with_data(**observed)
 
     def with_data(self, /, **data: Operand) -> Self:
-        """The same model with other data.
+        """Return the same model with other data.
 
         Parameters
         ----------
@@ -281,7 +285,7 @@ class NamedDensity:
         Returns
         -------
         Model
-            With a recording of its own, because recordings hold data as constants.
+            With a separate recording, because recordings hold data as constants.
 
         Raises
         ------
@@ -322,7 +326,7 @@ class NamedDensity:
     # --- evaluation ---
 
     def completed(self, values: dict[str, Operand]) -> dict[str, Operand]:
-        """Parameters with the transformed parameters."""
+        """Return the parameters with the transformed parameters."""
         if self.transformed is None:
             return values
         return {**values, **self.transformed.named_values(values)}
@@ -330,8 +334,8 @@ class NamedDensity:
     def with_discrete(
         self, values: dict[str, Operand], rng: np.random.Generator
     ) -> dict[str, Operand]:
-        """Completed values with the discrete parameters, drawn if they are not among them, and with
-        what depends on these.
+        """Add the discrete parameters, drawn if they are missing, and the values that depend on
+        them.
         """
         for each in self.stated.summed:
             values = each.completed(values, rng)
@@ -340,14 +344,14 @@ class NamedDensity:
     def with_quantities(
         self, values: dict[str, Operand], rng: np.random.Generator
     ) -> dict[str, Operand]:
-        """Parameters, transformed or not, with the generated quantities."""
+        """Add the generated quantities to the parameters and transformed parameters."""
         if self.generated is None:
             return values
         found = self.generated.named_values(values, rng=rng)
         return {**values, **{n: _quantity(x, f"constrain: {n}") for n, x in found.items()}}
 
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
-        """The terms whose sum is the log density."""
+        """Return the terms whose sum is the log density."""
         values, log_jacobians = self.layout.unpack(q, jacobian)
         if self.transformed is not None:
             values.update(self.transformed.named_values(values))
@@ -361,7 +365,7 @@ class NamedDensity:
         return result if np.shape(result) or not log_jacobians else Terms((result, *log_jacobians))
 
     def _own_terms(self, values: dict[str, Operand], propto: bool) -> Result:
-        """What the log density of the user returns: a term, or several."""
+        """Return the result of the user's log density: a term, or several."""
         result = self._density(values, propto=propto)
         if result is None or type(result) is dict:
             missing = "None (is a return statement missing?)" if result is None else "a dict"
@@ -384,7 +388,7 @@ class NamedDensity:
         return point
 
     def log_density(self, q: Operand, propto: bool = True, jacobian: bool = True) -> float:
-        """The log density at an unconstrained point.
+        """Compute the log density at an unconstrained point.
 
         Parameters
         ----------
@@ -420,7 +424,7 @@ class NamedDensity:
         include_gq: bool = False,
         rng: np.random.Generator | None = None,
     ) -> dict[str, Operand]:
-        """The parameters by name at an unconstrained point.
+        """Return the parameters by name at an unconstrained point.
 
         Parameters
         ----------
@@ -451,8 +455,8 @@ class NamedDensity:
         include_gq: bool = False,
         rng: np.random.Generator | None = None,
     ) -> np.ndarray:
-        """The parameters at an unconstrained point, one after the other as `param_names` says; see
-        `constrain` for a dict.
+        """Return the parameters at an unconstrained point in a vector, in the order of
+        `param_names`; see `constrain` for a dict.
 
         Returns
         -------
@@ -469,12 +473,12 @@ class NamedDensity:
         )
 
     def param_unconstrain(self, values: Operand) -> np.ndarray:
-        """The unconstrained point at which the parameters have given values.
+        """Return the unconstrained point at which the parameters have given values.
 
         Parameters
         ----------
         values : dict, or array_like of shape (param_num(),)
-            By name, or one after the other.
+            By name, or in sequence.
 
         Returns
         -------
@@ -499,8 +503,8 @@ class NamedDensity:
     # --- names and numbers ---
 
     def shapes(self, include_tp: bool = False, include_gq: bool = False) -> dict[str, Shape]:
-        """The shape of every parameter, and of transformed parameters and generated quantities if
-        asked for, by name.
+        """Return the shape of every parameter by name, and of transformed parameters and generated
+        quantities if requested.
 
         The shapes of the latter are found by calling the functions of the model.
         """
@@ -510,7 +514,7 @@ class NamedDensity:
         return {name: transform.shape for name, transform in self.layout.parameters.items()}
 
     def example(self, include_tp: bool, include_gq: bool) -> dict[str, Operand]:
-        """Named values as by `constrain`, at a point where they are allowed."""
+        """Return named values as `constrain` does, at a point where they are allowed."""
         found: dict[str, Operand] = {}
 
         def is_allowed(q: np.ndarray) -> bool:
@@ -522,24 +526,24 @@ class NamedDensity:
         return found
 
     def param_names(self, include_tp: bool = False, include_gq: bool = False) -> list[str]:
-        """The name of every element of what `param_constrain` returns: ``theta.1``, counted from
-        one.
+        """Return the name of every element that `param_constrain` returns: ``theta.1``, counted
+        from one.
         """
         shapes = self.shapes(include_tp, include_gq).items()
         return [label for name, shape in shapes for label in indexed(name, shape)]
 
     def param_unc_names(self) -> list[str]:
-        """The name of every element of the unconstrained vector."""
+        """Return the name of every element of the unconstrained vector."""
         return list(self.layout.unconstrained_names())
 
     def unconstrained_names_at(self, places: np.ndarray) -> str:
-        """The names of the first marked unconstrained parameters, for a message."""
+        """Join the names of the first marked unconstrained parameters, for a message."""
         return ", ".join(islice(compress(self.param_unc_names(), places), 5))
 
     def param_num(self, include_tp: bool = False, include_gq: bool = False) -> int:
-        """The number of constrained parameters, element by element."""
+        """Return the number of elements of all constrained parameters."""
         return sum(int(np.prod(shape)) for shape in self.shapes(include_tp, include_gq).values())
 
     def param_unc_num(self) -> int:
-        """The size of the unconstrained vector."""
+        """Return the size of the unconstrained vector."""
         return self.layout.size

@@ -60,13 +60,15 @@ class SamplingWarning(UserWarning):
 
 
 def _split(x: np.ndarray) -> np.ndarray:
-    """Chains cut into halves: of shape (elements, chains, draws)."""
+    """Cut chains of shape (elements, chains, draws) into halves."""
     half = x.shape[2] // 2
     return np.concatenate([x[..., :half], x[..., x.shape[2] - half :]], axis=1)
 
 
 def _normalised(x: np.ndarray) -> np.ndarray:
-    """The normal scores of the ranks of all draws of an element; equal draws share a rank."""
+    """Return the normal scores of the ranks of all draws of an element; equal draws share a
+    rank.
+    """
     flat = x.reshape(len(x), -1)
     n = flat.shape[1]
     order = np.argsort(flat, axis=1)
@@ -96,7 +98,7 @@ def _r_hat(x: np.ndarray) -> np.ndarray:
 
 
 def _ess(x: np.ndarray) -> np.ndarray:
-    """Effective draws of the mean, by Geyer's initial monotone sequence."""
+    """Return the effective draws of the mean, by Geyer's initial monotone sequence."""
     chains, draws = x.shape[1:]
     means = x.mean(axis=2, keepdims=True)
     size = 1 << (2 * draws - 1).bit_length()
@@ -148,7 +150,7 @@ def _blocks(flat: np.ndarray, places: np.ndarray) -> Iterator[tuple[np.ndarray, 
 
 
 def diagnostics(x: np.ndarray) -> dict[str, np.ndarray]:
-    """Effective draws of the middle and of the tails, and R-hat.
+    """Compute the effective draws of the middle and of the tails, and R-hat.
 
     Parameters
     ----------
@@ -180,7 +182,7 @@ def diagnostics(x: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _some(names: Sequence[str], values: np.ndarray, bad: np.ndarray, worst: int) -> str:
-    """The worst elements with their values, and how many there are in all."""
+    """List the worst elements with their values, and the number of the others."""
     places = np.flatnonzero(bad)
     order = places[np.argsort(worst * values[places])][:_NAMED]
     digits = ".2f" if worst < 0 else ".0f"
@@ -197,12 +199,12 @@ def problems(
     finite: np.ndarray,
     centred: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Reasons not to trust draws, each with what to do.
+    """Find reasons not to trust draws, each with a remedy.
 
     Parameters
     ----------
     names : sequence of str
-        Of the elements.
+        The names of the elements.
     table : dict of str to ndarray
         The `diagnostics` of the elements, as far as they are known.
     chains, draws : int

@@ -69,7 +69,7 @@ class Discrete:
         return f"Discrete({np.array2string(self.support, threshold=6)}, shape={self.shape})"
 
     def draw(self, prior: Distribution | None, rng: np.random.Generator) -> Plain:
-        """Draw from the prior, by default from all values alike."""
+        """Draw from the prior, by default from all values with equal probability."""
         if prior is None:
             return rng.choice(self.support, self.shape)
         return prior.like(np.zeros(self.shape), rng)
@@ -85,7 +85,7 @@ class Discrete:
 
 
 def discrete(support: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -> Discrete:
-    """A discrete parameter of a `Model`, summed out: switch points, indicators, categories.
+    """Declare a discrete parameter of a `Model`, summed out: switch points, indicators, categories.
 
     Distributions and named values use it as if its values were known. The log density is the
     logarithm of the sum over all values. Results have draws of it, and the probability of each
@@ -119,8 +119,8 @@ def discrete(support: Operand, *shape: int | Shape, **stated: Unpack[Declaration
     Otherwise all elements are summed out jointly, if these are 1,000 terms at most, and refused
     if they are more. So are several discrete parameters on which the same observations depend.
 
-    The log-likelihood in results is that of each observation, if each has an element of its own.
-    Otherwise it is that of each element, under the name of the parameter.
+    Results have the log-likelihood of each observation, if each has a separate element.
+    Otherwise they have that of each element, under the name of the parameter.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class Term(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the observations or the parameter.
+        The name of the observations or the parameter.
     stated : Stated
     y : ndarray or None
         The observations; None for the value of that name.
@@ -183,13 +183,15 @@ class Term(NamedTuple):
         return (self.name, *self.stated.names)
 
     def terms(self, values: dict[str, Operand], known: np.ndarray | None = None) -> Result:
-        """The log density of each observation; those that are known are given, the others nan."""
+        """Return the log density of each observation; `known` has the known ones, nan for the
+        others.
+        """
         if known is None or self.y is None:
             return self.stated.pointwise(values, values[self.name] if self.y is None else self.y)
         return self.stated.weighted(_where_varying(self.stated.at(values), self.y, known))
 
     def total(self, values: dict[str, Operand]) -> Result:
-        """The log density of all observations."""
+        """Return the log density of all observations."""
         y = values[self.name] if self.y is None else self.y
         return self.stated.log_density(values, y, False)
 
@@ -200,7 +202,7 @@ class OwnTerms(NamedTuple):
     Attributes
     ----------
     density : callable
-        Of the named values and of `propto`; returns a term, or several.
+        A function of the named values and of `propto`; returns a term, or several.
     needs : tuple of str
         What it depends on.
     """
@@ -222,7 +224,7 @@ class OwnTerms(NamedTuple):
 
 
 def _where_varying(distribution: Distribution, y: np.ndarray, known: np.ndarray) -> Result:
-    """The log density of each observation, evaluated only where it is not known."""
+    """Return the log density of each observation, evaluated only where it is not known."""
     varying = np.isnan(known)
     if not np.any(varying):
         return known
@@ -242,7 +244,7 @@ def _where_varying(distribution: Distribution, y: np.ndarray, known: np.ndarray)
 
 
 class _Choice:
-    """Draws the values of discrete parameters, one after the other in a vector.
+    """Draws the values of discrete parameters, in sequence in a vector.
 
     Parameters
     ----------
@@ -301,7 +303,7 @@ class SummedOut:
         shapes = {each.shape for each in variables.values()}
         # The log densities that are known, by term and statement; the others are nan.
         self._known: dict[tuple[int, int], np.ndarray] = {}
-        # For each statement the shape of its terms, and the places of those of each element; None
+        # For each statement the shape of its terms, and the indices of each element's terms; None
         # if these are its rows.
         self._shapes: list[Shape] = [()] * len(statements)
         self._places: list[np.ndarray | None] = [None] * len(statements)
@@ -340,7 +342,7 @@ class SummedOut:
             start = end
 
     def _at(self, values: Mapping[str, Operand], terms: np.ndarray) -> dict[str, Operand]:
-        """All values where the elements are those of some terms of the sum."""
+        """Return all values, with the elements as in some terms of the sum."""
         chosen = {name: table[terms] for name, table in self._tables.items()}
         return self._with_derived({**values, **chosen})
 
@@ -377,7 +379,7 @@ class SummedOut:
         return [np.asarray(each.terms(at)) for each in self.statements]
 
     def _at_all_terms(self, values: Mapping[str, Operand]) -> list[np.ndarray]:
-        """For each statement its log densities, where all elements are those of each term."""
+        """Return for each statement its log densities at each term, which all elements share."""
         rows = [self._pointwise(values, np.full(self.outer, k)) for k in range(self._count)]
         return [np.stack(each) for each in zip(*rows, strict=True)]
 
@@ -385,7 +387,7 @@ class SummedOut:
         self, points: Sequence[Mapping[str, Operand]], found: Sequence[list[np.ndarray]]
     ) -> str:
         """Find the element of each observation, and return a statement with an observation that
-        depends on several; empty if there is none.
+        depends on several; empty if none does.
 
         The number of an element is read bit by bit: an observation changes where the elements that
         have a bit get another value, if its element has it.
@@ -429,7 +431,7 @@ class SummedOut:
         return ""
 
     def _own_rows(self, shape: Shape) -> np.ndarray:
-        """The element of each observation if the observations of an element are a row."""
+        """Return the element of each observation if the observations of an element are a row."""
         axes = len(self.outer)
         if shape[:axes] != self.outer:
             return np.zeros(shape, int)
@@ -437,7 +439,9 @@ class SummedOut:
         return np.broadcast_to(rows, shape)
 
     def _padded(self, index: np.ndarray) -> np.ndarray:
-        """The places of the observations of each element, filled up with the place behind all."""
+        """Return the indices of the observations of each element, padded with one behind the
+        last.
+        """
         counts = np.bincount(index.ravel(), minlength=self._elements)[:, np.newaxis]
         steps = np.arange(np.max(counts))
         places = np.full((self._elements, steps.size), index.size)
@@ -447,7 +451,9 @@ class SummedOut:
     # --- densities ---
 
     def _logs(self, values: Mapping[str, Operand], priors_only: bool = False) -> Result:
-        """The log density of each element at each term of the sum, of shape (terms, elements)."""
+        """Return the log density of each element at each term of the sum, of shape (terms,
+        elements).
+        """
         if not self._is_prepared:
             self._prepare()
         chosen = [i for i, x in enumerate(self.statements) if not (priors_only and x.is_observed)]
@@ -459,7 +465,7 @@ class SummedOut:
         return np.stack(rows)
 
     def _by_element(self, i: int, values: dict[str, Operand], known: np.ndarray | None) -> Result:
-        """The log density of the observations of each element by a statement."""
+        """Return the log density that a statement gives the observations of each element."""
         statement, places, count = self.statements[i], self._places[i], self._elements
         if count == 1:
             if known is None:
@@ -473,7 +479,7 @@ class SummedOut:
         )  # fmt: skip
 
     def _uniform(self) -> float:
-        """The log prior of all elements of parameters that state none."""
+        """Return the log prior of all elements of parameters that state none."""
         return -sum(
             math.log(len(x.support)) * math.prod(x.shape)
             for x in self.variables.values()
@@ -481,11 +487,13 @@ class SummedOut:
         )
 
     def log_density(self, values: Mapping[str, Operand]) -> Result:
-        """The logarithm of the sum over all values of the discrete parameters."""
+        """Return the logarithm of the sum over all values of the discrete parameters."""
         return np.sum(logsumexp(self._logs(values), axis=0)) + self._uniform()
 
     def log_likelihood(self, values: Mapping[str, Operand]) -> dict[str, Operand]:
-        """The log-likelihood of each element; of each observation if each has its own."""
+        """Return the log-likelihood of each element, or of each observation if all have separate
+        elements.
+        """
         observed = [i for i, each in enumerate(self.statements) if each.is_observed]
         if not observed:
             return {}
@@ -520,9 +528,7 @@ class SummedOut:
         return found, p
 
     def completed(self, values: dict[str, Operand], rng: Any) -> dict[str, Operand]:
-        """The values with the parameters, drawn if they are not among them, and with what depends
-        on these.
-        """
+        """Add the parameters, drawn if they are missing, and the values that depend on them."""
         if values.keys() >= self.variables.keys():
             drawn = {name: as_values(values[name], x) for name, x in self.variables.items()}
         else:
@@ -530,7 +536,7 @@ class SummedOut:
         return self._with_derived({**values, **drawn})
 
     def quantities(self, values: dict[str, Operand], rng: Any) -> dict[str, Operand]:
-        """Draws of the parameters, the values that depend on them, and the probabilities."""
+        """Return draws of the parameters, the values that depend on them, and the probabilities."""
         drawn, p = self._drawn(values, rng)
         whole = self._with_derived({**values, **drawn})
         found = {name: whole[name] for name in (*drawn, *self.derived)}
@@ -541,14 +547,14 @@ class SummedOut:
         return found
 
     def _indicator(self, name: str) -> np.ndarray:
-        """Which values a parameter has at each term, one column for each element and value."""
+        """Mark which values a parameter has at each term, one column for each element and value."""
         table, support = self._tables[name], self.variables[name].support
         shares: np.ndarray = table[..., np.newaxis] == support
         return shares.reshape(self._count, -1).astype(float)
 
 
 def as_values(x: Operand, variable: Discrete) -> Operand:
-    """Numbers as values of a discrete parameter, of its shape and kind."""
+    """Convert numbers to values of a discrete parameter, with its shape and dtype."""
     x = np.reshape(x, variable.shape)
     return x if is_differentiable(x) else x.astype(variable.support.dtype)
 

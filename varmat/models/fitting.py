@@ -34,7 +34,7 @@ SomeModel = TypeVar("SomeModel", bound="DensityModel")
 # SciPy's methods that take second derivatives, and in which form.
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
 _WITH_MATRIX = ("trust-exact", "dogleg")
-# The search goes on until nothing can be gained, for the gradient is exact.
+# The search goes on until nothing can be gained, because the gradient is exact.
 _TIGHT = {"l-bfgs-b": {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000, "maxfun": 100_000}}
 # SciPy's words for a search that can go no further: the line search ended abnormally, or the
 # quadratic model promises no gain.
@@ -51,7 +51,7 @@ _FEW, _FLAT, _LEVEL = 100, 1e-10, 1e-6
 # How often a search is started again if it ended at a point that the model refuses, or with
 # something left to gain.
 _RESTARTS = 10
-# From so many seconds for a gradient on, a recording is made first.
+# If a gradient takes at least this many seconds, a recording is made first.
 _SLOW = 0.01
 # The most Newton steps that the approximation takes by itself.
 _NEWTON_STEPS = 20
@@ -75,7 +75,7 @@ class Optimum:
         Whether it is one: nothing is left to be gained by a parabola, which the Hessian of up to
         100 parameters tells where the optimiser does not.
     message : str
-        Of the optimiser.
+        The message of the optimiser.
     iterations : int
     jacobian : bool
         Whether the log-Jacobian belongs to the log density.
@@ -140,15 +140,16 @@ class _Objective:
 
 
 def density_at(model: DensityModel, q: np.ndarray, jacobian: bool) -> tuple[float, np.ndarray]:
-    """The log density and its gradient; -inf and zero where the model refuses the point."""
+    """Return the log density and its gradient; -inf and zero where the model rejects the point."""
     with Attempt(recoverable), np.errstate(all="ignore"):
         return model.log_density_gradient(q, jacobian=jacobian)
     return -np.inf, np.zeros(q.shape)
 
 
 def recorded_if_slow(model: SomeModel, q: np.ndarray) -> SomeModel:
-    """The model, with a recorded log density if the second of two evaluations is slow: a recording
-    takes some tenths of a second to make. A model that says what it wants is left as it is.
+    """Return the model, with a recorded log density if the second of two evaluations is slow,
+    because a recording takes some tenths of a second to make. A model with an explicit setting
+    stays unchanged.
     """
     if model.recorded is not None:
         return model
@@ -191,7 +192,7 @@ def maximise(
 
 
 # A parabola with the gradient g and the curvature h would gain g**2 / (2 h). This does not depend
-# on the scale of the parameters, nor on constants of the log density, beside which any gradient
+# on the scale of the parameters, nor on constants of the log density, next to which any gradient
 # would look small.
 def _gain(
     model: DensityModel,
@@ -201,7 +202,8 @@ def _gain(
     jacobian: bool,
     inverse: Linear | np.ndarray | None = None,
 ) -> float:
-    """How much the log density would grow if it were quadratic; infinite if that has no maximum.
+    """Estimate how much the log density would grow if it were quadratic; infinite if that has no
+    maximum.
 
     The Hessian is computed only if something seems left to gain by the optimiser's own inverse
     Hessian or along the gradient.
@@ -232,7 +234,7 @@ def _gain(
 
 
 def _gain_along(gradient: np.ndarray, model: DensityModel, q: np.ndarray, jacobian: bool) -> float:
-    """The gain along the gradient alone, from a difference of gradients."""
+    """Estimate the gain along only the gradient, from a difference of gradients."""
     length = float(np.linalg.norm(gradient))
     if length == 0.0:
         return 0.0
@@ -260,7 +262,7 @@ class LaplaceApproximation:
     ----------
     mode : Optimum
     covariance : ndarray, shape (N, N)
-        Of the unconstrained vector: the inverse of the negative Hessian of the log density.
+        For the unconstrained vector: the inverse of the negative Hessian of the log density.
     q : ndarray, shape (draws, N)
         Unconstrained draws.
     draws : dict of str to ndarray, shape (draws, ...)
@@ -268,12 +270,12 @@ class LaplaceApproximation:
         model refuses, or at which a quantity fails for its values, the parameters alone, and nan
         for the others.
     log_density, log_approximation : ndarray, shape (draws,)
-        Of the model and of the normal distribution at the draws; their difference is the logarithm
+        Log densities of the model and of the normal at the draws; their difference is the logarithm
         of the importance ratios. The first is -inf where the model refuses the draw.
     standard_errors : dict of str to float or ndarray
-        Of parameters and transformed parameters at the mode, by the delta method: the derivatives
+        For parameters and transformed parameters at the mode, by the delta method: the derivatives
         of a value times `covariance`. For a mode of the likelihood (``jacobian=False``, no priors)
-        they are those of maximum likelihood.
+        they are the errors of maximum likelihood.
     """
 
     mode: Optimum
@@ -325,7 +327,7 @@ class LaplaceApproximation:
         return title + html.table(["", *found], rows)
 
     def groups(self) -> Groups:
-        """The groups of ArviZ, with the draws as one chain."""
+        """Return the groups of ArviZ, with the draws as one chain."""
         posterior = {name: values[np.newaxis] for name, values in self.draws.items()}
         stats = {
             "lp": self.log_density[np.newaxis],
@@ -334,7 +336,7 @@ class LaplaceApproximation:
         return {"posterior": posterior, "sample_stats": stats, **self.beside}
 
     def to_arviz(self) -> ArvizData:
-        """The draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1,
+        """Return the draws as one chain of ArviZ data: ``InferenceData`` or, from ArviZ 1,
         ``DataTree``.
         """
         groups = self.groups()
@@ -342,7 +344,9 @@ class LaplaceApproximation:
 
 
 def _factor(precision: np.ndarray) -> np.ndarray | None:
-    """The Cholesky factor; None if the matrix is not positive definite, or singular to rounding."""
+    """Return the Cholesky factor; None if the matrix is not positive definite, or is singular to
+    rounding.
+    """
     try:
         factor = np.linalg.cholesky(precision)
     except np.linalg.LinAlgError:
@@ -353,8 +357,8 @@ def _factor(precision: np.ndarray) -> np.ndarray | None:
 
 
 def _newton(model: DensityModel, mode: Optimum) -> tuple[Optimum, np.ndarray]:
-    """The mode, improved by Newton's method while the gradient becomes smaller, and the Cholesky
-    factor of the precision there.
+    """Improve the mode by Newton's method while the gradient becomes smaller. Return it with the
+    Cholesky factor of the precision there.
     """
     q, jacobian = mode.q, mode.jacobian
     _, gradient, hessian = model.log_density_hessian(q, jacobian=jacobian)
@@ -392,8 +396,8 @@ def _newton(model: DensityModel, mode: Optimum) -> tuple[Optimum, np.ndarray]:
 def named_draws(
     function: str, model: DensityModel, q: np.ndarray, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """All named values at draws. Where a function fails at a draw its values are nan; parameters
-    are kept if they can be computed.
+    """Return all named values at draws. Where a function fails at a draw its values are nan;
+    parameters are kept if they can be computed.
     """
 
     def at(x: np.ndarray, whole: bool) -> dict[str, Operand] | None:
@@ -415,7 +419,7 @@ def named_draws(
 def approximate(
     model: DensityModel, mode: Optimum, draws: int, seed: int | None
 ) -> LaplaceApproximation:
-    """The normal approximation around a mode, and draws from it."""
+    """Make the normal approximation around a mode, and draw from it."""
     mode, factor = _newton(model, mode)
     rng = np.random.default_rng(seed)
     z = rng.standard_normal((draws, mode.q.size))

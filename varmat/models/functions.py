@@ -17,7 +17,7 @@ from varmat.interrupts import Attempt, Noted
 from varmat.models.indices import refuse_index
 from varmat.typing import Function, Operand, Result
 
-# What a function may take besides parameters and data.
+# Arguments that a function may take in addition to parameters and data.
 OPTIONS = ("propto", "rng")
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -92,7 +92,7 @@ class Named:
                 ) from None
 
     def is_ready(self, values: Mapping[str, Operand]) -> bool:
-        """Whether all that the function takes is among the values and the data."""
+        """Return whether the values and the data include all that the function requires."""
         return all(name in values or name in self._given for name in self._required)
 
     def __call__(self, values: dict[str, Operand], **options: Any) -> Result:
@@ -100,7 +100,7 @@ class Named:
             return self._called(values, options)
         except IndexError as error:
             refuse_index(self._given, error)
-            # Of plain values NumPy raised it, which does not say for which index.
+            # With plain values NumPy raised it, without saying for which index.
             with Attempt() as again, nested():
                 self._called({name: var(data(x)) for name, x in values.items()}, options)
             if isinstance(again.error, IndexError):
@@ -136,8 +136,8 @@ class Named:
         return self._dict is not None and self._dict not in values and self._dict not in self._fixed
 
     def explained(self, error: Exception, values: Mapping[str, Operand]) -> Exception:
-        """The error, with a note if the function was called with a dict: perhaps it was meant for
-        one of the values.
+        """Return the error, with a note if the function was called with a dict: perhaps it was
+        meant for one of the values.
         """
         if self._takes_dict(values):
             error.add_note(self._called_with(values))
@@ -151,7 +151,7 @@ class Named:
         )
 
     def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
-        """What the function returns, which must be a dict."""
+        """Return the result of the function, which must be a dict."""
         result = self(values, **options)
         if not isinstance(result, Mapping):
             text = (
@@ -171,24 +171,26 @@ class Named:
 
 
 def generator(name: str, seed: Any) -> np.random.Generator:
-    """The generator of a seed, which is refused by name."""
+    """Make the generator of a seed; an error about the seed names the function."""
     if isinstance(seed, (float, str, bool)) or (isinstance(seed, int) and seed < 0):
         check_integer(name, "seed", seed, 0)
     return np.random.default_rng(seed)
 
 
 def recoverable(error: BaseException) -> bool:
-    """Whether an error means that the point is outside the domain: a sampler tries another."""
+    """Return whether an error means that the point is outside the domain: a sampler tries
+    another.
+    """
     return bool(getattr(error, "is_recoverable", False))
 
 
 def never(error: BaseException) -> bool:
-    """No error is expected."""
+    """Return False: no error is expected."""
     return False
 
 
 def of_values(error: BaseException) -> bool:
-    """Whether an error may be due to the values at one point: random number generators raise such
-    errors far from the data.
+    """Return whether an error may be due to the values at one point: random number generators raise
+    such errors far from the data.
     """
     return recoverable(error) or isinstance(error, (ValueError, ArithmeticError))

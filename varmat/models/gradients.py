@@ -54,33 +54,35 @@ class DensityModel(NamedDensity):
         """The log density and its gradient at a point: ``log_density_gradient(q, propto=True,
         jacobian=True)``.
 
-        Parameters and errors are those of `log_density`; the result is the value, a float, and the
+        Parameters and errors are as in `log_density`; the result is the value, a float, and the
         gradient, an array of shape ``(N,)``. The method ``map`` of it takes many points at once,
         and an executor: ``log_density_gradient.map(points)``, see `LogDensityGradient`."""
         return LogDensityGradient(self)
 
     def __getstate__(self) -> dict[str, Operand]:
-        """The state without derivatives, which a copy makes anew."""
+        """Return the state without derivatives, because a copy makes its own."""
         made = ("log_density_gradient", "_hessian")
         return {name: each for name, each in vars(self).items() if name not in made}
 
     def for_many_calls(self, spent: float = math.inf) -> Self:
-        """The model, recorded if it can be and wants to; only for the time of one call. Gradients
-        have taken so many seconds, or will take many.
+        """Return the model, recorded if it can be and should be; only for the time of one call.
+        Gradients have taken `spent` seconds, or will take many.
         """
         if self.recorded is not None:
             return self
         return self._copy(recorded=True, _value_and_grad=RecordedIfPossible(self._target, 0))
 
     def standardised(self, scale: np.ndarray) -> Self:
-        """The model in other coordinates: the unconstrained vector is a scale times these."""
+        """Return the model in other coordinates: the unconstrained vector is a scale times
+        these.
+        """
         model = copy.copy(self)
         model.layout = copy.copy(self.layout)
         model.layout.scale = scale
         return model.renewed()
 
     def renewed(self) -> Self:
-        """Copy the model, with derivatives of its own."""
+        """Copy the model, with separate derivatives."""
         of = value_and_grad if self.recorder() is None else Recorded
         return self._copy(_value_and_grad=of(self._target, 0))
 
@@ -114,7 +116,7 @@ class DensityModel(NamedDensity):
     def log_density_hessian(
         self, q: Operand, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """The log density, its gradient and its exact Hessian; parameters and errors as in
+        """Compute the log density, its gradient and its exact Hessian; parameters and errors as in
         `log_density`.
 
         Returns
@@ -136,7 +138,7 @@ class DensityModel(NamedDensity):
     def log_density_hessian_vector_product(
         self, q: Operand, v: Operand, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray]:
-        """The log density and its exact Hessian times a vector, without the Hessian.
+        """Compute the log density and its exact Hessian times a vector, without the Hessian.
 
         Parameters
         ----------
@@ -156,8 +158,8 @@ class DensityModel(NamedDensity):
         return self.log_density(q, propto, jacobian), product
 
     def blame(self, q: np.ndarray) -> str:
-        """What makes the density zero at a point: data, a prior, or the first result that is not
-        finite; empty if all are.
+        """Name the reason for a density of zero at a point: data, a prior, or the first result that
+        is not finite; empty if all are.
         """
         found = self.stated.impossible(lambda q: self.constrain(q, True), q)
         return found or self._not_finite(q)
@@ -201,7 +203,8 @@ class LogDensityGradient:
     def __call__(
         self, q: Operand, propto: bool = True, jacobian: bool = True
     ) -> tuple[float, np.ndarray]:
-        """The log density and its gradient; parameters and errors as in `Model.log_density`.
+        """Compute the log density and its gradient; parameters and errors as in
+        `Model.log_density`.
 
         Returns
         -------
@@ -220,7 +223,7 @@ class LogDensityGradient:
         propto: bool = True,
         jacobian: bool = True,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The log density and its gradient at many points.
+        """Compute the log density and its gradient at many points.
 
         Parameters
         ----------
@@ -239,14 +242,14 @@ class LogDensityGradient:
             Minus infinity at a point that the model refuses, with a `DomainError`: the density is
             zero there.
         gradients : ndarray, shape (m, N)
-            nan at such a point, for there is no gradient.
+            nan at such a point, because no gradient exists.
 
         Raises
         ------
         ShapeError
             If `points` has another shape.
         TypeError
-            If `executor` is no executor, or the model cannot be sent to another process.
+            If `executor` is not an executor, or the model cannot be sent to another process.
         Exception
             Any other error of the model, with a note that says at which point, counted from 0.
 
@@ -298,7 +301,7 @@ class _Block:
         self, model: DensityModel, propto: bool, jacobian: bool, count: int, is_alone: bool
     ) -> None:
         self._options, self._is_alone = (propto, jacobian), is_alone
-        # A recording is safe here: nobody changes what the functions read during the call.
+        # A recording is safe here: the data of the functions do not change during the call.
         is_for_many = model.recorded is None and count >= _FEW
         self._model = model.for_many_calls() if is_for_many else model
 

@@ -49,7 +49,7 @@ class ModelGraph:
 
 
 def graph_of(stated: StatedModel, derived: Mapping[str, Named]) -> ModelGraph:
-    """See `Model.graph`; with the functions of transformed parameters."""
+    """Make the graph of `Model.graph`, with the functions of transformed parameters."""
     varying = {name: f for each in stated.summed for name, f in each.derived.items()}
     derived = {**derived, **varying}
     kinds = dict.fromkeys(stated.parameters, "parameter")

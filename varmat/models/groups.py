@@ -45,7 +45,7 @@ def groups(*columns: Plain) -> Groups:
     Returns
     -------
     Groups
-        ``codes``, ``labels`` and ``count``. Labels are in increasing order, those of a categorical
+        ``codes``, ``labels`` and ``count``. Labels are in increasing order, labels of a categorical
         column in its order, with categories that do not occur; of several columns they are tuples.
 
     Raises
@@ -113,7 +113,7 @@ def code_names(
 
 
 def _has_names(x: Any) -> bool:
-    """Whether it is a categorical column, or one of strings."""
+    """Return whether `x` is a categorical column, or one of strings."""
     if hasattr(getattr(x, "cat", x), "categories"):
         return True
     if hasattr(x, "to_numpy"):
@@ -124,7 +124,7 @@ def _has_names(x: Any) -> bool:
 
 
 def _numbered(name: str, made: Groups, labels: list[Any]) -> np.ndarray:
-    """The codes of groups by labels of another order, or of which there are more."""
+    """Return the codes of groups by labels in another order, or with additional ones."""
     if labels == made.labels:
         return made.codes
     places = {label: i for i, label in enumerate(labels)}
@@ -140,7 +140,7 @@ def _numbered(name: str, made: Groups, labels: list[Any]) -> np.ndarray:
 
 
 def _coded(number: int, column: Any) -> tuple[np.ndarray, list[Any]]:
-    """The number of each row's label, and the labels."""
+    """Return the number of each row's label, and the labels."""
     categorical = getattr(column, "cat", column)
     if hasattr(categorical, "categories") and hasattr(categorical, "codes"):
         codes, labels = np.asarray(categorical.codes, np.int64), [*categorical.categories]
@@ -165,7 +165,7 @@ def _coded(number: int, column: Any) -> tuple[np.ndarray, list[Any]]:
 
 
 def _is_missing(x: object) -> bool:
-    """Whether it is None, nan, NaT or the `NA` of pandas."""
+    """Return whether `x` is None, nan, NaT or the `NA` of pandas."""
     try:
         return x is None or bool(x != x)
     except TypeError:  # NA is neither equal to itself nor different

@@ -17,11 +17,11 @@ from varmat.typing import Index, Shape
 
 
 class DataIndexError(DataError, IndexError):
-    """Data of a model are no index."""
+    """Data of a model cannot be an index."""
 
 
 def below_zero(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The data that are arrays of integers, some of them below 0."""
+    """Find the data that are arrays of integers, some of them below 0."""
     arrays = {
         name: np.asarray(x)
         for name, x in given.items()
@@ -44,7 +44,7 @@ def check_indices(data: Mapping[str, np.ndarray], tape: Sequence[Any]) -> None:
 
 
 def refuse_index(given: Mapping[str, Any], error: IndexError) -> None:
-    """Refuse the data of which an index was made that variables do not take."""
+    """Reject the data from which an index was made that variables do not accept."""
     for index, shape in _indices(error):
         for axis, part in enumerate(_parts(index)):
             for name, x in given.items():
@@ -58,7 +58,7 @@ def refuse_index(given: Mapping[str, Any], error: IndexError) -> None:
 
 
 def _indices(error: IndexError) -> Iterator[tuple[Index, Shape]]:
-    """The indices of variables in the functions that an error left."""
+    """Yield the indices of variables, with their shapes, in the functions that an error left."""
     at = error.__traceback__
     while at is not None:
         local = at.tb_frame.f_locals

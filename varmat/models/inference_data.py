@@ -1,4 +1,4 @@
-"""Groups of ArviZ besides the posterior: pointwise log-likelihoods and data. Draws of other
+"""Groups of ArviZ except the posterior: pointwise log-likelihoods and data. Draws of other
 samplers as ArviZ data.
 """
 
@@ -46,7 +46,7 @@ LARGEST = 4 * 2**30
 
 
 def of_data(model: DensityModel, observed: Iterable[str]) -> Groups:
-    """The data of a model that are arrays: observations, and the others."""
+    """Group the data of a model that are arrays: observations, and the others."""
     dims = (dim for names in model.dims.values() for dim in names)
     taken = {*model.coords, "chain", "draw", *dims}
     observed, groups = {*observed}, Groups()
@@ -66,7 +66,7 @@ def beside(
     allows: Callable[[Exception], bool] = never,
     executor: Executor | str | None = None,
 ) -> Groups:
-    """The groups that a model has beside draws: log-likelihood, if there are draws, and data."""
+    """Make the groups that a model adds to draws: log-likelihood, if there are draws, and data."""
     groups: Groups = {}
     likelihood = model.likelihood
     if likelihood and arrays is not None and _fits(model, likelihood, math.prod(shape)):
@@ -76,7 +76,9 @@ def beside(
 
 
 def _fits(model: DensityModel, likelihood: LogLikelihood, draws: int) -> bool:
-    """Whether the pointwise log-likelihood is small enough to be made unasked; warns if not."""
+    """Return whether the pointwise log-likelihood is small enough to make by default; warn if
+    not.
+    """
     terms = sum(math.prod(shape) for shape in term_shapes(model, likelihood).values())
     if 8 * terms * draws <= LARGEST:
         return True
@@ -90,7 +92,7 @@ def _fits(model: DensityModel, likelihood: LogLikelihood, draws: int) -> bool:
 
 
 def term_shapes(model: DensityModel, likelihood: LogLikelihood) -> dict[str, Shape]:
-    """The shapes of the terms, by calling the function near zero."""
+    """Find the shapes of the terms, by calling the function near zero."""
     found: dict[str, Shape] = {}
 
     def is_allowed(q: np.ndarray) -> bool:
@@ -106,7 +108,7 @@ def term_shapes(model: DensityModel, likelihood: LogLikelihood) -> dict[str, Sha
 def labels_of(
     model: DensityModel, groups: Groups
 ) -> tuple[dict[str, Operand], dict[str, list[str]]]:
-    """Coordinates and dimensions of what is in groups."""
+    """Return coordinates and dimensions of the values in groups."""
     shapes = shapes_in(groups)
     dims = {name: names for name, names in model.dims.items() if name in shapes}
     return coordinates(shapes, model.coords, dims), dims
@@ -127,7 +129,7 @@ def completed(
     chains: Sequence[int],
     executor: Executor | str | None = None,
 ) -> Sampled:
-    """What the sampler returned, with the groups that the model has beside draws."""
+    """Add the groups of the model to the result of a sampler."""
     arrays = {name: groups["posterior"][name] for name in model.layout.parameters} or None
     shape, missing = draws_in(groups["sample_stats"]), ""
     try:
@@ -153,7 +155,7 @@ def completed(
 
 
 def approximated(model: DensityModel, approximation: LaplaceApproximation) -> LaplaceApproximation:
-    """An approximation with the groups that the model has beside draws."""
+    """Add the groups of the model to an approximation."""
     arrays = {name: approximation.draws[name][np.newaxis] for name in model.layout.parameters}
     return replace(
         approximation, beside=beside(model, arrays, (1, len(approximation.q)), of_values)
@@ -168,7 +170,7 @@ def from_draws(
     executor: Executor | str | None = None,
     log_prior: bool = False,
 ) -> ArvizData:
-    """See `Model.to_arviz`."""
+    """Convert draws for `Model.to_arviz`."""
     base: ArvizData = None
     if isinstance(draws, LaplaceApproximation):
         groups = draws.groups()
@@ -214,7 +216,7 @@ def from_draws(
 def _named(
     model: DensityModel, draws: Operand, rng: np.random.Generator, executor: Executor | str | None
 ) -> Groups:
-    """The groups of draws by another sampler: by name, or unconstrained vectors."""
+    """Make the groups of draws by another sampler: by name, or unconstrained vectors."""
     name = "Model.to_arviz"
     if isinstance(draws, Mapping):
         arrays, shape = draws_of(name, dict(draws), model.layout.parameters)
@@ -231,14 +233,14 @@ def _named(
 
 
 def _constrained(model: DensityModel, block: Draws) -> tuple[list[dict[str, Operand]], list[float]]:
-    """All named values at a block of unconstrained vectors, and their log densities."""
+    """Return all named values at a block of unconstrained vectors, and their log densities."""
     rng = np.random.default_rng(block.seed)
     rows = [model.constrain(q, True, True, rng) for q in block.rows]
     return rows, [density_at(model, q, True)[0] for q in block.rows]
 
 
 def _made(model: DensityModel, block: Draws) -> list[dict[str, Operand]]:
-    """Parameters, transformed parameters and generated quantities at a block of draws."""
+    """Return parameters, transformed parameters and generated quantities at a block of draws."""
     rng = np.random.default_rng(block.seed)
     values = map(model.layout.split, block.rows)
     return [model.with_quantities(model.completed(each), rng) for each in values]

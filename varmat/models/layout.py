@@ -1,4 +1,4 @@
-"""Where the parameters of a model stand in its unconstrained vector, and the way from there to
+"""Where the parameters of a model are in its unconstrained vector, and the way from there to
 their values and back.
 """
 
@@ -19,7 +19,7 @@ from varmat.typing import Index, Operand, Plain, Shape
 
 
 def indexed(name: str, shape: Shape) -> list[str]:
-    """The name of every element, counted from one: ``theta.1``; the last index runs fastest."""
+    """Name every element, counted from one: ``theta.1``; the last index runs fastest."""
     return [".".join([name, *(str(i + 1) for i in index)]) for index in np.ndindex(*shape)]
 
 
@@ -88,8 +88,8 @@ class Layout:
                         )
 
     def unpack(self, q: Operand, jacobian: bool) -> tuple[dict[str, Operand], list[Operand]]:
-        """The values of the parameters at an unconstrained vector, by name, and the log-Jacobians
-        that are to be added up.
+        """Return the parameters at an unconstrained vector, by name, and the log-Jacobians to add
+        up.
         """
         if self.scale is not None:
             q = self.scale * q if self.scale.ndim == 1 else self.scale @ q
@@ -127,14 +127,14 @@ class Layout:
         return values, log_jacobians
 
     def pack(self, function: str, values: Mapping[str, Operand]) -> np.ndarray:
-        """The unconstrained vector at which the parameters have these values."""
+        """Return the unconstrained vector at which the parameters have these values."""
         return self._packed(function, values, [n for n in self.parameters if n not in values])[0]
 
     def pack_some(
         self, function: str, values: Mapping[str, Operand]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same for some of the parameters: the vector, zero for the others, and which of its
-        elements are those of parameters that have values.
+        """Pack some of the parameters: return the vector, zero for the others, and a mask of the
+        elements of parameters that have values.
         """
         return self._packed(function, values, [])
 
@@ -169,7 +169,7 @@ class Layout:
         return q, is_given
 
     def standardised(self, q: np.ndarray) -> np.ndarray:
-        """The coordinates in which a sampler moves."""
+        """Convert a point to the coordinates in which a sampler moves."""
         if self.scale is None:
             return q
         return q / self.scale if self.scale.ndim == 1 else np.linalg.solve(self.scale, q)
@@ -182,11 +182,11 @@ class Layout:
         return value
 
     def split(self, flat: np.ndarray) -> dict[str, Operand]:
-        """Constrained values by name, from a vector that holds them one after the other."""
+        """Split a vector of constrained values in sequence into values by name."""
         parts = shaped(flat, (transform.shape for transform in self.parameters.values()))
         return dict(zip(self.parameters, parts, strict=True))
 
     def unconstrained_names(self) -> Iterator[str]:
-        """The name of every element of the unconstrained vector."""
+        """Yield the name of every element of the unconstrained vector."""
         for name, transform in self.parameters.items():
             yield from indexed(name, transform.unconstrained_shape)

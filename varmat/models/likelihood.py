@@ -28,8 +28,8 @@ LOG_LIKELIHOOD = "log_likelihood"
 def by_dimension(
     pointwise: Function, dims: Mapping[str, Sequence[str]], dim: str, /, **values: Operand
 ) -> dict[str, Operand]:
-    """The log-likelihood of each label of a dimension, summed over all observations that have
-    it.
+    """Return the log-likelihood of each label of a dimension, summed over all observations that
+    have it.
     """
     total: Operand = 0.0
     for name, terms in pointwise(**values).items():
@@ -79,7 +79,7 @@ class LogLikelihood:
         self._name = observed[0] if len(observed) == 1 else LOG_LIKELIHOOD
 
     def at(self, values: dict[str, Operand]) -> dict[str, Operand]:
-        """The terms by name."""
+        """Return the terms by name."""
         result = self.function(values)
         if result is None:
             raise TypeError(
@@ -97,8 +97,8 @@ class LogLikelihood:
         allows: Callable[[Exception], bool],
         executor: Executor | str | None = None,
     ) -> NamedArrays:
-        """The terms at draws of the parameters, arrays of shape (chains, draws, ...); nan where an
-        error is allowed. `completed` is that method of the model.
+        """Return the terms at draws of the parameters, arrays of shape (chains, draws, ...); nan
+        where an error is allowed. `completed` is that method of the model.
         """
         inner = {name: x.shape[2:] for name, x in arrays.items()}
         is_recorded = math.prod(shape) >= MANY
@@ -119,7 +119,7 @@ class LogLikelihood:
         return terms
 
     def plain(self, values: dict[str, Operand]) -> NamedArrays:
-        """The terms at plain values, of which the function gets copies."""
+        """Return the terms at plain values; the function receives copies of them."""
         return real_arrays(f"Model: {self.title}", self.at(values))
 
 
@@ -132,13 +132,13 @@ class _Pointwise:
     completed : callable
         Adds the transformed parameters to parameters.
     inner : dict of str to tuple of int
-        The shapes of the parameters, which stand one after the other in a row of a block.
+        The shapes of the parameters, which are in sequence in a row of a block.
     allows : callable
         Whether an error is allowed.
     is_recorded : bool
         Record the terms, once for each worker.
     is_alone : bool
-        Whether there are no other workers, so that threads may share a block.
+        Whether there is only one worker, so that threads may share a block.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class _Pointwise:
         return self._terms.at(self._completed(values))
 
     def __call__(self, block: Draws) -> tuple[NamedArrays, int]:
-        """The terms in rows, nan where an error is allowed, and the number of rows."""
+        """Return the terms in rows, nan where an error is allowed, and the number of rows."""
         points, found = block.rows, NamedArrays()
         # Where all are nan, the chain was interrupted.
         left = np.flatnonzero(~np.isnan(points).all(axis=1)).tolist()
@@ -186,7 +186,7 @@ class _Pointwise:
 
 
 def _spread(rows: np.ndarray, places: Sequence[int], count: int) -> np.ndarray:
-    """Rows at some places of more, which are nan elsewhere."""
+    """Spread rows over an array of `count` rows; the others are nan."""
     found = np.full((count, *rows.shape[1:]), np.nan)
     found[places] = rows
     return found

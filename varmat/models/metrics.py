@@ -29,8 +29,8 @@ _MOST = 2000
 def with_metric(
     model: SomeModel, metric: Operand, inits: Operand, settings: Settings
 ) -> tuple[SomeModel, Operand]:
-    """The model in the coordinates that a metric standardises, and where chains start: by default
-    at draws, if the metric is theirs. Sets the metric that nutpie adapts.
+    """Return the model in the coordinates that a metric standardises, and where chains start: by
+    default at draws, if the metric is made from them. Set the metric that nutpie adapts.
     """
     for name in settings:
         if name.startswith("store_"):
@@ -45,7 +45,8 @@ def with_metric(
 
 
 def _scale_of(model: DensityModel, metric: Operand) -> np.ndarray:
-    """The Cholesky factor of a covariance of the unconstrained vector, or its standard deviations.
+    """Return the Cholesky factor of a covariance of the unconstrained vector, or its standard
+    deviations.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def _scale_of(model: DensityModel, metric: Operand) -> np.ndarray:
 
 
 def _covariance(model: DensityModel, draws: Operand) -> np.ndarray:
-    """The covariance of unconstrained draws, drawn towards a small identity as in Stan."""
+    """Return the covariance of unconstrained draws, shrunk towards a small identity as in Stan."""
     arrays, _ = draws_of("Model.sample", draws, model.layout.parameters)
     rows = rows_of(arrays)
     chosen = rows[:: -(-len(rows) // _MOST)]

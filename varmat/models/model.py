@@ -97,14 +97,14 @@ class Model(DensityModel):
     coords : dict of str to sequence, optional
         Names of dimensions with their labels, for the results.
     dims : dict of str to sequence of str, optional
-        Names of the dimensions of the parameters, quantities and data, none of which may be called
-        so itself, or ``chain`` or ``draw``.
+        Names of the dimensions of the parameters, quantities and data. No dimension may be called
+        like one of them, or ``chain`` or ``draw``.
     recorded : bool, optional
         Record the log density once and run the recording for every further gradient, natively if
         llvmlite is installed: many times as fast if arrays are small, and possible if the same
         operations are computed at every point. See `varmat.recorded` for what that excludes. By
         default only `sample` and `log_density_gradient.map` do so, for themselves, and evaluate the
-        function anew each time if it cannot be recorded.
+        function again each time if it cannot be recorded.
     **named : Transform, Observed or callable
         What the model states under a name. The observations: `observed`. Values that follow from
         others: a function that is called in the same way. The parameters: `real`, `positive`,
@@ -121,7 +121,7 @@ class Model(DensityModel):
     Notes
     -----
     All parameters together are a vector of any real numbers, `q`, in the order in which they were
-    declared: the methods have the names, the meaning and the defaults of those of BridgeStan.
+    declared: the methods have the names, the meaning and the defaults of BridgeStan's methods.
     ``jacobian=True`` adds the log-Jacobian of the transforms. ``propto=True`` has an effect only if
     `log_density` takes ``propto`` and hands it to densities, which then drop what depends on data
     alone. Elements of arrays are counted from one and in NumPy's order, the last index fastest
@@ -167,7 +167,7 @@ class Model(DensityModel):
     def initial_point(
         self, init: Operand = None, seed: int | None = None, jacobian: bool = True
     ) -> np.ndarray:
-        """An unconstrained point to start from.
+        """Find an unconstrained point to start from.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Model(DensityModel):
             uniform between -2 and 2, with a finite log density. So are parameters that a dict
             leaves out.
         seed : int, optional
-            Of the random point.
+            Seed for the random point.
         jacobian : bool
             As in `log_density`.
 
@@ -251,9 +251,9 @@ class Model(DensityModel):
             One of SciPy's that take a gradient. Those of Newton's type ("trust-ncg",
             "trust-krylov", "trust-exact", ...) get exact second derivatives.
         seed : int, optional
-            Of the random start.
+            Seed for the random start.
         **options
-            Of the method, for SciPy.
+            Options of the method, for SciPy.
 
         Returns
         -------
@@ -277,8 +277,8 @@ class Model(DensityModel):
         seed: int | None = None,
         **options: Setting,
     ) -> LaplaceApproximation:
-        """The normal approximation on the unconstrained scale: the mode, the inverse of the exact
-        negative Hessian, and draws.
+        """Make the normal approximation on the unconstrained scale: the mode, the inverse of the
+        exact negative Hessian, and draws.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class Model(DensityModel):
         jacobian : bool
             By default the approximation is to the density of the unconstrained vector.
         seed : int, optional
-            Of the random start and of the draws.
+            Seed for the random start and the draws.
         **options
             As in `optimize`, also ``method``.
 
@@ -412,7 +412,7 @@ class Model(DensityModel):
         draws, tune : int
             For each chain: draws kept, and before them draws for adaptation, at least 1.
         thin : int
-            One draw in so many is kept, and ``draws * thin`` are made. This saves memory; all draws
+            One draw in `thin` is kept; ``draws * thin`` are made. This saves memory; all draws
             are better if there is room for them.
         chains, cores : int
             Chains, and how many of them run at a time.
@@ -426,7 +426,7 @@ class Model(DensityModel):
             A draw takes at most ``2**max_depth - 1`` steps.
         metric : {"diag", "diag_draws", "low_rank"}, array_like, LaplaceApproximation or draws
             The scale of each parameter from draws and gradients, or from draws only, as in Stan; or
-            also the strongest correlations. What is known before: variances of the unconstrained
+            also the strongest correlations. Or a known scale: variances of the unconstrained
             vector, of shape (N,), its covariance, of shape (N, N), or what `sample`, `laplace` or
             `pathfinder` returned, whose covariance is used and, without `inits`, whose last draws.
             A `tune` of 50 is then enough.
@@ -465,8 +465,8 @@ class Model(DensityModel):
             `max_depth`, R-hat, few effective draws, E-BFMI, inf or nan; with what to do.
         UserWarning
             If the log density cannot be recorded, and why: each point is then evaluated in Python.
-            If there are no processes for that, and why: chains are then sampled one after the
-            other. If an interrupt leaves out generated quantities, or the log-likelihood; if a
+            If there are no processes for that, and why: chains are then sampled in
+            sequence. If an interrupt leaves out generated quantities, or the log-likelihood; if a
             function raises an error after sampling, or the log-likelihood would take more than 4
             GiB, which then is left out: the warning says how to compute it later.
 
@@ -475,8 +475,8 @@ class Model(DensityModel):
         ImportError
             If nutpie is not installed.
         Exception
-            What a function of the model raises, with its line. A `DomainError` is none: it rejects
-            the point. Nor are errors in generated quantities at draws that are kept, or a
+            Errors of the model's functions, with the line. A `DomainError` is not raised: it only
+            rejects the point. Nor are errors in generated quantities at draws that are kept, or a
             `ValueError` or an `ArithmeticError` there during adaptation, where parameters may be
             extreme: the quantities are nan. If it was raised in another process, the traceback from
             there is its cause.
@@ -489,7 +489,7 @@ class Model(DensityModel):
         -----
         Threads run a recording, one for each chain, without Python where llvmlite is installed. A
         log density that cannot be recorded, or is not to be, is evaluated in Python, which only one
-        thread of a process runs at a time. So each chain is sampled by a process of its own, as
+        thread of a process runs at a time. So each chain is sampled by a separate process, as
         many at a time as `cores` says, unless there is one core or one chain. The processes are
         those of loky: new ones, which get a copy of the model by cloudpickle, also from a notebook.
         They do not see what happens here later, and what the model changes in them, as a counter,
@@ -503,7 +503,7 @@ class Model(DensityModel):
         it can, makes their generated quantities, and sends draws back. The chains of a worker that
         is lost are sampled again, as `varmat.map_rect` says. Workers of this machine report
         progress; chains of other machines are shown when they are done, and an interrupt leaves
-        them out. What the model itself shares out, as by `varmat.reduce_sum`, is computed by the
+        them out. Work that the model shares out, as by `varmat.reduce_sum`, is computed by the
         worker of the chain.
 
         An interrupt (Ctrl-C, or the button of a notebook) ends the sampling and returns the draws
@@ -547,7 +547,7 @@ class Model(DensityModel):
         return result
 
     def to_jax(self, propto: bool = True, jacobian: bool = True) -> Function:
-        """The log density as a function of JAX of the unconstrained vector, for samplers and
+        """Return the log density as a function of JAX of the unconstrained vector, for samplers and
         devices of JAX.
 
         Parameters
@@ -559,7 +559,7 @@ class Model(DensityModel):
         -------
         callable
             May be compiled (`jax.jit`), mapped over points (`jax.vmap`), and differentiated once:
-            its gradient is that of the program, not JAX's own. It has JAX's precision, which is
+            its gradient comes from the program, not from JAX. It has JAX's precision, which is
             single unless ``jax_enable_x64`` is set. Where the log density would be refused, or a
             choice that was recorded goes the other way, it is nan.
 
@@ -595,8 +595,8 @@ class Model(DensityModel):
         executor: Executor | str | None = None,
         log_prior: bool = False,
     ) -> ArvizData:
-        """ArviZ data of draws, also by another sampler, with the log-likelihood, the data, and
-        predictive draws.
+        """Convert draws, also by another sampler, to ArviZ data with the log-likelihood, the data,
+        and predictive draws.
 
         Parameters
         ----------
@@ -606,7 +606,7 @@ class Model(DensityModel):
         *predictive : Predictive
             What `sample_posterior_predictive` and `sample_prior_predictive` returned.
         seed : int or numpy.random.Generator, optional
-            Of the generated quantities.
+            Seed for the generated quantities.
         executor : concurrent.futures.Executor, str or None
             Who computes quantities and the log-likelihood, as in `log_density_gradient.map`; by
             default this thread.
@@ -687,7 +687,7 @@ class Model(DensityModel):
             As in `Model`, for what is simulated.
         executor : concurrent.futures.Executor, str or None
             Who simulates: any executor, ``"threads"``, ``"processes"`` or ``"serial"``; by default
-            this thread. The draws are the same: each hundred has random numbers of its own.
+            this thread. The draws are the same: each hundred has separate random numbers.
 
         Returns
         -------
@@ -834,9 +834,9 @@ class Model(DensityModel):
         q : dict, array_like of shape (N,) or Optimum, optional
             The point; by default a random one, see `initial_point`.
         seed : int, optional
-            Of the random point.
+            Seed for the random point.
         tolerance : float
-            Of the differences, relative to the derivative or to one, whichever is larger.
+            Tolerance of the differences, relative to the derivative or to one, whichever is larger.
         eps : float
             The step, see `finite_diff_gradient`.
         jacobian : bool

@@ -38,7 +38,9 @@ _GROUPS = {"posterior": True, "warmup_posterior": False}
 
 
 def prepared(calls: Callbacks) -> NativeModel | None:
-    """The recorded model for nutpie, started once. None if Python is to call it."""
+    """Prepare the recorded model for nutpie, started once. Return None if Python must evaluate
+    it.
+    """
     recorder, size = calls.model.recorder(), calls.model.param_unc_num()
     if recorder is None or not (size and has_native()):
         return None
@@ -81,8 +83,8 @@ class NativeModel:
         )
 
     def _recorded_values(self, point: np.ndarray) -> tuple[Any, list[bool]]:
-        """What runs the program of the named values; None if they cannot be recorded at a point,
-        or do not run natively.
+        """Return a runner for the program of the named values, and which of them vary; None if they
+        cannot be recorded at a point, or do not run natively.
         """
         with Attempt():
             program, varies = record_values(self._named_values, point)
@@ -94,7 +96,7 @@ class NativeModel:
         return None, []
 
     def _named_values(self, q: Operand) -> list[Result]:
-        """Parameters and transformed parameters."""
+        """Return parameters and transformed parameters."""
         model = self.calls.model
         values = model.completed(model.layout.unpack(q, False)[0])
         return [values[name] for name in self._made]
@@ -102,7 +104,9 @@ class NativeModel:
     # --- called from the threads of the sampler ---
 
     def _density_at(self, point: int, gradient: int, value: int) -> int:
-        """The density where the recording does not hold; 1 if the point is refused."""
+        """Compute the density where the recording does not hold; return 1 if the point is
+        rejected.
+        """
         try:
             found, slope = self.calls.log_density(self._doubles(point, self._size).copy())
         # A refusal, or kept among the failures: compiled code can only print it.
@@ -116,7 +120,9 @@ class NativeModel:
         return 0
 
     def _values_at(self, point: int, draw: int, _: int) -> int:
-        """The values at a draw where their recording does not hold; nan if they are refused."""
+        """Compute the values at a draw where their recording does not hold; nan if they are
+        rejected.
+        """
         made = sum(map(math.prod, self._made.values()))
         q, place = self._doubles(point, self._size).copy(), self._doubles(draw, made)
         try:
@@ -137,7 +143,7 @@ class NativeModel:
     # --- before and after sampling ---
 
     def compiled(self, start: Callable[[int], np.ndarray]) -> Any:
-        """The model as nutpie takes it; `start` gives the start of the chain."""
+        """Return the model in nutpie's form; `start` returns the start of the chain."""
         shapes, nuts = dict(self.calls.shapes), library()
         if self._later:
             shapes[_POINT] = (self._size,)
@@ -148,7 +154,7 @@ class NativeModel:
         return nuts.PyMcModel(density, expand, made, self._size, sizes, {}, start, None)
 
     def completed(self, result: Groups, progress_bar: bool = False) -> Groups:
-        """The result with the values that are made after sampling, without the points."""
+        """Add the values that are made after sampling to the result, and remove the points."""
         if self._later:
             groups = [group for group in _GROUPS if group in result]
             total = sum(math.prod(result[group][_POINT].shape[:2]) for group in groups)
@@ -174,7 +180,7 @@ class NativeModel:
         return self.calls.completed(result)
 
     def _is_refused(self, values: dict[str, Operand], axes: int = 0) -> np.ndarray:
-        """Whether values have been refused, at each draw along their first axes."""
+        """Return whether values have been rejected, at each draw along their first axes."""
         names = [name for name in self._made if name not in self._parameters] or self._parameters
         arrays = [np.isnan(values[name]) for name in names]
         nan = [x.all(axis=tuple(range(axes, x.ndim))) for x in arrays]
@@ -230,7 +236,7 @@ class NativeModel:
             count.add()
 
     def _leave_out(self, groups: list[dict[str, np.ndarray]], done: int) -> None:
-        """Remove what is made after sampling from all but the first draws. Parameters are kept, for
+        """Remove values made after sampling from all but the first draws. Keep parameters, because
         they are cheap to compute.
         """
         places = (

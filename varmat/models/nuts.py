@@ -25,7 +25,7 @@ from varmat.typing import Settings, Shape
 
 _LIBRARY = "nutpie._lib"
 _LOCK = threading.Lock()
-# What is called there, with its first parameters. It is not public, and differs between versions.
+# Its functions, with their first parameters. They are not public, and differ between versions.
 _INTERFACE = {
     "LogpFunc": "ptr, user_data_ptr, keep_alive",
     "ExpandFunc": "dim, expanded_dim, ptr, user_data_ptr, keep_alive",
@@ -166,7 +166,7 @@ def _has_setting(made: Any, name: str, value: object) -> bool:
 
 
 def _nuts_settings(seed: int, settings: Settings) -> Any:
-    """nutpie's settings of one chain."""
+    """Make nutpie's settings of one chain."""
     kind, fixed = METRICS[settings["metric"]]
     made = getattr(library().PyNutsSettings, kind)(seed)
     made.num_tune, made.num_chains = settings["tune"], 1
@@ -187,7 +187,9 @@ def _nuts_settings(seed: int, settings: Settings) -> Any:
 
 
 def variables(shapes: Mapping[str, Shape]) -> tuple[Any, dict[str, int]]:
-    """nutpie's description of named values, and the sizes of their dimensions."""
+    """Make nutpie's description of named values, and return it with the sizes of their
+    dimensions.
+    """
     sizes: dict[str, int] = {}
     kinds = ["float64"] * len(shapes)
     made = library().PyVariable.new_variables(list(shapes), kinds, list(shapes.values()), sizes, {})
@@ -195,7 +197,7 @@ def variables(shapes: Mapping[str, Shape]) -> tuple[Any, dict[str, int]]:
 
 
 class Chain:
-    """A chain that nutpie samples in a thread of its own.
+    """A chain that nutpie samples in a separate thread.
 
     Parameters
     ----------
@@ -215,12 +217,14 @@ class Chain:
         self._settings = settings
 
     def wait(self, timeout: float) -> Groups:
-        """The draws, as soon as the chain is complete; a `TimeoutError` if it is not in time."""
+        """Return the draws when the chain is complete; raise `TimeoutError` if that takes too
+        long.
+        """
         self._sampler.wait(timeout)
         return self._groups(self._sampler.take_results())
 
     def abort(self) -> Groups:
-        """End the chain. Returns the draws that there are."""
+        """End the chain, and return the draws so far."""
         self._sampler.abort()
         return self._groups(self._sampler.take_results())
 
@@ -229,14 +233,14 @@ class Chain:
         self._sampler.abort()
 
     def inspect(self) -> Groups:
-        """A copy of the draws that there are, while the chain goes on."""
+        """Copy the draws so far, while the chain continues."""
         return self._groups(self._sampler.inspect())
 
     def _groups(self, trace: Any) -> Groups:
         (draws,), (stats,) = trace.get_arrow_trace()
         count = int(stats.column("tuning").to_numpy().sum())
         left_out = {name for name, given in _STORED.items() if not self._settings.get(given)}
-        left_out.add("divergence_message")  # a text, which is no array of numbers
+        left_out.add("divergence_message")  # a text, not an array of numbers
         groups: Groups = {}
         for title, batch in (("posterior", draws), ("sample_stats", stats)):
             names = [name for name in batch.column_names if name not in left_out]
@@ -252,7 +256,7 @@ class Chain:
 
 
 def _array(column: Any) -> np.ndarray:
-    """A column as an array that may be written to; nan in rows that are missing."""
+    """Copy a column to an array that is writeable; rows that are missing become nan."""
     metadata = column.field.metadata_str
     shape = tuple(map(int, filter(None, metadata.get("shape", "").split(","))))
     if not column.null_count:

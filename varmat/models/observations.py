@@ -23,12 +23,12 @@ __all__ = ["observed"]
 
 
 def names_of(dims: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of dimensions, of which one may be given alone."""
+    """Return the names of dimensions as a tuple; a single name may be a string."""
     return (dims,) if isinstance(dims, str) else tuple(dims)
 
 
 def labelled(x: Any) -> tuple[list[str | None], list[list[Any] | None]]:
-    """Names and labels of the dimensions of what xarray or pandas hold."""
+    """Return names and labels of the dimensions of objects of xarray or pandas."""
     if hasattr(x, "dims") and hasattr(x, "coords"):
         return list(x.dims), [
             x.coords[d].values.tolist() if d in x.coords else None for d in x.dims
@@ -40,7 +40,7 @@ def labelled(x: Any) -> tuple[list[str | None], list[list[Any] | None]]:
 
 
 class Labelled:
-    """The names and labels of the dimensions of a model: those it is given, and those of
+    """The names and labels of the dimensions of a model: the ones it is given, and those of
     parameters, observations and data.
     """
 
@@ -84,7 +84,7 @@ class Labelled:
                 )
 
     def sized(self, parameters: Mapping[str, Transform]) -> dict[str, Transform]:
-        """The parameters, with sizes where only names of dimensions were given."""
+        """Return the parameters, with sizes where only names of dimensions were given."""
         made = dict(parameters)
         for name, each in parameters.items():
             declared: Any = getattr(each, "declaration", None)
@@ -109,7 +109,7 @@ class Observed:
     y : ndarray
     distribution : Distribution or callable
     names, labels : sequence
-        Of the dimensions; None for those without.
+        Names and labels of the dimensions; None for dimensions without.
     missing : callable, str or None
         Makes a parameter of a shape; or `INTEGRATED`.
     weights : ndarray or None
@@ -147,8 +147,8 @@ class Observed:
             )
 
     def replaced(self, y: Operand) -> Observed:
-        """Other observations of the same distribution. Dimensions keep their names, and their
-        labels if the shape is the same and there are no others.
+        """Return other observations of the same distribution. Dimensions keep their names, and
+        their labels if the shape is the same and there are no others.
         """
         names = self.names if all(self.names) else ()
         made = Observed(y, self.distribution, names, self.missing, self.weights)
@@ -165,7 +165,7 @@ def observed(
     missing: Callable[[int], Transform] | str | None = None,
     weights: Operand = None,
 ) -> Observed:
-    """Observations of a `Model`, and their distribution.
+    """Declare observations of a `Model`, and their distribution.
 
     Parameters
     ----------

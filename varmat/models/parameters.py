@@ -51,9 +51,7 @@ def _declared(
     shape: tuple[int | Shape, ...],
     stated: Mapping[str, Any],
 ) -> Transform:
-    """A parameter of a shape, which has its sizes as arguments or in one tuple, with what it
-    states.
-    """
+    """Make a parameter from its sizes, given as arguments or as one tuple, and its keywords."""
     made = make(checked_shape(function, shape))
     if stated:
         for name in stated.keys() - {"prior", "dims"}:
@@ -66,7 +64,7 @@ def _declared(
 
 
 def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Declarations]) -> Transform:
-    """A parameter of a `Model` that may be any real number.
+    """Declare a parameter of a `Model` that may be any real number.
 
     Parameters
     ----------
@@ -94,7 +92,7 @@ def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Declaration
     ShapeError
         If a size is not a nonnegative integer.
     TypeError
-        If a non-centred form is asked for and there is none.
+        If a non-centred form is requested and does not exist.
 
     Examples
     --------
@@ -116,7 +114,7 @@ def real(*shape: int | Shape, centred: bool = True, **stated: Unpack[Declaration
 
 
 def positive(*shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """A positive parameter of a `Model`, by `positive_constrain`.
+    """Declare a positive parameter of a `Model`, by `positive_constrain`.
 
     Parameters
     ----------
@@ -144,7 +142,7 @@ def positive(*shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
 
 
 def lower(bound: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """A parameter of a `Model` above a bound, by `lb_constrain`.
+    """Declare a parameter of a `Model` above a bound, by `lb_constrain`.
 
     Parameters
     ----------
@@ -177,7 +175,7 @@ def lower(bound: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -
 
 
 def upper(bound: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """A parameter of a `Model` below a bound, by `ub_constrain`.
+    """Declare a parameter of a `Model` below a bound, by `ub_constrain`.
 
     Parameters
     ----------
@@ -212,7 +210,8 @@ def upper(bound: Operand, *shape: int | Shape, **stated: Unpack[Declarations]) -
 def lower_upper(
     lower: Operand, upper: Operand, *shape: int | Shape, **stated: Unpack[Declarations]
 ) -> Transform:
-    """A parameter of a `Model` between two bounds, by `lub_constrain`; also named `interval`.
+    """Declare a parameter of a `Model` between two bounds, by `lub_constrain`; also named
+    `interval`.
 
     Parameters
     ----------
@@ -255,8 +254,8 @@ interval = alias("interval", lower_upper)
 def offset_multiplier(
     offset: Operand, multiplier: Operand, *shape: int | Shape, **stated: Unpack[Declarations]
 ) -> Transform:
-    """A real parameter of a `Model`, shifted and stretched by `offset_multiplier_constrain`: the
-    non-centred form.
+    """Declare a real parameter of a `Model`, shifted and stretched by
+    `offset_multiplier_constrain`: the non-centred form.
 
     Parameters
     ----------
@@ -294,14 +293,14 @@ def offset_multiplier(
 
 
 def ordered(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """A vector with ascending elements as a parameter of a `Model`, by `ordered_constrain`.
+    """Declare a vector with ascending elements as a parameter of a `Model`, by `ordered_constrain`.
 
     Parameters
     ----------
     size : int
         Number of elements.
     *shape : int, or one tuple of int
-        Of an array of such vectors.
+        Shape of an array of such vectors.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -324,7 +323,7 @@ def ordered(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> T
 
 
 def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """A vector with positive, ascending elements as a parameter of a `Model`, by
+    """Declare a vector with positive, ascending elements as a parameter of a `Model`, by
     `positive_ordered_constrain`.
 
     Parameters
@@ -332,7 +331,7 @@ def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Declaratio
     size : int
         Number of elements.
     *shape : int, or one tuple of int
-        Of an array of such vectors.
+        Shape of an array of such vectors.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -355,7 +354,7 @@ def positive_ordered(size: int, *shape: int | Shape, **stated: Unpack[Declaratio
 
 
 def simplex(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """A vector of nonnegative numbers with sum 1 as a parameter of a `Model`, by
+    """Declare a vector of nonnegative numbers with sum 1 as a parameter of a `Model`, by
     `simplex_constrain`.
 
     Parameters
@@ -363,7 +362,7 @@ def simplex(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> T
     size : int
         Number of elements.
     *shape : int, or one tuple of int
-        Of an array of such vectors.
+        Shape of an array of such vectors.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -386,14 +385,14 @@ def simplex(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> T
 
 
 def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """A vector with sum zero as a parameter of a `Model`, by `sum_to_zero_constrain`.
+    """Declare a vector with sum zero as a parameter of a `Model`, by `sum_to_zero_constrain`.
 
     Parameters
     ----------
     size : int
         Number of elements.
     *shape : int, or one tuple of int
-        Of an array of such vectors.
+        Shape of an array of such vectors.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -416,14 +415,14 @@ def sum_to_zero(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) 
 
 
 def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """A vector of length 1 as a parameter of a `Model`, by `unit_vector_constrain`.
+    """Declare a vector of length 1 as a parameter of a `Model`, by `unit_vector_constrain`.
 
     Parameters
     ----------
     size : int
         Number of elements.
     *shape : int, or one tuple of int
-        Of an array of such vectors.
+        Shape of an array of such vectors.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -449,14 +448,14 @@ def unit_vector(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) 
 
 
 def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """A correlation matrix as a parameter of a `Model`, by `corr_matrix_constrain`.
+    """Declare a correlation matrix as a parameter of a `Model`, by `corr_matrix_constrain`.
 
     Parameters
     ----------
     size : int
         Number of rows.
     *shape : int, or one tuple of int
-        Of an array of such matrices.
+        Shape of an array of such matrices.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -480,14 +479,14 @@ def corr_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) 
 
 
 def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """A covariance matrix as a parameter of a `Model`, by `cov_matrix_constrain`.
+    """Declare a covariance matrix as a parameter of a `Model`, by `cov_matrix_constrain`.
 
     Parameters
     ----------
     size : int
         Number of rows.
     *shape : int, or one tuple of int
-        Of an array of such matrices.
+        Shape of an array of such matrices.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -510,7 +509,7 @@ def cov_matrix(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -
 
 
 def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Declarations]) -> Transform:
-    """The lower Cholesky factor of a correlation matrix as a parameter of a `Model`, by
+    """Declare the lower Cholesky factor of a correlation matrix as a parameter of a `Model`, by
     `cholesky_corr_constrain`.
 
     Parameters
@@ -518,7 +517,7 @@ def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Declarations]
     size : int
         Number of rows.
     *shape : int, or one tuple of int
-        Of an array of such matrices.
+        Shape of an array of such matrices.
     **stated
         The `prior`, and the `dims`: see `real`.
 
@@ -543,7 +542,7 @@ def cholesky_corr(size: int, *shape: int | Shape, **stated: Unpack[Declarations]
 def cholesky_cov(
     rows: int, columns: int | None = None, *shape: int | Shape, **stated: Unpack[Declarations]
 ) -> Transform:
-    """The lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by
+    """Declare the lower Cholesky factor of a covariance matrix as a parameter of a `Model`, by
     `cholesky_factor_constrain`.
 
     Parameters
@@ -552,7 +551,7 @@ def cholesky_cov(
     columns : int, optional
         At most `rows`; by default as many.
     *shape : int, or one tuple of int
-        Of an array of such matrices.
+        Shape of an array of such matrices.
     **stated
         The `prior`, and the `dims`: see `real`.
 

@@ -35,7 +35,7 @@ class _Normal(NamedTuple):
     factor: np.ndarray
 
     def draws(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Draws from standard normal ones, and their log densities."""
+        """Transform standard normal draws to draws, and return their log densities."""
         inner = z @ self.q
         moved = z + (inner @ self.factor.T - inner) @ self.q.T
         half = np.sum(np.log(self.scale)) + np.sum(np.log(np.diag(self.factor)))
@@ -44,7 +44,7 @@ class _Normal(NamedTuple):
 
 
 def _path(model: DensityModel, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The points of L-BFGS, and the gradients of the log density there."""
+    """Follow L-BFGS: return its points, and the gradients of the log density there."""
     from scipy.optimize import minimize
 
     points, slopes, known = [start], [], {}
@@ -64,13 +64,15 @@ def _path(model: DensityModel, start: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _diagonal(alpha: np.ndarray, s: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The diagonal of the inverse Hessian after a step `s` with the change `z` of the gradient."""
+    """Return the diagonal of the inverse Hessian after a step `s` with the change `z` of the
+    gradient.
+    """
     a, b, c = z @ (alpha * z), z @ s, s @ (s / alpha)
     return np.asarray(1.0 / (a / (b * alpha) + z * z / b - a * (s / alpha) ** 2 / (b * c)))
 
 
 def _normals(points: np.ndarray, slopes: np.ndarray) -> Iterator[_Normal]:
-    """The normal distribution of each point of a path but the first, as long as there is one."""
+    """Yield the normal distribution of each point of a path but the first, while it exists."""
     alpha, history = np.ones(points.shape[1]), list[tuple[np.ndarray, np.ndarray]]()
     for i in range(1, len(points)):
         s, z = points[i] - points[i - 1], slopes[i - 1] - slopes[i]
@@ -89,7 +91,7 @@ def _normals(points: np.ndarray, slopes: np.ndarray) -> Iterator[_Normal]:
 def _normal(
     point: np.ndarray, slope: np.ndarray, alpha: np.ndarray, s: np.ndarray, z: np.ndarray
 ) -> _Normal:
-    """The distribution of a point with the inverse Hessian of L-BFGS in its compact form."""
+    """Make the distribution of a point from the inverse Hessian of L-BFGS in its compact form."""
     count = s.shape[1]
     products = s.T @ z
     inverse = np.linalg.inv(np.triu(products))
@@ -108,8 +110,8 @@ def _normal(
 def _best(
     model: DensityModel, start: np.ndarray, draws: int, rng: np.random.Generator
 ) -> _Normal | None:
-    """The distribution of a path that is closest to the posterior: the largest mean difference of
-    log densities.
+    """Find the distribution of a path that is closest to the posterior, with the largest mean
+    difference of log densities.
     """
     best, most = None, -np.inf
     for normal in _normals(*_path(model, start)):
@@ -121,7 +123,7 @@ def _best(
 
 
 def _fitted(x: np.ndarray) -> tuple[float, float]:
-    """Shape and scale of a generalised Pareto distribution for ascending numbers.
+    """Estimate shape and scale of a generalised Pareto distribution from ascending numbers.
 
     References: J. Zhang and M. A. Stephens (2009), Technometrics 51, 316-325, with the prior of
     Vehtari and others (2024).
@@ -139,7 +141,8 @@ def _fitted(x: np.ndarray) -> tuple[float, float]:
 
 
 def pareto_smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
-    """Importance weights whose largest are those of a Pareto distribution, and its shape.
+    """Smooth importance weights: replace the largest by quantiles of a Pareto distribution, and
+    return its shape.
 
     Parameters
     ----------
@@ -184,8 +187,8 @@ def pareto_smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
 def approximate_by_paths(
     model: DensityModel, starts: list[np.ndarray], draws: int, trials: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Unconstrained draws from the distributions of several paths, weighted, with their statistics;
-    see `Model.pathfinder`.
+    """Draw unconstrained vectors from the distributions of several paths, weighted, and return them
+    with statistics; see `Model.pathfinder`.
     """
     normals = [_best(model, start, trials, rng) for start in starts]
     kept = [(i, normal) for i, normal in enumerate(normals) if normal is not None]

@@ -50,7 +50,7 @@ class Predictive:
         Name of a group of ArviZ ("posterior_predictive", or "prior" and "prior_predictive") -> name
         of a quantity -> an array of shape (chains, draws, ...).
     coords, dims : dict
-        Labels, and names of dimensions, of those of the quantities that have any.
+        Labels, and names of dimensions, for quantities that have any.
     """
 
     groups: dict[str, dict[str, np.ndarray]]
@@ -72,7 +72,7 @@ class Predictive:
         return [(name, group, str(x.shape)) for group, each in groups for name, x in each.items()]
 
     def to_arviz(self) -> ArvizData:
-        """The draws as ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``.
+        """Return the draws as ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``.
 
         An ``InferenceData`` with the posterior takes them up by its method ``extend``.
         """
@@ -80,7 +80,7 @@ class Predictive:
 
 
 def called(function: Named, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
-    """The named arrays that a function returns. They may have the names of data that they
+    """Return the named arrays that a function returns. They may share names with the data they
     replicate.
     """
     result = function(values, rng=rng)
@@ -95,7 +95,9 @@ def called(function: Named, values: dict[str, Operand], rng: Operand) -> dict[st
 def draws_of(
     function: str, result: ArvizData, parameters: Mapping[str, Operand]
 ) -> tuple[dict[str, np.ndarray], tuple[int, int]]:
-    """The draws of the parameters in a result, of shape (chains, draws, ...), and their number."""
+    """Return the draws of the parameters in a result, of shape (chains, draws, ...), and their
+    number.
+    """
     whole = groups_of(result)
     if whole is None:
         raise TypeError(
@@ -153,18 +155,20 @@ class Predictor:
         self.dims = {name: [*names_of(each)] for name, each in (dims or {}).items()}
 
     def named(self, title: str, function: Function) -> Named:
-        """A function of the user, which may name the data of the model."""
+        """Wrap a function of the user, which may name the data of the model."""
         return Named(title, function, self.model.layout.given)
 
     def simulation(self, simulate: Function | None) -> Function | None:
-        """What simulates: a function of the user, or the distributions of the observations."""
+        """Return the function that simulates: the user's, or draws from the observations'
+        distributions.
+        """
         stated = self.model.stated
         return simulate or (stated.replicate if stated.parts else None)
 
     def simulated(
         self, simulate: Function, draws: dict[str, np.ndarray], executor: Executor | str | None
     ) -> dict[str, np.ndarray]:
-        """Simulations at draws of the parameters, of shape (chains, draws, ...)."""
+        """Simulate at draws of the parameters; return arrays of shape (chains, draws, ...)."""
         shapes, rows = {name: x.shape[2:] for name, x in draws.items()}, rows_of(draws)
         block = _Simulation(self, self.named("simulate", simulate), shapes, len(rows) >= MANY)
         return self.joined(block, rows, draws_in(draws), executor)
@@ -176,7 +180,7 @@ class Predictor:
         shape: tuple[int, int],
         executor: Executor | str | None = None,
     ) -> dict[str, np.ndarray]:
-        """What is simulated in all blocks, of shape (chains, draws, ...)."""
+        """Join the simulations of all blocks to arrays of shape (chains, draws, ...)."""
         found = of_blocks(self.function, block, rows, executor, self.rng)
         inner = {name: x.shape[1:] for name, x in found[0].items()}
         for each in found:
@@ -205,12 +209,14 @@ class _Simulation:
         return dict(self._function(self._completed(values, rng), rng=rng))
 
     def _completed(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
-        """Draws of parameters with what follows from them, and with discrete parameters."""
+        """Complete draws of parameters with the values that follow, and with discrete
+        parameters.
+        """
         model = self._predictor.model
         return model.with_discrete(model.completed(values), rng)
 
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
-        """The same without a recording."""
+        """Simulate at one draw without a recording."""
         return called(self._function, self._completed(values, rng), rng)
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
@@ -244,7 +250,7 @@ class _Prior(_Simulation):
     def _once(self, values: dict[str, Operand], rng: Operand) -> dict[str, Operand]:
         model = self._predictor.model
         drawn = called(self._function, {}, rng)
-        # Raises if they are no values.
+        # Raises if they are not possible values.
         continuous = {name: x for name, x in drawn.items() if name not in model.stated.discrete}
         model.layout.pack(self._predictor.function, continuous)
         for name, each in model.stated.discrete.items():
@@ -291,7 +297,7 @@ def posterior_predictive(
     simulate: Function | None,
     executor: Executor | str | None,
 ) -> Predictive:
-    """See `Model.sample_posterior_predictive`."""
+    """Simulate for `Model.sample_posterior_predictive`."""
     simulate = predictor.simulation(simulate)
     if simulate is None:
         raise TypeError(
@@ -315,7 +321,7 @@ def prior_predictive(
     draws: int,
     executor: Executor | str | None,
 ) -> Predictive:
-    """See `Model.sample_prior_predictive`."""
+    """Draw and simulate for `Model.sample_prior_predictive`."""
     model, simulate = predictor.model, predictor.simulation(simulate)
     prior = prior or model.stated.drawer(predictor.function, model.transformed)
     block = _Prior(predictor, predictor.named("prior", prior), draws >= MANY)

@@ -15,8 +15,8 @@ _BETWEEN = 0.1
 
 
 def _columns() -> int:
-    """The width of the terminal."""
-    import shutil  # here, for it imports the modules for compression
+    """Return the width of the terminal."""
+    import shutil  # here, because it imports the modules for compression
 
     return shutil.get_terminal_size().columns
 
@@ -65,14 +65,14 @@ class Display:
 def table(
     title: str, columns: Sequence[str], rows: Sequence[tuple[int, int, Sequence[Any]]]
 ) -> list[str]:
-    """Lines with a bar each, below a heading.
+    """Return lines with a bar each, below a heading.
 
     Parameters
     ----------
     title : str
         What the bars are about.
     columns : sequence of str
-        Names of the figures beside them.
+        Names of the figures next to them.
     rows : sequence of tuple
         How much is done, of how much, and the figures.
     """
@@ -91,7 +91,7 @@ def table(
 
 
 def bar(done: int, of: int, size: int) -> str:
-    """A bar that shows how much is done."""
+    """Make a bar that shows how much is done."""
     full = size * done // of if of else size
     whole, rest = (
         ("━", " ") if "utf" in (getattr(sys.stderr, "encoding", None) or "").lower() else ("#", ".")
@@ -100,7 +100,7 @@ def bar(done: int, of: int, size: int) -> str:
 
 
 def remaining(done: int, of: int, seconds: float) -> str:
-    """The time that is left, at the speed so far."""
+    """Estimate the time that is left, at the speed so far."""
     return f"{seconds * (of - done) / done:.0f}s" if done else ""
 
 

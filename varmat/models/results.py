@@ -84,8 +84,8 @@ def check_names(
 def coordinates(
     shapes: Mapping[str, Shape], coords: Labels, dims: Mapping[str, Sequence[str]]
 ) -> dict[str, Sequence[Any]]:
-    """The labels of all dimensions of named values, by default counted from zero. Raises if labels
-    do not fit.
+    """Return the labels of all dimensions of named values, by default counted from zero. Raise if
+    labels do not fit.
     """
     check_names(shapes, coords, dims)
     labels: dict[str, Sequence[Any]] = dict(coords)
@@ -131,8 +131,8 @@ def stacked(
     shape: Shape,
     shapes: Mapping[str, Shape] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Draws in sequence as arrays of chains by draws. Raises if one has not the shapes of the
-    first, unless others are given.
+    """Stack draws in sequence to arrays of chains by draws. Raise if one does not have the shapes
+    of the first, unless others are given.
     """
     if shapes is None:
         shapes = {name: np.shape(x) for name, x in rows[0].items()} if rows else {}
@@ -145,8 +145,8 @@ def stacked(
 
 
 def joined_chains(results: Mapping[int, Groups], count: int) -> tuple[Groups, list[int]]:
-    """The groups of single chains, by number, joined, and the numbers that are left; `count` were
-    asked for.
+    """Join the groups of single chains, by number. Return also the numbers of the chains that are
+    kept; `count` were requested.
 
     After an interrupt, chains without draws are left out if others have some, and the others are
     cut to the shortest, with a warning.
@@ -180,12 +180,12 @@ def joined_chains(results: Mapping[int, Groups], count: int) -> tuple[Groups, li
 
 
 def lost_values(errors: Sequence[BaseException]) -> dict[str, Any]:
-    """What a result says of the draws at which functions of the model raised errors."""
+    """Describe the draws at which functions of the model raised errors, for the result."""
     return {"count": len(errors), "first": described(errors[0])}
 
 
 def described(error: BaseException) -> str:
-    """The kind and the text of an error."""
+    """Return the kind and the text of an error."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -202,7 +202,7 @@ def tell_lost(groups: Groups, level: int) -> None:
 
 
 def draws_in(group: Mapping[str, Operand]) -> tuple[int, int]:
-    """The numbers of chains and of draws of a group."""
+    """Return the numbers of chains and of draws of a group."""
     chains, draws = np.shape(next(iter(group.values()), np.empty((1, 0))))[:2]
     return chains, draws
 
@@ -213,7 +213,7 @@ def _of_whole(function: Function) -> Function:
 
 
 def real_arrays(function: str, values: Mapping[str, Operand]) -> dict[str, np.ndarray]:
-    """The named values that a function returned, as arrays."""
+    """Convert the named values that a function returned to arrays."""
     arrays = {name: np.asarray(value) for name, value in values.items()}
     for name, x in arrays.items():
         if x.dtype.kind not in "biuf":
@@ -247,7 +247,7 @@ class Sampled:
         self._datasets: dict[str, Any] = {}
 
     def plain_groups(self) -> tuple[Groups, Dims, Labels] | None:
-        """The same as `groups_of`."""
+        """Return the same as `groups_of`."""
         if self._arviz is not None:
             return groups_of(self._arviz)
         if self._datasets:  # which may have been changed
@@ -312,8 +312,8 @@ class Sampled:
 
 
 def groups_of(result: Any) -> tuple[Groups, Dims, Labels] | None:
-    """The groups of draws as plain arrays, with the dimensions that have names and their labels;
-    None if a result has no posterior.
+    """Return the groups of draws as plain arrays, with the dimensions that have names and their
+    labels; None if a result has no posterior.
     """
     if type(result) is Sampled:
         return result.plain_groups()
@@ -342,8 +342,8 @@ def _groups_in(posterior: Any, stats: Any) -> tuple[Groups, Dims, Labels]:
 def to_arviz(
     groups: Mapping[str, Mapping[str, Operand]], coords: Labels, dims: Mapping[str, Operand]
 ) -> ArvizData:
-    """Groups of named arrays of shape (chains, draws, ...) as an ``InferenceData`` (ArviZ before
-    1), or a ``DataTree``.
+    """Convert groups of named arrays of shape (chains, draws, ...) to an ``InferenceData`` (ArviZ
+    before 1), or a ``DataTree``.
     """
     # From ArviZ 1 on, a part of it that is imported faster has the same function.
     is_split = unimported_arviz().partition(".")[0] not in ("", "0")
@@ -365,7 +365,7 @@ def to_arviz(
 
 
 def shapes_in(groups: Mapping[str, Mapping[str, Operand]]) -> dict[str, Shape]:
-    """The shapes of the values in groups, without the axes of draws. Data have no such axes."""
+    """Return the shapes of the values in groups, without the axes of draws, which data lack."""
     return {
         name: np.shape(x)[0 if group.endswith("_data") else 2 :]
         for group, each in groups.items()
@@ -406,7 +406,7 @@ class Summary:
     Attributes
     ----------
     names : list of str
-        Of the elements: with the labels of their dimensions, or indices from 0.
+        Names of the elements, with the labels of their dimensions, or indices from 0.
     table : dict of str to ndarray
         Columns: "mean", "sd", "5%", "50%", "95%", and of chains "ess_bulk", "ess_tail", "r_hat",
         which are nan for an element that is constant.
@@ -442,7 +442,7 @@ class Summary:
             said.append(f"{self.failures} of them inf or nan")
         if self.divergences is not None:
             said.append(f"{self.divergences} divergences")
-        # Of constants there is no R-hat.
+        # Constants have no R-hat.
         known = self.table.get("r_hat", np.empty(0))
         known = np.isfinite(known)
         if known.any():
@@ -477,7 +477,7 @@ class Summary:
 
 
 def columns(flat: np.ndarray) -> dict[str, np.ndarray]:
-    """Mean, standard deviation and quantiles of draws, of shape (draws, elements)."""
+    """Compute mean, standard deviation and quantiles of draws, of shape (draws, elements)."""
     with np.errstate(all="ignore"):  # draws may be infinite
         low, middle, high = np.quantile(flat, [0.05, 0.5, 0.95], axis=0)
         deviation = (
@@ -489,7 +489,7 @@ def columns(flat: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def labelled(name: str, shape: Shape, dims: Dims, coords: Labels) -> list[str]:
-    """The names of elements, with the labels of their dimensions or indices from 0."""
+    """Return the names of elements, with the labels of their dimensions or indices from 0."""
     known = dims.get(name, [""] * len(shape))
     labels = [
         coords.get(dim, range(size)) if dim else range(size)
@@ -500,7 +500,7 @@ def labelled(name: str, shape: Shape, dims: Dims, coords: Labels) -> list[str]:
 
 
 def _names(arrays: Mapping[str, np.ndarray], dims: Dims, coords: Labels) -> list[str]:
-    """The names of all elements of draws."""
+    """Return the names of all elements of draws."""
     return [
         label for name, x in arrays.items() for label in labelled(name, x.shape[2:], dims, coords)
     ]
@@ -513,7 +513,7 @@ def _diagnosed(
     finite: np.ndarray,
     centred: Sequence[str],
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The diagnostics of the elements, and the problems of the draws."""
+    """Return the diagnostics of the elements, and the problems of the draws."""
     parts = [diagnostics(x) for x in arrays.values()]
     table = {each: np.concatenate([part[each] for part in parts]) for each in DIAGNOSTICS}
     chains, draws = draws_in(arrays)
@@ -522,7 +522,7 @@ def _diagnosed(
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """What was meant by an unknown name: "did you mean x?", or all names if none is near."""
+    """Suggest a name instead of an unknown one: "did you mean x?", or all names if none is near."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, 1)
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
@@ -534,7 +534,7 @@ def summarised(
     rows: int | None = 10,
     centred: Sequence[str] = (),
 ) -> Summary:
-    """See `Model.summary`."""
+    """Summarise draws for `Model.summary`."""
     found = groups_of(result)
     if found is None:
         raise TypeError(
@@ -578,7 +578,7 @@ def report(
     centred: Sequence[str] = (),
     words: Mapping[str, str] | None = None,
 ) -> None:
-    """Say how the sampling went: warn of problems of the parameters; if there are none, a line
+    """Say how the sampling went: warn of problems of the parameters; without any, print a line
     where the progress was shown. Words of `Model.sample` are replaced by those of its caller.
     """
     groups, dims, coords = groups_of(result) or ({"posterior": {}}, {}, {})

@@ -44,8 +44,8 @@ def _warn_of_obstacle(model: DensityModel, how: str = "") -> bool:
 
 
 def _is_evaluated_in_python(calls: Callbacks) -> bool:
-    """Whether Python evaluates the function at every point. It is called at a start to find out, if
-    it was not called before.
+    """Return whether Python evaluates the function at every point. To find out, call the function
+    at a start if it was not called before.
     """
     recorder = calls.model.recorder()
     if recorder is None:
@@ -70,7 +70,7 @@ def run_nutpie(
     calls = Callbacks(model, seed, starts, settings["tune"])
     check_dims(model, calls.shapes)
     with calls.failing_first():
-        # Each worker of an executor makes functions of its own.
+        # Each worker of an executor makes separate functions.
         native = prepared(calls) if executor is None else None
         in_python = native is None and _is_evaluated_in_python(calls)
     from concurrent.futures import ThreadPoolExecutor
@@ -102,7 +102,7 @@ def run_nutpie(
 
 
 def check_executor(cores: int | None, executor: Executor | str | None) -> None:
-    """Raise if `executor` is none, or is given together with a number of cores."""
+    """Raise if `executor` is not an executor, or is given together with a number of cores."""
     from varmat.parallel.executors import check
 
     check("Model.sample", executor)

@@ -34,7 +34,7 @@ class Starts(NamedTuple):
     radius: float = 2.0
 
     def of(self, chain: int) -> np.ndarray | None:
-        """The point of a chain."""
+        """Return the point of a chain."""
         return None if self.points is None else self.points[chain]
 
 
@@ -47,9 +47,10 @@ def starts_of(
     name: str = "Model.sample",
     seed: int | np.random.Generator | None = None,
 ) -> Starts:
-    """The starts that `inits` gives: a point for all chains, one for each, or draws, of whose
-    chains the last draws are taken in turn; or a number, the radius around 0. `initial_point` makes
-    a point of one of them. Parameters that a dict leaves out start at random.
+    """Return the starts that `inits` describes: a point for all chains, one for each, or draws,
+    from whose chains the last draws are taken in turn; or a number, the radius around 0.
+    `initial_point` makes a point from one of them. Parameters that a dict leaves out start at
+    random.
     """
     if isinstance(inits, (int, float)) and not isinstance(inits, bool):
         if radius is not None:
@@ -107,8 +108,8 @@ def random_start(
     blame: Callable[[np.ndarray], str] = lambda q: "",
     radius: float | np.ndarray = 2.0,
 ) -> np.ndarray:
-    """The first random point that is accepted, by default uniform between -2 and 2 as in Stan.
-    Elements may have a radius each.
+    """Return the first random point that is accepted, by default uniform between -2 and 2 as in
+    Stan. Elements may have different radii.
 
     With a centre, each try is closer to it, and the last one is the centre itself. An error that is
     not a refusal of the point is raised. If no point is accepted, the message says

@@ -189,7 +189,7 @@ class StatedModel:
         self.located = frozenset(
             name for name, transform in self.parameters.items() if is_located(transform)
         )
-        # What is summed out, and the names of the priors and observations that depend on it.
+        # Parameters to sum out, and the names of priors and observations that depend on them.
         self.summed: list[SummedOut] = []
         self._summed_names: frozenset[str] = frozenset()
 
@@ -251,7 +251,7 @@ class StatedModel:
 
     @property
     def incomplete(self) -> dict[str, np.ndarray]:
-        """The observations of which some are nan."""
+        """The observations with nan among them."""
         return {name: part.y for name, part in self.parts.items() if part.where is not None}
 
     @property
@@ -272,7 +272,7 @@ class StatedModel:
 
     def impossible(self, values_at: Callable[[np.ndarray], Any], q: np.ndarray) -> str:
         """Name the observation, or the prior, whose density is zero around the start of a sampler;
-        empty if there is none.
+        empty if none is.
 
         Parameters
         ----------
@@ -335,8 +335,8 @@ class StatedModel:
     # --- densities ---
 
     def terms(self, values: dict[str, Operand], propto: bool, jacobian: bool) -> list[Result]:
-        """The log densities of parameters and observations. With the log-Jacobian those of
-        non-centred parameters are not among them, because they are added with it.
+        """Return the log densities of parameters and observations. With the log-Jacobian, leave out
+        non-centred parameters, because their log densities are added with it.
         """
         found = [
             prior.log_density(values, values[name], propto)
@@ -352,7 +352,7 @@ class StatedModel:
         return found
 
     def pointwise(self, **values: Operand) -> dict[str, Operand]:
-        """The log-likelihood of each observation, without those that are missing."""
+        """Return the log-likelihood of each observation, without those that are missing."""
         found: dict[str, Operand] = {}
         for each in self.summed:
             found |= each.log_likelihood(values)
@@ -367,8 +367,8 @@ class StatedModel:
         return found
 
     def log_prior(self, **values: Operand) -> dict[str, Operand]:
-        """The log prior of each element of the parameters that state one. Where a draw of the prior
-        is a vector or matrix, the name says so, because the shape is another.
+        """Return the log prior of each element of the parameters that state one. Where a draw of
+        the prior is a vector or matrix, the name says so, because the shape is another.
         """
         found = {}
         for name, prior in self.priors.items():
@@ -381,7 +381,7 @@ class StatedModel:
     # --- simulation ---
 
     def replicate(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
-        """Other observations, from their distributions."""
+        """Draw other observations from their distributions."""
         return {name: part.stated.at(values).like(part.y, rng) for name, part in self.parts.items()}
 
     def predict(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
@@ -393,7 +393,7 @@ class StatedModel:
         return found
 
     def drawer(self, function: str, derived: Derived | None) -> Function:
-        """A function of a generator to parameters that are drawn from their priors."""
+        """Make a function that draws parameters from their priors, given a generator."""
 
         def draw(rng: np.random.Generator) -> dict[str, Plain]:
             values: dict[str, Plain] = {}
@@ -423,7 +423,9 @@ class StatedModel:
     def _draws(
         self, function: str, values: dict[str, Plain], rng: np.random.Generator
     ) -> dict[str, tuple[Named | None, Function]]:
-        """For each parameter the function on which its draw waits, and what draws it."""
+        """Return for each parameter the function on which its draw waits, and a function that draws
+        it.
+        """
         found: dict[str, tuple[Named | None, Function]] = {}
         for name in self.parameters:
             source = name.removesuffix("_missing")
@@ -449,7 +451,7 @@ class StatedModel:
         return found
 
     def _of_bounds(self, name: str) -> set[str]:
-        """The parameters of which the bounds of a parameter are functions."""
+        """Return the parameters that occur in the bounds of a parameter."""
         transform = self.parameters.get(name)
         if not isinstance(transform, Dependent) or name in self.located:
             return set()
@@ -460,7 +462,7 @@ class StatedModel:
     def _drawn(
         self, function: str, name: str, values: dict[str, Plain], rng: np.random.Generator
     ) -> Plain:
-        """A draw of a parameter from its prior, restricted to its set."""
+        """Draw a parameter from its prior, restricted to its set."""
         transform, prior = self.parameters[name], self.priors[name].at(values)
         # The log density is not divided by the probability of the set. Draws are restricted to it
         # only where that is a constant, because otherwise other parameters depend on it.
@@ -486,7 +488,7 @@ class StatedModel:
         inside = (x >= (-math.inf if lower is None else lower)) & (
             x <= (math.inf if upper is None else upper)
         )
-        # What is rounded to an end is moved inside, because an unconstrained point must exist.
+        # Draws rounded to an end are moved inside, because an unconstrained point must exist.
         if lower is not None and not is_differentiable(lower):
             x = np.where(x == lower, np.nextafter(lower, math.inf), x)
             x = _ascending(x) if isinstance(transform, PositiveOrdered) else x
@@ -504,7 +506,7 @@ class StatedModel:
 
 
 def _ascending(x: Plain) -> Plain:
-    """Sorted draws, apart where they were rounded to the same number."""
+    """Separate sorted draws where they were rounded to the same number."""
     if is_differentiable(x):  # Python is called where a recording has nan
         tied = np.any(x[..., 1:] <= x[..., :-1], axis=-1, keepdims=True)
         return np.where(tied, np.nan, x)
@@ -514,12 +516,12 @@ def _ascending(x: Plain) -> Plain:
 
 
 def is_located(transform: Transform) -> bool:
-    """Whether a parameter is in its non-centred form."""
+    """Return whether a parameter is in its non-centred form."""
     return (transform.make if isinstance(transform, Dependent) else type(transform)) is Located
 
 
 def _ends(transform: Transform) -> tuple[Operand, Operand]:
-    """The ends of the set of each element; None for none."""
+    """Return the bounds of each element's set; None for a side without one."""
     if isinstance(transform, (Positive, PositiveOrdered)):
         return 0.0, None
     if isinstance(transform, Lower):

@@ -43,7 +43,7 @@ _SETS: dict[str, tuple[str, tuple[type[Transform], ...]]] = {
 
 
 def check_distribution(title: str, found: object) -> None:
-    """Refuse what is no distribution."""
+    """Raise if `found` is not a distribution."""
     if isinstance(found, Distribution):
         return
     is_class = isinstance(found, type) and issubclass(found, Distribution)
@@ -65,7 +65,7 @@ def check_statement(
     title : str
     distribution : Distribution
     shape : tuple of int
-        Of the observations, or of the parameter.
+        Shape of the observations, or of the parameter.
     transform : Transform, optional
         What declares the parameter.
     """
@@ -101,7 +101,7 @@ def _check_set(title: str, distribution: Distribution, transform: Transform) -> 
 
 
 def _check_factors(title: str, distribution: Distribution) -> None:
-    """Refuse a covariance matrix where its Cholesky factor is meant, of which only a triangle would
+    """Reject a covariance matrix in place of its Cholesky factor, because only a triangle would
     be read.
     """
     if type(distribution).__name__.endswith("Cholesky"):
@@ -159,7 +159,7 @@ class Stated:
         return self.function.names if self.function else ()
 
     def at(self, values: dict[str, Operand]) -> Distribution:
-        """The distribution where parameters have these values."""
+        """Return the distribution where parameters have these values."""
         if self.function is None:
             fixed: Distribution = self.fixed
             return fixed
@@ -184,7 +184,7 @@ class Stated:
         return (type(made), *[getattr(x, "shape", type(x)) for x in made.parameters.values()])
 
     def log_density(self, values: dict[str, Operand], y: Operand, propto: bool) -> Result:
-        """The log density of observations or of a parameter.
+        """Return the log density of observations or of a parameter.
 
         A function may choose by parameters what it makes, so all terms count.
         """
@@ -197,7 +197,7 @@ class Stated:
             raise DataError(f"Model: {self.title}: {error}") from None
 
     def pointwise(self, values: dict[str, Operand], y: Operand) -> Result:
-        """The log density of each observation."""
+        """Return the log density of each observation."""
         return self.weighted(self.at(values).lpdf.pointwise(y))
 
     def weighted(self, terms: Operand) -> Result:
@@ -235,7 +235,7 @@ def named_element(name: str, y: np.ndarray, zero: np.ndarray) -> str:
 
 
 def better_declaration(prior: Distribution, x: np.ndarray) -> str:
-    """What would declare a parameter in the set of its prior."""
+    """Suggest how to declare a parameter in the set of its prior."""
     kind, parts = type(prior).__name__, prior.parts()
     if kind == "Uniform":
         return f": declare it by varmat.interval({parts['alpha']}, {parts['beta']})"

@@ -33,7 +33,7 @@ WITH_JACOBIAN = {"jacobian": True}
 class BoundedParameter(NamedTuple):
     """A parameter that is ``bounds[0] + sign * exp(x)``, or `x` itself if `sign` is zero.
 
-    Its `x` stands at `where` in the unconstrained vector and has the given shape. If there is an
+    Its `x` is at `where` in the unconstrained vector and has the given shape. If there is an
     operation, it makes the parameter and its log-Jacobian from `x` and the bounds.
     """
 
@@ -45,8 +45,8 @@ class BoundedParameter(NamedTuple):
 
 
 def part_of(transform: Transform, where: Index) -> BoundedParameter | None:
-    """How a parameter is read off with the others. None if it is read off alone: it may be a view,
-    which costs nothing.
+    """Describe a parameter that is read together with others. Return None if it is read separately:
+    it may be a view, which costs nothing.
     """
     shape = transform.unconstrained_shape
     if isinstance(transform, Real):
@@ -75,7 +75,7 @@ def _exp(x: Operand) -> Result:
 
 
 def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...]:
-    """The parameters and the sum of their log-Jacobians, on the tape of `q`, a `VarMat`."""
+    """Return the parameters and the sum of their log-Jacobians, on the tape of `q`, a `VarMat`."""
     tape, total, values, free = own_tape(q).top, 0.0, [], value_now(q)
     kept: list[Result] = []
     for where, shape, sign, bounds, op in parts:
@@ -167,8 +167,8 @@ def _write_parameters(
 def _bounded(
     program: TapeProgram, each: BoundedParameter, free: Operand, _: Operand
 ) -> tuple[Result, Result, Result]:
-    """For a parameter that is free or bounded on one side: its value, its log-Jacobian, and a
-    function of their adjoints that gives the contribution to `x`.
+    """Compute a parameter that is free or bounded on one side. Return its value, its log-Jacobian,
+    and a function of their adjoints that returns the contribution to `x`.
     """
     builder, (bound,), sign = program.builder, each.bounds, each.sign
     if not sign:
@@ -189,7 +189,7 @@ def _bounded(
 def _by_operation(
     program: TapeProgram, each: BoundedParameter, free: Operand, shape: Operand
 ) -> tuple[Result, Result, Result]:
-    """The same for a parameter that an operation makes."""
+    """Compute a parameter by its operation; return the same as `_bounded`."""
     op: Any = each.operation
     builder = program.builder
     operands = [free, *map(builder.constant, each.bounds)]
@@ -204,7 +204,7 @@ def _by_operation(
 
 @operation(variadic=True)
 def sum_of_terms(*terms: Operand) -> Result:
-    """The sum of all elements of all terms."""
+    """Sum all elements of all terms."""
     return float(sum(x if type(x) is float else np.add.reduce(x, None) for x in terms))
 
 
