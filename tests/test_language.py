@@ -13,17 +13,17 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "varmat"
 # How often a turn may occur.
 MOST = {
-    r"\bOf (the|a|an|which|all|one|two|each)\b[^.]*\.$": 47,
-    r"\bso (many|much) (?!that\b|as\b)": 17,
-    r"\b(any|no|some)body\b": 2,
-    r"\b(anew|besides)\b": 6,
-    r"\bbeside\b": 18,
-    r"\bof (which|whom)\b": 37,
-    r"\bone after the other\b": 6,
-    r"\bof (its|their) own\b": 14,
-    r"\bas (it is|they are)\b(?! (written|now))": 15,
-    r"\bstands? (on|in|at|by|before|behind)\b": 11,
-    r"\b(is|are|as|by|to|from|than|and|or|of|has|have) (that|those) of\b": 133,
+    r"\bOf (the|a|an|which|all|one|two|each)\b[^.]*\.$": 1,
+    r"\bso (many|much) (?!that\b|as\b)": 1,
+    r"\b(any|no|some)body\b": 0,
+    r"\b(anew|besides)\b": 1,
+    r"\bbeside\b": 1,
+    r"\bof (which|whom)\b": 3,
+    r"\bone after the other\b": 0,
+    r"\bof (its|their) own\b": 2,
+    r"\bas (it is|they are)\b(?! (written|now))": 5,
+    r"\bstands? (on|in|at|by|before|behind)\b": 0,
+    r"\b(is|are|as|by|to|from|than|and|or|of|has|have) (that|those) of\b": 12,
 }
 # Words that begin a noun phrase or a clause, where a function says what it does.
 NO_VERB = re.compile(
@@ -31,16 +31,7 @@ NO_VERB = re.compile(
     r"In|For|From)\b"
 )
 # How many docstrings of functions of a room may begin so.
-OPENINGS = {
-    "densities": 112,
-    "distributions": 58,
-    "functions": 566,
-    "html.py": 3,
-    "inspection.py": 3,
-    "interrupts.py": 2,
-    "models": 190,
-    "plain_arrays.py": 12,
-}
+OPENINGS = {"densities": 112}
 
 
 def prose(path):
