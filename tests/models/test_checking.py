@@ -10,15 +10,17 @@ import varmat as vm
 from varmat.models.checking import GradientCheck
 
 
+@vm.operation()
+def wrong(x):
+    return np.sum(x**2)
+
+
+@wrong.reverse
+def wrong_reverse(g, r, x):
+    return 2 * x * g * np.array([1.0, 1.0, 1.1])
+
+
 def test_check_gradient_names_what_differs():
-    @vm.operation()
-    def wrong(x):
-        return np.sum(x**2)
-
-    @wrong.reverse
-    def wrong_reverse(g, r, x):
-        return 2 * x * g * np.array([1.0, 1.0, 1.1])
-
     check = vm.Model(lambda mu, x: wrong(x) + mu, mu=vm.real(), x=vm.real(3)).check_gradient(
         [0.5, 1.0, 2.0, 3.0]
     )
@@ -35,14 +37,6 @@ def test_check_gradient_names_what_differs():
 def test_slow_models_are_recorded_for_the_differences():
     """The function itself runs a few times, not several times for each parameter."""
     calls = []
-
-    @vm.operation()
-    def wrong(x):
-        return np.sum(x**2)
-
-    @wrong.reverse
-    def wrong_reverse(g, r, x):
-        return 2 * x * g * np.array([1.0, 1.0, 1.1])
 
     def log_density(x):
         calls.append(x)

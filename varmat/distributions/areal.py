@@ -30,8 +30,11 @@ class _Spectrum(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _spectrum(count: int, edges: bytes) -> _Spectrum:
-    first, second = np.frombuffer(edges, np.int64).reshape(-1, 2).T
+def _spectrum(count: int, pairs: bytes) -> _Spectrum:
+    """Check a graph, and decompose it: once for many evaluations of a model."""
+    edges = np.frombuffer(pairs, np.int64).reshape(-1, 2)
+    _check_edges(edges, count)
+    first, second = edges.T
     laplacian = np.zeros((count, count))
     np.add.at(laplacian, (first, second), -1.0)
     np.add.at(laplacian, (second, first), -1.0)
@@ -108,8 +111,8 @@ class ICAR(Distribution):
         if self.edges.dtype.kind not in "iu" and self.edges.size:
             raise DomainError(f"ICAR: edges are of {self.edges.dtype}, but must be integers!")
         self.edges = self.edges.astype(np.int64)
-        _check_edges(self.edges, count)
         self.count, self.scale, self.scaled = count, scale, scaled
+        _spectrum(count, self.edges.tobytes())  # refuses what is no graph of this size
         if not is_differentiable(scale) and not np.all(np.asarray(scale) > 0.0):
             raise DomainError(f"ICAR: scale is {scale}, but must be positive!")
         if np.ndim(scale):

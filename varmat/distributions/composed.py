@@ -218,18 +218,17 @@ class HiddenMarkov(Distribution):
             raise ShapeError(
                 f"HiddenMarkov: y has shape {np.shape(y)}, but must have one number for each time!"
             )
-        if is_differentiable(y):
-            return self.emission.lpdf.pointwise(np.reshape(y, (-1, 1))).T
-        y = with_missing(y)[0]
-        there = ~np.isnan(y)
-        if there.all():
-            return self.emission.lpdf.pointwise(np.reshape(y, (-1, 1))).T
-        # Missing observations do not depend on the state: their log density is 0 in all states.
-        if not there.any():
-            return np.zeros((np.shape(self.initial)[0], len(y)))
-        filled = np.where(there, y, y[there][0])
+        there = np.full(np.shape(y), True)
+        if not is_differentiable(y):
+            y = with_missing(y)[0]
+            there = ~np.isnan(y)
+        if there.size and not there.any():
+            return np.zeros((np.shape(self.initial)[0], len(there)))
+        is_whole = bool(there.all())
+        filled = y if is_whole else np.where(there, y, y[there][0])
         logs = self.emission.lpdf.pointwise(np.reshape(filled, (-1, 1)))
-        return np.where(there[:, np.newaxis], logs, 0.0).T
+        # What is missing says nothing of the state: its log density is 0 in all of them.
+        return (logs if is_whole else np.where(there[:, np.newaxis], logs, 0.0)).T
 
     def _each(self, y: Operand) -> Result:
         return hmm_marginal(self.log_omegas(y), self.transition, self.initial)
