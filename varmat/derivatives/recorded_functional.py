@@ -191,7 +191,10 @@ class Recording:
     def holds_for(self, structures: tuple[object, ...], others: Others) -> bool:
         if self.structures != structures or len(self.others) != len(others):
             return False
-        return all(key in others and is_same(x, others[key]) for key, x in self.others.items())
+        for key, x in self.others.items():
+            if key not in others or not is_same(x, others[key]):
+                return False
+        return True
 
 
 class Recorded(BoundCalls, Generic[T]):

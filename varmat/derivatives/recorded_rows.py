@@ -23,7 +23,7 @@ from varmat.programs.ir.program import ElsewhereError
 from varmat.typing import Function, Operand, Shape, Threads
 
 # Bytes up to which a copy of them is compared faster than the array.
-_FEW_BYTES = 1 << 12
+_FEW_BYTES = 1 << 16
 # Rows up to which it costs less to run all again, if a value is not finite, than to look at the
 # arguments first.
 _FEW_ROWS = 16
