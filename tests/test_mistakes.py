@@ -71,7 +71,7 @@ MISTAKES = [
     (lambda: vm.gradient(lambda x: 2.0 * x, np.ones(3)), vm.ShapeError,
      "gradient: the result has shape (3,), but must be a scalar: sum it"),
     (lambda: at_zero(lambda b: vm.normal_lpdf(Y, X @ b, 1.0), b=vm.real(3)), vm.ShapeError,
-     "matmul: b has shape (3,), but must have 2 rows, for a has shape (3, 2)!"),
+     "matmul: b has shape (3,), but must have 2 rows, because a has shape (3, 2)!"),
     (lambda: vm.normal_lpdf(["a", "b"], 0.0, 1.0), TypeError,
      "normal_lpdf: y has dtype <U1, but must be real numbers"),
     # models

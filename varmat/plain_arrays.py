@@ -265,7 +265,7 @@ def scalar_item(x: Operand, index: Index) -> Operand:
         return (np.broadcast_to if 0 in shape else np.reshape)(x, shape) if shape else x
     except (IndexError, ValueError):
         raise IndexError(
-            f"a scalar {type(x).__name__} has no elements; its index must be made of (), ... and "
+            f"a scalar {type(x).__name__} has no elements; its index must consist of (), ... and "
             "None"
         ) from None
 
@@ -368,7 +368,7 @@ def is_sparse_product(frame: FrameType | None) -> bool:
     if frame.f_code.co_name == "_matmul_dispatch":
         return True
     raise TypeError(
-        "scipy.sparse leaves to a variable x only the products a @ x and x @ a: for other "
-        "operations make a sparse matrix of varmat with varmat.SparseVar(a.data, a), or a dense "
-        "one with a.toarray()"
+        "with a variable x, a matrix of scipy.sparse supports only a @ x and x @ a: for "
+        "other operations convert it with varmat.SparseVar(a.data, a), or to a dense array with "
+        "a.toarray()"
     )

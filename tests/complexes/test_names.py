@@ -138,7 +138,7 @@ def test_projections_of_infinities():
     (lambda: vm.to_complex(2.0, vm.var(1j)), TypeError,
      "to_complex: im is complex, but must be real numbers!"),
     (lambda: vm.to_complex([1.0, 2.0], vm.var([1.0, 2.0, 3.0])), vm.ShapeError,
-     "to_complex: im has shape (3,), but must fit that of re, (2,)!"),
+     "to_complex: im has shape (3,), but must fit the shape of re, (2,)!"),
 ])  # fmt: skip
 def test_refusals(call, error, message):
     refuses(error, f"^{re.escape(message)}$", call)

@@ -49,7 +49,9 @@ def test_how_it_is_made():
         assert isinstance(1j + x, vm.ComplexVar)
         assert isinstance(x.astype(complex), vm.ComplexVar)
     for re_, im in ((1.0, 2.0), (vm.var(1.0), 2.0), (vm.var(1.0), vm.var([1.0]))):
-        message = r"^ComplexVar: the parts must be real variables of one shape; varmat\.to_complex"
+        message = (
+            r"^ComplexVar: the parts must be real variables of the same shape; varmat\.to_complex"
+        )
         refuses(TypeError, message, vm.ComplexVar, re_, im)
 
 
@@ -165,14 +167,14 @@ def test_functions_written_as_arithmetic_call_no_python():
     (lambda z, x: vm.var(z),
      "var: the argument is a variable already; varmat.value(x) gives its values"),
     (lambda z, x: vm.Dual(z, z),
-     ("Dual: val is complex, but must be real; make a complex variable of two duals, "
+     ("Dual: val is complex, but must be real; combine two duals into a complex variable with "
      "varmat.to_complex(re, im)")),
     (lambda z, x: x.__setitem__(0, 1j),
      ("the assigned value has dtype complex128, but must be real numbers (float64, or what "
       "converts "
      "to it)")),
     (lambda z, x: x.__setitem__(0, z[0]),
-     ("a ComplexVar cannot be assigned into a VarMat; make both of one kind, with "
+     ("a ComplexVar cannot be assigned into a VarMat; make both of the same kind, with "
       "np.zeros_like(variable) for an array to write into")),
     (lambda z, x: np.sum(z, out=np.zeros(())),
      "sum: out is given, but must be left out for complex variables!"),

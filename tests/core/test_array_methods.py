@@ -39,7 +39,13 @@ REFUSALS = [
     (math.exp, PLAIN_NUMBER),
     (math.floor, PLAIN_NUMBER),
     (math.trunc, PLAIN_NUMBER),
-    (hash, r"cannot be hashed, being equal to plain numbers; use varmat.value\(x\), or id\(x\)"),
+    (
+        hash,
+        (
+            r"cannot be hashed, because it can equal plain numbers; use varmat.value\(x\), or "
+            r"id\(x\)"
+        ),
+    ),
     (lambda x: {1.0: 2.0}.get(x), "cannot be hashed"),
     (lambda x: [1, 2, 3][x], PLAIN_NUMBER),
     (lambda x: range(x), PLAIN_NUMBER),
@@ -201,7 +207,7 @@ def test_scalars_take_the_indices_that_numpys_scalars_take(kind):
     for index in (0, -1, slice(None), [0], (0, 0), 1.5):
         with pytest.raises(
             IndexError,
-            match=rf"^a scalar {type(a).__name__} has no elements; its index must be made of",
+            match=rf"^a scalar {type(a).__name__} has no elements; its index must consist of",
         ):
             a[index]
     with pytest.raises(TypeError):

@@ -53,9 +53,9 @@ def test_stacks_are_their_chains():
     ({2: [0.5, 0.5]}, vm.ShapeError, "rho has shape (2,), but must end with (3,)!"),
     ({1: np.eye(3) * 0.5}, vm.DomainError, "sum(Gamma)[0] is 0.5, but must be 1 to within 1e-08!"),
     ({0: np.full((3, 2), -np.inf)}, vm.DomainError,
-     "log_omegas, Gamma and rho allow no path of states, but must allow one!"),
+     "log_omegas, Gamma and rho allow no path of states, but must allow at least one!"),
     ({2: vm.var([1.0, 0.0, 0.0])}, TypeError,
-     "rho is a variable, but a path has no derivative: give varmat.value of it!"),
+     "rho is a variable, but a path has no derivative: pass varmat.value of it!"),
 ])  # fmt: skip
 def test_refusals(change, kind, message):
     case = [*chain(np.random.default_rng(1))]

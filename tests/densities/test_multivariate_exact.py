@@ -380,7 +380,7 @@ REFUSALS = [
     ("dirichlet_multinomial_lpmf", (np.array([1, 2, 3]), np.array([1.0, INF, 1.0])), vm.DomainError,
      "Prior size parameter[1] is inf, but must be positive finite!"),
     ("dirichlet_multinomial_lpmf", (np.array([1, 2]), P), vm.ShapeError,
-    ("Number of trials variable has shape (2,), but must go with Prior size parameter, of shape "
+    ("Number of trials variable has shape (2,), but must match Prior size parameter, of shape "
     "(3,)!")),
     ("multinomial_logit_lpmf", (np.array([1, 2]), np.array([0.0, -INF])), vm.DomainError,
      "log-probabilities parameter[1] is -inf, but must be finite!"),

@@ -261,14 +261,14 @@ def test_refuses_what_stan_refuses(entry):
      ("hypergeometric_rng: Successes in population parameter is 1000000000.0, but must be "
      "nonnegative and less than 10**9!")),
     (lambda: vm.normal_rng(np.zeros(2), np.ones(3)), vm.ShapeError,
-     ("normal_rng: Scale parameter has shape (3,), but must be of a shape that broadcasts with "
+     ("normal_rng: Scale parameter has shape (3,), but must have a shape that broadcasts with "
       "(2,)!")),
     (lambda: vm.normal_rng(np.zeros(2), 1.0, size=3), vm.ShapeError,
-     ("normal_rng: size is (3,), but must be a shape to which that of the arguments, (2,), "
+     ("normal_rng: size is (3,), but must be a shape to which the shape of the arguments, (2,), "
      "broadcasts!")),
     (lambda: vm.normal_rng(np.zeros((2, 1)), 1.0, size=3), vm.ShapeError,
-     ("normal_rng: size is (3,), but must be a shape to which that of the arguments, (2, 1), "
-     "broadcasts!")),
+     ("normal_rng: size is (3,), but must be a shape to which the shape of the arguments, (2, "
+     "1), broadcasts!")),
     (lambda: vm.normal_rng(0.0, 1.0, size=-1), vm.DomainError,
      "normal_rng: size is -1, but must not be negative!"),
     (lambda: vm.normal_rng(0.0, 1.0, size=1.5), TypeError,
@@ -277,10 +277,10 @@ def test_refuses_what_stan_refuses(entry):
      ("normal_rng: missing a required argument: 'sigma'; the signature is normal_rng(mu, sigma, *, "
      "rng=None, size=None)")),
     (lambda: vm.normal_rng(vm.var(0.0), 1.0), TypeError,
-     ("normal_rng: Location parameter is a variable, but a draw has no derivative: give "
+     ("normal_rng: Location parameter is a variable, but a draw has no derivative: pass "
      "varmat.value of it!")),
     (lambda: vm.dirichlet_rng(vm.var([1.0, 2.0])), TypeError,
-     ("dirichlet_rng: prior sample sizes is a variable, but a draw has no derivative: give "
+     ("dirichlet_rng: prior sample sizes is a variable, but a draw has no derivative: pass "
      "varmat.value of it!")),
     (lambda: vm.normal_rng(0.0, "1"), TypeError,
      ("normal_rng: Scale parameter has dtype <U1, but must be real numbers (float64, or what "
@@ -307,7 +307,8 @@ def test_refuses_what_stan_refuses(entry):
         2), vm.ShapeError,
      "gaussian_dlm_obs_rng: V has shape (1, 1, 1), but must be a matrix!"),
     (lambda: vm.hmm_latent_rng([[-math.inf], [-math.inf]], np.eye(2), [0.5, 0.5]), vm.DomainError,
-     "hmm_latent_rng: log_omegas, Gamma and rho allow no path of states, but must allow one!"),
+     ("hmm_latent_rng: log_omegas, Gamma and rho allow no path of states, but must allow at least "
+     "one!")),
 ])  # fmt: skip
 def test_refusals(call, error, message):
     refuses(error, f"^{re.escape(message)}", call)

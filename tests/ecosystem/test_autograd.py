@@ -332,12 +332,12 @@ def refuse(message, call, error=TypeError):
 
 def test_refusals():
     refuse(
-        "autograd: a graph of ConstGraphNode is asked for, but varmat keeps none: use "
-        "varmat.recorded for a function that is called again and again!",
+        "autograd: a graph of ConstGraphNode is requested, but varmat keeps none: use "
+        "varmat.recorded for a function that is called often!",
         lambda: autograd.misc.const_graph(P.scalar)(X),
     )
     refuse(
-        "autograd: a box is made by hand, but there are none where varmat differentiates: use "
+        "autograd: a box is created directly, but varmat does not differentiate boxes: use "
         "varmat.var!",
         lambda: autograd.tracer.Box(1.0, 0, None),
     )
@@ -348,7 +348,7 @@ def test_refusals():
     )
     refuse(
         "jacobian: the argument and the result must be a real scalar or array, the argument may be "
-        "complex: use grad for other ones!",
+        "complex: use grad for other arguments!",
         lambda: jacobian(lambda z: z * z)(Z),
     )
     refuse(

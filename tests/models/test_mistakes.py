@@ -78,20 +78,20 @@ MISTAKES = {
     "labels": (
         lambda: school(coords={"scool": list("abc")}),
         TypeError,
-        ("Model: coords has 'scool', which is no dimension, but must have dimensions: did you mean "
+        ("Model: coords has 'scool', which is not a dimension: did you mean "
         "'school'?"),
     ),
     "a prior of a factor": (
         lambda: vm.Model(S=vm.cov_matrix(3, prior=dist.LKJCorrCholesky(2))),
         TypeError,
         ("Model: the prior of S is LKJCorrCholesky(eta=2), but must be one of a CovMatrix: "
-        "varmat.cholesky_corr declares what this prior is of!"),
+        "varmat.cholesky_corr declares parameters with this prior!"),
     ),
     "a prior of simplexes": (
         lambda: vm.Model(p=vm.real(2, prior=dist.Dirichlet(np.ones(2)))),
         TypeError,
         ("Model: the prior of p is Dirichlet(alpha=<ndarray (2,)>), but must be one of a Real: "
-        "varmat.simplex declares what this prior is of!"),
+        "varmat.simplex declares parameters with this prior!"),
     ),
     "a discrete prior": (lambda: vm.Model(p=vm.positive(prior=dist.Poisson(2.0))), TypeError,
                          "Model: the prior of p is Poisson(rate=2.0), but must be continuous!"),
@@ -198,8 +198,8 @@ MISTAKES = {
             rng=vm.real(prior=STANDARD), y=vm.observed([1.0], lambda rng: dist.Normal(rng, 1))
         ),
         TypeError,
-        ("Model: the distribution of y takes 'rng', which is the name of what the model hands to "
-        "functions, but must take other names: call the parameter or the data rng otherwise!"),
+        ("Model: the distribution of y takes 'rng', which is the name of an argument that the "
+        "model passes to functions: rename the parameter or the data rng!"),
     ),
 }  # fmt: skip
 

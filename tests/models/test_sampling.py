@@ -239,9 +239,9 @@ def test_settings_that_do_not_exist_or_fit(settings, error, message):
     ({"coords": {"k": "abc"}, "dims": {"replicate": ["k"]}}, vm.ShapeError,
      r"coords has 3 labels of k, but must have 2: replicate has shape \(2,\)!"),
     ({"generated_quantities": lambda x: {"k": x, "z": np.ones(2)}, "dims": {"z": ["k"]}}, TypeError,
-     "Model: k has the name of a dimension of z, but must have one of its own!"),
+     "Model: k has the name of a dimension of z, but must have a different name!"),
     ({"generated_quantities": lambda x: {"chain": x}}, TypeError,
-     "Model: chain has the name of a dimension of all draws, but must have one of its own!"),
+     "Model: chain has the name of a dimension of all draws, but must have a different name!"),
 ])  # fmt: skip
 def test_labels_that_do_not_fit_are_refused(labels, error, message):
     with pytest.raises(error, match=message):

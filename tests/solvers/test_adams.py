@@ -128,4 +128,5 @@ def test_steps_are_about_as_many_as_those_of_lsoda(name, tolerance):
     expected = vm.recorded(lambda k: f_of(k, 100_000))(k)[0]
     gradient = vm.recorded(lambda k: f_of(k, 2 * steps))
     gradient(k)
-    close(interpret(gradient.program, k)[0], expected, 1e-9)
+    # Where rounding decides whether a step is accepted, the runners may take different steps.
+    close(interpret(gradient.program, k)[0], expected, tolerance)

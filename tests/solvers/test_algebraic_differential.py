@@ -136,7 +136,7 @@ def solve(
     (lambda: solve(yy0=[1.0, np.nan]), vm.DomainError, "dae: yy0[1] is nan, but must be finite!"),
     (lambda: solve(yp0=[1.0, np.inf]), vm.DomainError, "dae: yp0[1] is inf, but must be finite!"),
     (lambda: solve(yp0=[1.0]), vm.ShapeError,
-     "dae: yp0 has shape (1,), but must have that of yy0, (2,)!"),
+     "dae: yp0 has shape (1,), but must have the shape of yy0, (2,)!"),
     (lambda: solve(yy0=[]), vm.ShapeError, "dae: yy0 has no elements, but must have at least one!"),
     (lambda: solve(ts=[0.0]), vm.DomainError, "dae: t0 is 0.0, but must be less than ts[0], 0.0!"),
     (lambda: solve(rate=np.inf), vm.DomainError,
@@ -150,10 +150,10 @@ def solve(
     (lambda: solve(settings=(1e-10, 1e-10, 2)), vm.DomainError,
      "dae_tol: the solver stopped at t = "),
     (lambda: vm.gradient(lambda t: solve(ts=[t])[0, 0], 0.5), TypeError,
-     ("dae: t0 or ts carries derivatives, but must be plain numbers, for the solution has none in "
-     "the times!")),
+     ("dae: t0 or ts carries derivatives, but must be plain numbers, because the solution has no "
+     "derivatives in the times!")),
     (lambda: vm.hessian(lambda rate: solve(rate=rate)[0, 0], 0.5), TypeError,
-     "dae: there are no second derivatives of solutions of differential-algebraic equations!"),
+     "dae: solutions of differential-algebraic equations have no second derivatives!"),
 ])  # fmt: skip
 def test_errors(call, error, message):
     refuses(error, f"^{re.escape(message)}", call)

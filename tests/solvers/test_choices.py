@@ -200,7 +200,7 @@ def test_third_derivatives():
     (lambda x: vm.cond(np.array([x, x]) > 0, np.sin, np.cos, x), vm.ShapeError,
      r"cond: the choice has shape (2,), but must be one number or truth value!"),
     (lambda x: vm.switch(0, [], x), ValueError,
-     "switch: branches is empty, but must have one function at least!"),
+     "switch: branches is empty, but must have at least one function!"),
 ])  # fmt: skip
 def test_what_is_refused(call, error, message):
     with pytest.raises(error) as caught:

@@ -132,7 +132,7 @@ def test_within_a_recording_the_equations_are_solved_anew():
 
 NO_ROOT = (
     "the norm of the residual is 2.0 after 0 steps, but must be at most the function tolerance, "
-    "1e-06; start nearer to a solution, or allow more steps, if there is one!"
+    "1e-06; start nearer to a solution or allow more steps; there may be no solution!"
 )
 
 
@@ -146,7 +146,7 @@ NO_ROOT = (
     (lambda: vm.solve_newton(system, [1.0], [2.2, 1.4]), IndexError,
      "index 1 is out of bounds for axis 0 with size 1"),
     (lambda: vm.solve_newton(lambda y: y[:1], [1.0, 2.0]), vm.ShapeError,
-     "solve_newton: the residual has 1 elements, but must have as many as there are unknowns, 2!"),
+     "solve_newton: the residual has 1 elements, but must have 2, one for each unknown!"),
     (lambda: vm.solve_newton(lambda y, a: y**2 + a, [0.0], 2.0), vm.DomainError,
      f"solve_newton: {NO_ROOT}"),
     (lambda: vm.solve_newton_tol(system, [1.0, 1.0], 1e-3, -1.0, 10, [2.2, 1.4]), vm.DomainError,
@@ -173,7 +173,7 @@ def test_no_root():
             match=rf"{name}: the norm of the residual is 2\.\d* after \d+ steps, but must be at",
         ):
             getattr(vm, name)(lambda y, a: y**2 + a, [1.0], 2.0)
-    message = "fixed_point: the iteration has not come to an end in 20 steps"
+    message = "fixed_point: no convergence after 20 steps"
     refuses(vm.DomainError, message, vm.fixed_point, lambda y: y**2 + 1.0, [0.3], max_steps=20)
 
 

@@ -262,9 +262,9 @@ T = "laplace_marginal_tol_poisson_log_lpmf"
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: poisson(y=[1, -1]), vm.DomainError, f"{P}: y[1] is -1, but must be nonnegative!"),
     (lambda: poisson(y=[1.5, 1.0]), TypeError,
-     f"{P}: y has elements of the type float64, but must have integers!"),
+     f"{P}: y has elements of dtype float64, but must have integers!"),
     (lambda: poisson(y=[1]), vm.ShapeError,
-     f"{P}: y has 1 elements, but must have as many as y_index, 2!"),
+     f"{P}: y has 1 elements, but must have 2, one for each element of y_index!"),
     (lambda: poisson(index=[0, 2]), vm.DomainError,
      f"{P}: y_index[1] is 2, but must be in 0, ..., 1!"),
     (lambda: poisson(m=np.zeros(3)), vm.ShapeError,
@@ -275,7 +275,7 @@ T = "laplace_marginal_tol_poisson_log_lpmf"
     (lambda: poisson(k=((1.0, 0.0), (0.0, np.inf))), vm.DomainError,
      f"{P}: the covariance[1, 1] is inf, but must be finite!"),
     (lambda: poisson(k=((1.0, 0.5), (0.4, 1.0))), vm.DomainError,
-     f"{P}: the covariance[0, 1] is 0.5, but must be equal to that of [1, 0], 0.4!"),
+     f"{P}: the covariance[0, 1] is 0.5, but must be equal to element [1, 0], 0.4!"),
     (lambda: vm.laplace_marginal_bernoulli_logit_lpmf([2], [0], 0.0, np.eye, (1,)), vm.DomainError,
      "laplace_marginal_bernoulli_logit_lpmf: y[0] is 2, but must be 0 or 1!"),
     (lambda: vm.laplace_marginal_neg_binomial_2_log_lpmf([2], [0], -1.0, 0.0, np.eye, (1,)),
@@ -288,7 +288,7 @@ T = "laplace_marginal_tol_poisson_log_lpmf"
     (lambda: poisson(settings=(None, 1e-8, 10, 1, 4, 10)), vm.DomainError,
      f"{T}: solver is 4, but must be 1, 2 or 3!"),
     (lambda: poisson(settings=(np.zeros(3), 1e-8, 10, 1, 1, 10)), vm.ShapeError,
-     f"{T}: theta_0 has shape (3,), but must have that of the latent variables, (2,)!"),
+     f"{T}: theta_0 has shape (3,), but must have the shape of the latent variables, (2,)!"),
     (lambda: poisson(settings=([np.inf, 0.0], 1e-8, 10, 1, 1, 10)), vm.DomainError,
      f"{T}: theta_0 has the element inf, but must be finite!"),
     (lambda: poisson(settings=3), TypeError,
@@ -311,8 +311,8 @@ T = "laplace_marginal_tol_poisson_log_lpmf"
      "laplace_marginal: the covariance function is a float, but must be a function!"),
     (lambda: vm.gradient(lambda s: np.sum(vm.laplace_latent_rng(np.sum, (), lambda s: s * np.eye(2),
         (s,))), 1.0), TypeError,
-     ("laplace_latent_rng: an argument carries derivatives, but must be plain numbers, for draws "
-     "have no derivative!")),
+     ("laplace_latent_rng: an argument carries derivatives, but must be plain numbers, because "
+     "draws have no derivative!")),
 ])  # fmt: skip
 def test_errors(call, error, message):
     refuses(error, f"^{re.escape(message)}", call)

@@ -132,7 +132,7 @@ def test_derivatives_over_boxes():
     (lambda: vm.integrate_1d(wave, [0.0], 1.0, TH), vm.ShapeError,
      "integrate_1d: a has shape (1,), but must be a scalar!"),
     (lambda: vm.integrate_1d(wave, 0.0, 1.0, np.array([np.nan, 1.0])), vm.DomainError,
-     ("integrate_1d: f is not finite somewhere between the limits, or does not fall off, but must "
+     ("integrate_1d: f is not finite somewhere between the limits, or decays too slowly, but must "
      "have an integral!")),
     (lambda: vm.integrate_1d(lambda x, xc: np.ones(2), 0.0, 1.0), vm.ShapeError,
      "integrate_1d: f returns 2 elements, but must return a number!"),
@@ -143,8 +143,8 @@ def test_derivatives_over_boxes():
     (lambda: vm.hcubature(lambda x: 1.0, [0.0], [1.0, 2.0]), vm.ShapeError,
      "hcubature: the corners have shapes (1,) and (2,), but must be vectors of one length!"),
     (lambda: vm.gradient(lambda a: vm.hcubature(lambda x: 1.0, [a], [1.0]), 0.0), TypeError,
-     ("hcubature: a corner is a variable, but has no derivative here: substitute x = a + (b - a) * "
-     "u in f!")),
+     ("hcubature: a corner is a variable, but corners have no derivative: substitute x = a + (b - "
+     "a) * u in f!")),
     (lambda: vm.hcubature(lambda x: np.sin(300.0 * x[0]), [0.0], [1.1], max_subdivisions=2),
      vm.DomainError, "hcubature: the estimate of the error is "),
 ])  # fmt: skip

@@ -362,12 +362,12 @@ def test_variables_from_outside_are_refused():
     (lambda: vm.scan(lambda c, x: (c, x), 0.0, Y[:0]), vm.DomainError,
      "scan: there are 0 steps, but must be at least one!"),
     (lambda: vm.scan(lambda c, x: (c + np.ones(2), x), 0.0, Y), vm.ShapeError,
-     r"scan: array 1 of what f carries on has shape \(2,\), but must have that of init, \(\)!"),
+     (r"scan: array 1 of the carry returned by f has shape \(2,\), but must have the shape of "
+     r"init, \(\)!")),
     (lambda: vm.scan(lambda c, x: ((c, c), x), 0.0, Y), vm.ShapeError,
-     "scan: what f carries on is nested in another way than init, but must be nested alike!"),
+     "scan: the carry returned by f must have the structure of init!"),
     (lambda: vm.scan(lambda c, x: c, 0.0, Y), TypeError,
-     ("scan: f returns a Var, but must return a pair: what is carried on, and what is kept of the "
-     "step!")),
+     ("scan: f returns a Var, but must return a pair: the carry and the output!")),
     (lambda: vm.scan(lambda c, x: (c, x), 0.0, Y, checkpoints=0), vm.DomainError,
      "scan: checkpoints is 0, but must be positive!"),
     (lambda: vm.scan(lambda c, x: (c if c > 0 else -c, x), 0.0, Y), vm.TapeError, "recorded"),

@@ -323,8 +323,8 @@ def test_a_model_says_what_its_recording_makes_of_loops() -> None:
     ("forced", "message"),
     [
         ({"y": "matvar"}, "representation: 'y' has no choice of forms, but e, m, b, s"),
-        ({"s": "soa"}, "representation: 'soa' is no form, it must be varmat or matvar!"),
-        ("aos", "representation: 'aos' is no form"),
+        ({"s": "soa"}, "representation: 'soa' is not a form, but must be varmat or matvar!"),
+        ("aos", "representation: 'aos' is not a form"),
     ],
 )
 def test_representations_that_cannot_be_forced(forced: Any, message: str) -> None:

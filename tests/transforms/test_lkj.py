@@ -144,7 +144,7 @@ REFUSALS = {
     "sds": (lambda: vm.read_cov_L([0.5], [1.0, 0.0]), vm.DomainError,
         r"read_cov_L: sds\[1\] is 0.0, but must be positive finite!"),
     "stacks": (lambda: vm.read_cov_matrix(STACK, SDS), vm.ShapeError,
-        r"read_cov_matrix: sds has shape \(4,\), but must go with z, of shape \(2, 6\)!"),
+        r"read_cov_matrix: sds has shape \(4,\), but must match z, of shape \(2, 6\)!"),
     "sums": (lambda: vm.sum_to_zero_matrix_free([[1.0, -1.0], [1.0, -1.0]]), vm.DomainError,
         (r"sum_to_zero_matrix_free: sum\(column of Zero sum matrix\)\[0\] is 2.0, but must be 0 "
         r"to within 1e-08!")),

@@ -48,10 +48,10 @@ from varmat.typing import (
 # arguments are settings.
 PARTWISE: dict[tuple[int, ...], str] = {
     (0,): "reshape ravel transpose matrix_transpose swapaxes moveaxis rollaxis squeeze expand_dims "
-    "flip fliplr flipud rot90 "
-    "broadcast_to concatenate stack hstack vstack dstack column_stack block split array_split "
-    "hsplit vsplit dsplit unstack "
-    "sum nansum mean cumsum cumulative_sum diff ediff1d trace diagonal diag diagflat tril triu "
+    "flip fliplr flipud rot90 broadcast_to concatenate stack hstack vstack dstack column_stack "
+    "block split array_split "
+    "hsplit vsplit dsplit unstack sum nansum mean cumsum cumulative_sum diff ediff1d trace "
+    "diagonal diag diagflat tril triu "
     "roll repeat tile take take_along_axis delete resize copy trim_zeros pad trapezoid gradient",
     (0, 1): "append",
     (0, 2): "insert",
@@ -223,7 +223,8 @@ def norm(x: Operand, ord: Setting = None, axis: Axis = None, keepdims: bool = Fa
     axes = np.ndim(x) if axis is None else np.size(axis)
     if axes == 2 and ord in (2, -2, "nuc"):
         raise TypeError(
-            f"norm: ord is {ord!r}, but must be one without singular values for complex variables!"
+            f"norm: ord is {ord!r}, which takes singular values: complex variables do not "
+            "support it!"
         )
     return np.linalg.norm(absolute(x), ord, axis, keepdims)
 

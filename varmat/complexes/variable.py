@@ -68,8 +68,8 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
     def __init__(self, re: Operand, im: Operand) -> None:
         if not (isinstance(re, _REAL) and isinstance(im, _REAL) and re.shape == im.shape):
             raise TypeError(
-                "ComplexVar: the parts must be real variables of one shape; varmat.to_complex(re, "
-                "im) makes them that"
+                "ComplexVar: the parts must be real variables of the same shape; "
+                "varmat.to_complex(re, im) converts them"
             )
         self._re: Operand = re
         self._im: Operand = im
@@ -349,7 +349,9 @@ def to_complex(re: Operand = 0.0, im: Operand = 0.0) -> Result:
     try:
         np.broadcast_shapes(np.shape(re), np.shape(im))
     except ValueError:
-        raise misfit("to_complex", "im", np.shape(im), f"fit that of re, {np.shape(re)}") from None
+        raise misfit(
+            "to_complex", "im", np.shape(im), f"fit the shape of re, {np.shape(re)}"
+        ) from None
     # Copied, because assigning into the result must not change the arguments.
     return joined(*(np.copy(x) if np.shape(x) and is_differentiable(x) else x for x in (re, im)))
 

@@ -167,7 +167,7 @@ class ArrayMethods:
         if dtype is not None and np.dtype(dtype) != self.dtype:
             raise TypeError(
                 f"view: dtype is {np.dtype(dtype)}, but must be left out: the bytes of a variable "
-                "cannot be read as other numbers; use x.astype(dtype)"
+                "cannot be read as another type; use x.astype(dtype)"
             )
         return self[...] if self.shape else self
 
@@ -216,7 +216,7 @@ class ArrayMethods:
 
     def __hash__(self) -> int:
         raise TypeError(
-            f"a {type(self).__name__} cannot be hashed, being equal to plain numbers; use "
+            f"a {type(self).__name__} cannot be hashed, because it can equal plain numbers; use "
             "varmat.value(x), or id(x)"
         )
 

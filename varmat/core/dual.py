@@ -101,8 +101,8 @@ class Dual(Operators, InPlaceOperators, Container, ArrayMethods):
         shape, tangent = np.shape(self.val), np.shape(self.tan)
         if tangent != shape and tangent[1:] != shape:
             raise ShapeError(
-                f"Dual: tan has shape {tangent}, but must have that of val, {shape}, or one "
-                "leading axis more"
+                f"Dual: tan has shape {tangent}, but must have the shape of val, {shape}, or "
+                "one more leading axis"
             )
 
     @property
@@ -185,7 +185,7 @@ def _made_by_hand(*parts: Operand) -> Level:
 def _operand(x: Operand, name: str) -> Operand:
     if isinstance(x, dispatch.ComplexKind):
         raise TypeError(
-            f"{name} is complex, but must be real; make a complex variable of two duals, "
+            f"{name} is complex, but must be real; combine two duals into a complex variable with "
             "varmat.to_complex(re, im)"
         )
     x = x if isinstance(x, ArrayMethods) else data(x, name)

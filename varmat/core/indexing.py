@@ -106,8 +106,8 @@ def setitem(self: Operand, index: Index, source: Operand) -> None:
             return
         if isinstance(source, ArrayMethods):
             raise TypeError(
-                f"a {kind.__name__} cannot be assigned into a VarMat; make both of one kind, with "
-                "np.zeros_like(variable) for an array to write into"
+                f"a {kind.__name__} cannot be assigned into a VarMat; make both of the same "
+                "kind, with np.zeros_like(variable) for an array to write into"
             )
         source = new_values = np.copy(data(source, "the assigned value"))
     overwritten = values[index]

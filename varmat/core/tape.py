@@ -153,8 +153,8 @@ class _Recovered:
     def __getattr__(self, name: str) -> Operand:
         raise TapeError(
             "this variable is stale: its tape has been recovered (by recover_memory, at the end of "
-            "a nested scope, or because the function being differentiated has returned); make it "
-            "anew with varmat.var"
+            "a nested scope, or because the function being differentiated has returned); create "
+            "it again with varmat.var"
         )
 
 
@@ -213,7 +213,7 @@ def join(tape: Tape, other: Tape) -> Tape:
     _ = top.arena, other.top.arena
     raise TapeError(
         "one operation uses variables from two threads; a variable belongs to the thread that "
-        "made it"
+        "created it"
     )
 
 
@@ -324,7 +324,7 @@ def recover_memory() -> None:
     if tape.parent is not None or tape.sweeping:
         raise TapeError(
             "recover_memory: a nested scope is open, which recovers its own memory, or a reverse "
-            "pass is under way"
+            "pass is running"
         )
     tape.recover()
     _thread.tape = Tape(tape.arena)

@@ -120,13 +120,13 @@ def backward(result: Operand, adjoint: Adjoint) -> None:
     if tape.top is not current_tape():
         # Two passes at the same time would add to, and forget, each other's adjoints.
         raise TapeError(
-            "grad: the variable belongs to another thread, which alone can differentiate it; hand "
-            "over plain arrays instead"
+            "grad: the variable belongs to another thread, and only that thread can differentiate "
+            "it; pass plain arrays instead"
         )
     if tape.sweeping:
         raise TapeError(
-            "grad: a reverse pass over this tape is under way; in a callback, open varmat.nested() "
-            "for another"
+            "grad: a reverse pass over this tape is running; in a callback, open varmat.nested() "
+            "to start another"
         )
     forget_outside(tape)
     start_sweep(tape)

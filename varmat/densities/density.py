@@ -209,7 +209,7 @@ class Density:
                 shape = np.broadcast_shapes(shape, np.shape(x))
             except ValueError:
                 raise misfit(
-                    self.name, title, np.shape(x), f"be of a shape that broadcasts with {shape}"
+                    self.name, title, np.shape(x), f"have a shape that broadcasts with {shape}"
                 ) from None
             check_values(partial(domain.check, self.name, title), x)
         return shape

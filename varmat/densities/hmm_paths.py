@@ -68,7 +68,7 @@ def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray
     for name, x, axes in (("log_omegas", log_omegas, 2), ("Gamma", Gamma, 2), ("rho", rho, 1)):
         if is_differentiable(x):
             raise TypeError(
-                f"hmm_viterbi: {name} is a variable, but a path has no derivative: give "
+                f"hmm_viterbi: {name} is a variable, but a path has no derivative: pass "
                 "varmat.value of it!"
             )
         values.append(np.asarray(data(x, f"hmm_viterbi: {name}")))
@@ -99,7 +99,8 @@ def filtered(
         logs, _ = log_filter(log_omegas, log_gamma, np.log(rho), combine)
     if len(logs) < log_omegas.shape[-1]:
         raise DomainError(
-            f"{function}: log_omegas, Gamma and rho allow no path of states, but must allow one!"
+            f"{function}: log_omegas, Gamma and rho allow no path of states, but must allow at "
+            "least one!"
         )
     return logs, log_gamma
 

@@ -72,8 +72,8 @@ def log_mix(theta: Operand, *log_densities: Operand) -> Result:
         total = np.sum(log_mix_of_many(theta, *log_densities))
         return float(total) if isinstance(total, np.generic) else total
     raise TypeError(
-        f"log_mix: {len(log_densities)} arguments follow theta, but it takes lp1 and lp2, or one "
-        "array lps"
+        f"log_mix: {len(log_densities)} arguments follow theta, but there must be two, lp1 and "
+        "lp2, or one array lps"
     )
 
 
@@ -110,7 +110,7 @@ def log_mix_of_two(theta: Operand, lp1: Operand, lp2: Operand) -> Result:
         except ValueError:
             shapes = ", ".join(str(np.shape(x)) for x in (theta, lp1, lp2))
             raise ShapeError(
-                f"log_mix: theta, lp1 and lp2 have the shapes {shapes}, but must be of shapes that "
+                f"log_mix: theta, lp1 and lp2 have the shapes {shapes}, but must have shapes that "
                 "broadcast!"
             ) from None
         # This takes a third of the time of np.logaddexp, and the same exponential gives the shares

@@ -39,7 +39,7 @@ def check_shapes(
             return np.broadcast_shapes(shape, other_shape)
     except ValueError:
         pass
-    raise misfit(function, title, shape, f"go with {other_title}, of shape {other_shape}")
+    raise misfit(function, title, shape, f"match {other_title}, of shape {other_shape}")
 
 
 def repeats(shape: tuple[int, ...], x: Operand) -> float:

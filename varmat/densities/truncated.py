@@ -241,7 +241,7 @@ def truncated(
             "cumulative functions!"
         )
     if lower is None and upper is None:
-        raise TypeError("truncated: neither lower nor upper is given, but one of them must be!")
+        raise TypeError("truncated: neither lower nor upper is given, but at least one must be!")
     if lower is not None and upper is not None and not any(map(is_differentiable, (lower, upper))):
         holds = (
             np.less_equal(lower, upper)

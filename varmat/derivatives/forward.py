@@ -69,7 +69,7 @@ def call_with_tangents(
         if rule in CALLBACKS:
             raise TypeError(
                 f"{function}: the function uses {rule.name}, which has no tangent rule, so its "
-                "share in the derivative would be lost: make it an operation with one, see "
+                "part of the derivative would be lost: define it with a tangent rule, see "
                 "varmat.operation"
             )
     return y, parts
@@ -200,7 +200,7 @@ def jvp(
     if primals is ABSENT and tangents is ABSENT:
         return named(DerivedFunction(_jvp, f), f, "jvp", like=partial(_jvp, f))
     if primals is ABSENT or tangents is ABSENT:
-        raise TypeError("jvp: there is a point without a direction, or a direction without a point")
+        raise TypeError("jvp: only one of primals and tangents is given, but both must be!")
     return _jvp(f, primals, tangents)
 
 

@@ -58,14 +58,13 @@ def refuse_finished(function: str, y: Operand, tape: Tape) -> None:
     while isinstance(y, Dual):
         if y.level in tape.by_hand:
             raise TapeError(
-                f"{function}: the result is a Dual that was made by hand, whose derivative is not "
-                "the one asked for: return x.val or x.tan"
+                f"{function}: the result is a Dual that the function created, whose derivative is "
+                "not the requested one: return x.val or x.tan"
             )
         if y.level.is_over:
             raise TapeError(
-                f"{function}: the result has a derivative of varmat.{y.level.function}, which has "
-                "returned: what is made of the arguments of a function must not be kept for "
-                "another one"
+                f"{function}: the result has a derivative of varmat.{y.level.function}, which "
+                "has returned: do not keep results of one function for another"
             )
         y = y.val
 
@@ -454,8 +453,9 @@ def _refuse_what_cannot(
             continue
         raise TapeError(
             f"{function}: the function uses a {type(x).__name__} of shape {np.shape(x)} from "
-            "outside, in the reverse pass of which it is called, so that its derivative would be "
-            "lost: use varmat.value(x)"
+            "outside and is called in the reverse pass of that variable, so its derivative would "
+            "be lost: use "
+            "varmat.value(x)"
         )
     for rule, _, _, _ in entries:
         lacks = rule.again is None and (

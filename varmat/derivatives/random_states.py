@@ -48,7 +48,7 @@ class RandomStates:
             if before != after:
                 raise RecordingError(
                     f"recorded: the function draws random numbers from {source}, and a recording "
-                    "would always use those that it drew now; draw them outside of the function "
+                    "would always use the numbers drawn now; draw them outside of the function "
                     "and pass them as an argument"
                 )
 

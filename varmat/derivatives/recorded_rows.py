@@ -159,8 +159,8 @@ class ArgumentRows:
             self.mapped[i] = map_leaves(partial(moved, axis, title), plain)
         if not lengths:
             raise ValueError(
-                f"{name}: in_axes is {in_axes!r}, but must have an axis of an argument, along "
-                "which there is a row for each call!"
+                f"{name}: in_axes is {in_axes!r}, but must name an axis of an argument that "
+                "has a row for each call!"
             )
         (self.count, *_) = lengths.values()
 
@@ -168,8 +168,8 @@ class ArgumentRows:
         """Return the arguments of one call."""
         if not self.count:
             raise ShapeError(
-                f"{self.name}: there is no row, but must be one at least, because the shapes of "
-                "the results are those of a call!"
+                f"{self.name}: there are no rows, but there must be at least one, because a call "
+                "determines the shapes of the results!"
             )
         rows = {i: row_of(tree, k) for i, tree in self.mapped.items()}
         return [rows.get(i, x) for i, x in enumerate(self.args)]

@@ -113,7 +113,7 @@ def plain_tree(
                 return leaf
             raise TypeError(
                 f"{function}: {title}{path} is a {type(leaf).__name__}, but must be plain numbers, "
-                "for the result is plain numbers and a derivative through it would be lost. "
+                "because the result is plain numbers and a derivative through it would be lost. "
                 "varmat.value(x) gives plain numbers; for second derivatives there are "
                 "varmat.hessian and varmat.hessian_times_vector"
             )

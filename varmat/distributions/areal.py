@@ -174,4 +174,4 @@ def _check_edges(edges: np.ndarray, count: int) -> None:
     _, firsts = np.unique(pairs, axis=0, return_index=True)
     if len(firsts) < len(pairs):
         i = int(np.setdiff1d(np.arange(len(pairs)), firsts)[0])
-        raise DomainError(f"ICAR: edges[{i}] is there twice, but each pair must be once!")
+        raise DomainError(f"ICAR: edges[{i}] occurs twice, but each pair must occur once!")

@@ -123,7 +123,9 @@ def moments(of: Any, name: str) -> tuple[Plain, Plain]:
     if of.is_discrete:
         start, end = np.min(of.ppf(1e-300)), np.max(of.ppf(1.0 - 1e-16))
         if end - start > _MOST:
-            raise TypeError(f"{type(of).__name__} has no {name}, because its counts are too many!")
+            raise TypeError(
+                f"{type(of).__name__} has no {name}, because it has too many possible counts!"
+            )
         n = np.reshape(np.arange(start, 2.0 * end - start + 2.0), (-1, *(1,) * len(shape)))
         masses = np.exp(of.of_draws(n))
         mean = np.sum(n * masses, axis=0)

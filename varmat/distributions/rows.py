@@ -208,8 +208,7 @@ class OfRow(Distribution):
         import_module("varmat.densities.random_numbers")  # gives rows their generators
         if self.row.rng is None:
             raise TypeError(
-                f"{type(self).__name__} has no random numbers, and no log density of each "
-                "observation!"
+                f"{type(self).__name__} has no random numbers and no pointwise log density!"
             )
         generator: Any = self.row.rng
         return generator  # type: ignore[no-any-return]

@@ -174,7 +174,7 @@ def delivered(function: Function, out: Operand, r: Operand) -> Result:
         return r
     name = function.__name__
     if np.shape(out) != np.shape(r):
-        raise misfit(name, "out", np.shape(out), f"have that of the result, {np.shape(r)}")
+        raise misfit(name, "out", np.shape(out), f"have the shape of the result, {np.shape(r)}")
     if isinstance(r, ArrayMethods if isinstance(out, np.ndarray) else MatVar):
         raise TypeError(
             f"{name}: out is a {type(out).__name__}, but must be a {type(r).__name__}, as the "
@@ -254,7 +254,7 @@ def place(function: str, name: str, value: object, size: int) -> int:
     """Convert an index, counted from 0, to an int; refuse one that is not below `size`."""
     found = integer(function, name, value)
     if not 0 <= found < size:
-        rule = f"a place from 0 to {size - 1}" if size else "left out: there is no place"
+        rule = f"an index from 0 to {size - 1}" if size else "left out: there is no element"
         raise DomainError(f"{function}: {name} is {found}, but must be {rule}!")
     return found
 

@@ -119,7 +119,7 @@ def _scaled(
         map(np.array_equal, args[:count], known.fixed)
     )
     if function.name != known.name or not same:
-        raise RecordingError(f"{function.name} is called where {known.name} was")
+        raise RecordingError(f"{function.name} is called where {known.name} was called before")
     if not any(map(is_differentiable, args)):
         function(*args, rng=0)  # raises what is wrong with them
     if not all(all_hold(x > 0.0) for x in positive(*args)):
@@ -342,7 +342,7 @@ class AtDraws:
             if stage.call is None or not len(rows):
                 break
             if k == MOST_CALLS:
-                raise RecordingError("the function draws random numbers too many times")
+                raise RecordingError("the function draws random numbers too often")
             drawn.append(stage.call.rows(rng, len(rows), made))
             rows = np.concatenate([rows, drawn[-1].reshape(len(rows), -1)], axis=1)
         named = dict(zip(stage.names, made, strict=True))

@@ -379,14 +379,14 @@ def _newton(model: DensityModel, mode: Optimum) -> tuple[Optimum, np.ndarray]:
     else:
         if mode.success:  # nothing is left to gain
             raise DomainError(
-                f"laplace: {_NEWTON_STEPS} steps of Newton's method from the point that was found "
-                "have led on and on, so there is no normal approximation: the density has no mode"
+                f"laplace: {_NEWTON_STEPS} steps of Newton's method from the best point did not "
+                "converge, so there is no normal approximation: the density has no mode"
             )
     if factor is None:
         raise DomainError(
-            "laplace: the Hessian of the log density is not negative definite at the point that "
-            "was found, so there is no normal approximation: a parameter has no influence, or the "
-            "density has no mode"
+            "laplace: the Hessian of the log density is not negative definite at the best point, "
+            "so there is no normal approximation: a parameter has no influence, or the density "
+            "has no mode"
         )
     step = np.linalg.solve(factor, gradient)
     success = mode.success or bool(0.5 * step @ step <= _NO_GAIN)

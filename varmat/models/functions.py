@@ -77,9 +77,8 @@ class Named:
         for name in OPTIONS if self._dict is None else ():
             if name in self.names and name in known:
                 raise TypeError(
-                    f"Model: {self.title} takes {name!r}, which is the name of what the model "
-                    f"hands to functions, but must take other names: call the parameter or the "
-                    f"data {name} otherwise!"
+                    f"Model: {self.title} takes {name!r}, which is the name of an argument "
+                    f"that the model passes to functions: rename the parameter or the data {name}!"
                 )
         for name in self._required:
             # One parameter of another name takes a dict, unless it looks like one of them.

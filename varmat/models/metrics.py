@@ -35,8 +35,8 @@ def with_metric(
     for name in settings:
         if name.startswith("store_"):
             raise TypeError(
-                f"Model.sample: there is {name} with a metric that is known, but must not be: it "
-                "would store standardised coordinates!"
+                f"Model.sample: {name} cannot be combined with a given metric: it would store "
+                "standardised coordinates!"
             )
     settings["metric"] = "diag"
     if inits is None and type(metric) is not dict and groups_of(metric) is not None:

@@ -197,7 +197,8 @@ class Model(DensityModel):
             if not np.all(np.isfinite(q)):
                 names = self.unconstrained_names_at(~np.isfinite(q))
                 raise DomainError(
-                    f"initial_point: init puts {names} on the border, but must be inside of it!"
+                    f"initial_point: init puts {names} on the border, but must be inside the "
+                    "bounds!"
                 )
             if is_given.all():
                 return q

@@ -79,8 +79,7 @@ class Labelled:
             # Labels that nothing has may be those of predictions, unless one misses some.
             for near in get_close_matches(name, used - self.coords.keys(), 1):
                 raise TypeError(
-                    f"Model: coords has {name!r}, which is no dimension, but must have dimensions: "
-                    f"did you mean {near!r}?"
+                    f"Model: coords has {name!r}, which is not a dimension: did you mean {near!r}?"
                 )
 
     def sized(self, parameters: Mapping[str, Transform]) -> dict[str, Transform]:
@@ -217,7 +216,7 @@ def observed(
             )
         if missing is not None:
             raise TypeError(
-                "observed: there are weights and missing, but must be one of them: weights are "
-                "those of observations!"
+                "observed: weights and missing are both given, but must not be: weights belong "
+                "to observations!"
             )
     return Observed(y, distribution, names_of(dims), missing, weights)

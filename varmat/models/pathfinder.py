@@ -193,9 +193,7 @@ def approximate_by_paths(
     normals = [_best(model, start, trials, rng) for start in starts]
     kept = [(i, normal) for i, normal in enumerate(normals) if normal is not None]
     if not kept:
-        raise DomainError(
-            "pathfinder: no path has led to a normal approximation; give other starts"
-        )
+        raise DomainError("pathfinder: no path led to a normal approximation; try other starts")
     made = [normal.draws(rng.standard_normal((draws, starts[0].size))) for _, normal in kept]
     q = np.concatenate([points for points, _ in made])
     log_normal = np.concatenate([values for _, values in made])

@@ -76,8 +76,8 @@ def check_names(
     for name in shapes:
         if name in owners:
             raise TypeError(
-                f"Model: {name} has the name of a dimension of {owners[name]}, but must have one "
-                "of its own!"
+                f"Model: {name} has the name of a dimension of {owners[name]}, but must have a "
+                "different name!"
             )
 
 

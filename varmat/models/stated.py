@@ -327,8 +327,8 @@ class StatedModel:
                 circle = [*path[path.index(name) :], name]
                 steps = ", ".join(f"{a} needs {b}" for a, b in pairwise(circle))
                 raise TypeError(
-                    f"Model: the priors are in a circle ({steps}), but must be in an order in "
-                    "which each can be drawn!"
+                    f"Model: the priors depend on each other in a cycle ({steps}), but must be "
+                    "in an order in which each can be drawn!"
                 )
             path.append(name)
 
@@ -436,8 +436,8 @@ class StatedModel:
                 draw = partial(self.parts[source].draw_missing, values, rng)
             else:
                 raise TypeError(
-                    f"{function}: {name} states no prior, but must, as in "
-                    "varmat.real(prior=...): or give a function that draws all parameters!"
+                    f"{function}: {name} has no prior, but must have one, "
+                    "as in varmat.real(prior=...); or give a function that draws all parameters!"
                 )
             found[name] = of.function, lambda name=name, draw=draw: {name: draw()}
         for name, each in self.discrete.items():
@@ -499,7 +499,7 @@ class StatedModel:
         if not np.all(inside):
             raise DomainError(
                 f"{function}: {name} is {np.min(x) if lower is not None else np.max(x)} in a draw "
-                f"from its prior {prior!r}, but must be in its set: restrict the prior by "
+                f"from its prior {prior!r}, but must be in its support: restrict the prior by "
                 ".truncated(lower, upper)!"
             )
         return x

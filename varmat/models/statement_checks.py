@@ -96,7 +96,7 @@ def _check_set(title: str, distribution: Distribution, transform: Transform) -> 
     if transforms and not isinstance(transform, transforms):
         raise TypeError(
             f"Model: {title} is {distribution!r}, but must be one of a {type(transform).__name__}: "
-            f"varmat.{name} declares what this prior is of!"
+            f"varmat.{name} declares parameters with this prior!"
         )
 
 

@@ -95,8 +95,8 @@ def trace(start_node: Any, fun: Function, x: Operand) -> tuple[Operand, Any]:
             node = SimpleNamespace(g=joined(traced.result, tangents))
     else:
         raise TypeError(
-            f"autograd: a graph of {kind} is asked for, but varmat keeps none: use "
-            "varmat.recorded for a function that is called again and again!"
+            f"autograd: a graph of {kind} is requested, but varmat keeps none: use "
+            "varmat.recorded for a function that is called often!"
         )
     if traced.is_constant:
         warnings.warn("Output seems independent of input.", stacklevel=2)
@@ -121,7 +121,7 @@ def _jacobian(fun: Function, x: Operand) -> Operand:
     if len(found) != 1 or isinstance(x, (list, tuple, dict)):
         raise TypeError(
             "jacobian: the argument and the result must be a real scalar or array, the argument "
-            "may be complex: use grad for other ones!"
+            "may be complex: use grad for other arguments!"
         )
     parts = found[0]
     return _like(x, parts[0] if len(parts) == 1 else parts[0] - 1j * parts[1])
@@ -197,7 +197,7 @@ class ArrayBox(metaclass=_BoxType):
 
     def __init__(self, *args: object) -> None:
         raise TypeError(
-            "autograd: a box is made by hand, but there are none where varmat differentiates: use "
+            "autograd: a box is created directly, but varmat does not differentiate boxes: use "
             "varmat.var!"
         )
 

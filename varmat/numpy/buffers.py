@@ -278,7 +278,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             raise AttributeError(name)
         x = self._settled
         if name in ("base", "ctypes", "data"):
-            raise AttributeError(f"an array that waits for variables has no {name}")
+            raise AttributeError(f"a deferred array has no {name}")
         if name in _IN_PLACE and self._has_places and not self._is_plain:
             raise TypeError(f"{name}: {_TWICE}")
         attribute = getattr(x, name)
@@ -307,7 +307,7 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
                 else np.asarray(x, dtype)
             )
         if copy is False:
-            raise ValueError("an array that waits for variables can only be copied")
+            raise ValueError("a deferred array can only be copied")
         return np.array(x, dtype)
 
     def __copy__(self) -> Operand:

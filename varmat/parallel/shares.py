@@ -273,8 +273,8 @@ class EvaluatedShare:
         shape, size = np.shape(self._plain(value)), np.size(value)
         if cotangent is not None and cotangent.size != size:
             raise ShapeError(
-                f"{self.share.work.name}: f returns {size} elements where it returned "
-                f"{cotangent.size} before; their number must be the same for all parameters!"
+                f"{self.share.work.name}: f returns {size} elements, but "
+                f"{cotangent.size} before; the number must be the same for all parameters!"
             )
         self._is_number = size == 1
         weights = np.ones(shape) if cotangent is None else cotangent.reshape(shape)
@@ -298,8 +298,8 @@ class _Number:
         shape = np.shape(value_now(y))
         if np.prod(shape, dtype=int) != 1:
             raise ShapeError(
-                f"{self.share.work.name}: f returns an array of shape {shape} where it returned "
-                "one element before; their number must be the same for all parameters!"
+                f"{self.share.work.name}: f returns an array of shape {shape}, but one element "
+                "before; the number must be the same for all parameters!"
             )
         return np.sum(y) if shape else y
 

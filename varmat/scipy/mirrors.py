@@ -197,8 +197,8 @@ def matched(
             named[place.name] = value
         elif name not in UNUSED and not _is_default(value, parameter.default):
             raise TypeError(
-                f"{called}: {name} is given with variables, but must be left out, because there "
-                "are no derivatives for it!"
+                f"{called}: {name} is given with variables, but must be left out, because it has "
+                "no derivatives!"
             )
     return tuple(positional), named
 

@@ -76,9 +76,10 @@ def _newton(
 def _check_residual(inner: Inner, norm: float, f_tol: float, steps: int) -> None:
     if not norm <= f_tol:
         raise DomainError(
-            f"{inner.name}: the norm of the residual is {norm!r} after {steps} steps, but must be "
-            f"at most the function tolerance, {f_tol!r}; start nearer to a solution, or allow more "
-            "steps, if there is one!"
+            f"{inner.name}: the norm of the residual is {norm!r} after {steps} steps, but must "
+            f"be at most the function tolerance, {f_tol!r}; start nearer to a solution or allow "
+            "more steps; "
+            f"there may be no solution!"
         )
 
 
@@ -486,8 +487,8 @@ def _fixed_point(
         except RuntimeError:
             norm = float(np.linalg.norm(_residual(inner, y)))
             raise DomainError(
-                f"{name}: the iteration has not come to an end in {max_steps} steps; the norm of "
-                f"f(y) - y is {norm!r} at y_guess"
+                f"{name}: no convergence after {max_steps} steps; the norm of f(y) - y is "
+                f"{norm!r} at y_guess"
             ) from None
         return _newton(inner, found, f_tol, 5, 1e-15)
 

@@ -202,8 +202,8 @@ def dae_solution_tangent(
 ) -> tuple[Linear, ...]:
     if any(type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in (yy0, yp0, *leaves)):
         raise TypeError(
-            f"{system.inner.name}: there are no second derivatives of solutions of "
-            "differential-algebraic equations!"
+            f"{system.inner.name}: solutions of differential-algebraic equations "
+            "have no second derivatives!"
         )
     starts = np.cumsum([0, system.n * in_state, *map(np.size, leaves)])
 
@@ -299,15 +299,15 @@ def _solved(
     check_limits(name, limits)
     if is_differentiable([t0, ts]):
         raise TypeError(
-            f"{name}: t0 or ts carries derivatives, but must be plain numbers, for the solution "
-            "has none in the times!"
+            f"{name}: t0 or ts carries derivatives, but must be plain numbers, because the "
+            "solution has no derivatives in the times!"
         )
     yy0, yp0 = stacked(yy0), stacked(yp0)
     inner = Inner(name, residual, args)
     state, start, times = checked_start(name, yy0, t0, ts, [*leaves_of(args)], "yy0")
     rates = np.asarray(data(value_now(yp0), f"{name}: yp0"))
     if rates.shape != state.shape:
-        raise misfit(name, "yp0", rates.shape, f"have that of yy0, {state.shape}")
+        raise misfit(name, "yp0", rates.shape, f"have the shape of yy0, {state.shape}")
     check_finite(name, "yp0", rates)
     if not sundials.has_sundials():
         raise ImportError(

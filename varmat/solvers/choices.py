@@ -327,7 +327,7 @@ def switch(index: Operand, branches: Sequence[Function], *operands: Operand) -> 
     """
     branches = tuple(branches)
     if not branches:
-        raise ValueError("switch: branches is empty, but must have one function at least!")
+        raise ValueError("switch: branches is empty, but must have at least one function!")
     index = index.astype(np.float64) if isinstance(index, Condition) else index
     return _choose("switch", index, branches, operands)
 

@@ -136,8 +136,8 @@ def check_size(inner: Inner, found: int, n: int) -> None:
     """Raise unless the residual has as many elements as the unknowns."""
     if found != n:
         raise ShapeError(
-            f"{inner.name}: the residual has {found} elements, but must have as many as there are "
-            f"unknowns, {n}!"
+            f"{inner.name}: the residual has {found} elements, but must have {n}, one for each "
+            f"unknown!"
         )
 
 

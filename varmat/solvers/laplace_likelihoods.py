@@ -76,11 +76,12 @@ def _grouped(
             raise misfit(name, title, x.shape, "be a vector")
         if x.size and x.dtype.kind not in "iub":
             raise TypeError(
-                f"{name}: {title} has elements of the type {x.dtype}, but must have integers!"
+                f"{name}: {title} has elements of dtype {x.dtype}, but must have integers!"
             )
     if y.shape != y_index.shape:
         raise ShapeError(
-            f"{name}: y has {y.size} elements, but must have as many as y_index, {y_index.size}!"
+            f"{name}: y has {y.size} elements, but must have {y_index.size}, one for each "
+            "element of y_index!"
         )
     largest, rule = (1, "0 or 1") if likelihood is _bernoulli_logit else (np.inf, "nonnegative")
     for title, x, end, what in (

@@ -179,7 +179,7 @@ def control_of(name: str, given: Operand) -> Control:
         raise TypeError(
             f"{name}: tolerances is {given!r}, but must be a tuple (theta_0, tolerance, "
             "max_num_steps, hessian_block_size, solver, max_steps_line_search, allow_fallthrough), "
-            "of which the last may be left out!"
+            "whose last element may be left out!"
         )
     return _checked(name, Control(*given))
 
@@ -224,8 +224,8 @@ def draws(
 ) -> np.ndarray:
     if inner.leaves or is_differentiable(k):
         raise TypeError(
-            f"{inner.name}: an argument carries derivatives, but must be plain numbers, for draws "
-            "have no derivative!"
+            f"{inner.name}: an argument carries derivatives, but must be plain numbers, because "
+            "draws have no derivative!"
         )
     mode = find_mode(inner, np.asarray(data(k, f"{inner.name}: the covariance")), (), control)
     values, axes = np.linalg.eigh(mode.factor.spread()[0])

@@ -228,7 +228,7 @@ def _check_covariance(name: str, k: np.ndarray, control: Control) -> None:
             name,
             f"the covariance[{i}, {j}]",
             float(k[i, j]),
-            f"be equal to that of [{j}, {i}], {float(k[j, i])!r}",
+            f"be equal to element [{j}, {i}], {float(k[j, i])!r}",
         )
     n = len(k)
     if n % control.block:
@@ -237,7 +237,10 @@ def _check_covariance(name: str, k: np.ndarray, control: Control) -> None:
         )
     if control.theta_0 is not None and np.shape(control.theta_0) != (n,):
         raise misfit(
-            name, "theta_0", np.shape(control.theta_0), f"have that of the latent variables, ({n},)"
+            name,
+            "theta_0",
+            np.shape(control.theta_0),
+            f"have the shape of the latent variables, ({n},)",
         )
 
 
@@ -372,9 +375,9 @@ class Search:
         factor = self.factor(w)
         if factor is None:
             raise DomainError(
-                f"{name}: the log density has no maximum where the search ended, or none of which "
-                f"solver {self.control.solver} finds the covariance; take another start or, where "
-                "the likelihood is not log-concave, another solver!"
+                f"{name}: the log density has no maximum where the search ended, or solver "
+                f"{self.control.solver} does not find its covariance; use another start or, if the "
+                f"likelihood is not log-concave, another solver!"
             )
         objective = self.value(theta) - 0.5 * float(a @ theta)
         return Mode(theta, a, factor, objective - 0.5 * factor.log_determinant)

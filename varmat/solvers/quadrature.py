@@ -219,7 +219,7 @@ def _integral(
     failed = ~(errors <= np.maximum(tolerance * np.abs(values), 1e-14 * norms))
     if not np.isfinite(values).all() or np.isposinf(errors[failed]).any():
         raise DomainError(
-            f"{inner.name}: f is not finite somewhere between the limits, or does not fall off, "
+            f"{inner.name}: f is not finite somewhere between the limits, or decays too slowly, "
             "but must have an integral!"
         )
     if failed.any():
@@ -299,8 +299,8 @@ def hcubature(
     name = "hcubature"
     if is_differentiable([a, b]) or any(map(is_differentiable, leaves_of([a, b]))):
         raise TypeError(
-            f"{name}: a corner is a variable, but has no derivative here: substitute x = a + (b - "
-            "a) * u in f!"
+            f"{name}: a corner is a variable, but corners have no derivative: substitute x = a + "
+            "(b - a) * u in f!"
         )
     low, high = (np.atleast_1d(data(x, f"{name}: {title}")) for x, title in ((a, "a"), (b, "b")))
     if low.ndim != 1 or low.shape != high.shape or not low.size:

@@ -71,9 +71,9 @@ class Body:
             if np.shape(x) != np.shape(y):
                 raise misfit(
                     self.name,
-                    f"array {i + 1} of what f carries on",
+                    f"array {i + 1} of the carry returned by f",
                     np.shape(y),
-                    f"have that of init, {np.shape(x)}",
+                    f"have the shape of init, {np.shape(x)}",
                 )
         return [*after, *made]
 
@@ -393,15 +393,12 @@ def scan(
         pair = inner((rebuilt(init, carried), None if xs is None else rebuilt(xs, row)), shared)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
-                f"{name}: f returns a {type(pair).__name__}, but must return a pair: what is "
-                "carried on, and what is kept of the step!"
+                f"{name}: f returns a {type(pair).__name__}, but must return a pair: the "
+                "carry and the output!"
             )
         after, y = pair
         if _nesting(after) != _nesting(init):
-            raise ShapeError(
-                f"{name}: what f carries on is nested in another way than init, but must be nested "
-                "alike!"
-            )
+            raise ShapeError(f"{name}: the carry returned by f must have the structure of init!")
         kept[:] = [y]
         return leaves_of(after), [] if y is None else leaves_of(y)
 

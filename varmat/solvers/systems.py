@@ -227,8 +227,9 @@ class System:
             if jumps(rates, point.copy(), 1 + z.size):
                 raise TapeError(
                     f"{self.inner.name}: f jumps where the time or the state passes a variable "
-                    "among its arguments, but the derivatives leave out that the jump moves: solve "
-                    "up to the time of the jump and from there on, or let f be continuous"
+                    "among its arguments, but the derivatives do not include the movement of the "
+                    "jump: solve up to the time of the jump and continue from there, or make f "
+                    "continuous"
                 )
         return program
 

@@ -276,8 +276,8 @@ class CmdStanModel:
         )
         if require_converged and not optimum.success:
             raise RuntimeError(
-                "CmdStanModel.optimize: the last point is not a mode, but must be one unless "
-                f"require_converged=False: {optimum.message}!"
+                "CmdStanModel.optimize: the optimizer did not converge to a mode, which "
+                f"require_converged=False would accept: {optimum.message}!"
             )
         found = model.constrain(optimum.q, True, True, np.random.default_rng(seed))
         values = {name: np.asarray(x)[np.newaxis, np.newaxis] for name, x in found.items()}

@@ -490,8 +490,8 @@ def _student_t_qf(p: StanValue, nu: StanValue, mu: StanValue, sigma: StanValue) 
 def _trace_dot(a: StanValue, b: StanValue) -> StanValue:
     if np.shape(a) != np.shape(b)[::-1]:
         raise ShapeError(
-            f"trace_dot: the matrices have shapes {np.shape(a)} and {np.shape(b)}, of which one "
-            "must be that of the other transposed!"
+            f"trace_dot: the matrices have shapes {np.shape(a)} and {np.shape(b)}, but one must "
+            "be the transpose of the other!"
         )
     return np.sum(a * np.transpose(b))
 

@@ -238,7 +238,7 @@ class _Builder:
         for name, place, items in blocks:
             title = name.replace("_", " ")
             if name in found:
-                raise self.error(f"The block `{title}` stands here a second time.", place)
+                raise self.error(f"The block `{title}` is here a second time.", place)
             late = [other for other in found if BLOCKS.index(other) > BLOCKS.index(name)]
             if late:
                 reason = f"The block `{title}` must stand before `{late[0].replace('_', ' ')}`."
@@ -320,7 +320,7 @@ class _Builder:
         names = {name for _, name, _ in bounds}
         at, name, _ = bounds[-1]
         if len(bounds) == 2 and names not in ({"lower", "upper"}, {"offset", "multiplier"}):
-            raise self.error(f"`{name}` does not go with `{bounds[0][1]}`.", at)
+            raise self.error(f"`{name}` does not match `{bounds[0][1]}`.", at)
         return {name: value for _, name, value in bounds}
 
     def bound(self, at: Position, name: str, _: str, value: Any) -> tuple[Any, ...]:

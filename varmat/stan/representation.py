@@ -97,7 +97,9 @@ def _forced(variables: Mapping[str, Choice], forced: Forced) -> dict[str, Choice
         forced = {} if forced is None else dict.fromkeys(may, forced) or {"": forced}
     for name, form in forced.items():
         if form not in FORMS:
-            raise ValueError(f"representation: {form!r} is no form, it must be varmat or matvar!")
+            raise ValueError(
+                f"representation: {form!r} is not a form, but must be varmat or matvar!"
+            )
         if name and name not in may:
             raise ValueError(
                 f"representation: {name!r} has no choice of forms, but {', '.join(may) or 'none'}!"

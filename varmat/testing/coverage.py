@@ -105,7 +105,7 @@ class Row:
     def note(self, column: str, error: float) -> None:
         """Remember the error if it is the worst so far."""
         if column not in COLUMNS:
-            raise TypeError(f"note: there is no column {column!r}, only {COLUMNS}")
+            raise TypeError(f"note: column is {column!r}, but must be one of {COLUMNS}!")
         self.errors[column] = max(float(error), self.errors.get(column, 0.0))
 
     @property

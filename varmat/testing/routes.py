@@ -441,7 +441,7 @@ def _check_same(first: str, expected: list[Operand], second: str, made: list[Ope
     """Check that two runners give the same, but for the order in which sums are taken."""
     if (expected[0] is None) != (made[0] is None):
         raise ContractError(
-            f"{first} ends a program at a guard where {second} does not, or the other way round"
+            f"{first} ends a program at a guard, but {second} does not, or vice versa"
         )
     for i, (x, y) in enumerate(zip(expected, made, strict=True)):
         if x is not None:

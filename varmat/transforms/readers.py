@@ -42,7 +42,7 @@ def _cov_factor(function: str, z: Operand, sds: Operand, jacobian: bool) -> Resu
     k = np.shape(sds)[-1]
     check_values(lambda s: positive_finite.check(function, "sds", s), sds)
     if np.shape(z)[:-1] != np.shape(sds)[:-1]:
-        raise misfit(function, "sds", np.shape(sds), f"go with z, of shape {np.shape(z)}")
+        raise misfit(function, "sds", np.shape(sds), f"match z, of shape {np.shape(z)}")
     factor = _corr_factor(function, z, k, jacobian)
     if not jacobian:
         return sds[..., None] * factor

@@ -49,7 +49,7 @@ def test_cumulative_of_the_array_api():
         expect_ad(partial(f, axis=0, include_initial=True), 2.0)
         with pytest.raises(
             vm.ShapeError,
-            match=r"x has shape \(3, 4\), but must have one dimension where no axis is given!",
+            match=r"x has shape \(3, 4\), but must have one dimension if no axis is given!",
         ):
             f(vm.var(M))
 

@@ -65,7 +65,7 @@ def test_the_coefficients_of_a_polynomial_do_not_depend_on_where_it_is_read():
     (lambda x: np.polyfit(x, Y, -1), vm.DomainError,
      "polyfit: deg is -1, but must not be negative!"),
     (lambda x: np.polyfit(x, Y[:3], 1), vm.ShapeError,
-     "polyfit: x has shape (6,), y has shape (3,), but they must have as many rows!"),
+     "polyfit: x has shape (6,), y has shape (3,), but they must have the same number of rows!"),
     (lambda x: np.polyfit(x, Y, 6), vm.ShapeError,
      "polyfit: there are 6 points, but there must be more than the degree, 6!"),
     (lambda x: np.polyfit(x, Y, 1, w=Y[:2]), vm.ShapeError,

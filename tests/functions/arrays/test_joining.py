@@ -181,9 +181,10 @@ REFUSALS = {
     "text": (lambda x: np.concatenate([x, np.array(["a"])]), TypeError,
         r"^concatenate: operand 2 has dtype <U1, but must be real"),
     "append_row": (lambda x: vm.append_row(x, MATRIX[:, :2]), vm.ShapeError,
-        r"^append_row: y has shape \(2, 2\), but must have that of x, \(1, 3\), but for axis 0!"),
+        (r"^append_row: y has shape \(2, 2\), but must have the shape of x, \(1, 3\), except "
+        r"along axis 0!")),
     "append_col": (lambda x: vm.append_col(x, MATRIX), vm.ShapeError,
-        r"^append_col: y has shape \(2, 3\), but .* for axis 1!"),
+        r"^append_col: y has shape \(2, 3\), but .* except along axis 1!"),
     "append_array": (lambda x: vm.append_array(MATRIX, x), vm.ShapeError,
         r"^append_array: y has shape \(3,\), but must have"),
     "append_array, y": (lambda x: vm.append_array(x, 1.0), vm.ShapeError,

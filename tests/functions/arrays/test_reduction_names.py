@@ -39,7 +39,7 @@ def test_out_is_assigned():
 @pytest.mark.parametrize("shape", [(3, 4), (1, 4), (1,)])
 def test_out_has_the_shape_of_the_result(shape):
     out = vm.var(np.zeros(shape))
-    message = r"out has shape \(.*\), but must have that of the result, \(4,\)!"
+    message = r"out has shape \(.*\), but must have the shape of the result, \(4,\)!"
     refuses(vm.ShapeError, message, np.sum, vm.var(M), axis=0, out=out)
     equal(out.val, 0.0)
 

@@ -219,7 +219,7 @@ REFUSED = [
     (vm.quad_form, (2.0, VECTOR), vm.ShapeError,
      r"quad_form: a has shape \(\), but must be a square matrix"),
     (vm.quad_form, (GENERALS, np.ones((3, 3, 2))), vm.ShapeError,
-     r"quad_form: b has shape \(3, 3, 2\), but must go with a"),
+     r"quad_form: b has shape \(3, 3, 2\), but must match a"),
     (vm.quad_form, (GENERAL, 1j * VECTOR), TypeError,
      "quad_form: b has dtype complex128, but must be real numbers"),
     (vm.quad_form_sym, (SQUARE, SQUARE[:1]), vm.ShapeError,
@@ -236,12 +236,12 @@ REFUSED = [
     (vm.trace_gen_quad_form, (COLUMNS, GENERAL, COLUMNS), vm.ShapeError,
      r"trace_gen_quad_form: d has shape \(3, 2\), but must be a square"),
     (vm.trace_gen_quad_form, (GENERAL, GENERAL, COLUMNS), vm.ShapeError,
-     (r"trace_gen_quad_form: b has shape \(3, 2\), but must have 3 columns and go with d, of shape "
+     (r"trace_gen_quad_form: b has shape \(3, 2\), but must have 3 columns and match d, of shape "
      r"\(3, 3\)!")),
     (vm.trace_gen_quad_form, (SQUARE, GENERAL, VECTOR), vm.ShapeError,
      r"trace_gen_quad_form: b has shape \(3,\), but must be a matrix"),
     (vm.trace_gen_quad_form, (np.ones((3, 2, 2)), GENERALS, COLUMNS), vm.ShapeError,
-     (r"trace_gen_quad_form: b has shape \(3, 2\), but must have 2 columns and go with d, of shape "
+     (r"trace_gen_quad_form: b has shape \(3, 2\), but must have 2 columns and match d, of shape "
      r"\(3, 2, 2\)!")),
     (vm.crossprod, (VECTOR,), vm.ShapeError,
      r"crossprod: m has shape \(3,\), but must be a matrix \(or a stack of them\)!"),

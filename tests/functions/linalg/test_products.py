@@ -224,13 +224,12 @@ REFUSALS = {
     "scalar on the left": (lambda x: vm.var(2.0) @ x,
                            r"matmul: a is a scalar, but must be a vector"),
     "rows": (lambda x: x @ x,
-             r"matmul: b has shape \(2, 3\), but must have 3 rows, for a has shape \(2, 3\)!"),
+             r"matmul: b has shape \(2, 3\), but must have 3 rows, because a has shape \(2, 3\)!"),
     "rows of data": (lambda x: x @ np.ones(2), r"matmul: b has shape \(2,\), but must have 3 rows"),
     "leading axes": (
         lambda x: np.ones((2, 2, 2)) @ np.broadcast_to(x, (3, 2, 3)),
-        (r"matmul: b has shape \(3, 2, 3\), but must have leading axes that broadcast with those "
-         r"of "
-        r"\(2, 2, 2\)!"),
+        (r"matmul: b has shape \(3, 2, 3\), but must have leading axes that broadcast with the "
+        r"leading axes of a, of shape \(2, 2, 2\)!"),
     ),
     "dot": (lambda x: np.dot(x, x), r"matmul: b has shape \(2, 3\), but must have 3 rows"),
     "multiply": (lambda x: vm.multiply(x, x),

@@ -352,7 +352,7 @@ REFUSALS: list[tuple[Any, list[Any], type[Exception], str]] = [
         r"solve: b has shape \(3,\), but must have 2 rows, as a has!"),
     (solve, [np.eye(2), 1.0], vm.ShapeError, r"solve: b has shape \(\), but must have 2 rows"),
     (solve, [GENERALS, np.ones((3, 3, 1))], vm.ShapeError,
-        r"solve: b has shape \(3, 3, 1\), but must go with a, of shape"),
+        r"solve: b has shape \(3, 3, 1\), but must match a, of shape"),
     (lower, [np.ones(3), np.ones(3)], vm.ShapeError, "solve_triangular: a has shape"),
     (lambda a: vm.solve_triangular(a, VECTOR, trans=3), [GENERAL], vm.DomainError,
         "solve_triangular: trans is 3, but must be 0"),

@@ -138,8 +138,8 @@ def test_grids_by_all_routes():
     (lambda c: vm.make_interp_spline(X[:5], c, bc_type="no"), vm.DomainError,
      "make_interp_spline: bc_type is 'no', but must be"),
     (lambda c: vm.make_interp_spline(X[:5], c, bc_type=([(1, 0.0)], None)), vm.ShapeError,
-    ("make_interp_spline: 5 values and 1 derivatives are given, but there must be 7 of both, as "
-    "many as coefficients!")),
+    ("make_interp_spline: 5 values and 1 derivatives are given, but there must be 7 of both, one "
+    "for each coefficient!")),
     (lambda c: vm.make_lsq_spline(X[:5], c, CLAMPED, w=X), vm.ShapeError,
      "make_lsq_spline: w has shape (7,), but must have shape (5,), as x!"),
     (lambda c: vm.interpn(GRID, c, PLACES), vm.ShapeError,

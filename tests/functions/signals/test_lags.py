@@ -150,8 +150,8 @@ REFUSALS: dict[str, tuple[Any, type[Exception], str]] = {
     "not definite": (lambda: vm.trace_gen_inv_quad_form_ldlt(D, -S, B), vm.DomainError,
         r"trace_gen_inv_quad_form_ldlt: "),
     "columns": (lambda: vm.trace_gen_inv_quad_form_ldlt(S, S, B), vm.ShapeError,
-        (r"trace_gen_inv_quad_form_ldlt: b has shape \(3, 2\), but must have 3 columns and go "
-        r"with d, of shape \(3, 3\)!")),
+        (r"trace_gen_inv_quad_form_ldlt: b has shape \(3, 2\), but must have 3 columns and match "
+        r"d, of shape \(3, 3\)!")),
 }  # fmt: skip
 
 

@@ -133,12 +133,12 @@ def test_variables_beside_it():
 
 @pytest.mark.parametrize(("f", "error", "message"), [
     (lambda a: a + 1.0, TypeError,
-     (r"^add: the operand beside a SparseVar is of type float, but must be sparse as well: use "
+     (r"^add: the other operand of a SparseVar is of type float, but must be sparse as well: use "
       r"a\.to")),
     (lambda a: DENSE - a, TypeError,
-     r"^sub: the operand beside a SparseVar is of type ndarray, but must be sparse as well"),
+     r"^sub: the other operand of a SparseVar is of type ndarray, but must be sparse as well"),
     (lambda a: np.ones(3) / a, TypeError,
-     r"^divide: the operand beside a SparseVar is of type ndarray, but must be sparse"),
+     r"^divide: the other operand of a SparseVar is of type ndarray, but must be sparse"),
     (lambda a: a / a, TypeError,
      (r"^divide: a sparse matrix is divided by one, whose zeros would make it dense, but must "
       "be by")),
@@ -149,13 +149,14 @@ def test_variables_beside_it():
     (lambda a: a * RIGHT[:3], vm.ShapeError,
      r"^multiply: operand 2 has shape \(3,\), but must broadcast to that of the SparseVar"),
     (lambda a: a + a.T, vm.ShapeError,
-     r"^add: operand 2 has shape \(5, 4\), but must have that of operand 1, \(4, 5\): both are"),
+     (r"^add: operand 2 has shape \(5, 4\), but must have the shape of operand 1, \(4, 5\), "
+     r"because both are")),
     (lambda a: a @ a, vm.ShapeError,
-     r"^matmul: b has shape \(4, 5\), but must have 5 rows, for a has shape \(4, 5\)!"),
+     r"^matmul: b has shape \(4, 5\), but must have 5 rows, because a has shape \(4, 5\)!"),
     (lambda a: np.exp(a), TypeError,
-     r"^exp is not there for a SparseVar: use varmat\.SparseVar\(np\.exp\(a\.data\), a\) for its"),
+     r"^exp does not support a SparseVar: use varmat\.SparseVar\(np\.exp\(a\.data\), a\) for its"),
     (lambda a: np.linalg.norm(a), TypeError,
-     r"^numpy\.linalg\.norm is not there for a SparseVar: use a\.data, its non-zeros, or"),
+     r"^numpy\.linalg\.norm does not support a SparseVar: use a\.data, its non-zeros, or"),
     (lambda a: a.sum(2), vm.DomainError, r"^sum: axis is 2, but must be 0 or 1!"),
     (lambda a: a[0], TypeError, "not subscriptable"),
     (lambda a: vm.SparseVar(a.data[1:], a), vm.ShapeError,

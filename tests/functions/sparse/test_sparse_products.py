@@ -76,7 +76,8 @@ def test_integers_and_other_ways_to_write_a_product():
      (r"^matmul: a has shape \(5,\), but must be a vector or a matrix with 4 columns, as many as "
      r"the sparse")),
     (lambda v: A @ v[0],
-     r"^matmul: b has shape \(\), but must be a vector or a matrix beside a sparse matrix!"),
+     (r"^matmul: b has shape \(\), but must be a vector or a matrix, because the other operand is "
+     r"sparse!")),
     (lambda v: A @ (v[:, None, None] * np.ones((1, 2, 3))),
      r"^matmul: b has shape \(5, 2, 3\), but must be a vector or a matrix"),
     (lambda v: scipy.sparse.coo_array(RIGHT) @ v,
@@ -99,7 +100,9 @@ def test_complex_matrices_are_refused():
     lambda v: A * v, lambda v: A.multiply(v), lambda v: A * v[0],
 ])  # fmt: skip
 def test_operations_that_scipy_sparse_does_not_defer_are_refused(f):
-    message = r"^scipy\.sparse leaves to a variable x only the products a @ x and x @ a: for other"
+    message = (
+        r"^with a variable x, a matrix of scipy\.sparse supports only a @ x and x @ a: for other"
+    )
     refuses(TypeError, message, f, vm.var(RIGHT))
 
 

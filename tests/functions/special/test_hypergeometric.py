@@ -130,7 +130,7 @@ REFUSALS = {
     "3F2": (lambda: vm.hypergeometric_3F2(A, B, 0.5), vm.ShapeError,
         r"hypergeometric_3F2: a has shape \(2,\), but must"),
     "pole": (lambda: vm.hypergeometric_pFq(A, [2.0, -3.0], 0.5), vm.DomainError,
-        r"hypergeometric_pFq: b\[1\] is -3.0, but must be no negative integer, and not 0!"),
+        r"hypergeometric_pFq: b\[1\] is -3.0, but must not be 0 or a negative integer!"),
     "radius": (lambda: vm.hypergeometric_3F2([0.5, 1.2, 0.8], B, vm.var(-1.0)), vm.DomainError,
         ("hypergeometric_3F2: z is -1.0, but must be between -1 and 1 where there is one "
         "parameter more above!")),

@@ -211,7 +211,7 @@ class RandomNumbers:
         title, domain = self.arguments[name]
         if is_differentiable(x):
             raise TypeError(
-                f"{self.name}: {title} is a variable, but a draw has no derivative: give "
+                f"{self.name}: {title} is a variable, but a draw has no derivative: pass "
                 "varmat.value of it!"
             )
         value = plain_data(x, f"{self.name}: {title}")
@@ -259,7 +259,7 @@ class RandomNumbers:
                 batch = np.broadcast_shapes(batch, outer)
             except ValueError:
                 raise misfit(
-                    self.name, title, shape, f"be of a shape that broadcasts with {batch}"
+                    self.name, title, shape, f"have a shape that broadcasts with {batch}"
                 ) from None
         return wanted_shape(self.name, size, batch)
 
@@ -282,8 +282,8 @@ def wanted_shape(name: str, size: Setting, batch: Shape) -> Shape:
         fits = False
     if not fits:
         raise ShapeError(
-            f"{name}: size is {wanted}, but must be a shape to which that of the arguments, "
-            f"{batch}, broadcasts!"
+            f"{name}: size is {wanted}, but must be a shape to which the shape of the "
+            f"arguments, {batch}, broadcasts!"
         )
     return wanted
 

@@ -189,8 +189,8 @@ def piecewise(
     count = len(funclist)
     if count not in (len(conditions), len(conditions) + 1):
         raise ShapeError(
-            f"piecewise: funclist has {count} items, but must have one per condition "
-            f"({len(conditions)}), or one more"
+            f"piecewise: funclist has {count} items, but must have one for each "
+            f"condition ({len(conditions)}), or one more"
         )
     functions = [funclist[-1] if count > len(conditions) else 0.0, *funclist[: len(conditions)]]
     choice = np.zeros(np.shape(x), dtype=int)

@@ -300,7 +300,7 @@ def rank(x: Operand, s: int) -> int:
     """
     s = integer("rank", "s", s)
     if np.ndim(x) == 1 and not 0 <= s < np.shape(x)[0]:
-        raise DomainError(f"rank: s is {s}, but must be a place from 0 to {np.shape(x)[0] - 1}!")
+        raise DomainError(f"rank: s is {s}, but must be an index from 0 to {np.shape(x)[0] - 1}!")
     return int(_ordered("rank", lambda values: np.count_nonzero(values < values[s]), x))
 
 

@@ -52,8 +52,8 @@ def _slice(
     i = place(function, names[0], start, size)
     if i + n > size:
         raise DomainError(
-            f"{function}: {names[1]} is {n}, but must be at most {size - i}, for {names[0]} is {i} "
-            f"of {size} places!"
+            f"{function}: {names[1]} is {n}, but must be at most {size - i}, because {names[0]} is "
+            f"{i} and there are {size} elements!"
         )
     return slice(i, i + n)
 

@@ -185,7 +185,7 @@ def _accumulation(
     ) -> Result:
         function, x = getattr(np, name), x if np.ndim(x) else np.atleast_1d(x)
         if axis is None and np.ndim(x) != 1:
-            raise misfit(name, "x", np.shape(x), "have one dimension where no axis is given")
+            raise misfit(name, "x", np.shape(x), "have one dimension if no axis is given")
         check_settings(function, out, dtype)
         axis = 0 if axis is None else axis
         r = op(x, axis=axis)

@@ -250,8 +250,8 @@ def logsumexp(a: Operand, axis: Axis = None, b: Operand = None, keepdims: bool =
         if b is not None or keepdims:
             kind = type(axis).__name__
             raise TypeError(
-                f"logsumexp: axis is a {kind}, but must be an integer or a tuple beside b or "
-                "keepdims!"
+                f"logsumexp: axis is a {kind}, but must be an integer or a tuple if b or "
+                "keepdims is given!"
             )
         row = ROWS["logaddexp"]
         result = row.call(a, axis)

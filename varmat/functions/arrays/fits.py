@@ -68,8 +68,8 @@ def polyfit(
         raise DomainError(f"polyfit: deg is {deg}, but must not be negative!")
     if np.ndim(x) != 1 or np.ndim(y) not in (1, 2) or np.shape(y)[0] != np.size(x):
         raise ShapeError(
-            f"polyfit: x has shape {np.shape(x)}, y has shape {np.shape(y)}, but they must have as "
-            "many rows!"
+            f"polyfit: x has shape {np.shape(x)}, y has shape {np.shape(y)}, but they must have "
+            "the same number of rows!"
         )
     if np.size(x) <= deg:
         raise ShapeError(

@@ -233,7 +233,9 @@ def _appended(function: str, x: Operand, y: Operand, shaped: Function, axis: int
     if len(whole) != len(shape) or any(
         m != n for i, (m, n) in enumerate(zip(whole, shape, strict=True)) if i != axis
     ):
-        raise misfit(function, "y", shape, f"have that of x, {whole}, but for axis {axis}")
+        raise misfit(
+            function, "y", shape, f"have the shape of x, {whole}, except along axis {axis}"
+        )
     return np.concatenate(parts, axis)
 
 
@@ -362,7 +364,8 @@ def block(arrays: Operand) -> Result:
         depths = {depth(item) for item in part}
         if len(depths) > 1:
             raise ShapeError(
-                "block: arrays holds lists of different depths, but all parts must be equally deep!"
+                "block: arrays holds lists of different depths, but all parts must have the same "
+                "depth!"
             )
         return 1 + depths.pop()
 
@@ -482,7 +485,7 @@ def select(condlist: Operand, choicelist: Operand, default: Operand = 0) -> Resu
     if len(condlist) != len(choicelist) or not condlist:
         raise ShapeError(
             f"select: condlist has {len(condlist)} and choicelist {len(choicelist)} items, but "
-            "must have equally many (and some)!"
+            "must have the same number (at least one)!"
         )
     result = default
     for i in reversed(range(len(condlist))):

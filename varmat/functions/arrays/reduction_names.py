@@ -57,8 +57,8 @@ def reduction(op: Operation, ufunc: np.ufunc, identity: float) -> Function:
         if where is not True:
             if initial is None and ufunc.identity is None:
                 raise DomainError(
-                    f"{op.name}: initial is None, but must be a number where elements are left out "
-                    "with where!"
+                    f"{op.name}: initial is None, but must be a number if where leaves out "
+                    "elements!"
                 )
             a = selected(op.name, where, a, identity)
         if initial is not None and ufunc.identity is None and not count_of(np.shape(a), axis):

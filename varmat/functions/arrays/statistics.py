@@ -46,7 +46,10 @@ def _weights_along(function: str, weights: Operand, shape: tuple[int, ...], axis
         return weights
     if axis is None:
         raise misfit(
-            function, "weights", np.shape(weights), f"have that of a, {shape}, without an axis"
+            function,
+            "weights",
+            np.shape(weights),
+            f"have the shape of a, {shape}, if axis is not given",
         )
     axes = normalize_axis_tuple(axis, len(shape))
     if np.shape(weights) != tuple(shape[i] for i in axes):

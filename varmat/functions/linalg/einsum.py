@@ -64,7 +64,7 @@ def _explicit(terms: tuple[str, ...], output: str | None, *shapes: tuple[int, ..
     most = max(counts)
     unused = [c for c in string.ascii_letters if c not in "".join(terms)]
     if len(unused) <= most:
-        raise ShapeError("einsum: there are more axes than letters!")
+        raise ShapeError("einsum: there are more axes than the 52 letters!")
     dots = "".join(unused[:most])
     named_letters = "".join(terms).replace(".", "")
     inputs = [term.replace("...", dots[most - n :]) for term, n in zip(terms, counts, strict=True)]

@@ -229,7 +229,7 @@ def trace_gen_inv_quad_form_ldlt(d: Plain, a: Plain, b: Plain) -> Saved:
     check_system(name, a, b)
     stacks = (np.shape(x)[:-2] for x in (d, a, b))
     if np.shape(b)[-1] != np.shape(d)[-1] or not broadcastable(*stacks):
-        rule = f"must have {np.shape(d)[-1]} columns and go with d, of shape {np.shape(d)}"
+        rule = f"must have {np.shape(d)[-1]} columns and match d, of shape {np.shape(d)}"
         raise ShapeError(f"{name}: b has shape {np.shape(b)}, but {rule}!")
     factor = spd_factor(name, a)
     x = cholesky_solve(factor, b, False)

@@ -323,8 +323,8 @@ def lstsq(a: Operand, b: Operand, rcond: ArrayLike | None = None) -> Result:
     if np.ndim(a) != 2 or np.ndim(b) not in (1, 2) or np.shape(b)[0] != np.shape(a)[0]:
         shapes = f"{np.shape(a)} and {np.shape(b)}"
         raise ShapeError(
-            f"lstsq: a and b have shapes {shapes}, but must be a matrix and a vector or matrix of "
-            "as many rows!"
+            f"lstsq: a and b have shapes {shapes}, but must be a matrix and a vector or matrix "
+            "with the same number of rows!"
         )
     x, s = lstsq_solution(a, b, rcond=rcond)
     (m, n), values = np.shape(a), plain(s)

@@ -43,11 +43,16 @@ def check_matmul(name: str, a: Operand, b: Operand) -> None:
     for title, x in (("a", a), ("b", b)):
         check_array(name, title, x, "be a vector, a matrix or a stack of matrices")
     if p[-1] != q[-2 if len(q) > 1 else 0]:
-        raise misfit(name, "b", q, f"have {p[-1]} rows, for a has shape {p}")
+        raise misfit(name, "b", q, f"have {p[-1]} rows, because a has shape {p}")
     try:
         np.broadcast_shapes(p[:-2], q[:-2])
     except ValueError:
-        raise misfit(name, "b", q, f"have leading axes that broadcast with those of {p}") from None
+        raise misfit(
+            name,
+            "b",
+            q,
+            f"have leading axes that broadcast with the leading axes of a, of shape {p}",
+        ) from None
 
 
 def _adjoint_product(x: Operand, y: Operand) -> Result:

@@ -281,7 +281,7 @@ def trace_gen_quad_form(d: Plain, a: Plain, b: Plain) -> Saved:
             "trace_gen_quad_form",
             "b",
             b.shape,
-            f"have {d.shape[-1]} columns and go with d, of shape {d.shape}",
+            f"have {d.shape[-1]} columns and match d, of shape {d.shape}",
         )
     ab, bd = a @ b, b @ d.mT
     return Saved(_plain_inner(ab, bd), ab=ab, bd=bd)

@@ -46,4 +46,4 @@ def check_system(function: str, a: Operand, b: Operand) -> None:
         if len(shape) > 2 < len(square):
             np.broadcast_shapes(square[:-2], shape[:-2])
     except ValueError:
-        raise misfit(function, "b", shape, f"go with a, of shape {square}") from None
+        raise misfit(function, "b", shape, f"match a, of shape {square}") from None

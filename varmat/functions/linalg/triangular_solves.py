@@ -172,10 +172,7 @@ def cho_solve(c_and_lower: tuple[Operand, bool], b: Operand) -> Result:
     """
     if not isinstance(c_and_lower, (tuple, list)) or len(c_and_lower) != 2:
         kind = type(c_and_lower).__name__
-        raise TypeError(
-            f"cho_solve: c_and_lower is a {kind}, but must be a pair of a factor and whether that "
-            "is lower triangular!"
-        )
+        raise TypeError(f"cho_solve: c_and_lower is a {kind}, but must be a pair (factor, lower)!")
     c, lower = c_and_lower
     c, b = as_operand(c, "cho_solve: c"), as_operand(b, "cho_solve: b")
     check_square("cho_solve", "c", np.shape(c))

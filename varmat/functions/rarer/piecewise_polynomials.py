@@ -254,8 +254,8 @@ class PPoly:
         """Compute the definite integral between `a` and `b`, which may be variables."""
         if self.extrapolate == "periodic":
             raise DomainError(
-                f"{type(self).__name__}: the integral of what is repeated is not there; integrate "
-                "over each period!"
+                f"{type(self).__name__}: integrals of periodic extrapolations are not supported; "
+                "integrate over each period!"
             )
         total = self.antiderivative()
         return total(b) - total(a)

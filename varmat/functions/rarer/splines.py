@@ -305,8 +305,8 @@ def make_interp_spline(
     if count != n + len(start) + len(end):
         given = f"{n} values and {len(start) + len(end)} derivatives are given"
         raise ShapeError(
-            f"make_interp_spline: {given}, but there must be {count} of both, as many as "
-            "coefficients!"
+            f"make_interp_spline: {given}, but there must be {count} of both, one for "
+            "each coefficient!"
         )
     i = check_values(partial(_intervals, k), t, x)
     rows = [_basis(t, x[:1], i[:1], k, order) for order, _ in start] + [_basis(t, x, i, k, 0)]

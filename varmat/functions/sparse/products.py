@@ -37,7 +37,9 @@ def check_product(function: str, length: int, b: Operand) -> None:
     """Refuse what a sparse matrix with `length` columns cannot be multiplied with."""
     shape = np.shape(b)
     if len(shape) not in (1, 2):
-        raise misfit(function, "b", shape, "be a vector or a matrix beside a sparse matrix")
+        raise misfit(
+            function, "b", shape, "be a vector or a matrix, because the other operand is sparse"
+        )
     if shape[0] != length:
         raise misfit(
             function, "b", shape, f"have {length} rows, as many as the sparse matrix has columns"

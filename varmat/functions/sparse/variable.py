@@ -76,9 +76,9 @@ def _apply(name: str, x: Operand, y: Operand) -> Result:
 
 def _refuse(name: str, other: Operand) -> NoReturn:
     raise TypeError(
-        f"{name}: the operand beside a SparseVar is of type {type(other).__name__}, but must be "
-        "sparse as well: use a.to_dense(), or varmat.SparseVar(function of a.data, a) for what is "
-        "done to the non-zeros alone"
+        f"{name}: the other operand of a SparseVar is of type {type(other).__name__}, but must be "
+        "sparse as well: use a.to_dense(), or varmat.SparseVar(function of a.data, a) to apply a "
+        "function to the non-zeros alone"
     )
 
 
@@ -325,7 +325,7 @@ class SparseVar:
                 _apply(name, *inputs) if len(inputs) == 2 else getattr(inputs[0], f"__{name}__")()
             )
         raise TypeError(
-            f"{ufunc.__name__} is not there for a SparseVar: use "
+            f"{ufunc.__name__} does not support a SparseVar: use "
             f"varmat.SparseVar(np.{ufunc.__name__}(a.data), a) for its non-zeros alone, or "
             "a.to_dense()"
         )
@@ -338,7 +338,7 @@ class SparseVar:
             method = getattr(SparseVar, name)
             return method(*args, **kwargs) if callable(method) else getattr(args[0], name)
         raise TypeError(
-            f"{function.__module__}.{name} is not there for a SparseVar: use a.data, its "
+            f"{function.__module__}.{name} does not support a SparseVar: use a.data, its "
             "non-zeros, or a.to_dense()"
         )
 
@@ -368,7 +368,10 @@ dispatch.HOOKS["sparse"] = _made
 def _check_shapes(name: str, a: SparseVar, b: SparseVar) -> None:
     if a.shape != b.shape:
         raise misfit(
-            name, "operand 2", b.shape, f"have that of operand 1, {a.shape}: both are sparse"
+            name,
+            "operand 2",
+            b.shape,
+            f"have the shape of operand 1, {a.shape}, because both are sparse",
         )
 
 
@@ -396,7 +399,9 @@ def _sparse_product(a: SparseVar, b: SparseVar) -> SparseVar:
     there.
     """
     if a.shape[1] != b.shape[0]:
-        raise misfit("matmul", "b", b.shape, f"have {a.shape[1]} rows, for a has shape {a.shape}")
+        raise misfit(
+            "matmul", "b", b.shape, f"have {a.shape[1]} rows, because a has shape {a.shape}"
+        )
     p, q = a.pattern, b.pattern
     counts = np.diff(q.starts)[p.columns]
     left = np.repeat(np.arange(p.nnz), counts)

@@ -127,7 +127,7 @@ def zeta_difference_straight(x: Operand, y: Operand, z: Operand) -> Operand:
     `zeta_difference_of_numbers`.
     """
     if not isinstance(x, float) or x != 1.0:
-        raise TypeError("only differences of digamma functions are one formula")
+        raise TypeError("only differences of digamma functions have one formula")
     near = np.minimum(y, y + z) < ASYMPTOTIC
     steps = digamma_steps(np.where(near, y, 1.0), z)
     y = np.where(near, y + ASYMPTOTIC, y)

@@ -210,7 +210,7 @@ def _check_convergence(function: str, p: int, c: Plain) -> None:
             raise outside(function, name, float(x), "be finite")
     for i, x in enumerate(below):
         if x <= 0 and x == round(x):
-            raise outside(function, f"b[{i}]", float(x), "be no negative integer, and not 0")
+            raise outside(function, f"b[{i}]", float(x), "not be 0 or a negative integer")
     if p > below.size + 1 and z:
         raise outside(
             function, "z", z, f"be 0 where there are {p} parameters above and {below.size} below"

@@ -128,7 +128,7 @@ def log_iv_derivative_straight(order: Plain, v: Plain, x: Plain) -> Plain:
     cancels.
     """
     if not isinstance(order, float) or order != 1.0:
-        raise TypeError("only the first derivative in x is one formula")
+        raise TypeError("only the first derivative in x has one formula")
     small = 0.5 * x / (v + 1.0) * ((1.0 + _iv_excess(v + 1.0, x)) / (1.0 + _iv_excess(v, x)))
     scaled = special.ive(v, x)
     large = special.ive(v + 1.0, x) / np.where(scaled >= 1e-290, scaled, np.nan)

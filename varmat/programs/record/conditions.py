@@ -32,8 +32,9 @@ def refuse_look(*_: object, **__: object) -> NoReturn:
     """Raise where a function that is being recorded depends on the value of a variable."""
     raise RecordingError(
         "recorded: the function looks at the value of a variable here (it branches, ranks, or "
-        "takes the plain value or a derivative), and a recording would always go the same way; use "
-        "np.where to select, varmat.cond to run one of two functions, or varmat.value_and_grad, "
+        "takes the plain value or a derivative), and a recording would always take the same "
+        "branch; use np.where to select, varmat.cond to run one of two functions, or "
+        "varmat.value_and_grad, "
         "which evaluates the function again each time"
     )
 

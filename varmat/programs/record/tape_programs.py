@@ -94,9 +94,7 @@ def writer_of(rule: Rule) -> Writer:
         or next((WRITERS[kind] for kind in type(rule.op).__mro__ if kind in WRITERS), None)
     )
     if writer is None:
-        raise RecordingError(
-            f"recorded: {rule.name} cannot be written as a program; varmat.value_and_grad can do it"
-        )
+        raise RecordingError(f"recorded: {rule.name} cannot be recorded; use varmat.value_and_grad")
     return writer
 
 

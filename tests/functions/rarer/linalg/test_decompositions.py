@@ -144,7 +144,7 @@ def test_symmetric_eigenvectors():
 @pytest.mark.parametrize(("call", "message"), [
     (lambda a: vm.lu(a[0]), "lu: a has shape (3,), but must be a matrix!"),
     (lambda a: vm.lu(0.0 * a),
-     "lu: a has a singular leading block, but the factors have derivatives only where none is!"),
+     "lu: a leading block of a is singular, so the LU factors are not differentiable!"),
     (lambda a: vm.lu(a * np.nan),
      "lu: a has elements that are not finite, but must have finite ones!"),
     (lambda a: vm.polar_decompose(a, "up"),
@@ -156,7 +156,7 @@ def test_symmetric_eigenvectors():
      ("polar_decompose: a has shape (3, 2), but must have at least as many columns as rows, or use "
      "side='right'!")),
     (lambda a: vm.polar_decompose(0.0 * a),
-     "polar_decompose: a has not full rank, but must have, for its factors to have derivatives!"),
+     "polar_decompose: a does not have full rank, so its factors are not differentiable!"),
     (lambda a: vm.orthogonal_procrustes(a, a[:2]),
      "orthogonal_procrustes: b has shape (2, 3), but must have shape (3, 3)!"),
     (lambda a: vm.schur(a[0]), "schur: a has shape (3,), but must be a square matrix!"),

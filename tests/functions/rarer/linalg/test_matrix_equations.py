@@ -91,12 +91,13 @@ def test_values_of_scipy():
     (lambda a: vm.solve_sylvester(a, a, a[:1]), vm.ShapeError,
      "solve_sylvester: q has shape (1, 2), but must have shape (2, 2)!"),
     (lambda a: vm.solve_sylvester(a, -a, a), vm.DomainError,
-     ("solve_sylvester: an eigenvalue of a is the opposite of one of b, so that there is no "
-     "solution!")),
+     ("solve_sylvester: the sum of an eigenvalue of a and an eigenvalue of b is 0, so there "
+     "is no unique solution!")),
     (lambda a: vm.solve_sylvester(a, a * np.inf, a), vm.DomainError,
      "solve_sylvester: b has elements that are not finite, but must have finite ones!"),
     (lambda a: vm.solve_continuous_lyapunov(np.diag([1.0, -1.0]), a), vm.DomainError,
-     "solve_continuous_lyapunov: two eigenvalues of a are opposite, so that there is no solution!"),
+     ("solve_continuous_lyapunov: the sum of two eigenvalues of a is 0, so there is no unique "
+     "solution!")),
     (lambda a: vm.solve_continuous_lyapunov(a, a[0]), vm.ShapeError,
      "solve_continuous_lyapunov: q has shape (2,), but must be a matrix!"),
     (lambda a: vm.solve_discrete_lyapunov(np.eye(2), a), vm.DomainError,

@@ -46,8 +46,8 @@ def test_values_of_scipy_and_all_routes(name):
     (lambda c: vm.block_diag(c, np.ones((1, 1, 1))),
      "block_diag: block 1 has shape (1, 1, 1), but must be a matrix, a vector or a scalar!"),
     (lambda c: vm.khatri_rao(c, c),
-    ("khatri_rao: a has shape (4,), b has shape (4,), but they must be matrices with as many "
-    "columns!")),
+    ("khatri_rao: a has shape (4,), b has shape (4,), but they must be matrices with the same "
+    "number of columns!")),
     (lambda c: vm.convolution_matrix(c, 0), "convolution_matrix: n is 0, but must be at least 1!"),
     (lambda c: vm.convolution_matrix(c, 2, "no"),
      "convolution_matrix: mode is 'no', but must be 'full', 'same' or 'valid'!"),

@@ -70,7 +70,8 @@ def test_a_convolution_by_its_definition():
 
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda a: vm.convolve(a, a[0]), vm.ShapeError,
-     "convolve: in1 has shape (3, 4), in2 has shape (4,), but they must have as many axes!"),
+     ("convolve: in1 has shape (3, 4), in2 has shape (4,), but they must have the same number of "
+     "axes!")),
     (lambda a: vm.correlate(a, a[:0]), vm.ShapeError,
      "correlate: in2 has shape (0, 4), but must not be empty!"),
     (lambda a: vm.fftconvolve(a, a, "max"), vm.DomainError,
@@ -83,7 +84,7 @@ def test_a_convolution_by_its_definition():
      ("convolve: in1 has shape (3, 4), in2 has shape (4, 3), but with mode='valid' one must be at "
      "least as large along every axis!")),
     (lambda a: vm.oaconvolve(a, a[:2], axes=1), vm.ShapeError,
-     "oaconvolve: in1 has shape (3, 4), in2 has shape (2, 4), which do not go together!"),
+     "oaconvolve: in1 has shape (3, 4), in2 has shape (2, 4), which do not match!"),
     (lambda a: vm.convolve2d(a[0], a[0]), vm.ShapeError,
      "convolve2d: in1 has shape (4,), but must be a matrix!"),
     (lambda a: vm.correlate2d(a, a, boundary="no"), vm.DomainError,

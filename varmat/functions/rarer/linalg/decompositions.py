@@ -109,8 +109,7 @@ def elimination(a: Plain) -> Plain:
     factors = factors if (order == np.arange(a.shape[0])).all() else _eliminated(a)
     if (np.diagonal(factors) == 0.0).any():
         raise MatrixError(
-            "lu: a has a singular leading block, but the factors have derivatives only where none "
-            "is!"
+            "lu: a leading block of a is singular, so the LU factors are not differentiable!"
         )
     return np.tril(factors, -1) + np.eye(a.shape[0]), np.triu(factors)
 
@@ -220,8 +219,7 @@ def polar_factors(a: Plain) -> Plain:
     w, s, vt = np.linalg.svd(a, full_matrices=False)
     if s.size and not s[-1] > s[0] * max(a.shape) * np.finfo(float).eps:
         raise MatrixError(
-            "polar_decompose: a has not full rank, but must have, for its factors to have "
-            "derivatives!"
+            "polar_decompose: a does not have full rank, so its factors are not differentiable!"
         )
     p = (vt.T * s) @ vt
     return w @ vt, 0.5 * (p + p.T)

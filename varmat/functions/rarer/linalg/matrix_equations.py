@@ -113,8 +113,8 @@ def solve_sylvester(a: Plain, b: Plain, q: Plain) -> Saved:
     x, moved = _solved(factors, q, False, same)
     if moved:
         raise MatrixError(
-            "solve_sylvester: an eigenvalue of a is the opposite of one of b, so that there is no "
-            "solution!"
+            "solve_sylvester: the sum of an eigenvalue of a and an eigenvalue of b is 0, so there "
+            "is no unique solution!"
         )
     return Saved(x, factors=factors, same=same)
 
@@ -181,8 +181,8 @@ def solve_continuous_lyapunov(a: Plain, q: Plain) -> Saved:
     x, moved = _solved((factor, factor), q, False)
     if moved:
         raise MatrixError(
-            "solve_continuous_lyapunov: two eigenvalues of a are opposite, so that there is no "
-            "solution!"
+            "solve_continuous_lyapunov: the sum of two eigenvalues of a is 0, so there is no "
+            "unique solution!"
         )
     return Saved(x, factor=factor)
 

@@ -268,7 +268,9 @@ def khatri_rao(a: Operand, b: Operand) -> Result:
     a, b = as_operand(a, "khatri_rao: a"), as_operand(b, "khatri_rao: b")
     if np.ndim(a) != 2 or np.ndim(b) != 2 or np.shape(a)[1] != np.shape(b)[1]:
         shapes = f"a has shape {np.shape(a)}, b has shape {np.shape(b)}"
-        raise ShapeError(f"khatri_rao: {shapes}, but they must be matrices with as many columns!")
+        raise ShapeError(
+            f"khatri_rao: {shapes}, but they must be matrices with the same number of columns!"
+        )
     return np.reshape(a[:, None, :] * b, (np.shape(a)[0] * np.shape(b)[0], np.shape(a)[1]))
 
 

@@ -96,7 +96,7 @@ def _checked(name: str, in1: Operand, in2: Operand, mode: str) -> tuple[Result, 
     if np.ndim(a) != np.ndim(v):
         raise ShapeError(
             f"{name}: in1 has shape {np.shape(a)}, in2 has shape {np.shape(v)}, but they must have "
-            "as many axes!"
+            "the same number of axes!"
         )
     for title, x in (("in1", a), ("in2", v)):
         if not np.size(x):
@@ -128,7 +128,7 @@ def _over(
         if m != n and 1 not in (m, n):
             raise ShapeError(
                 f"{name}: in1 has shape {np.shape(a)}, in2 has shape {np.shape(v)}, which do not "
-                "go together!"
+                "match!"
             )
     if mode == "valid":
         _check_valid(name, a, v, axes)
