@@ -1,4 +1,4 @@
-"""Sample eight models, each stated once, in varmat and in other libraries, and compare.
+"""Sample twelve models, each stated once, in varmat and in other libraries, and compare.
 
     python asv_benchmarks/stated.py [NAME ...] [--peer LIBRARY[=PYTHON] ...]
         [--method METHOD] [--draws N]
@@ -40,6 +40,7 @@ from workloads import stated_data
 NAMES = (
     "hierarchical_logit", "censored_survival", "gaussian_process", "lotka_volterra",
     "stochastic_volatility", "hidden_markov", "ordinal", "zero_inflated",
+    "delayed_entry", "switch_point", "occupancy", "doses",
 )  # fmt: skip
 # The module with a library's models, and what is imported before the clock starts.
 MODULES = {
@@ -144,7 +145,7 @@ def peer(text: str) -> tuple[str, str]:
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description="Sample eight models in several libraries.")
+    arguments = argparse.ArgumentParser(description="Sample twelve models in several libraries.")
     arguments.add_argument("names", nargs="*", choices=[[], *NAMES], metavar="NAME")
     arguments.add_argument("--peer", type=peer, action="append", metavar="LIBRARY[=PYTHON]")
     arguments.add_argument("--method", choices=METHODS, default="parallel")

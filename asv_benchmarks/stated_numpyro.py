@@ -15,7 +15,7 @@ import numpyro.distributions as dist
 from jax.experimental.ode import odeint
 from jax.scipy.special import logsumexp
 from numpyro.infer import MCMC, NUTS, init_to_uniform, log_likelihood
-from workloads.stated_data import slope
+from workloads.stated_data import absorbed, slope
 
 numpyro.enable_x64()
 
@@ -161,6 +161,83 @@ def zero_inflated(x, y):
         psi = numpyro.sample("psi", dist.Beta(1, 1))
         counts = dist.Poisson(jnp.exp(alpha + beta * x))
         numpyro.sample("y", dist.ZeroInflatedDistribution(counts, gate=psi), obs=y)
+
+    return model, None
+
+
+def delayed_entry(X, entry, end, y):
+    def model():
+        shape = numpyro.sample("shape", dist.Gamma(2, 1))
+        alpha = numpyro.sample("alpha", dist.Normal(0, 2))
+        beta = numpyro.sample("beta", dist.Normal(0, 1).expand([2]))
+        scale = jnp.exp(alpha + X @ beta)
+        terms = jnp.where(y < end, dist.Weibull(scale, shape).log_prob(y), -((y / scale) ** shape))
+        numpyro.factor("y", terms + (entry / scale) ** shape)
+
+    return model, None
+
+
+def switch_point(y):
+    def terms(early, late):
+        before = jnp.cumsum(dist.Poisson(early).log_prob(y))
+        after = jnp.cumsum(dist.Poisson(late).log_prob(y))
+        return before + after[-1] - after - jnp.log(y.size)
+
+    def model():
+        early = numpyro.sample("early", dist.Exponential(1))
+        late = numpyro.sample("late", dist.Exponential(1))
+        numpyro.factor("y", logsumexp(terms(early, late)))
+
+    def last(key, early, late):
+        return jax.random.categorical(key, terms(early, late))
+
+    return model, last
+
+
+def occupancy(x, visits, y):
+    def model():
+        alpha = numpyro.sample("alpha", dist.Normal(0, 2))
+        beta = numpyro.sample("beta", dist.Normal(0, 1))
+        detection = numpyro.sample("detection", dist.Beta(1, 1))
+        empty = jax.nn.sigmoid(-alpha - beta * x)
+        counts = dist.Binomial(visits, probs=detection)
+        numpyro.sample("y", dist.ZeroInflatedDistribution(counts, gate=empty), obs=y)
+
+    def present(key, alpha, beta, detection):
+        odds = jnp.exp(alpha + beta * x) * (1 - detection) ** visits
+        chance = jnp.where(y > 0, 1.0, odds / (1 + odds))
+        return jax.random.bernoulli(key, chance)
+
+    return model, present
+
+
+def doses(times, events, y):
+    moments, addition = events
+    ends = [*moments[1:], np.inf]
+
+    def amount(absorption, clearance, volume):
+        state, found = jnp.zeros(2), []
+        for begin, end in zip(moments, ends, strict=True):
+            inside = times[(times > begin) & (times <= end)]
+            stops = jnp.array([begin, *inside, *([end] if end < np.inf else [])])
+            states = odeint(
+                lambda z, t: jnp.stack(absorbed(t, z, absorption, clearance, volume)),
+                state + addition, stops, rtol=1e-6, atol=1e-6,
+            )  # fmt: skip
+            found.append(states[1 : 1 + inside.size, 1])
+            state = states[-1]
+        return jnp.concatenate(found)
+
+    def model():
+        raw = numpyro.sample("raw", dist.Normal(0, 1).expand([3]))
+        log_rates = numpyro.deterministic("log_rates", np.log([5, 50, 1]) + 0.5 * raw)
+        clearance, volume, absorption = jnp.exp(log_rates)
+        omega = numpyro.sample("omega", dist.HalfNormal(0.5))
+        sigma = numpyro.sample("sigma", dist.HalfNormal(0.5))
+        z = numpyro.sample("z", dist.Normal(0, 1).expand([len(y)]))
+        each = clearance * jnp.exp(omega * z)
+        amounts = jax.vmap(amount, (None, 0, None))(absorption, each, volume)
+        numpyro.sample("y", dist.LogNormal(jnp.log(amounts / volume), sigma), obs=y)
 
     return model, None
 

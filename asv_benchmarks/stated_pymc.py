@@ -1,5 +1,7 @@
-"""The models of `stated_models` in PyMC, which has no hidden Markov models: each function returns a
-model, a model of its predictions, and where chains start; None where there is nothing to say.
+"""The models of `stated_models` in PyMC, which has no hidden Markov models and no doses.
+
+Each function returns a model, a model of its predictions, and where chains start; None where there
+is nothing to say.
 """
 
 from __future__ import annotations
@@ -99,6 +101,38 @@ def zero_inflated(x, y):
     return model, None, None
 
 
+def delayed_entry(X, entry, end, y):
+    with pm.Model() as model:
+        shape = pm.Gamma("shape", 2, 1)
+        alpha = pm.Normal("alpha", 0, 2)
+        beta = pm.Normal("beta", 0, 1, shape=2)
+        scale = pt.exp(alpha + X @ beta)
+        density = pm.logp(pm.Weibull.dist(shape, scale), y)
+        terms = pt.switch(y < end, density, -((y / scale) ** shape))
+        pm.Potential("y", terms + (entry / scale) ** shape)
+    return model, None, None
+
+
+def switch_point(y):
+    with pm.Model() as model:
+        early = pm.Exponential("early", 1)
+        late = pm.Exponential("late", 1)
+        before = pt.cumsum(pm.logp(pm.Poisson.dist(early), y))
+        after = pt.cumsum(pm.logp(pm.Poisson.dist(late), y))
+        pm.Potential("y", pm.math.logsumexp(before + after[-1] - after))
+    return model, None, None
+
+
+def occupancy(x, visits, y):
+    with pm.Model() as model:
+        alpha = pm.Normal("alpha", 0, 2)
+        beta = pm.Normal("beta", 0, 1)
+        detection = pm.Beta("detection", 1, 1)
+        present = pm.math.sigmoid(alpha + beta * x)
+        pm.ZeroInflatedBinomial("y", present, visits, detection, observed=y)
+    return model, None, None
+
+
 def sampler(made: Any, tune: int, kept: int, method: str) -> Callable[[int], dict[str, Any]]:
     """A function of a seed that samples four chains, with what varmat returns beside the draws: the
     log likelihood of each observation, and predictions.
@@ -111,7 +145,7 @@ def sampler(made: Any, tune: int, kept: int, method: str) -> Callable[[int], dic
         found = pm.sample(
             kept, tune=tune, chains=4, cores=1 if method == "sequential" else 4, model=model,
             initvals=start, random_seed=seed, progressbar=False, compute_convergence_checks=False,
-            idata_kwargs={"log_likelihood": True},
+            idata_kwargs={"log_likelihood": bool(model.observed_RVs)},
         )  # fmt: skip
         if predictions is not None:
             pm.sample_posterior_predictive(

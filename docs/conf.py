@@ -122,7 +122,14 @@ def copy_history(app: Any, error: Exception | None) -> None:
         shutil.copytree(HISTORY, Path(app.outdir) / "history", dirs_exist_ok=True)
 
 
+def leave_out_of_search(app: Any, tree: Any) -> None:
+    """Leave out pages that name everything and explain nothing to those who search."""
+    if app.env.docname in ("changes", "design"):
+        app.env.metadata[app.env.docname]["nosearch"] = True
+
+
 def setup(app: Any) -> None:
+    app.connect("doctree-read", leave_out_of_search)
     if HISTORY.is_dir():
         app.tags.add("history")
     app.connect("build-finished", copy_history)

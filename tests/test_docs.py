@@ -201,6 +201,7 @@ def test_rows_of_tables_are_whole(page):
     )
     for table in re.findall(r"(?:^\|.*\n(?:.+\n)*)+", text + "\n", flags=re.MULTILINE):
         rows = [re.sub(r"`[^`]*`|\\\|", "", line).strip() for line in table.splitlines()]
+        assert len(rows) > 2, rows
         for row in rows:
             assert row[:1] == row[-1:] == "|", row
             assert row.count("|") == rows[0].count("|"), row

@@ -1,4 +1,4 @@
-"""Simulated data of eight models, and the true values of some of their parameters.
+"""Simulated data of twelve models, and the true values of some of their parameters.
 
 Each function returns the data as arguments of the models of the same name, in `stated_models` and
 `stated_numpyro`.
@@ -79,3 +79,48 @@ def zero_inflated(n: int = 400) -> Simulated:
     x = rng.normal(size=n)
     y = np.where(rng.random(n) < 0.3, 0, rng.poisson(np.exp(1.0 + 0.5 * x)))
     return {"x": x, "y": y}, {"alpha": 1.0, "beta": 0.5, "psi": 0.3}
+
+
+def delayed_entry(n: int = 400) -> Simulated:
+    rng = np.random.default_rng(9)
+    X, entry = rng.normal(size=(3 * n, 2)), rng.uniform(0.0, 2.0, 3 * n)
+    lifetime = vm.weibull_rng(1.5, np.exp(1.0 + X @ [0.5, -0.3]), rng=rng)
+    seen = np.flatnonzero(lifetime > entry)[:n]  # who died before never entered
+    end = entry[seen] + rng.uniform(1.0, 8.0, seen.size)
+    true = {"shape": 1.5, "alpha": 1.0, "beta": [0.5, -0.3]}
+    data = {"X": X[seen], "entry": entry[seen], "end": end, "y": np.minimum(lifetime[seen], end)}
+    return data, true
+
+
+def switch_point(n: int = 112) -> Simulated:
+    rng = np.random.default_rng(10)
+    y = rng.poisson(np.where(np.arange(n) < 40, 3.1, 0.9))
+    return {"y": y}, {"early": 3.1, "late": 0.9}
+
+
+def occupancy(n: int = 300) -> Simulated:
+    rng = np.random.default_rng(11)
+    visits, x = rng.integers(1, 7, n), rng.normal(size=n)
+    present = rng.random(n) < 1.0 / (1.0 + np.exp(-0.3 - x))
+    true = {"alpha": 0.3, "beta": 1.0, "detection": 0.4}
+    return {"x": x, "visits": visits, "y": rng.binomial(visits, 0.4 * present)}, true
+
+
+def absorbed(t: Any, amount: Any, absorption: Any, clearance: Any, volume: Any) -> list[Any]:
+    """The change of the amounts of a drug in the gut and in the blood."""
+    gut, blood = amount
+    return [-absorption * gut, absorption * gut - clearance / volume * blood]
+
+
+def doses(n: int = 8) -> Simulated:
+    rng = np.random.default_rng(12)
+    times = np.array([1.0, 4.0, 12.0, 25.0, 30.0, 40.0, 50.0, 60.0, 72.0])
+    events = (np.array([0.0, 24.0, 48.0]), np.array([100.0, 0.0]))
+    clearance = 5.0 * np.exp(0.3 * rng.normal(size=n))
+    amount = [
+        vm.solve_ode(absorbed, [0.0, 0.0], 0.0, times, 0.8, each, 50.0, events=events)[:, 1]
+        for each in clearance
+    ]
+    y = vm.lognormal_rng(np.log(np.array(amount) / 50.0), 0.15, rng=rng)
+    true = {"log_rates": np.log([5.0, 50.0, 0.8]), "sigma": 0.15}
+    return {"times": times, "events": events, "y": y}, true

@@ -1,4 +1,4 @@
-"""Eight models as people fit them, each stated once, of the data in `stated_data`."""
+"""Twelve models as people fit them, each stated once, of the data in `stated_data`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 import varmat as vm
 import varmat.distributions as dist
-from workloads.stated_data import slope
+from workloads.stated_data import absorbed, slope
 
 
 def hierarchical_logit(X, group, groups, y):
@@ -128,6 +128,68 @@ def zero_inflated(x, y):
         psi=vm.interval(0, 1, prior=dist.Beta(1, 1)),
         y=vm.observed(y, lambda alpha, beta, psi: dist.Mixture(
             psi, [dist.DiscreteRange(0, 0), dist.PoissonLog(alpha + beta * x)])),
+        recorded=True,
+    )  # fmt: skip
+
+
+def delayed_entry(X, entry, end, y):
+    """A Weibull regression of lifetimes, each watched from an entry on, some not to the end."""
+    return vm.Model(
+        shape=vm.positive(prior=dist.Gamma(2, 1)),
+        alpha=vm.real(prior=dist.Normal(0, 2)),
+        beta=vm.real(2, prior=dist.Normal(0, 1)),
+        y=vm.observed(y, lambda shape, alpha, beta: dist.Weibull(
+            shape, np.exp(alpha + X @ beta)).truncated(lower=entry).censored(upper=end)),
+        recorded=True,
+    )  # fmt: skip
+
+
+def switch_point(y):
+    """Counts whose rate changes after an unknown year, which is summed out."""
+    year = np.arange(y.size)
+    return vm.Model(
+        early=vm.positive(prior=dist.Exponential(1)),
+        late=vm.positive(prior=dist.Exponential(1)),
+        last=vm.discrete(year),
+        y=vm.observed(y, lambda early, late, last: dist.Poisson(
+            np.where(year <= last, early, late))),
+        recorded=True,
+    )  # fmt: skip
+
+
+def occupancy(x, visits, y):
+    """Sites that a species may occupy without being seen, with the presence at each."""
+    return vm.Model(
+        alpha=vm.real(prior=dist.Normal(0, 2)),
+        beta=vm.real(prior=dist.Normal(0, 1)),
+        detection=vm.interval(0, 1, prior=dist.Beta(1, 1)),
+        present=vm.discrete([0, 1], y.size, prior=lambda alpha, beta: dist.BernoulliLogit(
+            alpha + beta * x)),
+        y=vm.observed(y, lambda detection, present: dist.Binomial(visits, present * detection)),
+        recorded=True,
+    )  # fmt: skip
+
+
+def doses(times, events, y):
+    """Concentrations of a drug swallowed three times, with a clearance for each patient."""
+    n = len(y)
+
+    def amount(log_rates, omega, z):
+        clearance, volume, absorption = np.exp(log_rates)
+        each = clearance * np.exp(omega * z)
+        start = [0.0, 0.0]
+        return vm.solve_ode_group(
+            absorbed, start, 0.0, [times] * n, absorption, each, volume, events=[events] * n
+        )[:, 1]
+
+    return vm.Model(
+        log_rates=vm.real(3, prior=dist.Normal(np.log([5, 50, 1]), 0.5), centred=False),
+        omega=vm.positive(prior=dist.Normal(0, 0.5)),
+        sigma=vm.positive(prior=dist.Normal(0, 0.5)),
+        z=vm.real(n, prior=dist.Normal(0, 1)),
+        amount=amount,
+        y=vm.observed(y.ravel(), lambda log_rates, amount, sigma: dist.Lognormal(
+            np.log(amount) - log_rates[1], sigma)),
         recorded=True,
     )  # fmt: skip
 

@@ -283,8 +283,17 @@ def share_template() -> None:
     )
 
 
+def short_citations(app: Any, tree: nodes.document, page: str) -> None:
+    """Show references to citations by their numbers, without what numpydoc puts before them."""
+    for text in [*tree.findall(nodes.Text)]:
+        short = re.sub(r"\[R[0-9a-f]{10,}-(\w+)\]", r"[\1]", text)
+        if short != text:
+            text.parent.replace(text, nodes.Text(short))
+
+
 def setup(app: Any) -> dict[str, Any]:
     share_template()
+    app.connect("doctree-resolved", short_citations)
     app.add_directive("varmat-everyday", Everyday)
     app.add_directive("varmat-reference", Reference)
     app.add_directive("varmat-family", Family)
