@@ -276,7 +276,7 @@ def _import_later(package: str) -> None:
     """Import the later modules of a package, and take their names."""
     for name in _LATER[package][1].split():
         module = _import_module(f"{package}.{name}")
-        globals().update((each, getattr(module, each)) for each in module.__all__)
+        globals().update((x, getattr(module, x)) for x in module.__all__)
 
 
 def _moved(name: str, module: str) -> _typing.Any:
@@ -303,11 +303,11 @@ def __getattr__(name: str) -> _typing.Any:
             return globals()[name]
     if name == "__all__":
         later = [
-            _import_module(f"{package}.{each}")
+            _import_module(f"{package}.{x}")
             for package, (_, names) in _LATER.items()
-            for each in names.split()
+            for x in names.split()
         ]
-        return [*_NAMES, *(each for module in later for each in module.__all__)]
+        return [*_NAMES, *(x for module in later for x in module.__all__)]
     from difflib import get_close_matches
 
     near = get_close_matches(name, globals(), n=3, cutoff=0.75)

@@ -34,9 +34,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -
     lines, left = ["<table>"], 0
     if title:
         lines.append(f"<caption>{escape(title)}</caption>")
-    lines.append(
-        f"<thead><tr>{''.join(f'<th>{escape(each)}</th>' for each in head)}</tr></thead><tbody>"
-    )
+    lines.append(f"<thead><tr>{''.join(f'<th>{escape(x)}</th>' for x in head)}</tr></thead><tbody>")
     for i, (first, *others) in enumerate(rows):
         if i >= ROWS:
             left += 1

@@ -353,8 +353,8 @@ def cumprod(a: Operand, axis: Any = None) -> Result:
     if not slices:
         return np.copy(a)
     running = [slices[0]]
-    for each in slices[1:]:
-        running.append(running[-1] * each)
+    for x in slices[1:]:
+        running.append(running[-1] * x)
     return np.stack(running, axis=axis)
 
 

@@ -47,7 +47,7 @@ def subtract(x: Operand, y: Operand) -> Result:
 @answers_for(np.multiply)
 def multiply(x: Operand, y: Operand) -> Result:
     (a, b), (c, d) = parts(x, "multiply: operand 1"), parts(y, "multiply: operand 2")
-    b, d = (0.0 if each is None else each for each in (b, d))
+    b, d = (0.0 if item is None else item for item in (b, d))
     return joined(a * c - b * d, a * d + b * c)
 
 
@@ -195,7 +195,7 @@ def _by_formulas(op: ComplexOperation, value: Function, derivative: Function) ->
     def function(x: Operand, y: Operand, kinds: str) -> Result:
         def contributions(g: Adjoint) -> Result:
             u, v = derivative(x, y)
-            a, b = (0.0 if each is None else each for each in g)
+            a, b = (0.0 if item is None else item for item in g)
             return lambda: a * u + b * v, lambda: b * u - a * v
 
         if is_symbol(x) or is_symbol(y):

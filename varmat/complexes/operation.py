@@ -123,9 +123,9 @@ class ComplexOperation:
         values = assembled(given, kinds)
         # A part on which nothing depends has the adjoint zero.
         pairs = zip(self._flat(g), self._flat(r), strict=True)
-        adjoints = tuple(np.zeros(np.shape(x)) if each is None else each for each, x in pairs)
+        adjoints = tuple(np.zeros(np.shape(x)) if item is None else item for item, x in pairs)
         if self._takes_seen:
-            settings["seen"] = [each is not None for each in self._flat(g)]
+            settings["seen"] = [x is not None for x in self._flat(g)]
         g = self._whole(adjoints[0] if self.results == "r" else adjoints)
         results = self._whole(r)
         found = self.pull_rule(g, results, *values, **settings)

@@ -161,8 +161,8 @@ class ComplexVar(Container, ComplexKind, ArrayMethods):
         if implementation is None:
             raise _unknown(ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}")
         settings = {
-            name: each
-            for name, each in kwargs.items()
+            name: x
+            for name, x in kwargs.items()
             if name not in ("dtype", "casting", "order", "subok")
         }
         if method == "__call__":

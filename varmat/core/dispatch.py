@@ -104,14 +104,14 @@ def full_name(function: Function) -> str:
 
 def find(function: Function) -> Function | None:
     """Find what is supported for a function of NumPy or SciPy, if anything is."""
-    found = SUPPORTED.get(function)
-    if found is None and not isinstance(function, np.ufunc):
-        found = SUPPORTED.get(full_name(function))
-    elif found is None and "scipy.special" in sys.modules:
-        found = HOOKS["special"](function)
-        if found is not None:
-            SUPPORTED[function] = found
-    return found
+    result = SUPPORTED.get(function)
+    if result is None and not isinstance(function, np.ufunc):
+        result = SUPPORTED.get(full_name(function))
+    elif result is None and "scipy.special" in sys.modules:
+        result = HOOKS["special"](function)
+        if result is not None:
+            SUPPORTED[function] = result
+    return result
 
 
 def import_later() -> None:

@@ -401,7 +401,7 @@ def elementwise(
             f"elementwise: {name} is to be replaced by {other}, but must be by a row of the table!"
         )
     named = (names_in(*partials) | others) & rows.keys() - {"where"}
-    known = {each: rows[each] for each in named}
+    known = {x: rows[x] for x in named}
     row = USERS[name] = Elementwise(
         name,
         ufunc,

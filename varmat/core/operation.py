@@ -398,8 +398,8 @@ def is_held(c: np.ndarray, owner: np.ndarray, held: list[Plain]) -> bool:
     """Return whether a contribution, in the memory of `owner`, shares memory with one of the held
     arrays.
     """
-    for each in held:
-        if each is owner:
+    for item in held:
+        if item is owner:
             return True
     # Large adjoints are shared, and all arrays in a block of the arena have one owner.
     return c.size > LARGE and any(np.may_share_memory(c, x) for x in held if type(x) is np.ndarray)

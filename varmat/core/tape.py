@@ -240,7 +240,7 @@ def close_scope(inner: Tape) -> None:
     If the handler of a signal raises in the middle, or before the beginning, call it again.
     """
     parent, tape = inner.parent, current_tape()
-    if parent is None or (tape is not inner and all(each is not inner for each in tape.chain())):
+    if parent is None or (tape is not inner and all(x is not inner for x in tape.chain())):
         raise TapeError("this nested scope was closed before, or belongs to another thread")
     for outer in parent.chain():
         outer.top = parent
@@ -386,7 +386,7 @@ def sweep(tape: Tape) -> None:
             for assignment in tape.assignments:
                 assignment.redo()
         except BaseException:  # perhaps in the middle of undoing or redoing an assignment
-            for assignment in reversed([each for each in tape.assignments if each.undone]):
+            for assignment in reversed([x for x in tape.assignments if x.undone]):
                 assignment.undo()
             for assignment in tape.assignments:
                 assignment.redo()

@@ -450,7 +450,7 @@ def outsiders(tape: Tape) -> list[Operand]:
     """Find the variables of other tapes that entries of this one use."""
     used = [source for assignment in tape.assignments for _, source, _ in assignment]
     used += [part for _, _, x, y in tape for part in (x, y)]
-    used += [each for part in used if type(part) is list or type(part) is tuple for each in part]
+    used += [x for part in used if type(part) is list or type(part) is tuple for x in part]
     return [x for x in used if type(x) in VARIABLES and x._tape is not tape]
 
 

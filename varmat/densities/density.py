@@ -94,14 +94,17 @@ KeptTerms = frozenset[str]
 def argument_lines(arguments: Domains) -> str:
     """Format the arguments for a docstring."""
     return "\n".join(
-        f"    {each} : array_like\n        {words}: {domain.phrase}."
-        for each, (words, domain) in arguments.items()
+        f"    {x} : array_like\n        {words}: {domain.phrase}."
+        for x, (words, domain) in arguments.items()
     )
 
 
 def positional(arguments: Iterable[str]) -> list[inspect.Parameter]:
     """Make the signature parameters for these argument names."""
-    return [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in arguments]
+    return [
+        inspect.Parameter(argument, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for argument in arguments
+    ]
 
 
 def ieee(values: Iterable[Plain]) -> list[Result]:
@@ -196,10 +199,10 @@ class Density:
             inspect.Parameter(name, kind, default=default) for name, default in settings.items()
         ]
         function.__signature__ = inspect.Signature([*self.parameters, *others])
-        made = operation(domains=domains)(function)
+        result = operation(domains=domains)(function)
         # Messages show this signature: `keep` does not concern the caller.
-        made.__signature__ = inspect.Signature(self.parameters)
-        return made
+        result.__signature__ = inspect.Signature(self.parameters)
+        return result
 
     def shape_of(self, args: Operand) -> tuple[int, ...]:
         """Check the domains of the arguments and return the shape to which they broadcast."""

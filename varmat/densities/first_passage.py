@@ -38,10 +38,10 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 def _hermite(n: int, z: Operand) -> list[Result]:
     """Compute the Hermite polynomials for the weight exp(-z**2 / 2), up to the degree n."""
-    found = [np.ones_like(z), z]
+    result = [np.ones_like(z), z]
     for k in range(1, n):
-        found.append(z * found[k] - k * found[k - 1])
-    return found
+        result.append(z * result[k] - k * result[k - 1])
+    return result
 
 
 # Two images lie at the same distance from a boundary. With an odd polynomial they nearly cancel for

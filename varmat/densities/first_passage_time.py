@@ -105,9 +105,9 @@ def _of_block(
     weights = np.exp(logs - most[:, None])
     total = np.sum(weights, axis=1)
     result = most + np.log(total)
-    for each in np.unique(code[code >= 0.0]):
-        here = code == each
-        order, power = divmod(each, 10.0)
+    for x in np.unique(code[code >= 0.0]):
+        here = code == x
+        order, power = divmod(x, 10.0)
         integrand = weights[here] * times[here] ** power
         if order:
             integrand = integrand * first_passage_ratio.ufunc(order, times[here], starts[here])

@@ -307,8 +307,8 @@ def glm(row: Univariate, predictor: str, **arguments: Operand) -> Callable[[Func
     """
 
     def make(family: Function) -> Glm:
-        made = OPERATIONS[family.__name__] = Glm(family, row, predictor, arguments)
-        return made
+        result = OPERATIONS[family.__name__] = Glm(family, row, predictor, arguments)
+        return result
 
     return make
 

@@ -449,8 +449,8 @@ def _weigh_cells(
         nonlocal value
         ends = bounds.take(which[here]) - t, t - bounds.take(which[here] + 1)
         value -= sum(
-            float(add_reduce(np.maximum(each, 0.0)) + add_reduce(np.log1p(np.exp(-np.abs(each)))))
-            for each in ends
+            float(add_reduce(np.maximum(item, 0.0)) + add_reduce(np.log1p(np.exp(-np.abs(item)))))
+            for item in ends
         )
         a[here], b[here] = map(expit, ends)
         return a[here] - b[here]

@@ -79,9 +79,9 @@ def binomial_logit_glm_lpmf() -> None:
 
 def _without_factorials(n: Operand, eta: Operand, phi: Operand, fast: bool) -> LogDensity:
     """Compute the negative binomial log mass, whose factorials are dropped with ``propto=True``."""
-    made = neg_binomial_2_log_lpmf.form(n, eta, phi, fast)
-    made.dropping = log_rising_factorial(phi, n), *made.dropping[1:]
-    return made
+    result = neg_binomial_2_log_lpmf.form(n, eta, phi, fast)
+    result.dropping = log_rising_factorial(phi, n), *result.dropping[1:]
+    return result
 
 
 _ROW = Univariate(

@@ -292,10 +292,10 @@ def _gp_density(name: str, kind: type[Covariance], given: str) -> StructuredDens
         "w": ("Kernel scales", positive_finite),
     }
     words = {"given": given, **kind.words()}
-    made = member(_gp, name, arguments, words, kind=kind, function=name)
-    made.reverse(_gp_reverse)
-    made.tangent(_gp_tangent)
-    return made
+    result = member(_gp, name, arguments, words, kind=kind, function=name)
+    result.reverse(_gp_reverse)
+    result.tangent(_gp_tangent)
+    return result
 
 
 multi_gp_lpdf = _gp_density("multi_gp_lpdf", Covariance, "a covariance")

@@ -342,8 +342,8 @@ def _nu_slope(nu: Operand, q: Operand, k: int) -> Result:
     """
     if not is_held(below_infinity, nu):
         return 0.0 * np.sum(q)
-    each = (q - k) / (nu + q) - np.log1p(q / nu)
-    return 0.5 * (np.sum(each) + len(q) * zeta_difference(1.0, 0.5 * nu, 0.5 * k))
+    x = (q - k) / (nu + q) - np.log1p(q / nu)
+    return 0.5 * (np.sum(x) + len(q) * zeta_difference(1.0, 0.5 * nu, 0.5 * k))
 
 
 def _student_tangent(
@@ -383,11 +383,11 @@ def _density(
         kind.name: (kind.title, kind.domain),
     }
     words = {"given": given, "result": result, **kind.words()}
-    made = member(value, name, arguments, words, form=Form(name, kind, arguments))
-    made.operation.domains = {}  # The value function checks its arguments itself, where it must.
-    made.reverse(reverse)
-    made.tangent(tangent)
-    return made
+    output = member(value, name, arguments, words, form=Form(name, kind, arguments))
+    output.operation.domains = {}  # The value function checks its arguments itself, where it must.
+    output.reverse(reverse)
+    output.tangent(tangent)
+    return output
 
 
 _normal_density = partial(_density, value=_normal, reverse=_normal_reverse, tangent=_normal_tangent)

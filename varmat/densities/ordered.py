@@ -133,10 +133,10 @@ def ordered_logistic_lpmf(n: Operand, eta: Operand, cutpoints: Operand, keep: Ke
     has = [x.astype(np.float64) for x in (ends.has_low, ends.has_high)]
     t = [flat[ends.low] - eta, eta - flat[ends.high]]
     # One exponential for the value and the slope at an end.
-    e = [np.exp(-np.abs(each)) for each in t]
+    e = [np.exp(-np.abs(x)) for x in t]
     value = np.sum(counts * applied(log1m_exp, -widths)) - sum(
-        np.sum(here * (np.maximum(each, 0.0) + np.log1p(small)))
-        for here, each, small in zip(has, t, e, strict=True)
+        np.sum(here * (np.maximum(x, 0.0) + np.log1p(small)))
+        for here, x, small in zip(has, t, e, strict=True)
     )
     return Saved(number(value), cells=(ends, counts, widths, has, t, e))
 
@@ -160,8 +160,8 @@ def ordered_logistic_reverse(
         return None, lambda: ZERO, lambda: ZERO
     (ends, counts, widths, has, t, e), shape = cells, np.shape(cutpoints)
     below, above = (
-        here * np.where(each > 0.0, 1.0, small) / (1.0 + small)
-        for here, each, small in zip(has, t, e, strict=True)
+        here * np.where(x > 0.0, 1.0, small) / (1.0 + small)
+        for here, x, small in zip(has, t, e, strict=True)
     )
 
     def of_cutpoints() -> Result:

@@ -53,7 +53,7 @@ class Pointwise(Density):
         partials = {name: graph.value(p) for name, p in graph.parts.partials.items()}
         for_value, for_partials = cone([graph.value(value)]), cone(partials.values())
         read = {*partials.values()} | {
-            v for each in for_partials - for_value if each.step for v in each.step.operands
+            v for partial in for_partials - for_value if partial.step for v in partial.step.operands
         }
         shared = [v for step in graph.builder.steps for v in step.results if v in for_value & read]
         results = [value, *(Symbol(graph.builder, v) for v in shared)]

@@ -113,8 +113,8 @@ class RecordedSum(RowProgram):
         ):
             often = np.bincount(n.data.astype(np.intp).ravel()).astype(np.float64)
             counts = self.builder.constant(np.arange(float(often.size)))
-            each = super().apply(row, [*numbers, counts])
-            self._sums[value] = self.builder.call(MATMUL, each, self.builder.constant(often))
+            x = super().apply(row, [*numbers, counts])
+            self._sums[value] = self.builder.call(MATMUL, x, self.builder.constant(often))
         return value
 
     def total(self, x: Value) -> Value:
@@ -211,7 +211,7 @@ def _fast_path_fails(density: Univariate, values: Sequence[Operand]) -> bool:
             terms = _fast_terms(density)(*map(np.asarray, values))
         except ArithmeticError:
             return True
-    return not all(np.isfinite(each).all() for each in terms)
+    return not all(np.isfinite(term).all() for term in terms)
 
 
 _OPERANDS = Operands(_split, _joined)

@@ -116,14 +116,14 @@ class RowGraph:
 
 def cone(values: Iterable[Value], ends: Container[Value] = ()) -> set[Value]:
     """Return these values and all from which they are computed, without the inputs of the ends."""
-    found: set[Value] = set()
+    result: set[Value] = set()
     left = [*values]
     while left:
         value = left.pop()
-        if value not in found:
-            found.add(value)
+        if value not in result:
+            result.add(value)
             left += value.step.operands if value.step is not None and value not in ends else ()
-    return found
+    return result
 
 
 class RowProgram:

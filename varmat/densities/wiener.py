@@ -152,8 +152,8 @@ def _averaged(
     logs = of_time.pointwise(
         root**4, alpha, 0.0, beta + var_beta * (starts[:, None] - 0.5), delta, var_delta
     ) + (log_starts[:, None] + log_times + jacobian)
-    each = logsumexp(np.reshape(logs, (*np.shape(logs)[:-2], -1)), axis=-1)
-    return np.sum(each + share + np.zeros(shape))
+    item = logsumexp(np.reshape(logs, (*np.shape(logs)[:-2], -1)), axis=-1)
+    return np.sum(item + share + np.zeros(shape))
 
 
 def checked(density: Density, values: Sequence[Operand]) -> tuple[tuple[int, ...], list[Operand]]:
@@ -162,7 +162,8 @@ def checked(density: Density, values: Sequence[Operand]) -> tuple[tuple[int, ...
     """
     name = density.name
     args = [
-        as_operand(x, f"{name}: {each}") for each, x in zip(density.arguments, values, strict=True)
+        as_operand(x, f"{name}: {argument}")
+        for argument, x in zip(density.arguments, values, strict=True)
     ]
     shape = density.shape_of(args)
     check_values(partial(check_starts, name=name), args[3], args[6])
@@ -203,7 +204,7 @@ def bound(name: str, signature: inspect.Signature, args: Any, named: Any) -> lis
         given = signature.bind(*args, **named).arguments
     except TypeError as error:
         raise TypeError(f"{name}: {error}; the signature is {name}{signature}") from None
-    return [given.get(each) for each in signature.parameters]
+    return [given.get(parameter) for parameter in signature.parameters]
 
 
 # The docstring describes the only instance.

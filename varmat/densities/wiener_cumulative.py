@@ -227,11 +227,11 @@ def _log_probability(
         # A mean over few times is differentiable in the width at zero too.
         count = check_values(_count_of_times, high, var_tau)
         places, logs = gauss_rule(count)
-        each = [
+        x = [
             model.passed(high - var_tau * place) + log
             for place, log in zip(places.tolist(), logs.tolist(), strict=True)
         ]
-        return logsumexp(np.stack(each), axis=0)
+        return logsumexp(np.stack(x), axis=0)
     late = model.late(high, var_tau)
     if upper:
         return np.logaddexp(model.passed(high), late)

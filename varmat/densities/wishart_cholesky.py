@@ -187,11 +187,11 @@ def _cholesky_density(
     words = {"family": family, "formula": formula, "first": first, "second": second}
     words["plain"] = name.replace("_cholesky", "")
     arguments = {"L_Y": (_OBSERVATION, square_matrix), "nu": DEGREES, "L_S": (_SCALE, lower_factor)}
-    made = member(_value, name, arguments, words, function=name, sign=sign)
-    made.data_domain = lambda *_: lower_matrix
-    made.reverse(partial(_reverse, sign=sign))
-    made.tangent(partial(_tangent, sign=sign))
-    return made
+    result = member(_value, name, arguments, words, function=name, sign=sign)
+    result.data_domain = lambda *_: lower_matrix
+    result.reverse(partial(_reverse, sign=sign))
+    result.tangent(partial(_tangent, sign=sign))
+    return result
 
 
 wishart_cholesky_lpdf = _cholesky_density(

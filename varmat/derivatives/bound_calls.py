@@ -70,10 +70,10 @@ class BoundCalls(ABC):
         >>> call(), gradient
         (-6.5, array([-3., -2.]))
         """
-        for title, each in (("x", x), ("out", out)):
-            is_vector = type(each) is np.ndarray and each.dtype is FLOAT64 and each.ndim == 1
+        for title, item in (("x", x), ("out", out)):
+            is_vector = type(item) is np.ndarray and item.dtype is FLOAT64 and item.ndim == 1
             if not (
-                is_vector and each.flags.c_contiguous and (title == "x" or each.flags.writeable)
+                is_vector and item.flags.c_contiguous and (title == "x" or item.flags.writeable)
             ):
                 raise TypeError(
                     f"recorded.bind: {title} must be a vector of float64 in one piece"
@@ -117,8 +117,8 @@ class BoundCalls(ABC):
         >>> kind(f.address(2))(x.ctypes.data, gradient.ctypes.data), gradient
         (-2.5, array([-1., -2.]))
         """
-        found: int = self._native("address", (n,)).c_function.address("call")
-        return found
+        result: int = self._native("address", (n,)).c_function.address("call")
+        return result
 
     def _native(self, name: str, shape: Shape) -> Any:
         """Return the native runner for a vector."""

@@ -189,11 +189,7 @@ def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
 
 def _largest(entry: Entry) -> int:
     """Return the size of the largest array of an entry, which may be data."""
-    parts = [
-        part
-        for each in entry[1:]
-        for part in (each if isinstance(each, (tuple, list)) else (each,))
-    ]
+    parts = [part for x in entry[1:] for part in (x if isinstance(x, (tuple, list)) else (x,))]
     return max(getattr(part, "size", 1) for part in parts)
 
 
@@ -322,9 +318,7 @@ def _outer_pullback(f: Function, points: Arguments) -> tuple[Operand, Operand]:
         weights = matching_leaves("vjp", "the cotangent", cotangent, template, outer_too=True)
 
         def product(*given: Operand) -> Operand:
-            return sum(
-                np.sum(each * w) for each, w in zip(leaves_of(f(*given)), weights, strict=True)
-            )
+            return sum(np.sum(x * w) for x, w in zip(leaves_of(f(*given)), weights, strict=True))
 
         return of_structures("vjp", product, tuple(range(len(points))), points, {})[1]  # type: ignore[no-any-return]
 

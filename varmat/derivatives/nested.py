@@ -74,7 +74,7 @@ def refuse_finished(function: str, y: Operand, tape: Tape) -> None:
 
 def _parts(*fields: object) -> list[Operand]:
     """Return the variables of an entry."""
-    flat = [each for x in fields for each in (x if isinstance(x, (list, tuple)) else (x,))]
+    flat = [item for x in fields for item in (x if isinstance(x, (list, tuple)) else (x,))]
     return [x for x in flat if type(x) in VARIABLES]
 
 
@@ -176,8 +176,8 @@ class KeptFunction:
             x, y = _found(env, x), _found(env, y)
             new = rule.op.again(x, y) if again is None else again(result, x, y)
             if isinstance(result, Outputs):
-                for each, value in zip(result, new, strict=True):
-                    define(each, value)
+                for item, value in zip(result, new, strict=True):
+                    define(item, value)
             elif result is not ALWAYS:
                 define(result, new)
         return _found(env, self.y), [(before or env)[id(x)] for x in self.wrt]
@@ -226,7 +226,7 @@ def _found(env: dict[int, Operand], x: Operand) -> Operand:
             return _seen(_found(env, x.parent), x.how)
         return known
     if isinstance(x, (list, tuple)) and _parts(x):
-        return tuple(_found(env, each) for each in x)
+        return tuple(_found(env, item) for item in x)
     return x
 
 
@@ -264,7 +264,7 @@ class Gradients(Operation):
 
     def __init__(self, name: str, kept: KeptFunction, mapped: int = 0) -> None:
         def value_and_gradients(*values: Operand) -> tuple[Plain, ...]:
-            found = [_values(kept, each) for each in _directions(values, mapped)]
+            found = [_values(kept, direction) for direction in _directions(values, mapped)]
             return tuple(map(np.stack, zip(*found, strict=True))) if mapped else found[0]
 
         value_and_gradients.__name__ = name
@@ -302,8 +302,8 @@ class Gradients(Operation):
         if k is None or not self.mapped:
             rates = self._pushed(values, mine, tangents, k)
         else:
-            each = [self._pushed(values, mine, [t[i] for t in tangents]) for i in range(k)]
-            rates = tuple(np.stack(parts) for parts in zip(*each, strict=True))
+            item = [self._pushed(values, mine, [t[i] for t in tangents]) for i in range(k)]
+            rates = tuple(np.stack(parts) for parts in zip(*item, strict=True))
         return tuple(paired(r, t, level) for r, t in zip(results, rates, strict=True))
 
     def _pushed(
@@ -318,8 +318,8 @@ class Gradients(Operation):
         order = sorted(range(len(given)), key=is_row.__getitem__)  # what is mapped comes last
         with scope(getattr(current_tape(), "recorder", None)) as tape:
             leaves = [
-                borrow_leaf(_row(value_now(x), 0) if each else value_now(x), tape)
-                for x, each in zip(given, is_row, strict=True)
+                borrow_leaf(_row(value_now(x), 0) if item else value_now(x), tape)
+                for x, item in zip(given, is_row, strict=True)
             ]
             level, rates = Level(self.name), iter(leaves[len(values) :])
             operands = [
@@ -404,10 +404,10 @@ def gradients_of(
     if isinstance(y, Dual):
         values, level, k = gradients_of(function, y.val, wrt, tape, rows), y.level, y.directions
         if k is not None and (rows or tape.watch is None):
-            each = [gradients_of(function, y.tan[i], wrt, tape, rows) for i in range(k)]
+            item = [gradients_of(function, y.tan[i], wrt, tape, rows) for i in range(k)]
             return lambda: tuple(
                 paired(v, np.stack(t), level)
-                for v, t in zip(values(), zip(*(part() for part in each), strict=True), strict=True)
+                for v, t in zip(values(), zip(*(part() for part in item), strict=True), strict=True)
             )
         if k is None:
             rates = gradients_of(function, y.tan, wrt, tape, rows)
@@ -483,9 +483,9 @@ def passed_by(tape: Tape, x: Operand) -> bool:
     """Return whether a reverse pass is under way between a scope and a variable from outside: it
     does not see what is recorded for that variable now.
     """
-    for each in tape.chain():
-        if each.sweeping or each is own_tape(x):
-            return each.sweeping
+    for item in tape.chain():
+        if item.sweeping or item is own_tape(x):
+            return item.sweeping
     return False
 
 

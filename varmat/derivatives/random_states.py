@@ -82,7 +82,7 @@ def _is_ours(x: Operand) -> bool:
 
 def _parts(x: Operand) -> Iterator[Operand]:
     if isinstance(x, FunctionType):
-        yield from (each.cell_contents for each in x.__closure__ or () if _is_full(each))
+        yield from (item.cell_contents for item in x.__closure__ or () if _is_full(item))
         yield from (*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values())
         yield from (x.__globals__[name] for name in x.__code__.co_names if name in x.__globals__)
     elif isinstance(x, MethodType):

@@ -264,7 +264,7 @@ class Recorded(BoundCalls, Generic[T]):
             type(x) is np.ndarray
             and x.dtype is FLOAT64
             and not named
-            and (not others or all(type(each) is bool for each in others))
+            and (not others or all(type(item) is bool for item in others))
         ):
             run = self._by_shape.get((x.shape, *others))
             if run is not None:
@@ -408,7 +408,11 @@ class Recorded(BoundCalls, Generic[T]):
     def _recording_of_data(self, call: RecordedCall) -> Recording | None:
         """Record with data as arguments of the program; return None if that is not possible."""
         others = call.others
-        alike = [each for each in self._recordings if each.is_alike(call.structures, others)]
+        alike = [
+            recording
+            for recording in self._recordings
+            if recording.is_alike(call.structures, others)
+        ]
         if len(alike) >= _MOST_DATA:
             raise ElsewhereError
         data = [i for i, x in others.items() if type(i) is int and is_plain(x) and np.ndim(x)]
@@ -445,21 +449,23 @@ class Recorded(BoundCalls, Generic[T]):
                 ways.append(taken)
                 return None
             written = Written(either(known.program, written.program), written.template)
-            made = Recording(known.structures, known.others, written, self.runner, [*ways, taken])
-            self._keep([made if each is known else each for each in self._recordings])
-            return made
+            result = Recording(known.structures, known.others, written, self.runner, [*ways, taken])
+            self._keep(
+                [result if recording is known else recording for recording in self._recordings]
+            )
+            return result
 
     def _keep(self, recordings: list[Recording]) -> None:
         self._recordings = recordings
         self._by_shape = {
-            (each.structures[0], *each.others.values()): each.run
-            for each in recordings
+            (recording.structures[0], *recording.others.values()): recording.run
+            for recording in recordings
             if self.argnums == 0
             and not self._kind.vector
             and not self._kind.is_of_primals
-            and each.results is first_leaf
-            and all(type(x) is bool for x in each.others.values())
-            and [*each.others] == [*range(1, len(each.others) + 1)]
+            and recording.results is first_leaf
+            and all(type(x) is bool for x in recording.others.values())
+            and [*recording.others] == [*range(1, len(recording.others) + 1)]
         }
 
     # --- many calls ---
@@ -521,9 +527,9 @@ class Recorded(BoundCalls, Generic[T]):
                [-0.5,  0.5]])
         """
         check_threads(f"{self.__name__}.map", executor)
-        found = at_points(self.runner_of, args, executor) if in_axes == 0 else None
-        if found is not None:
-            return found
+        result = at_points(self.runner_of, args, executor) if in_axes == 0 else None
+        if result is not None:
+            return result
         rows = ArgumentRows(f"{self.__name__}.map", args, in_axes)
         if self._kind.write is not pullback_program:
             return rows.results(lambda rows: self._mapped(rows, executor), self._eager)
@@ -583,12 +589,12 @@ def _outputs(
     are finite, and where Python's floats raise or an argument is invalid.
     """
     try:
-        found: list[Operand] = known.run(arguments)
+        result: list[Operand] = known.run(arguments)
     except (ArithmeticError, ValueError) as error:
         if from_signal(error):
             raise
         raise ElsewhereError from error
-    for x in found[:checked]:
+    for x in result[:checked]:
         if not (math.isfinite(x) if type(x) is float else np.isfinite(x).all()):
             raise ElsewhereError
-    return found
+    return result

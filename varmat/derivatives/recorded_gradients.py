@@ -81,8 +81,8 @@ def _contributions(op: Gradients, has: Sequence[bool]) -> Program:
     with recording_to_write() as tape, watched(tape):
         operands = [borrow_leaf(x, tape) for x in op.kept.points]
         weights = [
-            borrow_leaf(x, tape) if each else None
-            for x, each in zip((1.0, *op.kept.values), has, strict=True)
+            borrow_leaf(x, tape) if item else None
+            for x, item in zip((1.0, *op.kept.values), has, strict=True)
         ]
         y = op.kept.weighted(op.name, operands, weights, tape)
         first, given = len(operands) - op.mapped, [x for x in weights if x is not None]
@@ -132,8 +132,8 @@ def along_rows(program: Program, rows: int, count: int, summed: int = 0) -> Prog
 
 def depending_on(program: Program, values: Sequence[Value]) -> set[int]:
     """Find the ids of values, and of the steps and results of a program that depend on them."""
-    found = {id(v) for v in values}
+    result = {id(v) for v in values}
     for step in program.steps:
-        if any(id(v.base) in found for v in step.operands):
-            found.update(map(id, (step, *step.results)))
-    return found
+        if any(id(v.base) in result for v in step.operands):
+            result.update(map(id, (step, *step.results)))
+    return result

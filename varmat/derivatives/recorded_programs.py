@@ -146,13 +146,13 @@ def margins_of(function: Function, point: np.ndarray) -> list[tuple[float, np.nd
     """Return the differences of both sides of all comparisons of a function of a vector at a point,
     with their gradients.
     """
-    found, made = Branches(), []
+    found, result = Branches(), []
     with recording_to_write() as tape:
         leaf = borrow_leaf(point, tape)
         _followed(function, leaf, tape, found)
-        for x in (each for margin in found.margins for each in np.ravel(margin)):
-            made.append((float(value_now(x)), *pulled_back(tape, [x], [1.0], [leaf])))
-    return made
+        for x in (item for margin in found.margins for item in np.ravel(margin)):
+            result.append((float(value_now(x)), *pulled_back(tape, [x], [1.0], [leaf])))
+    return result
 
 
 def _with_tangents(

@@ -50,13 +50,13 @@ def kept(
     """
     copies = {} if copies is None else copies
     if type(x) in (tuple, list):
-        return type(x)([kept(each, copies, is_new=is_new) for each in x])
+        return type(x)([kept(item, copies, is_new=is_new) for item in x])
     if type(x) is np.ndarray and not x.dtype.hasobject:
         if is_new and id(x) not in copies:
             copies[id(x)] = x.copy(order="K")
         return copies.get(id(x), x)
     if type(x) is dict:
-        return {key: kept(each, copies, is_new=is_new) for key, each in x.items()}
+        return {key: kept(item, copies, is_new=is_new) for key, item in x.items()}
     return x
 
 
@@ -184,18 +184,18 @@ class ArgumentRows:
 
     def leaves(self, *positions: int) -> list[np.ndarray]:
         """Return the leaves of some arguments, with a row for each call."""
-        found = []
+        result = []
         for i in positions:
             if i in self.mapped:
-                found += leaves_of(self.mapped[i])
+                result += leaves_of(self.mapped[i])
             else:
                 plain = leaves_of(plain_tree(self.name, f"argument {i + 1}", self.args[i]))
                 # Rows that are all the same memory, in one piece.
-                found += [
+                result += [
                     np.broadcast_to(np.array(x, order="C"), (self.count, *np.shape(x)))
                     for x in plain
                 ]
-        return found
+        return result
 
     def results(
         self, run: Callable[[ArgumentRows], tuple[ArgumentTree, np.ndarray]], function: Function
@@ -211,15 +211,15 @@ class ArgumentRows:
             The function to call where a result does not hold.
         """
         try:
-            found, holds = run(self)
+            result, holds = run(self)
         except ElsewhereError:
-            found = rows_like(self.count, function(*self.call(0)))
+            result = rows_like(self.count, function(*self.call(0)))
             holds = np.zeros(self.count, bool)
         for k in np.flatnonzero(~holds).tolist():
             made = leaves_of(function(*self.call(k)))
-            for rows, x in zip(leaves_of(found), made, strict=True):
+            for rows, x in zip(leaves_of(result), made, strict=True):
                 rows[k] = x
-        return found
+        return result
 
 
 def run_rows(

@@ -53,11 +53,11 @@ class InnerTape(Tape):
             return rule()
         except RecordingError:
             del self[entries:], self.assignments[assignments:]
-            made = call()
-            if made is None:
+            result = call()
+            if result is None:
                 raise
             refusals.of_looks = looks
-            return made
+            return result
 
     def answering(self, function: Function, implementation: Function) -> Function:
         """Return the handler of a function of NumPy."""
@@ -179,11 +179,11 @@ def _called(name: str, function: Function, variable: Sequence[bool]) -> Operatio
         with scope(Tape) as tape:
             tape.watch = None  # the function is evaluated, not recorded
             leaves = [
-                borrow_leaf(x, tape) if each else x for x, each in zip(given, variable, strict=True)
+                borrow_leaf(x, tape) if item else x for x, item in zip(given, variable, strict=True)
             ]
-            wrt = [x for x, each in zip(leaves, variable, strict=True) if each]
+            wrt = [x for x, item in zip(leaves, variable, strict=True) if item]
             found = iter(pulled_back(tape, _tuple(function(*leaves)), _tuple(g), wrt))
-            return tuple(next(found) if each else 0.0 for each in variable)
+            return tuple(next(found) if x else 0.0 for x in variable)
 
     def tangent(r: Operand, *given: Operand) -> tuple[Linear, ...]:
         def along(i: int, t: Operand) -> Result:
@@ -200,11 +200,11 @@ def _called(name: str, function: Function, variable: Sequence[bool]) -> Operatio
         return function(*given)
 
     value.__name__ = name
-    made = Operation(value, None, variadic=True, stacked=False, native=False)
-    made.is_traceable = False
-    made.reverse(reverse)
-    made.tangent(tangent)
-    return made
+    result = Operation(value, None, variadic=True, stacked=False, native=False)
+    result.is_traceable = False
+    result.reverse(reverse)
+    result.tangent(tangent)
+    return result
 
 
 def called_function(function: Function, args: Sequence[Operand], settings: Settings) -> Result:
@@ -237,10 +237,10 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
 
     def results(*numbers: Operand) -> Result:
         made = leaves_of(call(*numbers))
-        for x, y, each in zip(made, at_first, is_real, strict=True):
-            if np.shape(x) != np.shape(y) or not (each or np.array_equal(x, y)):
+        for x, y, item in zip(made, at_first, is_real, strict=True):
+            if np.shape(x) != np.shape(y) or not (item or np.array_equal(x, y)):
                 raise ElsewhereError
-        reals = tuple(x for x, each in zip(made, is_real, strict=True) if each)
+        reals = tuple(x for x, value in zip(made, is_real, strict=True) if value)
         return reals if len(reals) > 1 else reals[0]
 
     name = getattr(function, "__name__", "function")
@@ -248,7 +248,7 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
 
     reals = iter(_tuple(made(*operands)))
     items = zip(at_first, is_real, strict=True)
-    return rebuilt(found, [next(reals) if each else x for x, each in items])
+    return rebuilt(found, [next(reals) if item else x for x, item in items])
 
 
 def _tuple(x: Operand) -> tuple[Operand, ...]:

@@ -342,7 +342,7 @@ def of_structures(
         parts = [[*map(own, found[i])] for i in chosen]
     else:
         parts = [*found.values()]
-    gradients = tuple(rebuilt(args[i], each) for i, each in zip(chosen, parts, strict=True))
+    gradients = tuple(rebuilt(args[i], part) for i, part in zip(chosen, parts, strict=True))
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 
 

@@ -88,9 +88,9 @@ def _fields_of(tree: object) -> dict[str, object]:
 
 def leaves_of(tree: object) -> list[Operand]:
     """List the scalars and arrays of `tree`, in order."""
-    found: list[Operand] = []
-    map_leaves(lambda leaf, _: found.append(leaf), tree)
-    return found
+    result: list[Operand] = []
+    map_leaves(lambda leaf, _: result.append(leaf), tree)
+    return result
 
 
 def rebuilt(tree: T, leaves: Iterable[object]) -> T:

@@ -38,7 +38,7 @@ _INITIALS = ("dlm", "glm", "gp", "lkj")
 
 def class_name(words: Iterable[str]) -> str:
     """Return the name of a class, from the words of the name of its density."""
-    return "".join(each.upper() if each in _INITIALS else each.capitalize() for each in words)
+    return "".join(word.upper() if word in _INITIALS else word.capitalize() for word in words)
 
 
 @cache
@@ -58,8 +58,8 @@ def __getattr__(name: str) -> type[OfRow]:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     # The first class stays, because objects that other threads made are of it.
-    made: type[OfRow] = globals().setdefault(name, of_row(name, _rows()[name]))
-    return made
+    result: type[OfRow] = globals().setdefault(name, of_row(name, _rows()[name]))
+    return result
 
 
 _OWN = ("Censored", "Custom", "Distribution", "HiddenMarkov", "ICAR", "IntervalCensored",

@@ -47,7 +47,10 @@ class Mixture(Distribution):
         self.components: tuple[Distribution, ...] = tuple(map(as_distribution, components))
         self.weights = np.asarray(weights) if isinstance(weights, (list, tuple)) else weights
         count = len(self.components)
-        if not all(isinstance(each, Distribution) for each in self.components) or count < 2:
+        if (
+            not all(isinstance(component, Distribution) for component in self.components)
+            or count < 2
+        ):
             raise TypeError("Mixture: components must be two or more distributions!")
         if np.shape(self.weights)[-1:] != ((count,) if np.ndim(self.weights) or count > 2 else ()):
             raise TypeError(
@@ -60,20 +63,20 @@ class Mixture(Distribution):
 
     @property
     def is_discrete(self) -> bool:
-        return all(each.is_discrete for each in self.components)
+        return all(component.is_discrete for component in self.components)
 
     @property
     def has_atoms(self) -> bool:
-        return any(each.has_atoms for each in self.components)
+        return any(component.has_atoms for component in self.components)
 
     def is_atom(self, y: Operand) -> Operand:
-        return reduce(np.logical_or, [each.is_atom(y) for each in self.components])
+        return reduce(np.logical_or, [component.is_atom(y) for component in self.components])
 
     def elements(self) -> list[Operand] | None:
-        weights, each = self.weights, [part.elements() for part in self.components]
-        found = [x for part in each if part is not None for x in part]
-        columns = [weights[..., k] for k in range(len(each))] if np.ndim(weights) else [weights]
-        return None if None in each else [*columns, *found]
+        weights, item = self.weights, [part.elements() for part in self.components]
+        found = [x for part in item if part is not None for x in part]
+        columns = [weights[..., k] for k in range(len(item))] if np.ndim(weights) else [weights]
+        return None if None in item else [*columns, *found]
 
     def with_elements(self, elements: Sequence[Operand]) -> Mixture:
         others = iter(elements)
@@ -101,12 +104,12 @@ class Mixture(Distribution):
         return np.reshape(log_mix_of_many(weights, rows), shape)
 
     def _each(self, y: Operand) -> Result:
-        logs = [each.of_draws(y) for each in self.components]
+        logs = [component.of_draws(y) for component in self.components]
         if self.has_atoms and not self.is_discrete:
             # Where one component has a probability, the densities of the others do not count.
             atoms = [
-                np.logical_and(each.is_atom(y), np.greater(log, -np.inf))
-                for each, log in zip(self.components, logs, strict=True)
+                np.logical_and(component.is_atom(y), np.greater(log, -np.inf))
+                for component, log in zip(self.components, logs, strict=True)
             ]
             seen = reduce(np.logical_or, atoms)
             logs = [
@@ -115,21 +118,23 @@ class Mixture(Distribution):
         return self._mixed(logs)
 
     def cumulative(self, name: str) -> DensityTerms:
-        tails = [each.cumulative("lcdf" if name == "cdf" else name) for each in self.components]
+        tails = [
+            component.cumulative("lcdf" if name == "cdf" else name) for component in self.components
+        ]
         return of_log(name, lambda y: self._mixed([tail.pointwise(y) for tail in tails]))
 
     def support(self) -> tuple[Operand, Operand]:
-        lower, upper = zip(*(each.support() for each in self.components), strict=True)
+        lower, upper = zip(*(component.support() for component in self.components), strict=True)
         return reduce(np.minimum, lower), reduce(np.maximum, upper)
 
     def mean(self) -> Result:
-        return self._average([each.mean() for each in self.components])
+        return self._average([component.mean() for component in self.components])
 
     def variance(self) -> Result:
         """Return the mean variance of the components plus the variance of their means."""
         mean = self.mean()
         return self._average(
-            [each.variance() + (each.mean() - mean) ** 2 for each in self.components]
+            [component.variance() + (component.mean() - mean) ** 2 for component in self.components]
         )
 
     def _average(self, values: Sequence[Operand]) -> Result:
@@ -144,11 +149,11 @@ class Mixture(Distribution):
         return self.components[0].event
 
     def outer(self) -> Shape:
-        shapes = (each.outer() for each in self.components)
+        shapes = (component.outer() for component in self.components)
         return np.broadcast_shapes(np.shape(self.weights)[:-1], *shapes)
 
     def extent(self) -> tuple[Shape, int]:
-        shapes = (each.extent()[0] for each in self.components)
+        shapes = (component.extent()[0] for component in self.components)
         outer = np.broadcast_shapes(np.shape(self.weights)[:-1], *shapes)
         return outer, self.components[0].extent()[1]
 
@@ -157,15 +162,15 @@ class Mixture(Distribution):
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
         outer = wanted_shape("Mixture", size, self.outer())
-        result, *others = (each.rng(rng, outer, **more) for each in self.components[::-1])
+        result, *others = (component.rng(rng, outer, **more) for component in self.components[::-1])
         weights = self.weights
         ends = np.cumsum(weights, axis=-1) if np.ndim(weights) else np.reshape(weights, (1,))
         ones = (1,) * self.event  # each vector has one component
         u = np.reshape(rng.random((*outer, 1)), (*outer, *ones))
-        for k, each in enumerate(others):
+        for k, x in enumerate(others):
             end = ends[..., len(others) - 1 - k]
             end = np.reshape(end, np.shape(end) + ones)
-            result = np.where(u < end, each, result)
+            result = np.where(u < end, x, result)
         return result if np.ndim(result) else result[()]
 
 
@@ -246,10 +251,10 @@ class HiddenMarkov(Distribution):
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
         (times,) = size or (1,)
-        each = self.emission.rng(rng, (times, len(self.initial)))
+        x = self.emission.rng(rng, (times, len(self.initial)))
         ends = np.cumsum([self.initial, *np.asarray(self.transition)], axis=-1)[:, :-1]
-        state, found = -1, np.empty(times, each.dtype)
+        state, result = -1, np.empty(times, x.dtype)
         for t, u in enumerate(rng.random(times)):
             state = int(np.sum(u >= ends[state + 1]))
-            found[t] = each[t, state]
-        return found
+            result[t] = x[t, state]
+        return result

@@ -134,11 +134,11 @@ class Custom(Distribution):
 
     def cumulative(self, name: str) -> DensityTerms:
         source = "lcdf" if name == "cdf" else name
-        each = self.row.functions[source]
-        if each is None:
+        x = self.row.functions[source]
+        if x is None:
             raise self._missing(name, "probabilities")
         return of_log(
-            name, lambda y: each(np.asarray(y) if isinstance(y, list) else y, *self.parameters)
+            name, lambda y: x(np.asarray(y) if isinstance(y, list) else y, *self.parameters)
         )
 
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
@@ -222,7 +222,7 @@ def as_distribution(found: Any) -> Any:
     name = next((name for name in ("lpdf", "lpmf") if callable(getattr(found, name, None))), "")
     if not name:
         return found
-    others = {each: getattr(found, each, None) for each in ("cdf", "lcdf", "lccdf")}
+    others = {x: getattr(found, x, None) for x in ("cdf", "lcdf", "lccdf")}
     draw = getattr(found, "rng", None)
     return Custom(
         getattr(found, name), rng=draw and partial(_drawn_by, draw), **others,

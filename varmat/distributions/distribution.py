@@ -330,7 +330,7 @@ class _Bounded(Distribution):
         # Nothing is below the lower end, and everything is at the upper end or below it.
         none, all_of_it = (0.0, -np.inf) if name == "lccdf" else (-np.inf, 0.0)
 
-        def each(y: Operand) -> Result:
+        def pointwise(y: Operand) -> Result:
             y = np.asarray(y) if isinstance(y, list) else y
             lower, upper = self.lower, self.upper
             reaches: np.ufunc = np.less if self.has_atoms else np.less_equal
@@ -345,7 +345,7 @@ class _Bounded(Distribution):
             log = self._log_tail("lccdf" if name == "lccdf" else "lcdf", y)
             return np.where(below, none, np.where(above, all_of_it, log))
 
-        return of_log(name, each)
+        return of_log(name, pointwise)
 
 
 class Truncated(_Bounded):

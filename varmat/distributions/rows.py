@@ -122,11 +122,11 @@ class OfRow(Distribution):
             there = zip(index[len(index) - len(lengths) :], lengths, strict=True)
             return x[tuple(0 if n == 1 else i for i, n in there)] if lengths else x
 
-        each = [
+        item = [
             self.row(*(at(x, lengths, index) for x, lengths in zip(values, outer, strict=True)))
             for index in np.ndindex(shape)
         ]
-        return np.reshape(np.stack(each), shape) if each else np.zeros(shape)
+        return np.reshape(np.stack(item), shape) if item else np.zeros(shape)
 
     def _of_predictor(self) -> OfRow:
         """Convert a generalised linear model to the distribution of each observation, given its
@@ -138,10 +138,10 @@ class OfRow(Distribution):
         made = getattr(distributions, distributions.class_name(names))
         others = dict(self.parameters)
         predictor = others.pop("X") @ others.pop("beta") + others.pop("alpha", 0.0)
-        found: OfRow = made(
+        result: OfRow = made(
             *(others.get(name, predictor) for name in made.__signature__.parameters)
         )
-        return found
+        return result
 
     def cumulative(self, name: str) -> DensityTerms:
         row, values = self.cumulative_row()
@@ -251,7 +251,7 @@ class OfRow(Distribution):
         if row is multi_normal_cholesky_lpdf:
             return Standard(others["mu"], others["L"], True, std_normal_lpdf)
         titles = {title: name for name, (title, _) in row.arguments.items()}
-        names = [titles.get(f"{each} parameter", "") for each in ("Location", "Scale")]
+        names = [titles.get(f"{x} parameter", "") for x in ("Location", "Scale")]
         if not isinstance(row, Univariate) or "" in names or not is_location_scale(row, *names):
             return super().standard()
         location, scale = (others[name] for name in names)

@@ -40,11 +40,11 @@ def check_values(check: Function, *operands: Operand) -> Result:
     Code may branch on what it returns: a recording ends where a later run returns something else.
     """
     operands = tuple([x.val if isinstance(x, Dual) else x for x in operands])
-    found = check(*(x._val if type(x) in VARIABLES else plain(x) for x in operands))
+    result = check(*(x._val if type(x) in VARIABLES else plain(x) for x in operands))
     tape = tape_of(operands)
     if tape is not None and tape.watch is not None:
-        tape.append((_CHECK, ALWAYS, operands, (check, found)))
-    return found
+        tape.append((_CHECK, ALWAYS, operands, (check, result)))
+    return result
 
 
 def is_watched(*operands: Operand) -> bool:
@@ -243,20 +243,20 @@ def integer(function: str, name: str, value: Setting) -> int:
 
 def count(function: str, name: str, value: object, least: int = 0) -> int:
     """Convert a count to an int; refuse one that is less than `least`, which is 0 or 1."""
-    found = integer(function, name, value)
-    if found < least:
+    result = integer(function, name, value)
+    if result < least:
         rule = "positive" if least else "nonnegative"
-        raise DomainError(f"{function}: {name} is {found}, but must be {rule}!")
-    return found
+        raise DomainError(f"{function}: {name} is {result}, but must be {rule}!")
+    return result
 
 
 def place(function: str, name: str, value: object, size: int) -> int:
     """Convert an index, counted from 0, to an int; refuse one that is not below `size`."""
-    found = integer(function, name, value)
-    if not 0 <= found < size:
+    result = integer(function, name, value)
+    if not 0 <= result < size:
         rule = f"an index from 0 to {size - 1}" if size else "left out: there is no element"
-        raise DomainError(f"{function}: {name} is {found}, but must be {rule}!")
-    return found
+        raise DomainError(f"{function}: {name} is {result}, but must be {rule}!")
+    return result
 
 
 def check_integer(function: str, name: str, value: object, least: int) -> None:

@@ -49,13 +49,13 @@ def _two_sets(
     count = 1 + len(given) + len(named)
     last = parameters[len(parameters) - len(named) :]
     if named.keys() == {*last}:
-        given = (*given, *(named[each] for each in last))
+        given = (*given, *(named[item] for item in last))
         sets = {0: ("x",), 1: ("x1", "x2")}.get(len(given) - len(parameters))
         if sets is not None:
             titles = (*sets, *parameters)
             first, *others = (
-                as_operand(each, f"{name}: {title}")
-                for each, title in zip((x, *given), titles, strict=True)
+                as_operand(item, f"{name}: {title}")
+                for item, title in zip((x, *given), titles, strict=True)
             )
             # The operation sees from the identity of the objects that there is one set.
             return (first, *others) if len(sets) == 2 else (first, first, *others)
@@ -74,7 +74,7 @@ def _shows(*parameters: str) -> Callable[[Result], Result]:
     def decorate(function: Any) -> Result:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         function.__signature__ = inspect.Signature(
-            [inspect.Parameter(each, kind) for each in ("x", *parameters)]
+            [inspect.Parameter(x, kind) for x in ("x", *parameters)]
         )
         return function
 

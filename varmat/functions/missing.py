@@ -30,8 +30,8 @@ def with_missing(x: object) -> tuple[np.ndarray, np.ndarray | None]:
         None if no value is missing.
     """
     if isinstance(x, (list, tuple)) and has_masks(x):
-        pairs = [with_missing(each) for each in x]
-        array = np.stack([each for each, _ in pairs])
+        pairs = [with_missing(item) for item in x]
+        array = np.stack([item for item, _ in pairs])
         missing = np.stack([np.zeros(a.shape, bool) if m is None else m for a, m in pairs])
     elif isinstance(x, np.ndarray) and has_masks(x):
         array, missing = np.asarray(x.data), np.ma.getmaskarray(x)

@@ -197,15 +197,15 @@ def what_runs(frame: FrameType | None) -> tuple[str, str]:
     Only conversions need this, because `np.array` and `x[i] = y` look the same to a variable."""
     if frame is None:
         return "", ""
-    steps = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
+    steps = [x for x in dis.get_instructions(frame.f_code) if x.offset <= frame.f_lasti]
     # the callee is the longest expression before the arguments that begins where the call does
     start = (steps[-1].positions or ())[::2]
     names = [
-        each.argval
-        for each in steps
-        if each.opname.startswith("LOAD_")
-        and isinstance(each.argval, str)
-        and (each.positions or ())[::2] == start
+        step.argval
+        for step in steps
+        if step.opname.startswith("LOAD_")
+        and isinstance(step.argval, str)
+        and (step.positions or ())[::2] == start
     ]
     return steps[-1].opname, names[-1] if names else ""
 

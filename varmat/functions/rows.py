@@ -137,7 +137,7 @@ def row(
         ufunc = getattr(np, name) if isinstance(getattr(np, name, None), np.ufunc) else name
     module = module or ("vm" if isinstance(ufunc, str) or not hasattr(np, name) else "np")
     tuples = tuple(p if isinstance(p, tuple) else (p,) for p in points)
-    made = new_row(
+    result = new_row(
         name,
         ufunc,
         # The derivative in a constant operand is never asked for; it would be nan.
@@ -149,25 +149,25 @@ def row(
         reference=reference,
         doc=_docstring(name, partials, about, domain, note, source, tuples[0], slope, module, call),
     )
-    answer = made.call
+    answer = result.call
     if constant:
         positions = [i for i, partial in enumerate(partials) if partial is None]
-        answer = hold_constant(made, dict(zip(positions, constant, strict=True)))
+        answer = hold_constant(result, dict(zip(positions, constant, strict=True)))
     # The row also answers for a function of NumPy that has its name but does not compute it.
     if callable(like := getattr(np, name, None)):
-        SUPPORTED[like] = answer if isinstance(like, np.ufunc) else made
+        SUPPORTED[like] = answer if isinstance(like, np.ufunc) else result
     for special in (ufunc, answers_for):
         if isinstance(special, str) and slope is not None:
             SPECIAL[special] = answer
         elif isinstance(special, str):
             SPECIAL.pop(special, None)
-            ANSWERS[special] = Answer(answer, (made,), note)
+            ANSWERS[special] = Answer(answer, (result,), note)
     if slope is None:
         RARE[name] = Rare(tested, reached)
         # Set on this object, not on its class: the process that unpickles it may have to import the
         # tables first.
-        made.__reduce__ = lambda: (_found, (name,))  # type: ignore[method-assign]
-    return made
+        result.__reduce__ = lambda: (_found, (name,))  # type: ignore[method-assign]
+    return result
 
 
 def _found(name: str) -> Elementwise:

@@ -292,18 +292,18 @@ def known(frame: FrameType | None) -> tuple[str, str] | None:
     frame : frame
         That in which NumPy was asked for the array.
     """
-    found = None
+    result = None
     for _ in range(40):
         if frame is None:
             break
         module, name = _function_of(frame)
-        public = next((each for each in TABLE if f"{module}.".startswith(f"{each}.")), None)
+        public = next((x for x in TABLE if f"{module}.".startswith(f"{x}.")), None)
         if public is not None and answer(public, name) is not None:
-            found = public, name
-        elif found is not None and not module.startswith(("scipy.", "numpy.")):
+            result = public, name
+        elif result is not None and not module.startswith(("scipy.", "numpy.")):
             break
         frame = frame.f_back
-    return found
+    return result
 
 
 def _function_of(frame: FrameType) -> tuple[str, str]:

@@ -95,7 +95,7 @@ def _factor(scale: Operand, unit: float) -> Result:
     # The difference of points that coincide must not become nan, however short the scale.
     if type(scale) is float:
         return math.copysign(min(abs(unit) / scale / scale, LARGEST), unit)
-    return np.array([_factor(each, unit) for each in scale.tolist()])
+    return np.array([_factor(x, unit) for x in scale.tolist()])
 
 
 def _squared_differences(

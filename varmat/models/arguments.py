@@ -36,9 +36,9 @@ class Declared(NamedTuple):
 
 def check_dicts(arguments: Mapping[str, object]) -> None:
     """Refuse what is neither a mapping nor None; the keys are titles."""
-    for title, each in arguments.items():
-        if each is not None and not isinstance(each, Mapping):
-            kind = type(each).__name__
+    for title, argument in arguments.items():
+        if argument is not None and not isinstance(argument, Mapping):
+            kind = type(argument).__name__
             raise TypeError(
                 f"Model: {title} is a {kind}, but must be a dict; parameters have names, as in "
                 "x=varmat.real(3)!"

@@ -72,8 +72,8 @@ class _StandardCall(NamedTuple):
     def rows(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draw the standard numbers of many calls."""
         size, method = (count, *self.shape), getattr(rng, STANDARD[self.name].method)
-        found: np.ndarray = method(*self.fixed, size=size)
-        return found
+        result: np.ndarray = method(*self.fixed, size=size)
+        return result
 
 
 def _of_location_and_scale(method: str) -> _Standard:
@@ -124,10 +124,10 @@ def _scaled(
         function(*args, rng=0)  # raises what is wrong with them
     if not all(all_hold(x > 0.0) for x in positive(*args)):
         raise RecordingError(f"{function.name}: an argument is not positive")
-    found = transform(z, *args)
-    if np.shape(found) != np.shape(z):
+    result = transform(z, *args)
+    if np.shape(result) != np.shape(z):
         raise RecordingError(f"{function.name} is called with another shape")
-    return found
+    return result
 
 
 class _Call(BaseException):
@@ -152,11 +152,11 @@ class _Call(BaseException):
         args = tuple(given.get(i, x) for i, x in enumerate(self.args))
         if not isinstance(self.function, str) and self.function.stacks(self.varying):
             return self.function.rows(count, args, self.varying, rng, **self.named)
-        each = (
+        item = (
             tuple(given[k][i] if k in given else x for k, x in enumerate(args))
             for i in range(count)
         )
-        return np.stack([self.at(rng, one) for one in each])
+        return np.stack([self.at(rng, one) for one in item])
 
 
 class Numbers(Source):
@@ -206,11 +206,11 @@ class Numbers(Source):
         call = _Call(function, args, named)
         if self._rng is None:
             raise call
-        found = call.at(self._rng, args)
+        result = call.at(self._rng, args)
         fixed = args[: STANDARD[name].fixed] if name in STANDARD else ()
-        known = _StandardCall(name, fixed, np.shape(found))
+        known = _StandardCall(name, fixed, np.shape(result))
         self.calls.append(known if name in STANDARD else None)
-        return found
+        return result
 
 
 class _Stage(NamedTuple):
@@ -286,11 +286,11 @@ class AtDraws:
                 first = self.once(points[0], numbers)
                 self._kinds = {name: x.dtype for name, x in first.items()}
                 if len(numbers.calls) > MOST_CALLS:
-                    self._standard = [each for each in numbers.calls if each is not None]
+                    self._standard = [x for x in numbers.calls if x is not None]
             start = 0
             while start < len(points):
-                width = sum(math.prod(s) for each in self._stages for s in each.shapes)
-                width += sum(math.prod(each.shape) for each in self._standard)
+                width = sum(math.prod(s) for stage in self._stages for s in stage.shapes)
+                width += sum(math.prod(x.shape) for x in self._standard)
                 end = start + max(1, PIECE // max(width, points.shape[1])) if start else 1
                 self._piece(slice(start, end), points[start:end], rng, found, lost, len(points))
                 start = end
@@ -310,11 +310,11 @@ class AtDraws:
         made = self(points, rng)
         if made is None:
             return None
-        found, lost = made
+        result, lost = made
         for i, numbers in lost.items():
-            for name, x in (once(i, numbers, found) or dict.fromkeys(found, np.nan)).items():
-                found[name][i] = x
-        return found
+            for name, x in (once(i, numbers, result) or dict.fromkeys(result, np.nan)).items():
+                result[name][i] = x
+        return result
 
     def _piece(
         self, where: slice, rows: np.ndarray, rng: np.random.Generator,
@@ -322,8 +322,8 @@ class AtDraws:
     ) -> None:  # fmt: skip
         """Fill in some rows of the results."""
         places, drawn = np.arange(count)[where], list[np.ndarray]()
-        standard, shapes = self._standard, [each.shape for each in self._standard]
-        known = [each.rows(rng, len(rows)).reshape(len(rows), -1) for each in standard]
+        standard, shapes = self._standard, [item.shape for item in self._standard]
+        known = [item.rows(rng, len(rows)).reshape(len(rows), -1) for item in standard]
         rows = np.concatenate([rows, *known], axis=1)
         end = rows.shape[1]
         for k in range(MOST_CALLS + 1):
@@ -361,7 +361,7 @@ class AtDraws:
         of_calls: dict[str, int] = {}
 
         def stage(point: Operand) -> list[Operand]:
-            known = [each.shape for each in self._standard]
+            known = [value.shape for value in self._standard]
             given = [*split(point[self._size :], [*known, *shapes])]
             drawn = given[len(known) :]
             pairs = zip(self._standard, given, strict=False)
@@ -373,12 +373,12 @@ class AtDraws:
                 return [next_one.args[i] for i in next_one.varying]
             results.update(values)
             # Elements that the function assigned to its numbers are computed.
-            written = [each.target for each in own_tape(point).assignments]
-            if any(root_of(each) is point for each in written):
+            written = [assignment.target for assignment in own_tape(point).assignments]
+            if any(root_of(value) is point for value in written):
                 return list(results.values())
             for name, x in values.items():
-                for i, each in enumerate(drawn):
-                    if x is each:
+                for i, item in enumerate(drawn):
+                    if x is item:
                         of_calls[name] = i
                         del results[name]
             return list(results.values())

@@ -92,5 +92,5 @@ def of_blocks(
         for (start, end), seed in zip(pairwise(ends), seeds, strict=True)
     ]
     if executor is None:
-        return [function(each) for each in draws]
+        return [function(draw) for draw in draws]
     return on_workers(name, function, draws, executor)

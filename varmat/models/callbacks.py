@@ -73,7 +73,7 @@ class Callbacks:
         example = model.example(include_tp=True, include_gq=True)
         self.shapes: dict[str, Shape] = {name: np.shape(x) for name, x in example.items()}
         dtypes = {name: np.asarray(x).dtype for name, x in example.items()}
-        self.kinds = {name: each for name, each in dtypes.items() if each.kind in "biu"}
+        self.kinds = {name: dtype for name, dtype in dtypes.items() if dtype.kind in "biu"}
         self.failures: list[BaseException] = []
         self.lost: list[BaseException] = []
         self.expansions = count(chain)

@@ -292,11 +292,11 @@ def _write(trace: Groups, row: np.ndarray) -> None:
     """Write the statistics of draws to the row of a chain."""
     statistics = [trace[x] for x in ("warmup_sample_stats", "sample_stats") if x in trace]
     # If Python is called at each draw, its own count of draws is ahead of this one.
-    row[DRAWS] = max(row[DRAWS], sum(each["diverging"].size for each in statistics))
-    row[_DIVERGENCES] = sum(int(each["diverging"].sum()) for each in statistics)
-    for each in statistics:
-        if each["diverging"].size:
-            row[_STEP], row[_GRADIENTS] = each["step_size"][0, -1], each["n_steps"][0, -1]
+    row[DRAWS] = max(row[DRAWS], sum(x["diverging"].size for x in statistics))
+    row[_DIVERGENCES] = sum(int(x["diverging"].sum()) for x in statistics)
+    for statistic in statistics:
+        if statistic["diverging"].size:
+            row[_STEP], row[_GRADIENTS] = statistic["step_size"][0, -1], statistic["n_steps"][0, -1]
 
 
 def run_chains(job: Job, executor: Executor | str | None) -> dict[int, Groups]:
@@ -348,7 +348,7 @@ def processes(job: Job, stack: ExitStack) -> tuple[Executor | str, str]:
     from multiprocessing import current_process  # slow to import, as loky
 
     try:
-        loky, cloudpickle = (optional(each, "Model.sample") for each in ("loky", "cloudpickle"))
+        loky, cloudpickle = (optional(x, "Model.sample") for x in ("loky", "cloudpickle"))
     except ImportError as error:
         return "serial", f'{error.name} is not installed: in a clone, pip install -e ".[sample]"'
     workers = min(chains, cores or loky.cpu_count())
@@ -398,12 +398,12 @@ def unpicklable(model: DensityModel, cloudpickle: Any) -> str:
     for name, value in model.layout.given.items():
         if error := error_of(value):
             return f"the data {name} cannot be pickled: {error}"
-    for each in model.functions():
-        if isinstance(each.function, FunctionType):
-            read = inspect.getclosurevars(each.function)
+    for function in model.functions():
+        if isinstance(function.function, FunctionType):
+            read = inspect.getclosurevars(function.function)
             for name, value in {**read.nonlocals, **read.globals}.items():
                 if error := error_of(value):
-                    return f"{name}, which {each.title} reads, cannot be pickled: {error}"
-        if error := error_of(each.function):
-            return f"{each.title} cannot be pickled: {error}"
+                    return f"{name}, which {function.title} reads, cannot be pickled: {error}"
+        if error := error_of(function.function):
+            return f"{function.title} cannot be pickled: {error}"
     return ""

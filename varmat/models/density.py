@@ -44,10 +44,10 @@ def _quantity(x: Operand, title: str) -> Plain:
     """Convert a generated quantity: integers and truth values keep their kind, others become
     floats.
     """
-    found = plain_data(x, title)
+    result = plain_data(x, title)
     kept = np.asarray(x)
     if kept.dtype.kind not in "biu":
-        return found
+        return result
     return kept if kept.ndim else kept.item()
 
 
@@ -85,7 +85,10 @@ class NamedDensity:
         functions, others = taken(named, callable)
         observations, by_name = taken(others, lambda x: isinstance(x, Observed))
         parameters, coords, dims = parameters or {}, coords or {}, dims or {}
-        named_dims = {name: (each.names, each.labels) for name, each in observations.items()}
+        named_dims = {
+            name: (observation.names, observation.labels)
+            for name, observation in observations.items()
+        }
         labels = Labelled(given, named_dims, parameters, by_name, coords=coords, dims=dims)
         self.coords, self.dims, self.group_labels = labels.coords, labels.dims, labels.groups
         declared = declared_parameters(
@@ -135,18 +138,18 @@ class NamedDensity:
                     f"Model: {name} is the function varmat.{f.__name__}, but must be what it "
                     f"returns: varmat.{f.__name__}()!"
                 )
-        each = {name: Named(name, f, given, by_dict=False) for name, f in functions.items()}
-        each = {**self.stated.completions, **each}
+        x = {name: Named(name, f, given, by_dict=False) for name, f in functions.items()}
+        x = {**self.stated.completions, **x}
         varying: dict[str, Named] = {}
         self._is_summed = False
         if self.stated.discrete:
-            varying = self._varying(each)
+            varying = self._varying(x)
             # Whether the user's log density is summed over discrete parameters.
             self._is_summed = not {*self.stated.discrete, *varying}.isdisjoint(self._density.names)
             own = [OwnTerms(self._own_terms, self._density.names)] if self._is_summed else []
             self.stated.sum_out(varying, own, self._at_points)
-        each = {name: f for name, f in each.items() if name not in varying}
-        return Derived(each, others, given) if each or others else None
+        x = {name: f for name, f in x.items() if name not in varying}
+        return Derived(x, others, given) if x or others else None
 
     def _varying(self, functions: Mapping[str, Named]) -> dict[str, Named]:
         """Return the functions of named values that depend on discrete parameters, in order."""
@@ -178,11 +181,11 @@ class NamedDensity:
     def _check_labels(self) -> None:
         """Label the probabilities of discrete parameters, and raise if labels do not fit."""
         discrete = self.stated.discrete
-        shapes = {name: each.shape for name, each in {**self.layout.parameters, **discrete}.items()}
-        for name, each in discrete.items():
-            own = self.dims.get(name) or [f"{name}_dim_{i}" for i in range(len(each.shape))]
+        shapes = {name: x.shape for name, x in {**self.layout.parameters, **discrete}.items()}
+        for name, item in discrete.items():
+            own = self.dims.get(name) or [f"{name}_dim_{i}" for i in range(len(item.shape))]
             self.dims[f"{name}_probability"] = [*own, f"{name}_value"]
-            self.coords[f"{name}_value"] = each.support.tolist()
+            self.coords[f"{name}_value"] = item.support.tolist()
         check_names(shapes, self.coords, self.dims)
         coordinates(shapes, self.coords, {k: x for k, x in self.dims.items() if k in shapes})
 
@@ -193,18 +196,18 @@ class NamedDensity:
         derived = self.transformed.functions if self.transformed else {}
         if self.transformed:
             self.transformed.check(declared)
-        varying = {name: f for each in self.stated.summed for name, f in each.derived.items()}
+        varying = {name: f for x in self.stated.summed for name, f in x.derived.items()}
         self.stated.check_order({**derived, **varying})
         if is_open:
             return
         known, more = [*declared, *derived], [LOG_LIKELIHOOD] if self.likelihood else []
-        for each in self.functions():
-            if each is self.transformed:
+        for function in self.functions():
+            if function is self.transformed:
                 continue
-            also = more if each is self._density else []
-            if each in (self._density, self.generated):
+            also = more if function is self._density else []
+            if function in (self._density, self.generated):
                 also = [*also, *self.stated.discrete, *varying]
-            each.check([*known, *also])
+            function.check([*known, *also])
         self.stated.check([*known, *self.stated.discrete, *varying])
 
     def _check_indices(self) -> None:
@@ -225,14 +228,14 @@ class NamedDensity:
 
     def __repr__(self) -> str:
         declared = {**self.layout.parameters, **self.stated.discrete}
-        parameters = (f"{name}={each!r}" for name, each in declared.items())
+        parameters = (f"{name}={x!r}" for name, x in declared.items())
         return f"Model({', '.join(parameters)})"
 
     def _repr_html_(self) -> str:
         layout, rows = self.layout, []
-        for name, each in layout.parameters.items():
-            sizes = str(each.shape), str(each.unconstrained_size)
-            rows.append((name, repr(each), *sizes, ", ".join(self.dims.get(name, []))))
+        for name, parameter in layout.parameters.items():
+            sizes = str(parameter.shape), str(parameter.unconstrained_size)
+            rows.append((name, repr(parameter), *sizes, ", ".join(self.dims.get(name, []))))
         head = ["parameter", "declared as", "shape", "unconstrained", "dims"]
         text = html.table(head, rows, f"Model of {layout.size} unknowns")
         data = [
@@ -337,8 +340,8 @@ class NamedDensity:
         """Add the discrete parameters, drawn if they are missing, and the values that depend on
         them.
         """
-        for each in self.stated.summed:
-            values = each.completed(values, rng)
+        for x in self.stated.summed:
+            values = x.completed(values, rng)
         return values
 
     def with_quantities(
@@ -441,12 +444,12 @@ class NamedDensity:
         parameters, _ = self.layout.unpack(self.point("constrain", q).copy(), False)
         values = self.completed(parameters) if include_tp or include_gq else parameters
         shown = values if include_tp else parameters
-        found = {name: plain_data(values[name], f"constrain: {name}") for name in shown}
+        result = {name: plain_data(values[name], f"constrain: {name}") for name in shown}
         if include_gq:
             rng = np.random.default_rng() if rng is None else rng
             whole = self.with_quantities(values, rng)
-            found |= {name: x for name, x in whole.items() if name not in values}
-        return found
+            result |= {name: x for name, x in whole.items() if name not in values}
+        return result
 
     def param_constrain(
         self,
@@ -515,15 +518,15 @@ class NamedDensity:
 
     def example(self, include_tp: bool, include_gq: bool) -> dict[str, Operand]:
         """Return named values as `constrain` does, at a point where they are allowed."""
-        found: dict[str, Operand] = {}
+        result: dict[str, Operand] = {}
 
         def is_allowed(q: np.ndarray) -> bool:
-            found.update(self.constrain(q, include_tp, include_gq, np.random.default_rng(0)))
+            result.update(self.constrain(q, include_tp, include_gq, np.random.default_rng(0)))
             return True
 
         rng, origin = np.random.default_rng(0), np.zeros(self._shape)
         random_start(rng, self.layout.size, is_allowed, origin, of_values)
-        return found
+        return result
 
     def param_names(self, include_tp: bool = False, include_gq: bool = False) -> list[str]:
         """Return the name of every element that `param_constrain` returns: ``theta.1``, counted

@@ -134,11 +134,11 @@ def mean_errors(x: np.ndarray) -> np.ndarray:
         Nan for fewer than four draws in a chain.
     """
     elements = x.shape[2]
-    found = np.full(elements, np.nan)
+    result = np.full(elements, np.nan)
     for here, part in _blocks(np.moveaxis(x, 2, 0), np.arange(elements if x.shape[1] >= 4 else 0)):
         with np.errstate(all="ignore"):
-            found[here] = np.std(part, axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(part)))
-    return found
+            result[here] = np.std(part, axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(part)))
+    return result
 
 
 def _blocks(flat: np.ndarray, places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -176,7 +176,7 @@ def diagnostics(x: np.ndarray) -> dict[str, np.ndarray]:
             folded = _normalised(np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True)))
             tails = np.quantile(part, [0.05, 0.95], axis=(1, 2))[..., np.newaxis, np.newaxis]
             found[0, here] = _ess(scores)
-            found[1, here] = np.fmin(*(_ess(_split(1.0 * (part <= each))) for each in tails))
+            found[1, here] = np.fmin(*(_ess(_split(1.0 * (part <= tail))) for tail in tails))
             found[2, here] = np.maximum(_r_hat(scores), _r_hat(folded))
     return dict(zip(DIAGNOSTICS, found, strict=True))
 
@@ -218,21 +218,21 @@ def problems(
     form = "another form of the model"
     if centred:
         form = f"the non-centred form, centred=False, of {', '.join(centred[:_NAMED])}"
-    found, total = {}, chains * draws
+    result, total = {}, chains * draws
     if not finite.all():
         named = ", ".join([name for name, ok in zip(names, finite, strict=True) if not ok][:5])
-        found["not_finite"] = (
+        result["not_finite"] = (
             f"draws are inf or nan, or too large for a standard deviation: {named}; the posterior "
             "may be improper, as without a prior"
         )
     if "diverging" in stats and (count := int(np.sum(np.asarray(stats["diverging"])))):
-        found["divergences"] = (
+        result["divergences"] = (
             f"{count} of {total} draws diverged, so the draws may miss a part of the posterior: "
             f"try target_accept=0.95, then {form}"
         )
     deep = "maxdepth_reached"
     if deep in stats and (count := int(np.sum(np.asarray(stats[deep])))):
-        found["max_depth"] = (
+        result["max_depth"] = (
             f"{count} of {total} draws ended at max_depth, which is slow, but not wrong: scale the "
             'parameters alike, or try metric="low_rank"'
         )
@@ -242,20 +242,20 @@ def problems(
             ratio = np.mean(np.diff(energy, axis=1) ** 2, axis=1) / np.var(energy, axis=1)
         if np.any(low := ratio < LEAST_E_BFMI):
             which = ", ".join(map(str, np.flatnonzero(low)))
-            found["e_bfmi"] = (
+            result["e_bfmi"] = (
                 f"E-BFMI is {np.min(ratio):.2f}, below {LEAST_E_BFMI:g}, in chains {which}, so the "
                 f"tails are explored slowly: look for a heavy tail or a funnel, and try {form}"
             )
     if "r_hat" in table and chains > 1 and np.any(bad := table["r_hat"] > LARGEST_R_HAT):
-        found["r_hat"] = (
+        result["r_hat"] = (
             f"chains do not agree, r_hat is above {LARGEST_R_HAT}: "
             f"{_some(names, table['r_hat'], bad, -1)}; draw longer, and look for several modes"
         )
     if "ess_bulk" in table:
         least = np.minimum(table["ess_bulk"], table["ess_tail"])
         if np.any(bad := least < LEAST_ESS * chains):
-            found["ess"] = (
+            result["ess"] = (
                 f"fewer than {LEAST_ESS * chains:g} effective draws, {LEAST_ESS:g} for each chain: "
                 f"{_some(names, least, bad, 1)}; draw longer, or try {form}"
             )
-    return found
+    return result

@@ -149,9 +149,9 @@ def discrete(support: Operand, *shape: int | Shape, **stated: Unpack[Declaration
         raise TypeError(f"discrete() got an unexpected keyword argument {name!r}")
 
     make = partial(Discrete, values)
-    made = make(checked_shape("discrete", shape))
-    made.declaration = Declared(stated.get("prior"), names_of(stated.get("dims", ())), make)
-    return made
+    result = make(checked_shape("discrete", shape))
+    result.declaration = Declared(stated.get("prior"), names_of(stated.get("dims", ())), make)
+    return result
 
 
 # --- statements ---
@@ -300,7 +300,7 @@ class SummedOut:
     ) -> None:
         self.variables, self.derived, self.statements = dict(variables), derived, statements
         self._points = points
-        shapes = {each.shape for each in variables.values()}
+        shapes = {variable.shape for variable in variables.values()}
         # The log densities that are known, by term and statement; the others are nan.
         self._known: dict[tuple[int, int], np.ndarray] = {}
         # For each statement the shape of its terms, and the indices of each element's terms; None
@@ -335,10 +335,10 @@ class SummedOut:
         self.outer, self._count, self._elements = outer, count, math.prod(outer)
         self._tables: dict[str, np.ndarray] = {}
         start = 0
-        for name, each in self.variables.items():
+        for name, variable in self.variables.items():
             end = start + sizes[name]
-            inner = each.shape[len(outer) :]
-            self._tables[name] = each.support[digits[:, start:end]].reshape(count, *inner)
+            inner = variable.shape[len(outer) :]
+            self._tables[name] = variable.support[digits[:, start:end]].reshape(count, *inner)
             start = end
 
     def _at(self, values: Mapping[str, Operand], terms: np.ndarray) -> dict[str, Operand]:
@@ -365,7 +365,7 @@ class SummedOut:
         for i, statement in enumerate(self.statements):
             self._shapes[i] = found[0][i].shape[1:]
             if isinstance(statement, Term) and statement.is_observed:
-                x = np.stack([each[i] for each in found])
+                x = np.stack([item[i] for item in found])
                 is_known = np.all((x == x[0]) & np.isin(x, _KNOWN), axis=0)
                 for k in np.flatnonzero(is_known.reshape(self._count, -1).any(axis=1)).tolist():
                     # A continuous distribution may have an end that depends on parameters.
@@ -376,12 +376,12 @@ class SummedOut:
 
     def _pointwise(self, values: Mapping[str, Operand], terms: np.ndarray) -> list[np.ndarray]:
         at = self._at(values, terms)
-        return [np.asarray(each.terms(at)) for each in self.statements]
+        return [np.asarray(statement.terms(at)) for statement in self.statements]
 
     def _at_all_terms(self, values: Mapping[str, Operand]) -> list[np.ndarray]:
         """Return for each statement its log densities at each term, which all elements share."""
         rows = [self._pointwise(values, np.full(self.outer, k)) for k in range(self._count)]
-        return [np.stack(each) for each in zip(*rows, strict=True)]
+        return [np.stack(row) for row in zip(*rows, strict=True)]
 
     def _find_elements(
         self, points: Sequence[Mapping[str, Operand]], found: Sequence[list[np.ndarray]]
@@ -395,8 +395,8 @@ class SummedOut:
         numbers = np.arange(self._elements).reshape(self.outer)
         bits = range((self._elements - 1).bit_length())
         # The first term that makes a difference to each observation; 0 if none does.
-        firsts = [[np.argmax(x != x[:1], axis=0) for x in each] for each in found]
-        others = {1, *(k for each in firsts for x in each for k in np.unique(x).tolist())} - {0}
+        firsts = [[np.argmax(x != x[:1], axis=0) for x in value] for value in found]
+        others = {1, *(k for value in firsts for x in value for k in np.unique(x).tolist())} - {0}
         index = [np.full(x.shape[1:], -1) for x in found[0]]
         for values, base, first in zip(points, found, firsts, strict=True):
             unread = [(x < 0) & (k > 0) for x, k in zip(index, first, strict=True)]
@@ -419,8 +419,8 @@ class SummedOut:
         for values, base in zip(points, found, strict=True):
             for terms in tried if values is points[0] else tried[-_RANDOM:]:
                 now = self._pointwise(values, terms)
-                for i, (x, each) in enumerate(zip(now, index, strict=True)):
-                    term = terms.ravel()[np.minimum(each, self._elements - 1)][np.newaxis]
+                for i, (x, item) in enumerate(zip(now, index, strict=True)):
+                    term = terms.ravel()[np.minimum(item, self._elements - 1)][np.newaxis]
                     if not _same(x, np.take_along_axis(base[i], term, 0)[0]):
                         return f"an observation of {self.statements[i].name}"
         self._places = [
@@ -494,7 +494,7 @@ class SummedOut:
         """Return the log-likelihood of each element, or of each observation if all have separate
         elements.
         """
-        observed = [i for i, each in enumerate(self.statements) if each.is_observed]
+        observed = [i for i, x in enumerate(self.statements) if x.is_observed]
         if not observed:
             return {}
         terms = logsumexp(self._logs(values), axis=0)
@@ -521,9 +521,9 @@ class SummedOut:
         drawn = rng.draw(choice, (p,)) if isinstance(rng, Source) else choice(p, rng=rng)
         found: dict[str, Operand] = {}
         start = 0
-        for name, each in self.variables.items():
-            end = start + math.prod(each.shape)
-            found[name] = as_values(drawn[start:end], each)
+        for name, variable in self.variables.items():
+            end = start + math.prod(variable.shape)
+            found[name] = as_values(drawn[start:end], variable)
             start = end
         return found, p
 
@@ -539,12 +539,12 @@ class SummedOut:
         """Return draws of the parameters, the values that depend on them, and the probabilities."""
         drawn, p = self._drawn(values, rng)
         whole = self._with_derived({**values, **drawn})
-        found = {name: whole[name] for name in (*drawn, *self.derived)}
-        for name, each in self.variables.items():
-            found[f"{name}_probability"] = np.reshape(
-                p @ self._indicator(name), (*each.shape, len(each.support))
+        result = {name: whole[name] for name in (*drawn, *self.derived)}
+        for name, variable in self.variables.items():
+            result[f"{name}_probability"] = np.reshape(
+                p @ self._indicator(name), (*variable.shape, len(variable.support))
             )
-        return found
+        return result
 
     def _indicator(self, name: str) -> np.ndarray:
         """Mark which values a parameter has at each term, one column for each element and value."""
@@ -569,17 +569,17 @@ def summed_out(
     reach = {name: {name} for name in variables}
     for name, function in derived.items():
         reach[name] = set().union(*(reach.get(n, ()) for n in function.names))
-    uses = [set().union(*(reach.get(n, ()) for n in each.needs)) for each in statements]
+    uses = [set().union(*(reach.get(n, ()) for n in statement.needs)) for statement in statements]
     groups = [{name} for name in variables]
-    for each in [*uses, *reach.values()]:
-        joined = [group for group in groups if group & each]
-        groups = [group for group in groups if not group & each]
+    for item in [*uses, *reach.values()]:
+        joined = [group for group in groups if group & item]
+        groups = [group for group in groups if not group & item]
         groups += [set().union(*joined)] if joined else []
     return [
         SummedOut(
             {name: x for name, x in variables.items() if name in group},
             {name: f for name, f in derived.items() if reach[name] & group},
-            [each for each, use in zip(statements, uses, strict=True) if use & group],
+            [statement for statement, use in zip(statements, uses, strict=True) if use & group],
             points,
         )
         for group in groups

@@ -87,7 +87,7 @@ class Named:
                 names = ", ".join(known) or "there are none"
                 raise TypeError(
                     f"Model: {self.title} takes {name!r}, but must take parameters and data: "
-                    f"{names}!" + "".join(f" Did you mean {each!r}?" for each in near)
+                    f"{names}!" + "".join(f" Did you mean {x!r}?" for x in near)
                 ) from None
 
     def is_ready(self, values: Mapping[str, Operand]) -> bool:

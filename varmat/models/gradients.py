@@ -62,7 +62,7 @@ class DensityModel(NamedDensity):
     def __getstate__(self) -> dict[str, Operand]:
         """Return the state without derivatives, because a copy makes its own."""
         made = ("log_density_gradient", "_hessian")
-        return {name: each for name, each in vars(self).items() if name not in made}
+        return {name: x for name, x in vars(self).items() if name not in made}
 
     def for_many_calls(self, spent: float = math.inf) -> Self:
         """Return the model, recorded if it can be and should be; only for the time of one call.
@@ -166,7 +166,7 @@ class DensityModel(NamedDensity):
 
     def _not_finite(self, q: np.ndarray) -> str:
         """Name the first result at a point that is not finite, of a density if there is one."""
-        found = ""
+        results = ""
         with self.traced(q) as tape:
             for rule, result, _, _ in tape:
                 value = getattr(result, "_val", 0.0)
@@ -180,8 +180,8 @@ class DensityModel(NamedDensity):
                     text = f"at the last of these, {name}{place} is {x[tuple(bad[0])].item()}"
                     if _DENSITY.search(rule.name):
                         return text
-                    found = found or text
-        return found
+                    results = results or text
+        return results
 
 
 class LogDensityGradient:
@@ -288,8 +288,8 @@ class LogDensityGradient:
         found = of_blocks(name, block, points, executor)
         self._seconds += time.perf_counter() - start
         if len(found) != 1:
-            values = np.concatenate([np.empty(0), *(each[0] for each in found)])
-            return values, np.concatenate([np.empty((0, size)), *(each[1] for each in found)])
+            values = np.concatenate([np.empty(0), *(x[0] for x in found)])
+            return values, np.concatenate([np.empty((0, size)), *(x[1] for x in found)])
         ((values, gradients),) = found
         return values, gradients
 

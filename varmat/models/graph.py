@@ -50,7 +50,7 @@ class ModelGraph:
 
 def graph_of(stated: StatedModel, derived: Mapping[str, Named]) -> ModelGraph:
     """Make the graph of `Model.graph`, with the functions of transformed parameters."""
-    varying = {name: f for each in stated.summed for name, f in each.derived.items()}
+    varying = {name: f for x in stated.summed for name, f in x.derived.items()}
     derived = {**derived, **varying}
     kinds = dict.fromkeys(stated.parameters, "parameter")
     kinds |= dict.fromkeys(stated.discrete, "discrete")
@@ -64,7 +64,7 @@ def graph_of(stated: StatedModel, derived: Mapping[str, Named]) -> ModelGraph:
     for name, part in stated.parts.items():
         names[name] = (*names.get(name, ()), *part.stated.names)
     parents = {
-        name: tuple(n for n in dict.fromkeys(each) if n in kinds and n != name)
-        for name, each in names.items()
+        name: tuple(n for n in dict.fromkeys(x) if n in kinds and n != name)
+        for name, x in names.items()
     }
     return ModelGraph(kinds, parents)

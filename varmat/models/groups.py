@@ -103,13 +103,13 @@ def code_names(
     dict of str to list
         The labels of the data that were replaced.
     """
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     for name, x in given.items():
         if _has_names(x):
             made = groups(x)
-            found[name] = [*coords.get(name, made.labels)]
-            given[name] = _numbered(name, made, found[name])
-    return found
+            result[name] = [*coords.get(name, made.labels)]
+            given[name] = _numbered(name, made, result[name])
+    return result
 
 
 def _has_names(x: Any) -> bool:

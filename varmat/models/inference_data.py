@@ -93,16 +93,16 @@ def _fits(model: DensityModel, likelihood: LogLikelihood, draws: int) -> bool:
 
 def term_shapes(model: DensityModel, likelihood: LogLikelihood) -> dict[str, Shape]:
     """Find the shapes of the terms, by calling the function near zero."""
-    found: dict[str, Shape] = {}
+    result: dict[str, Shape] = {}
 
     def is_allowed(q: np.ndarray) -> bool:
         terms = likelihood.plain(model.completed(model.constrain(q)))
-        found.update((name, x.shape) for name, x in terms.items())
+        result.update((name, x.shape) for name, x in terms.items())
         return True
 
     size = model.param_unc_num()
     random_start(np.random.default_rng(0), size, is_allowed, np.zeros(size), of_values)
-    return found
+    return result
 
 
 def labels_of(
@@ -197,17 +197,15 @@ def from_draws(
         parameters = model.layout.parameters
         arrays, shape = draws_of("Model.to_arviz", groups.get("posterior", base), parameters)
         groups[name] = terms.of_draws(model.completed, arrays, shape, never, executor)
-    simulated = [
-        name for each in predictive for name in each.groups.get("posterior_predictive", {})
-    ]
+    simulated = [name for x in predictive for name in x.groups.get("posterior_predictive", {})]
     for name in ("observed_data", "constant_data"):  # simulations show what is observed
         groups.pop(name, None)
         if base is not None and name in base:
             del base[name]
     groups |= of_data(model, model.observed or [*groups.get(LOG_LIKELIHOOD, {}), *simulated])
     coords, dims = labels_of(model, groups)
-    for each in predictive:
-        groups, coords, dims = groups | each.groups, coords | each.coords, dims | each.dims
+    for item in predictive:
+        groups, coords, dims = groups | item.groups, coords | item.coords, dims | item.dims
     return (
         to_arviz(groups, coords, dims) if base is None else with_groups(base, groups, coords, dims)
     )
@@ -243,4 +241,4 @@ def _made(model: DensityModel, block: Draws) -> list[dict[str, Operand]]:
     """Return parameters, transformed parameters and generated quantities at a block of draws."""
     rng = np.random.default_rng(block.seed)
     values = map(model.layout.split, block.rows)
-    return [model.with_quantities(model.completed(each), rng) for each in values]
+    return [model.with_quantities(model.completed(value), rng) for value in values]

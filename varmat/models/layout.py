@@ -78,7 +78,7 @@ class Layout:
                 # For a parameter that comes later the default would be used silently.
                 for other in [
                     *function.needed,
-                    *(each for each in function.optional if each in self.parameters),
+                    *(x for x in function.optional if x in self.parameters),
                 ]:
                     if other not in known:
                         raise TypeError(

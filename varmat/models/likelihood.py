@@ -39,7 +39,7 @@ def by_dimension(
                 f"Model: log_likelihood is {dim!r}, but must be a dimension of all observations: "
                 f"{name} has {', '.join(names) or 'none with a name'}!"
             )
-        others = tuple(i for i, each in enumerate(names) if each != dim)
+        others = tuple(i for i, x in enumerate(names) if x != dim)
         total = total + (np.sum(terms, axis=others) if others else terms)
     return {LOG_LIKELIHOOD: total}
 
@@ -104,16 +104,18 @@ class LogLikelihood:
         is_recorded = math.prod(shape) >= MANY
         block = _Pointwise(self, completed, inner, allows, is_recorded, executor is None)
         found = of_blocks(self.title, block, rows_of(arrays), executor)
-        shapes = next(({n: x.shape[1:] for n, x in each.items()} for each, _ in found if each), {})
+        shapes = next(
+            ({n: x.shape[1:] for n, x in value.items()} for value, _ in found if value), {}
+        )
         terms: NamedArrays = {}
-        for each, size in found:
-            if not each:
-                each.update((name, np.full((size, *s), np.nan)) for name, s in shapes.items())
+        for item, size in found:
+            if not item:
+                item.update((name, np.full((size, *s), np.nan)) for name, s in shapes.items())
             elif size:
-                check_shapes(self.title, {n: x[0] for n, x in each.items()}, shapes)
+                check_shapes(self.title, {n: x[0] for n, x in item.items()}, shapes)
         for name, s in shapes.items():
             # Each part is dropped as soon as it is joined, because terms may fill the memory.
-            parts = [each.pop(name) for each, _ in found]
+            parts = [x.pop(name) for x, _ in found]
             joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
             terms[name] = joined.reshape(shape + s)
         return terms
@@ -187,6 +189,6 @@ class _Pointwise:
 
 def _spread(rows: np.ndarray, places: Sequence[int], count: int) -> np.ndarray:
     """Spread rows over an array of `count` rows; the others are nan."""
-    found = np.full((count, *rows.shape[1:]), np.nan)
-    found[places] = rows
-    return found
+    result = np.full((count, *rows.shape[1:]), np.nan)
+    result[places] = rows
+    return result

@@ -168,22 +168,22 @@ def _has_setting(made: Any, name: str, value: object) -> bool:
 def _nuts_settings(seed: int, settings: Settings) -> Any:
     """Make nutpie's settings of one chain."""
     kind, fixed = METRICS[settings["metric"]]
-    made = getattr(library().PyNutsSettings, kind)(seed)
-    made.num_tune, made.num_chains = settings["tune"], 1
-    made.num_draws = settings["draws"] * settings["thin"]
+    result = getattr(library().PyNutsSettings, kind)(seed)
+    result.num_tune, result.num_chains = settings["tune"], 1
+    result.num_draws = settings["draws"] * settings["thin"]
     ours = {"draws", "tune", "thin", "chains", "cores", "metric", "progress_bar", "keep_warmup"}
     renamed = {ours: theirs for theirs, ours in _RENAMED.items()}
     for name, value in {**fixed, **settings}.items():
         if name in ours:
             continue
         try:
-            setattr(made, renamed.get(name, name), value)
+            setattr(result, renamed.get(name, name), value)
         except _REFUSED as error:
             reason = str(error).partition("\n")[0]
             raise TypeError(
                 f"Model.sample: {name} is {value!r}, which nutpie refuses: {reason}"
             ) from None
-    return made
+    return result
 
 
 def variables(shapes: Mapping[str, Shape]) -> tuple[Any, dict[str, int]]:
@@ -264,7 +264,7 @@ def _array(column: Any) -> np.ndarray:
         return np.array(values.to_numpy()).reshape(len(column), *shape)
     there = optional("pyarrow", "Model.sample").array(column)
     valid = there.is_valid().to_numpy(zero_copy_only=False)
-    found = np.full((len(column), *shape), math.nan)
+    result = np.full((len(column), *shape), math.nan)
     values = there.flatten() if shape else there.drop_null()
-    found[valid] = values.to_numpy(zero_copy_only=False).reshape(-1, *shape)
-    return found
+    result[valid] = values.to_numpy(zero_copy_only=False).reshape(-1, *shape)
+    return result

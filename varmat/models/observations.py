@@ -68,12 +68,12 @@ class Labelled:
             for dim, labels in zip(names, found[name][1], strict=False):
                 if labels is not None:
                     self.coords[dim] = labels
-        for name, each in {**parameters[0], **parameters[1]}.items():
-            declared = getattr(each, "declaration", None)
+        for name, item in {**parameters[0], **parameters[1]}.items():
+            declared = getattr(item, "declaration", None)
             if declared and declared.dims:
                 self.dims[name] = list(declared.dims)
         self.coords |= {name: list(labels) for name, labels in coords.items()}
-        self.dims |= {name: [*names_of(each)] for name, each in dims.items()}
+        self.dims |= {name: [*names_of(value)] for name, value in dims.items()}
         used = {dim for names in self.dims.values() for dim in names}
         for name in coords.keys() - used:
             # Labels that nothing has may be those of predictions, unless one misses some.
@@ -84,16 +84,16 @@ class Labelled:
 
     def sized(self, parameters: Mapping[str, Transform]) -> dict[str, Transform]:
         """Return the parameters, with sizes where only names of dimensions were given."""
-        made = dict(parameters)
-        for name, each in parameters.items():
-            declared: Any = getattr(each, "declaration", None)
-            outer = len(declared.dims) - len(each.shape) if declared else 0
+        result = dict(parameters)
+        for name, parameter in parameters.items():
+            declared: Any = getattr(parameter, "declaration", None)
+            outer = len(declared.dims) - len(parameter.shape) if declared else 0
             if outer > 0 and all(dim in self.coords for dim in declared.dims[:outer]):
-                made[name] = declared.make(
+                result[name] = declared.make(
                     tuple(len(self.coords[d]) for d in declared.dims[:outer])
                 )
-                made[name].declaration = declared
-        return made
+                result[name].declaration = declared
+        return result
 
 
 # That missing observations are integrated out, by a distribution that can.
@@ -150,10 +150,10 @@ class Observed:
         their labels if the shape is the same and there are no others.
         """
         names = self.names if all(self.names) else ()
-        made = Observed(y, self.distribution, names, self.missing, self.weights)
-        if not made.labels and made.y.shape == self.y.shape:
-            made.labels = self.labels
-        return made
+        result = Observed(y, self.distribution, names, self.missing, self.weights)
+        if not result.labels and result.y.shape == self.y.shape:
+            result.labels = self.labels
+        return result
 
 
 def observed(

@@ -52,12 +52,12 @@ def _declared(
     stated: Mapping[str, Any],
 ) -> Transform:
     """Make a parameter from its sizes, given as arguments or as one tuple, and its keywords."""
-    made = make(checked_shape(function, shape))
+    result = make(checked_shape(function, shape))
     if stated:
         for name in stated.keys() - {"prior", "dims"}:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-        made.declaration = Declared(stated.get("prior"), names_of(stated.get("dims", ())), make)
-    return made
+        result.declaration = Declared(stated.get("prior"), names_of(stated.get("dims", ())), make)
+    return result
 
 
 # --- each element alone ---

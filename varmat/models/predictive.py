@@ -69,7 +69,7 @@ class Predictive:
 
     def _rows(self) -> list[tuple[str, str, str]]:
         groups = self.groups.items()
-        return [(name, group, str(x.shape)) for group, each in groups for name, x in each.items()]
+        return [(name, group, str(x.shape)) for group, item in groups for name, x in item.items()]
 
     def to_arviz(self) -> ArvizData:
         """Return the draws as ArviZ data: ``InferenceData`` or, from ArviZ 1, ``DataTree``.
@@ -152,7 +152,7 @@ class Predictor:
         self.model, self.function = model, function
         self.rng = generator(function, seed)
         self.coords = model.coords | {name: list(x) for name, x in (coords or {}).items()}
-        self.dims = {name: [*names_of(each)] for name, each in (dims or {}).items()}
+        self.dims = {name: [*names_of(x)] for name, x in (dims or {}).items()}
 
     def named(self, title: str, function: Function) -> Named:
         """Wrap a function of the user, which may name the data of the model."""
@@ -183,16 +183,16 @@ class Predictor:
         """Join the simulations of all blocks to arrays of shape (chains, draws, ...)."""
         found = of_blocks(self.function, block, rows, executor, self.rng)
         inner = {name: x.shape[1:] for name, x in found[0].items()}
-        for each in found:
-            check_shapes(self.function, {name: x[0] for name, x in each.items()}, inner)
+        for item in found:
+            check_shapes(self.function, {name: x[0] for name, x in item.items()}, inner)
         return {
-            name: np.concatenate([each[name] for each in found]).reshape(shape + of_one)
+            name: np.concatenate([x[name] for x in found]).reshape(shape + of_one)
             for name, of_one in inner.items()
         }
 
     def result(self, groups: dict[str, dict[str, np.ndarray]]) -> Predictive:
         shapes = shapes_in(groups)
-        dims = {name: each for name, each in self.model.dims.items() if name in shapes} | self.dims
+        dims = {name: x for name, x in self.model.dims.items() if name in shapes} | self.dims
         return Predictive(groups, coordinates(shapes, self.coords, dims), dims)
 
 
@@ -226,9 +226,9 @@ class _Simulation:
             with block.noted(self._predictor.function, i):
                 return self._once(self._at_draws.named(block.rows[i]), numbers)
 
-        found = self._at_draws.everywhere(block.rows, rng, once) if self._is_recorded else None
-        if found is not None:
-            return found
+        result = self._at_draws.everywhere(block.rows, rng, once) if self._is_recorded else None
+        if result is not None:
+            return result
         return stacked(self._predictor.function, [once(i, rng) for i in range(count)], (count,))
 
 
@@ -253,27 +253,27 @@ class _Prior(_Simulation):
         # Raises if they are not possible values.
         continuous = {name: x for name, x in drawn.items() if name not in model.stated.discrete}
         model.layout.pack(self._predictor.function, continuous)
-        for name, each in model.stated.discrete.items():
+        for name, item in model.stated.discrete.items():
             if name not in drawn:
                 raise TypeError(
                     f"{self._predictor.function}: the dict has no {name}, but must have the "
                     f"parameters {', '.join([*model.layout.parameters, *model.stated.discrete])}!"
                 )
-            each.check(self._predictor.function, name, np.asarray(drawn[name]))
+            item.check(self._predictor.function, name, np.asarray(drawn[name]))
         return {name: np.asarray(x) for name, x in self._all(drawn, rng).items()}
 
     def __call__(self, block: Draws) -> dict[str, np.ndarray]:
-        found = super().__call__(block)
+        result = super().__call__(block)
         if self._is_recorded:  # otherwise each draw has been checked
-            _check_prior(self._predictor, found)
-        return found
+            _check_prior(self._predictor, result)
+        return result
 
 
 def _check_prior(predictor: Predictor, draws: dict[str, np.ndarray]) -> None:
     """Raise if one of many draws of the parameters is not in its set."""
     layout = predictor.model.layout
-    for name, each in predictor.model.stated.discrete.items():
-        each.check(predictor.function, name, draws[name])
+    for name, item in predictor.model.stated.discrete.items():
+        item.check(predictor.function, name, draws[name])
     for name, transform in layout.parameters.items():
         x = draws[name]
         if x.shape[1:] != transform.shape:
@@ -285,7 +285,7 @@ def _check_prior(predictor: Predictor, draws: dict[str, np.ndarray]) -> None:
                 transform._unconstrain(x)  # of all draws at once
             else:
                 for i, value in enumerate(x):
-                    given = {**layout.given, **{n: each[i] for n, each in draws.items()}}
+                    given = {**layout.given, **{n: draw[i] for n, draw in draws.items()}}
                     transform.at(given).unconstrain(value)
         except DomainError as error:
             raise DomainError(f"{predictor.function}: {name}: {error}") from None

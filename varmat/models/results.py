@@ -117,7 +117,7 @@ def check_shapes(function: str, values: Mapping[str, Operand], known: Mapping[st
     if shapes != known:
         name = next(name for name in [*known, *shapes] if shapes.get(name) != known.get(name))
         now, before = (
-            f"has shape {each[name]}" if name in each else "is missing" for each in (shapes, known)
+            f"has shape {x[name]}" if name in x else "is missing" for x in (shapes, known)
         )
         raise ShapeError(
             f"{function}: {name} {now} at a draw, but {before} at another, and must be the same at "
@@ -153,11 +153,11 @@ def joined_chains(results: Mapping[int, Groups], count: int) -> tuple[Groups, li
     """
     if not results:
         raise KeyboardInterrupt
-    lost = [each.pop(LOST) for each in results.values() if LOST in each]
+    lost = [result.pop(LOST) for result in results.values() if LOST in result]
     lengths = {chain: draws_in(result["sample_stats"])[1] for chain, result in results.items()}
     if any(lengths.values()):
         results = {chain: result for chain, result in results.items() if lengths[chain]}
-    least, most = (each(lengths[chain] for chain in results) for each in (min, max))
+    least, most = (x(lengths[chain] for chain in results) for x in (min, max))
     said = []
     if len(results) < count:
         left = ", ".join(str(i) for i in range(count) if i not in results)
@@ -175,7 +175,7 @@ def joined_chains(results: Mapping[int, Groups], count: int) -> tuple[Groups, li
             name: np.concatenate([part[group][name][:, :size] for part in parts]) for name in arrays
         }
     if lost:
-        joined[LOST] = {**lost[0], "count": sum(each["count"] for each in lost)}
+        joined[LOST] = {**lost[0], "count": sum(x["count"] for x in lost)}
     return joined, list(results)
 
 
@@ -257,8 +257,8 @@ class Sampled:
     def whole(self) -> ArvizData:
         if self._arviz is None:
             self._arviz = to_arviz(self._as_arrays, self._labels, self._named)
-            for name, each in self._datasets.items():
-                setattr(self._arviz, name, each)
+            for name, dataset in self._datasets.items():
+                setattr(self._arviz, name, dataset)
         return self._arviz
 
     def _dataset(self, name: str) -> Any:
@@ -334,8 +334,8 @@ def _groups_in(posterior: Any, stats: Any) -> tuple[Groups, Dims, Labels]:
         if group is not None
     }
     named = getattr(posterior, "data_vars", posterior).items()
-    dims = {str(name): list(each.dims[2:]) for name, each in named if hasattr(each, "dims")}
-    labels = {str(dim): each.values for dim, each in getattr(posterior, "coords", {}).items()}
+    dims = {str(name): list(x.dims[2:]) for name, x in named if hasattr(x, "dims")}
+    labels = {str(dim): x.values for dim, x in getattr(posterior, "coords", {}).items()}
     return groups, dims, labels
 
 
@@ -358,18 +358,18 @@ def to_arviz(
     if int(arviz.__version__.partition(".")[0]) >= 1:
         return arviz.from_dict(given, **settings)
     prior = given.pop("log_prior", None)  # which is not taken
-    made = arviz.from_dict(**given, **settings)
+    result = arviz.from_dict(**given, **settings)
     if prior:
-        made.add_groups(log_prior=prior, **{n: settings[n] for n in ("coords", "dims")})
-    return made
+        result.add_groups(log_prior=prior, **{n: settings[n] for n in ("coords", "dims")})
+    return result
 
 
 def shapes_in(groups: Mapping[str, Mapping[str, Operand]]) -> dict[str, Shape]:
     """Return the shapes of the values in groups, without the axes of draws, which data lack."""
     return {
         name: np.shape(x)[0 if group.endswith("_data") else 2 :]
-        for group, each in groups.items()
-        for name, x in each.items()
+        for group, item in groups.items()
+        for name, x in item.items()
     }
 
 
@@ -496,7 +496,7 @@ def labelled(name: str, shape: Shape, dims: Dims, coords: Labels) -> list[str]:
         for dim, size in zip(known, shape, strict=True)
     ]
     found = (map(getitem, labels, index) for index in np.ndindex(*shape))
-    return [f"{name}[{', '.join(map(str, each))}]" if shape else name for each in found]
+    return [f"{name}[{', '.join(map(str, x))}]" if shape else name for x in found]
 
 
 def _names(arrays: Mapping[str, np.ndarray], dims: Dims, coords: Labels) -> list[str]:
@@ -515,7 +515,7 @@ def _diagnosed(
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Return the diagnostics of the elements, and the problems of the draws."""
     parts = [diagnostics(x) for x in arrays.values()]
-    table = {each: np.concatenate([part[each] for part in parts]) for each in DIAGNOSTICS}
+    table = {x: np.concatenate([part[x] for part in parts]) for x in DIAGNOSTICS}
     chains, draws = draws_in(arrays)
     stats = groups.get("sample_stats", {})
     return table, problems(names, table, chains, draws, stats, finite, centred)

@@ -69,7 +69,7 @@ def starts_of(
     found = None if type(inits) is dict else groups_of(inits)
     if found is not None:
         posterior = found[0]["posterior"]
-        if missing := [each for each in parameters if each not in posterior]:
+        if missing := [parameter for parameter in parameters if parameter not in posterior]:
             raise TypeError(f"{name}: inits has no draws of {missing[0]}, but must have some!")
         there, draws = draws_in(posterior)
         if not there * draws:
@@ -77,7 +77,9 @@ def starts_of(
         turns = [
             (i % there, draws - 1 - (i // there) * max(1, draws // chains)) for i in range(chains)
         ]
-        inits = [{each: posterior[each][turn] for each in parameters} for turn in turns]
+        inits = [
+            {parameter: posterior[parameter][turn] for parameter in parameters} for turn in turns
+        ]
     is_one = isinstance(inits, Mapping) or hasattr(inits, "jacobian")
     if not is_one and (isinstance(inits, str) or not hasattr(inits, "__len__")):
         raise TypeError(
@@ -87,16 +89,16 @@ def starts_of(
     if not is_one:
         first = inits[0] if len(inits) else 0.0
         is_one = not isinstance(first, Mapping) and np.ndim(first) == 0
-    each = [inits] * chains if is_one else list(inits)
-    if len(each) != chains:
+    x = [inits] * chains if is_one else list(inits)
+    if len(x) != chains:
         raise ShapeError(
-            f"{name}: inits has {len(each)} points, but must have one, or one for each of the "
+            f"{name}: inits has {len(x)} points, but must have one, or one for each of the "
             f"{chains} chains!"
         )
-    if all(not isinstance(point, Mapping) or len(point) >= len(parameters) for point in each):
-        return Starts(np.array([initial_point(point) for point in each]), radius)
+    if all(not isinstance(point, Mapping) or len(point) >= len(parameters) for point in x):
+        return Starts(np.array([initial_point(point) for point in x]), radius)
     seeds = np.random.default_rng(seed).integers(2**63, size=chains).tolist()
-    return Starts(np.array([*map(initial_point, each, seeds)]), radius)
+    return Starts(np.array([*map(initial_point, x, seeds)]), radius)
 
 
 def random_start(

@@ -134,8 +134,8 @@ class Generated(Named):
 
     def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
         found: dict[str, Operand] = {}
-        for each in self._stated.summed:
-            found |= each.quantities(values, options["rng"])
+        for x in self._stated.summed:
+            found |= x.quantities(values, options["rng"])
         return {**found, **super().named_values({**values, **found}, **options)}
 
 
@@ -176,11 +176,11 @@ class StatedModel:
         self._given = given
         self.parts: dict[str, _Part] = {}
         self.completions: dict[str, Named] = {}
-        for name, each in observed.items():
-            if each.missing == INTEGRATED or not np.isnan(each.y.astype(float)).any():
-                given[name] = each.y
-        for name, each in observed.items():
-            self.parts[name] = self._part(name, each)
+        for name, item in observed.items():
+            if item.missing == INTEGRATED or not np.isnan(item.y.astype(float)).any():
+                given[name] = item.y
+        for name, item in observed.items():
+            self.parts[name] = self._part(name, item)
         self.priors = {
             name: Stated(f"the prior of {name}", declared.prior, given, transform)
             for name, transform in {**self.parameters, **self.discrete}.items()
@@ -219,7 +219,7 @@ class StatedModel:
             for name, part in self.parts.items()
             if not depends.isdisjoint(part.stated.names)
         ]
-        self._summed_names = frozenset(each.name for each in found)
+        self._summed_names = frozenset(x.name for x in found)
         self.summed = summed_out(self.discrete, derived, [*found, *own], points)
 
     def _part(self, name: str, observed: Observed) -> _Part:
@@ -266,9 +266,9 @@ class StatedModel:
     def check(self, known: Iterable[str]) -> None:
         """Raise `TypeError` if a distribution depends on something that the model does not have."""
         known = [*known]
-        for each in [*self.priors.values(), *(part.stated for part in self.parts.values())]:
-            if each.function:
-                each.function.check(known)
+        for prior in [*self.priors.values(), *(part.stated for part in self.parts.values())]:
+            if prior.function:
+                prior.function.check(known)
 
     def impossible(self, values_at: Callable[[np.ndarray], Any], q: np.ndarray) -> str:
         """Name the observation, or the prior, whose density is zero around the start of a sampler;
@@ -299,10 +299,10 @@ class StatedModel:
         return said
 
     def _impossible_prior(self, values: Mapping[str, Operand]) -> str:
-        for name, each in self.priors.items():
+        for name, item in self.priors.items():
             if name in self.located | self._summed_names:
                 continue
-            prior, x = each.at(dict(values)), np.asarray(values[name])
+            prior, x = item.at(dict(values)), np.asarray(values[name])
             zero = np.isneginf(np.asarray(prior.lpdf.pointwise(x)))
             if np.any(zero):
                 better = (
@@ -338,45 +338,45 @@ class StatedModel:
         """Return the log densities of parameters and observations. With the log-Jacobian, leave out
         non-centred parameters, because their log densities are added with it.
         """
-        found = [
+        result = [
             prior.log_density(values, values[name], propto)
             for name, prior in self.priors.items()
             if not (jacobian and name in self.located) and name not in self._summed_names
         ]
-        found += [each.log_density(values) for each in self.summed]
+        result += [x.log_density(values) for x in self.summed]
         for name, part in self.parts.items():
             if name in self._summed_names:
                 continue
             y = part.y if part.where is None else values[name]
-            found.append(part.stated.log_density(values, y, propto))
-        return found
+            result.append(part.stated.log_density(values, y, propto))
+        return result
 
     def pointwise(self, **values: Operand) -> dict[str, Operand]:
         """Return the log-likelihood of each observation, without those that are missing."""
-        found: dict[str, Operand] = {}
-        for each in self.summed:
-            found |= each.log_likelihood(values)
+        result: dict[str, Operand] = {}
+        for x in self.summed:
+            result |= x.log_likelihood(values)
         for name, (stated, y, where) in self.parts.items():
             if name in self._summed_names:
                 continue
             terms = stated.pointwise(values, y if where is None else values[name])
             if where is None:
-                found[name] = terms
+                result[name] = terms
             elif np.shape(terms) == y.shape:
-                found[f"{name}_observed"] = np.reshape(terms, -1)[where]
-        return found
+                result[f"{name}_observed"] = np.reshape(terms, -1)[where]
+        return result
 
     def log_prior(self, **values: Operand) -> dict[str, Operand]:
         """Return the log prior of each element of the parameters that state one. Where a draw of
         the prior is a vector or matrix, the name says so, because the shape is another.
         """
-        found = {}
+        result = {}
         for name, prior in self.priors.items():
             if name not in self._summed_names:
                 terms = prior.pointwise(values, values[name])
                 is_own = np.shape(terms) == self.parameters[name].shape
-                found[name if is_own else f"{name}_prior"] = terms
-        return found
+                result[name if is_own else f"{name}_prior"] = terms
+        return result
 
     # --- simulation ---
 
@@ -386,11 +386,11 @@ class StatedModel:
 
     def predict(self, rng: np.random.Generator, **values: Operand) -> dict[str, Plain]:
         """Draw observations of as many elements as their distributions have."""
-        found = {}
+        result = {}
         for name, part in self.parts.items():
             distribution, shape = part.stated.for_prediction(values)
-            found[name] = distribution.rng(rng, shape, **distribution.seen(part.y))
-        return found
+            result[name] = distribution.rng(rng, shape, **distribution.seen(part.y))
+        return result
 
     def drawer(self, function: str, derived: Derived | None) -> Function:
         """Make a function that draws parameters from their priors, given a generator."""
@@ -398,7 +398,7 @@ class StatedModel:
         def draw(rng: np.random.Generator) -> dict[str, Plain]:
             values: dict[str, Plain] = {}
             waiting = self._draws(function, values, rng)
-            functions = {n: f for each in self.summed for n, f in each.derived.items()}
+            functions = {n: f for x in self.summed for n, f in x.derived.items()}
             for name, f in {**(derived.functions if derived else {}), **functions}.items():
                 waiting[name] = f, lambda name=name, f=f: {name: f(values)}
             if derived is not None:
@@ -426,7 +426,7 @@ class StatedModel:
         """Return for each parameter the function on which its draw waits, and a function that draws
         it.
         """
-        found: dict[str, tuple[Named | None, Function]] = {}
+        result: dict[str, tuple[Named | None, Function]] = {}
         for name in self.parameters:
             source = name.removesuffix("_missing")
             if name in self.priors:
@@ -439,23 +439,23 @@ class StatedModel:
                     f"{function}: {name} has no prior, but must have one, "
                     "as in varmat.real(prior=...); or give a function that draws all parameters!"
                 )
-            found[name] = of.function, lambda name=name, draw=draw: {name: draw()}
-        for name, each in self.discrete.items():
+            result[name] = of.function, lambda name=name, draw=draw: {name: draw()}
+        for name, x in self.discrete.items():
             prior = self.priors.get(name)
-            found[name] = (
+            result[name] = (
                 prior.function if prior else None,
-                lambda name=name, each=each, prior=prior: {
-                    name: each.draw(prior.at(values) if prior else None, rng)
+                lambda name=name, item=x, prior=prior: {
+                    name: item.draw(prior.at(values) if prior else None, rng)
                 },
             )
-        return found
+        return result
 
     def _of_bounds(self, name: str) -> set[str]:
         """Return the parameters that occur in the bounds of a parameter."""
         transform = self.parameters.get(name)
         if not isinstance(transform, Dependent) or name in self.located:
             return set()
-        return {each for f in transform.functions for each in (*f.needed, *f.optional)} & {
+        return {x for f in transform.functions for x in (*f.needed, *f.optional)} & {
             *self.parameters
         }
 

@@ -163,14 +163,14 @@ class Stated:
         if self.function is None:
             fixed: Distribution = self.fixed
             return fixed
-        made: Distribution = self.function(values)
+        result: Distribution = self.function(values)
         # A check takes as long as a small density, so that it is not made again for equal shapes.
-        seen = self._seen(made) if isinstance(made, OfRow) else None
+        seen = self._seen(result) if isinstance(result, OfRow) else None
         if seen is None or seen not in self._checked:
-            made = as_distribution(made)
-            self._check(made)
+            result = as_distribution(result)
+            self._check(result)
             self._checked.add(seen)
-        return made
+        return result
 
     def for_prediction(self, values: dict[str, Operand]) -> tuple[Distribution, Shape]:
         """Return the distribution for other data, and the shape of the observations that it has."""

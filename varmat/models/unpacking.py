@@ -96,7 +96,11 @@ def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...
 
 
 def _chain(results: Operand, q: Operand, saved: Operand) -> None:
-    adjoint, free, (*adjoints, of_jacobian) = q.adj, value_now(q), [each._adj for each in results]
+    adjoint, free, (*adjoints, of_jacobian) = (
+        q.adj,
+        value_now(q),
+        [result._adj for result in results],
+    )
     h = of_jacobian or 0.0
     for g, (where, shape, sign, bounds, op), kept in zip(adjoints, *saved, strict=True):
         c = h
@@ -136,20 +140,20 @@ def _write_parameters(
 ) -> None:
     q, builder = program.find(x), program.builder
     nodes, terms, backs = [], [], []
-    for result, each in zip(results, saved[0], strict=False):
-        if each.shape:
-            free = builder.view(q.value, itemgetter(each.where))
-            free = builder.reshaped(free, each.shape)
+    for result, item in zip(results, saved[0], strict=False):
+        if item.shape:
+            free = builder.view(q.value, itemgetter(item.where))
+            free = builder.reshaped(free, item.shape)
         else:
-            free = builder.element(q.value, each.where)
-        value, term, of_x = (_bounded if each.operation is None else _by_operation)(
-            program, each, free, result.shape
+            free = builder.element(q.value, item.where)
+        value, term, of_x = (_bounded if item.operation is None else _by_operation)(
+            program, item, free, result.shape
         )
         if term is not None:
             terms.append(term)
         nodes.append(program.node(result, value))
-        place = place_of(q.shape, itemgetter(each.where)) if each.shape else (8 * each.where, ())
-        backs.append((each, place, of_x))
+        place = place_of(q.shape, itemgetter(item.where)) if item.shape else (8 * item.where, ())
+        backs.append((item, place, of_x))
     jacobian = program.node(results[-1], builder.add_all(terms))
 
     def back() -> None:

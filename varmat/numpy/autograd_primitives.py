@@ -59,10 +59,10 @@ def values_of(x: Operand) -> Operand:
 
 def parts_of(tree: Operand) -> list[Operand]:
     """List the leaves of a tree, a complex one as its real part and its imaginary part."""
-    found: list[Operand] = []
+    result: list[Operand] = []
     for x in leaves_of(tree):
-        found += [np.real(x), np.imag(x)] if is_complex(x) else [x]
-    return found
+        result += [np.real(x), np.imag(x)] if is_complex(x) else [x]
+    return result
 
 
 def joined(tree: Operand, parts: Sequence[Operand], sign: float = 1.0) -> Operand:
@@ -79,14 +79,14 @@ def conjugates(tree: Operand, g: Operand) -> list[Operand]:
     """
     if type(g).__name__ == "SparseObject":  # autograd's covector with one part that is not zero
         g = g.mut_add(g.vs.zeros())
-    found: list[Operand] = []
+    result: list[Operand] = []
     for x, c in pairs_of(tree, settled(g)):
         if np.shape(x) != np.shape(c):
             raise misfit("autograd", "a covector", np.shape(c), f"have shape {np.shape(x)}")
-        found.append(np.real(c))
+        result.append(np.real(c))
         if is_complex(x):
-            found.append(-np.imag(c) if is_complex(c) else np.zeros(np.shape(x)))
-    return found
+            result.append(-np.imag(c) if is_complex(c) else np.zeros(np.shape(x)))
+    return result
 
 
 def pairs_of(tree: Operand, other: Operand) -> Iterator[tuple[Operand, Operand]]:

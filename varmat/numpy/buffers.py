@@ -105,13 +105,13 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
             while part._parent is not None and part._variable is not variable:
                 chain.append(part)
                 part = part._parent
-            for each in reversed(chain):
-                above: Operand = each._parent
-                how: Any = each._how
-                each._part = how(above._part if above._parent is not None else variable)
-                if not each._array.flags.writeable:
-                    read_only(each._part)
-                each._variable = variable if each._array.ndim else None
+            for x in reversed(chain):
+                above: Operand = x._parent
+                how: Any = x._how
+                x._part = how(above._part if above._parent is not None else variable)
+                if not x._array.flags.writeable:
+                    read_only(x._part)
+                x._variable = variable if x._array.ndim else None
         return self._part
 
     @property
@@ -221,7 +221,10 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
         for x in out:
             if variables and type(x) is Buffer:
                 x._receive(
-                    next((each for each in variables if isinstance(each, Dual)), variables[0])
+                    next(
+                        (variable for variable in variables if isinstance(variable, Dual)),
+                        variables[0],
+                    )
                 )
         if any(type(x) is Buffer and x._has_places and not x._is_plain for x in out):
             where = settings.pop("where", ...)
@@ -235,9 +238,9 @@ class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
     def _at(self, ufunc: np.ufunc, target: Operand, index: Index, *others: Operand) -> None:
         """Call ``ufunc.at``, which writes into its first operand."""
         others = _copied(others)
-        for each in others:
-            if is_differentiable(each) and type(target) is Buffer:
-                target._receive(as_operand(each, "the second operand"))
+        for x in others:
+            if is_differentiable(x) and type(target) is Buffer:
+                target._receive(as_operand(x, "the second operand"))
         if type(target) is Buffer and target._has_places and not target._is_plain:
             raise TypeError(f"np.{ufunc.__name__}.at: {_TWICE}")
         ufunc.at(settled(target), settled(index), *others)
@@ -371,7 +374,9 @@ def _buffers(x: Operand) -> list[Buffer]:
         return [x]
     if isinstance(x, dict):
         x = list(x.values())
-    return [each for item in x for each in _buffers(item)] if isinstance(x, (list, tuple)) else []
+    return (
+        [buffer for item in x for buffer in _buffers(item)] if isinstance(x, (list, tuple)) else []
+    )
 
 
 def part_of(root: Buffer, part: np.ndarray) -> Buffer:
@@ -390,7 +395,9 @@ def _followed(result: Operand, buffers: list[Buffer], of_arrays: Function | None
     `of_arrays` computes the same of arrays, because a variable has no views of a single element.
     """
     again = None
-    if of_arrays is not None and any(each.size == 1 and not each._is_plain for each in buffers):
+    if of_arrays is not None and any(
+        buffer.size == 1 and not buffer._is_plain for buffer in buffers
+    ):
         with np.errstate(all="ignore"):
             again = of_arrays()
     return _views(result, again, buffers)
@@ -403,13 +410,13 @@ def _views(result: Operand, again: Operand, buffers: list[Buffer]) -> Operand:
         return kind(_views(x, y, buffers) for x, y in zip(result, others, strict=True))
     for x in (again, result):
         if type(x) is np.ndarray:
-            for each in buffers:
-                if x is each._array:
-                    return each
-                if np.may_share_memory(x, each._root._array):
-                    return part_of(each._root, x)
+            for buffer in buffers:
+                if x is buffer._array:
+                    return buffer
+                if np.may_share_memory(x, buffer._root._array):
+                    return part_of(buffer._root, x)
     if isinstance(result, ArrayMethods) and result.shape:
-        for root in {id(each._root): each._root for each in buffers}.values():
+        for root in {id(item._root): item._root for item in buffers}.values():
             part = None if root._is_plain else plain_part(root._array, root._variable, result)
             if part is not None:
                 return part_of(root, part)

@@ -113,15 +113,15 @@ def plain_part(whole: np.ndarray, variable: Operand, part: Operand) -> np.ndarra
     for x, y, array in pairs:
         if _lies_in(y, x):
             a, b = memory_of(x), memory_of(y)
-            found = strided(
+            result = strided(
                 array,
                 (address(b) - address(a)) // 8 if b.size else 0,
                 b.shape,
                 [n // 8 for n in b.strides],
             )
             if not b.flags.writeable:
-                found.flags.writeable = False
-            return found
+                result.flags.writeable = False
+            return result
     return None
 
 

@@ -27,22 +27,20 @@ _found: WeakKeyDictionary[ModuleType, list[FunctionType]] = WeakKeyDictionary()
 
 def replacements(ours: ModuleType) -> dict[int, object]:
     """Return id of an object of NumPy, or of a module that wraps it -> its replacement."""
-    found: dict[int, object] = {
-        id(getattr(np, name)): getattr(each, name)
-        for each in (making, reducing)
-        for name in each.__all__
+    result: dict[int, object] = {
+        id(getattr(np, name)): getattr(x, name) for x in (making, reducing) for name in x.__all__
     }
-    found[id(np)] = ours
+    result[id(np)] = ours
     if "numpy.ma" in sys.modules:
-        found[id(np.ma)] = ours.ma
+        result[id(np.ma)] = ours.ma
     if "numpy.polynomial" in sys.modules:
-        found |= {id(theirs): mine for theirs, mine in ours.polynomial.stand_ins()}
+        result |= {id(theirs): mine for theirs, mine in ours.polynomial.stand_ins()}
     extra = sys.modules.get("scipy._lib.array_api_extra")
     if extra is not None and hasattr(extra, "apply_where"):
-        found[id(extra)] = Extra(extra)
-    found |= {id(theirs): mine for theirs, mine in mirrors.stand_ins()}
-    found |= {id(theirs): mine for theirs, mine in stand_ins(found)}
-    return found
+        result[id(extra)] = Extra(extra)
+    result |= {id(theirs): mine for theirs, mine in mirrors.stand_ins()}
+    result |= {id(theirs): mine for theirs, mine in stand_ins(result)}
+    return result
 
 
 def _modules(given: tuple[object, ...]) -> list[ModuleType]:
@@ -59,9 +57,9 @@ def _modules(given: tuple[object, ...]) -> list[ModuleType]:
             )
         found[id(module)] = module
         inside = f"{name}." if hasattr(module, "__path__") else None
-        for key, each in list(sys.modules.items()):
-            if inside is not None and key.startswith(inside) and isinstance(each, ModuleType):
-                found[id(each)] = each
+        for key, x in list(sys.modules.items()):
+            if inside is not None and key.startswith(inside) and isinstance(x, ModuleType):
+                found[id(x)] = x
     return list(found.values())
 
 

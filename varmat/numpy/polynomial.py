@@ -222,4 +222,4 @@ def stand_ins() -> Iterator[tuple[object, object]]:
     for name, module in _MODULES.items():
         theirs = import_module(f"numpy.polynomial.{name}")
         yield theirs, module
-        yield from ((getattr(theirs, each), getattr(module, each)) for each in module.__all__)
+        yield from ((getattr(theirs, x), getattr(module, x)) for x in module.__all__)

@@ -113,9 +113,9 @@ def workers_of(executor: Executor | str | None) -> int:
     if executor is None or isinstance(executor, str):
         return processors()
     for title in ("_max_workers", "max_workers", "num_workers"):
-        found = getattr(executor, title, None)
-        if isinstance(found, int) and found > 0:
-            return found
+        result = getattr(executor, title, None)
+        if isinstance(result, int) and result > 0:
+            return result
     client = getattr(executor, "_client", None)  # of Dask
     if client is not None:
         return sum(client.nthreads().values()) or 1
@@ -169,18 +169,18 @@ def answers(
         or (executor == "threads" and (len(requests) == 1 or processors() == 1))
     ):
         return [_here(asking, request) for request in requests]
-    found: list[Result] = [None] * len(requests)
+    result: list[Result] = [None] * len(requests)
     left = list(range(len(requests)))
     for _ in range(ATTEMPTS + 1):
         pool = pools.get(executor) if isinstance(executor, str) else executor
-        left = _round(asking, pool, requests, found, left)
+        left = _round(asking, pool, requests, result, left)
         if not left:
-            return found
+            return result
         if not isinstance(executor, str):
             _warn(asking, requests, left)
             for i in left:
-                found[i] = _here(asking, requests[i])
-            return found
+                result[i] = _here(asking, requests[i])
+            return result
         pools.renew(executor, pool)
     raise RuntimeError(
         f"{asking.name}: a worker that had the {_listed(asking, requests, left)} was killed or "
@@ -190,9 +190,9 @@ def answers(
 
 def _here(asking: Asking, request: object) -> Result:
     """Answer a request in this thread."""
-    found = _checked(asking, lambda: run(identity(), request))
-    if type(found) is not Unknown:
-        return found
+    result = _checked(asking, lambda: run(identity(), request))
+    if type(result) is not Unknown:
+        return result
     # Requests of other threads may have displaced the work meanwhile: send it again.
     return _checked(asking, lambda: run(identity(), request, asking.parcel(request, True)))
 

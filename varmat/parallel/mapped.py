@@ -70,14 +70,14 @@ class MappedCall(NamedTuple):
         most = count if self.work.is_static else CHUNKS * workers_of(self.executor)
         chunks = np.array_split(np.arange(count), min(count, most)) if count else []
         common = {leaf: leaves[leaf] for leaf in self.common}
-        found = []
+        result = []
         for chunk in chunks:
             jobs = tuple(chunk.tolist())
             own = [[_number(x.of(leaves[x.leaf])) for x in self.own_places(job)] for job in jobs]
             chosen = None if cotangents is None else [cotangents[job] for job in jobs]
             what = self.key, jobs, self.directions, has_gradient
-            found.append(Request(*what, common, own, chosen))
-        return found
+            result.append(Request(*what, common, own, chosen))
+        return result
 
     def own_places(self, job: int) -> list[VariablePlace]:
         """List the places of a job whose operands are not common, in the order of its numbers."""
@@ -85,8 +85,8 @@ class MappedCall(NamedTuple):
 
     def places(self, job: int) -> list[VariablePlace]:
         """List the places of a job, in the order of its numbers."""
-        found: list[VariablePlace] = self.work.share(job, self.directions).places
-        return found
+        result: list[VariablePlace] = self.work.share(job, self.directions).places
+        return result
 
     def answers(self, requests: list[Request]) -> list[Result]:
         keep(self.key, self.work)
@@ -377,8 +377,8 @@ def map_rect(
     check(name, executor)
     jobs, data = _container(jobs), tuple(map(_container, data))
     count = _items(name, "jobs", jobs)
-    for i, each in enumerate(data):
-        found = _items(name, f"data argument {i + 1}", each)
+    for i, item in enumerate(data):
+        found = _items(name, f"data argument {i + 1}", item)
         if found != count:
             raise ShapeError(
                 f"{name}: data argument {i + 1} has {found} items, but must have one for each of "

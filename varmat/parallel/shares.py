@@ -178,13 +178,13 @@ class Work:
 
     def share(self, job: int, directions: tuple[int, ...]) -> EvaluatedShare:
         """Return a job as a function of its numbers, differentiated along some of the operands."""
-        found = self._shares.get((job, directions))
-        if found is None:
+        result = self._shares.get((job, directions))
+        if result is None:
             share: Share | Along = Share(self, self.jobs[job])
             for i, leaf in enumerate(directions):
                 share = Along(share, leaf, self.leaves + i)
-            found = self._shares[job, directions] = EvaluatedShare(share)
-        return found
+            result = self._shares[job, directions] = EvaluatedShare(share)
+        return result
 
 
 class Share:
@@ -389,9 +389,9 @@ def keep(key: str, work: Any) -> None:
         _KNOWN[key] = work
         _KNOWN.move_to_end(key)
         if len(_KNOWN) > MOST_WORKS:
-            free = [each for each, known in _KNOWN.items() if not known.is_awaited]
-            for each in free[:-MOST_WORKS]:
-                del _KNOWN[each]
+            free = [item for item, known in _KNOWN.items() if not known.is_awaited]
+            for x in free[:-MOST_WORKS]:
+                del _KNOWN[x]
 
 
 def forget(key: str) -> None:
@@ -451,8 +451,8 @@ def dumps(thing: object) -> bytes:
         function: Function = import_module("cloudpickle").dumps
     except ImportError:
         function = pickle.dumps
-    found: bytes = function(thing)
-    return found
+    result: bytes = function(thing)
+    return result
 
 
 def _failure(wrapped: JobError) -> Failure:

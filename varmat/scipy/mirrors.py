@@ -156,15 +156,15 @@ def _places(theirs: Function, own: Function) -> dict[str, inspect.Parameter]:
     letters, or the first one whatever its name is.
     """
     mine = _parameters(own)
-    found = {
+    result = {
         name: mine[name if name in mine else name.lower()]
         for name in _parameters(theirs)
         if name in mine or name.lower() in mine
     }
     first, of_ours = next(iter(_parameters(theirs))), next(iter(mine.values()))
-    if of_ours not in found.values():
-        found[first] = of_ours
-    return found
+    if of_ours not in result.values():
+        result[first] = of_ours
+    return result
 
 
 def matched(

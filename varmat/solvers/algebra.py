@@ -33,9 +33,9 @@ def _positive(name: str, **settings: float) -> None:
 
 
 def _residual(inner: Inner, y: np.ndarray) -> np.ndarray:
-    found = inner.values((y,), ())
-    check_size(inner, found.size, y.size)
-    return found
+    result = inner.values((y,), ())
+    check_size(inner, result.size, y.size)
+    return result
 
 
 def _newton(

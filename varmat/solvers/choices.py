@@ -66,10 +66,10 @@ class Choices:
                     written[i] = weighted_program(name, f, [*points])
         first, given = written[now], len(points)
         shapes = [*map(np.shape, first.template)]
-        for i, each in written.items():
-            if [*map(np.shape, each.template)] != shapes:
+        for i, x in written.items():
+            if [*map(np.shape, x.template)] != shapes:
                 raise ShapeError(
-                    f"{name}: function {i + 1} returns shapes {[*map(np.shape, each.template)]}, "
+                    f"{name}: function {i + 1} returns shapes {[*map(np.shape, x.template)]}, "
                     f"but must return those of function {now + 1}, {shapes}!"
                 )
         programs = [

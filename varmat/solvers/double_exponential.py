@@ -147,21 +147,21 @@ def integrals(ranges: Sequence[RangeSums], aim: float) -> tuple[np.ndarray, np.n
     """
 
     def total(name: str) -> np.ndarray:
-        of_all: np.ndarray = np.sum([getattr(each, name) for each in ranges], axis=0)
+        of_all: np.ndarray = np.sum([getattr(item, name) for item in ranges], axis=0)
         return of_all
 
     for level in range(MOST):
         bound = 0.5 * aim * np.abs(total("integral"))
         wanted = [
-            each
-            for each in ranges
+            item
+            for item in ranges
             if level < FEWEST
             or (level < UNSEEN and not total("norm").any())
-            or (each.error > np.maximum(bound, 2.0 * ROUNDING * each.norm)).any()
+            or (item.error > np.maximum(bound, 2.0 * ROUNDING * item.norm)).any()
         ]
         # An integrand that does not fall off at an end will not do so between the points either.
         if not wanted or (level > FEWEST and np.isinf(total("ends")).any()):
             break
-        for each in wanted:
-            each.refine()
+        for x in wanted:
+            x.refine()
     return total("integral"), total("error"), total("norm")

@@ -45,7 +45,7 @@ def zeros_like(x: Operand) -> Result:
 
 def filled(g: Sequence[Operand], like: Sequence[Operand]) -> list[Operand]:
     """Replace adjoints of None by zeros."""
-    return [zeros_like(x) if each is None else each for each, x in zip(g, like, strict=True)]
+    return [zeros_like(x) if item is None else item for item, x in zip(g, like, strict=True)]
 
 
 class KernelRunners:
@@ -235,9 +235,9 @@ class Inner:
                     return x
                 # This dual belongs to an outer derivative: wrap it, so that it is a value here.
                 t = np.zeros(axis + np.shape(x)) if axis or np.shape(x) else 0.0
-            made = Dual(x, t)
-            made.level = level
-            return made
+            result = Dual(x, t)
+            result.level = level
+            return result
 
         numbers = [dual(x, t) for x, t in zip([*lead, *leaves], tangents, strict=True)]
         return taken_apart(self._of_all(*numbers), level)

@@ -320,14 +320,14 @@ def _laplace_function(
     {example}
     """
     names = [*given, "covariance_function", "covariance_args"]
-    places = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in names]
+    places = [inspect.Parameter(x, inspect.Parameter.POSITIONAL_OR_KEYWORD) for x in names]
     if "_tol" in name:
         places.append(places[0].replace(name="tolerances"))
     elif "log_likelihood" in given:
         places.append(places[0].replace(name="hessian_block_size", default=1))
     settings = ("rng", "size") if name.endswith("_rng") else ()
     kind = inspect.Parameter.KEYWORD_ONLY
-    places += [inspect.Parameter(each, kind, default=None) for each in settings]
+    places += [inspect.Parameter(setting, kind, default=None) for setting in settings]
     signature = inspect.Signature(places)
 
     def function(*args: Operand, **named: Operand) -> Result:
@@ -342,7 +342,7 @@ def _laplace_function(
         else:
             control = _checked(name, Control(block=values.get("hessian_block_size", 1)))
         covariance = covariance_of(name, values["covariance_function"], values["covariance_args"])
-        likelihood, arguments = problem(name, covariance, *(values[each] for each in given))
+        likelihood, arguments = problem(name, covariance, *(values[x] for x in given))
         inner = Inner(name, likelihood, arguments)
         if settings:
             return draws(inner, covariance, control, values["rng"], values["size"])

@@ -66,8 +66,8 @@ def blocks_of(matrix: np.ndarray, block: int) -> np.ndarray:
         return np.diagonal(matrix).copy()
     m = len(matrix) // block
     where = np.arange(m)
-    found: np.ndarray = matrix.reshape(m, block, m, block)[where, :, where]
-    return found
+    result: np.ndarray = matrix.reshape(m, block, m, block)[where, :, where]
+    return result
 
 
 def times(blocks: np.ndarray, x: np.ndarray) -> Result:

@@ -58,10 +58,10 @@ class StatementCode:
         """Compute the results of a procedure for operands, before the data."""
         n = len(self.source.leaves)
         given = [*operands[:n], *self.data, *operands[n:]]
-        found = self._runners.run(kernel, kernel.cost, *given)
-        if found is None:
+        result = self._runners.run(kernel, kernel.cost, *given)
+        if result is None:
             raise TapeError("a loop ends here, and is run as it is written")
-        return found
+        return result
 
 
 @operation(variadic=True)

@@ -55,7 +55,7 @@ class Body:
         shared: LeafSequence,
     ) -> None:
         self.name, self.function = name, function
-        self._points = [[*each] for each in (carried, row, shared)]
+        self._points = [[*x] for x in (carried, row, shared)]
         self._written: Written = weighted_program(name, self._of_leaves, self._points)
         self.carried, self.rows, self.shared = map(len, self._points)
         self.made = len(self._written.template) - self.carried
@@ -146,10 +146,10 @@ class Body:
         weights, in_history = filled(g, results), any(x is not None for x in g[n : 2 * n])
         more = weights[n : 2 * n] if in_history else []
         given = [*weights[:n], *results[n : 2 * n], *rows, *weights[2 * n :], *more, *shared]
-        found = self.run(self.backward(count, in_rows, in_history), *given)
-        if found is None or in_rows:
-            return found
-        return [*found[:n], *[0.0] * self.rows, *found[n:]]
+        result = self.run(self.backward(count, in_rows, in_history), *given)
+        if result is None or in_rows:
+            return result
+        return [*result[:n], *[0.0] * self.rows, *result[n:]]
 
     def run(self, loop: Loop, *operands: Operand) -> list[Operand] | None:
         """Return the results of a loop; None where its program does not hold."""
@@ -223,8 +223,8 @@ class Body:
                 for t in (*row[n + q :], *shared[m:]):
                     values[which] = dual(values[which], t)
                 return tuple(  # type: ignore[return-value]
-                    [zeros_like(x) if (t := taken_apart(x, level)[1]) is None else t for x in each]
-                    for each in self.function(*self.parts(values))
+                    [zeros_like(x) if (t := taken_apart(x, level)[1]) is None else t for x in item]
+                    for item in self.function(*self.parts(values))
                 )
 
             start, row, shared = self._points
@@ -438,8 +438,8 @@ def _run(
         return found[:n], found[2 * n :]
 
     whole = pieces * size
-    first = [[value_now(x) for x in each] for each in (start, [x[:size] for x in rows], shared)]
-    outer = Body(body.name, piece, *[[*map(_number, each)] for each in first])
+    first = [[value_now(x) for x in item] for item in (start, [x[:size] for x in rows], shared)]
+    outer = Body(body.name, piece, *[[*map(_number, x)] for x in first])
     blocks = [np.reshape(x[:whole], (pieces, size, *np.shape(x)[1:])) for x in rows]
     last, made = _run(outer, start, blocks, shared, pieces, None)
     made = [np.reshape(x, (whole, *np.shape(x)[2:])) for x in made]
@@ -456,16 +456,16 @@ def _nesting(tree: Any) -> Result:
 
 def _leaves(name: str, title: str, tree: Any) -> list[Operand]:
     """Return the leaves as variables, floats and float64 arrays; raise for other leaves."""
-    found: list[Operand] = []
+    result: list[Operand] = []
 
     def add(leaf: Operand, path: str) -> None:
         leaf = to_varmat(leaf) if isinstance(leaf, MatVar) else leaf
-        found.append(
+        result.append(
             leaf if isinstance(leaf, ArrayMethods) else data(leaf, f"{name}: {title}{path}")
         )
 
     map_leaves(add, tree)
-    return found
+    return result
 
 
 def _columns(name: str, xs: Operand, length: int | None) -> tuple[list[Operand], int]:

@@ -40,10 +40,10 @@ class Leaves(tuple[Any, ...]):
     vectors: dict[int, tuple[np.ndarray, np.ndarray]]
 
     def __new__(cls, leaves: Sequence[Operand]) -> Leaves:
-        made = super().__new__(cls, leaves)
-        made.elements = np.concatenate([np.empty(0), *map(np.ravel, leaves)])
-        made.vectors = {}
-        return made
+        result = super().__new__(cls, leaves)
+        result.elements = np.concatenate([np.empty(0), *map(np.ravel, leaves)])
+        result.vectors = {}
+        return result
 
     def point(self, t: float, z: np.ndarray) -> np.ndarray:
         """Return time, state and elements as one vector, which the next call overwrites."""
@@ -128,8 +128,8 @@ class System:
 
     def jacobian(self, t: float, y: np.ndarray, leaves: Leaves) -> np.ndarray:
         """Differentiate the rates with respect to the state."""
-        found: np.ndarray = self.slopes(t, y, leaves, False)[0]
-        return found
+        result: np.ndarray = self.slopes(t, y, leaves, False)[0]
+        return result
 
     def _jacobian(self, t: Operand, y: Operand, leaves: Sequence[Operand]) -> Result:
         tangents = (None, np.eye(self.n), *[None] * len(leaves))
@@ -174,13 +174,13 @@ class System:
         if run is not None:
             try:
                 # 0, or nan if a guard fails in the native runner
-                ended, found = run([leaves.point(t, z)])
+                ended, result = run([leaves.point(t, z)])
             except (ArithmeticError, ValueError, ElsewhereError) as error:
                 if from_signal(error):
                     raise
                 ended = np.nan
             if ended == 0.0:
-                return found  # type: ignore[no-any-return]
+                return result  # type: ignore[no-any-return]
             self._branch(key, function, t, z, leaves)
         # Call the function as it is written, with a copy, because SUNDIALS overwrites the state.
         with np.errstate(all="ignore"):

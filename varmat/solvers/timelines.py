@@ -169,7 +169,7 @@ class StopOrder:
     """
 
     def __init__(self, stops: Sequence[Stops]) -> None:
-        sizes = np.array([[np.size(x) for x in each.times] for each in stops])
+        sizes = np.array([[np.size(x) for x in item.times] for item in stops])
         total = np.sum(sizes, axis=1)
         self.chain = int(np.max(total))
         # The first index of each of the three kinds of stops, by subject.
@@ -178,7 +178,7 @@ class StopOrder:
         first = (np.cumsum(total) - total)[:, None]
         last_output = first + sizes[:, :1] - 1
         index = np.where(self._numbers < total[:, None], first + self._numbers, last_output)
-        flat = np.concatenate([x for each in stops for x in each.times])
+        flat = np.concatenate([x for item in stops for x in item.times])
         times = flat[index]
         self._is_data = not is_differentiable(flat)
         # At equal times an output comes first.
@@ -265,11 +265,11 @@ class Intervals:
         (count, n), self.order, self._stops = np.shape(y0), StopOrder(stops), stops
         size, ends = count * self.order.chain, self.order.ends
         begins = np.concatenate([np.stack(t0)[:, None], ends[:, :-1]], axis=1)
-        jumps = self.order.jumps(y0, np.concatenate([each.additions for each in stops]))
+        jumps = self.order.jumps(y0, np.concatenate([x.additions for x in stops]))
         rows = IntervalArguments(size)
         args: list[object] = []
         if with_inputs:
-            values = np.concatenate([each.inputs for each in stops])
+            values = np.concatenate([x.inputs for x in stops])
             flat = self.order.inputs(np.reshape(values, (len(values), -1)))
             shaped = np.reshape(flat, (size, *np.shape(values)[1:]))
             args.append(rows.part(shaped, is_differentiable(values)))
@@ -287,7 +287,7 @@ class Intervals:
         """Compute the states at the outputs of all subjects."""
         chain, shape = self.order.chain, (len(self._stops), self.order.chain, self.system.n)
         if is_differentiable([*self.operands]):
-            chained = [*self.operands[:3], *(each.inputs for each in self._stops)]
+            chained = [*self.operands[:3], *(x.inputs for x in self._stops)]
             in_state = is_differentiable(chained)
             states = states_at_ends(
                 *self.operands,

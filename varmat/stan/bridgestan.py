@@ -80,8 +80,8 @@ class BridgeStanModel:
                 "program, because nothing is compiled!"
             )
         check_integer("BridgeStanModel", "seed", seed, 0)
-        includes = [each.removeprefix(_INCLUDES) for each in stanc_args if _INCLUDES in each]
-        self._program = Program(model_lib, [path for each in includes for path in each.split(",")])
+        includes = [x.removeprefix(_INCLUDES) for x in stanc_args if _INCLUDES in x]
+        self._program = Program(model_lib, [path for x in includes for path in x.split(",")])
         self._path, self._seed = str(model_lib), seed
         if isinstance(data, str) and data.lstrip().startswith("{"):
             data = json.loads(data)
@@ -162,7 +162,7 @@ class BridgeStanModel:
     ) -> np.ndarray:
         """Return the unconstrained vector of constrained values in Stan's JSON."""
         given = json.loads(theta_json).items()
-        values = {label: x for name, each in given for label, x in orders.leaves(name, each)}
+        values = {label: x for name, item in given for label, x in orders.leaves(name, item)}
         return self._unconstrained("param_unconstrain_json", values, out)
 
     def _unconstrained(

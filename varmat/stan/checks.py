@@ -379,14 +379,14 @@ class _Checks(ExpressionChecks):
                 return REAL, None
             if not self.known(name):
                 continue
-            found = overloads.resolve(name, given, self.functions.get(name, ()))
-            if not isinstance(found, str):
-                node.function, node.definition = name, found[1]
+            results = overloads.resolve(name, given, self.functions.get(name, ()))
+            if not isinstance(results, str):
+                node.function, node.definition = name, results[1]
                 if ending == "_log":
                     text = f"The ending of `{name}` is old: write `{node.name}_lpdf` or `_lpmf`."
                     self.program.notes.append(syntax.Note(node.at, text))
-                return found
-            result = result or found
+                return results
+            result = result or results
         return result
 
     def increment(self, what: str, at: Position) -> None:

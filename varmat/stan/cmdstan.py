@@ -396,7 +396,7 @@ class CmdStanModel:
         q = model.param_unconstrain(_values("log_prob", "params", params, model))
         value, gradient = model.log_density_gradient(q, jacobian=jacobian)
         names = [
-            f"g_{each}" for each in orders.unconstrained_names(self._program.tree, model.layout)
+            f"g_{name}" for name in orders.unconstrained_names(self._program.tree, model.layout)
         ]
         table = optional("pandas", "log_prob").DataFrame
         return table([[value, *gradient]], columns=["lp__", *names])
@@ -420,12 +420,12 @@ def _check(method: str, given: Settings) -> None:
 
 def _counts(method: str, **given: tuple[Any, int | None, int]) -> dict[str, Any]:
     """Check integers, each with its default and the least that is allowed."""
-    found = {}
+    result = {}
     for name, (value, default, least) in given.items():
         if value is not None:
             check_integer(f"CmdStanModel.{method}", name, value, least)
-        found[name] = default if value is None else value
-    return found
+        result[name] = default if value is None else value
+    return result
 
 
 def _adaptation(
@@ -446,7 +446,7 @@ def _kept(result: Any, prefix: str, thin: int = 1) -> tuple[dict[str, Any], dict
     """Return every `thin`-th draw: variables, and statistics by Stan's names."""
     groups, _, _ = groups_of(result) or ({}, {}, {})
     values, given = groups[f"{prefix}posterior"], groups[f"{prefix}sample_stats"]
-    stats = {name: given[each][:, ::thin] for each, name in _STATS.items() if each in given}
+    stats = {name: given[x][:, ::thin] for x, name in _STATS.items() if x in given}
     return {name: x[:, ::thin] for name, x in values.items()}, stats
 
 
@@ -462,14 +462,14 @@ def _starts(method: str, model: Model, inits: Any, chains: int, seed: int | None
         if not 0.0 <= inits < np.inf:
             raise outside(title, "inits", inits, "be nonnegative finite")
         return {"init_radius": float(inits)}
-    each = inits if isinstance(inits, list) else [inits] * chains
-    if len(each) != chains:
-        raise outside(title, "inits", each, f"have {chains} elements, one for each chain")
+    x = inits if isinstance(inits, list) else [inits] * chains
+    if len(x) != chains:
+        raise outside(title, "inits", x, f"have {chains} elements, one for each chain")
     seeds = generator(title, seed).integers(2**32, size=chains)
     return {
         "inits": [
             _values(method, "inits", start, model, int(number))
-            for start, number in zip(each, seeds, strict=True)
+            for start, number in zip(x, seeds, strict=True)
         ]
     }
 
@@ -493,15 +493,15 @@ def _values(
             f"CmdStanModel.{method}: {title} is {given!r}, but must be a dict of parameters or the "
             "path of a JSON file!"
         )
-    found = dict(pair for name, x in read_data(given).items() for pair in orders.leaves(name, x))
-    surplus = [name for name in found if name not in known]
+    result = dict(pair for name, x in read_data(given).items() for pair in orders.leaves(name, x))
+    surplus = [name for name in result if name not in known]
     if surplus and not {*surplus} <= model.shapes(True, True).keys():
         raise TypeError(
             f"CmdStanModel.{method}: {title} has {surplus[0]}, but must have parameters: "
             f"{', '.join(known)}!{nearest(surplus[0], known)}"
         )
-    found = {name: x for name, x in found.items() if name in known}
-    if seed is not None and len(found) < len(known):
-        found = {**model.constrain(model.initial_point(seed=seed)), **found}
-    model.layout.pack(f"CmdStanModel.{method}: {title}", found)  # raises for bad values
-    return found
+    result = {name: x for name, x in result.items() if name in known}
+    if seed is not None and len(result) < len(known):
+        result = {**model.constrain(model.initial_point(seed=seed)), **result}
+    model.layout.pack(f"CmdStanModel.{method}: {title}", result)  # raises for bad values
+    return result

@@ -79,12 +79,14 @@ class CmdStanDraws:
         raise AttributeError(f"{type(self).__name__} has no {name}{hint}")
 
     def _known(self) -> list[str]:
-        return [*self._values, *(each for each in dir(type(self)) if each[0] != "_")]
+        return [*self._values, *(x for x in dir(type(self)) if x[0] != "_")]
 
     @property
     def column_names(self) -> tuple[str, ...]:
         """Return the names of all columns of draws, as ``lp__`` and ``theta[1]``."""
-        return tuple(each for name in [*self._stats, *self._values] for each in self._columns(name))
+        return tuple(
+            column for name in [*self._stats, *self._values] for column in self._columns(name)
+        )
 
     def _columns(self, name: str) -> list[str]:
         if name in self._stats:
@@ -108,8 +110,8 @@ class CmdStanDraws:
 
     def draws(self) -> np.ndarray:
         """Return all columns, of shape (draws, columns)."""
-        found: np.ndarray = self._by_chain(False)[0]
-        return found
+        result: np.ndarray = self._by_chain(False)[0]
+        return result
 
     def draws_pd(self, vars: str | Sequence[str] | None = None, inc_warmup: bool = False) -> Table:
         """Tabulate draws, chain after chain, of all or of some variables."""
@@ -124,7 +126,7 @@ class CmdStanDraws:
         if vars is None:
             return table
         names = [vars] if isinstance(vars, str) else [*dict.fromkeys(vars)]
-        return table[[each for name in names for each in self._named("draws_pd", name)]]
+        return table[[item for name in names for item in self._named("draws_pd", name)]]
 
     def _named(self, method: str, name: str) -> list[str]:
         if name in _PLACES:
@@ -267,7 +269,7 @@ class CmdStanMCMC(CmdStanChains):
             With the columns of CmdStanPy except ``ESS_bulk/s``, because chains are not timed;
             ``lp__`` only if there are parameters.
         """
-        bad = [each for each in percentiles if not 0 < each < 100]
+        bad = [value for value in percentiles if not 0 < value < 100]
         if bad or [*percentiles] != sorted({*percentiles}) or not len(percentiles):
             raise ValueError(
                 f"CmdStanMCMC.summary: percentiles is {percentiles!r}, but must be increasing "
@@ -284,8 +286,8 @@ class CmdStanMCMC(CmdStanChains):
             columns = {"Mean": flat.mean(0), "MCSE": mean_errors(x), "StdDev": flat.std(0, ddof=1)}
             # The factor makes it the standard deviation of a normal distribution.
             columns["MAD"] = 1.4826 * np.median(np.abs(flat - middle), axis=0)
-            for each in percentiles:
-                columns[f"{each}%"] = np.percentile(flat, each, axis=0)
+            for item in percentiles:
+                columns[f"{item}%"] = np.percentile(flat, item, axis=0)
         columns |= {"ESS_bulk": found["ess_bulk"], "ESS_tail": found["ess_tail"]}
         names = [label for name in arrays for label in self._columns(name)]
         return optional("pandas", "summary").DataFrame(
@@ -351,8 +353,8 @@ class CmdStanMLE(CmdStanDraws):
     @property
     def optimized_params_np(self) -> np.ndarray:
         """Return the values of all columns."""
-        found: np.ndarray = self.draws()[0]
-        return found
+        result: np.ndarray = self.draws()[0]
+        return result
 
     @property
     def optimized_params_dict(self) -> dict[str, float]:

@@ -57,10 +57,10 @@ def read_data(source: Any) -> dict[str, Any]:
     if isinstance(source, (str, Path)):
         text = Path(source).read_text(encoding="utf-8")
         if Path(source).suffix == ".json":
-            found = json.loads(text)
-            if not isinstance(found, dict):
+            result = json.loads(text)
+            if not isinstance(result, dict):
                 raise ValueError(f"{source}: must be a JSON object with the data by name!")
-            return found
+            return result
         return dict(from_dump(text))
     raise TypeError(
         f"data: is a {type(source).__name__}, but must be a dict, a table or the path of a file!"
@@ -83,10 +83,10 @@ def from_dump(text: str) -> Iterator[tuple[str, Any]]:
     text = re.sub(r"#[^\n]*", "", text)
     found = [*_DUMPED.finditer(text)]
     # `.Dim =` inside of a structure is not an assignment.
-    found = [each for each in found if not each.group(1).startswith(".")]
-    for i, each in enumerate(found):
+    found = [item for item in found if not item.group(1).startswith(".")]
+    for i, x in enumerate(found):
         end = found[i + 1].start() if i + 1 < len(found) else len(text)
-        yield each.group(1), _dumped(text[each.end() : end].strip().rstrip(";").strip())
+        yield x.group(1), _dumped(text[x.end() : end].strip().rstrip(";").strip())
 
 
 def _dumped(text: str) -> Any:

@@ -105,9 +105,9 @@ class Translator(Expressions):
     def sequence(self, statements: Sequence[s.Statement]) -> Executed:
         """Translate statements in sequence."""
         steps = []
-        for k, each in enumerate(statements):
+        for k, statement in enumerate(statements):
             self.following.append(statements[k + 1 :])
-            steps.append((self.statement(each), each.at))
+            steps.append((self.statement(statement), statement.at))
             self.following.pop()
         return in_sequence(steps)
 
@@ -171,8 +171,8 @@ class Translator(Expressions):
             setters = [*map(self.setter, target.elements)]
 
             def assign_all(f: Frame, x: StanValue) -> None:
-                for assign, each in zip(setters, x, strict=True):
-                    assign(f, each)
+                for assign, item in zip(setters, x, strict=True):
+                    assign(f, item)
 
             return assign_all
         assert isinstance(target, (s.Indexed, s.Projection))
@@ -246,7 +246,7 @@ class Translator(Expressions):
 
         def density(f: Frame) -> StanValue:
             lower, upper = (None if end is None else end(f) for end in ends)
-            return function(lower, upper, *[each(f) for each in arguments])
+            return function(lower, upper, *[argument(f) for argument in arguments])
 
         return density
 
@@ -277,10 +277,10 @@ class Translator(Expressions):
         return run
 
     def message(self, m: s.Message) -> Executed:
-        parts = [each if isinstance(each, str) else self.expression(each) for each in m.items]
+        parts = [x if isinstance(x, str) else self.expression(x) for x in m.items]
 
         def run(f: Frame) -> None:
-            text = "".join(each if isinstance(each, str) else printed(each(f)) for each in parts)
+            text = "".join(part if isinstance(part, str) else printed(part(f)) for part in parts)
             if m.kind == "print":
                 print(text)
             else:
@@ -354,7 +354,7 @@ class Translator(Expressions):
             lowered = self.lowered(w)
 
         is_apart = are_apart(w)
-        is_nested = any(isinstance(each, (s.For, s.While)) for each in s.walk(w.body))
+        is_nested = any(isinstance(node, (s.For, s.While)) for node in s.walk(w.body))
         least = 1 if is_nested else FEW
 
         def passes(f: Frame, first: int, last: int) -> Iterator[None]:
@@ -419,7 +419,7 @@ def _applied(
     function: Callable[..., StanValue], arguments: Sequence[StanEvaluated]
 ) -> StanEvaluated:
     """Return the function that evaluates a call."""
-    return lambda f: function(f[0], *[each(f) for each in arguments])
+    return lambda f: function(f[0], *[argument(f) for argument in arguments])
 
 
 def _joined(target: s.Indexed | s.Projection) -> s.Indexed | s.Projection:
@@ -471,28 +471,28 @@ def printed(x: StanValue) -> str:
 
 def written_in(statements: Sequence[s.Statement]) -> set[str]:
     """Return the names of the variables into which elements are assigned."""
-    found: set[str] = set()
+    result: set[str] = set()
 
     def target(e: s.Expression) -> None:
         if isinstance(e, s.TupleExpression):
-            for each in e.elements:
-                target(each)
+            for element in e.elements:
+                target(element)
         elif isinstance(e, (s.Indexed, s.Projection)):
             base: s.Expression = e
             while isinstance(base, (s.Indexed, s.Projection)):
                 base = base.base
             if isinstance(base, s.VariableName):
-                found.add(base.name)
+                result.add(base.name)
 
     def walk(statements: Sequence[s.Statement]) -> None:
-        for each in statements:
-            if isinstance(each, s.Assignment):
-                target(each.target)
+        for statement in statements:
+            if isinstance(statement, s.Assignment):
+                target(statement.target)
             for inner in ("body", "otherwise"):
-                walk(getattr(each, inner, ()))
+                walk(getattr(statement, inner, ()))
 
     walk(statements)
-    return found
+    return result
 
 
 _STATEMENTS: dict[type, Callable[[Translator, Any], Executed]] = {

@@ -149,13 +149,13 @@ class ExpressionChecks:
     def binary(self, node: syntax.Binary) -> tuple[Type, bool]:
         chain = syntax.in_a_row(node)
         self.expression(chain[0].left)
-        for each in chain:
-            data = self.expressions([each.right]) and each.left.data
-            result = operate(each.operator, each.left, each.right)
+        for x in chain:
+            data = self.expressions([x.right]) and x.left.data
+            result = operate(x.operator, x.left, x.right)
             if result is None:
-                sides = f"{each.left.type} and {each.right.type}"
-                self.error(f"`{each.operator}` does not apply to {sides}.", each.at)
-            each.type, each.data = result, data
+                sides = f"{x.left.type} and {x.right.type}"
+                self.error(f"`{x.operator}` does not apply to {sides}.", x.at)
+            x.type, x.data = result, data
         return node.type, node.data
 
     def conditional(self, node: syntax.Conditional) -> tuple[Type, bool]:

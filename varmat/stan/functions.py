@@ -48,7 +48,7 @@ class Passed:
     ) -> None:
         self._call, self._run = call, run
         self._integers = [
-            i for i, each in enumerate(arguments) if innermost(each.type) == types.INT
+            i for i, argument in enumerate(arguments) if innermost(argument.type) == types.INT
         ]
 
     def __call__(self, *arguments: StanValue) -> StanValue:

@@ -142,7 +142,7 @@ class LaneExpressions(ABC):
         arguments = [*map(self.expression, whole)]
         if all(e.type in SCALARS for e in whole):
             return arguments
-        return [self._spread(e, each) for e, each in zip(whole, arguments, strict=True)]
+        return [self._spread(e, argument) for e, argument in zip(whole, arguments, strict=True)]
 
     def expression(self, e: s.Expression) -> StanEvaluated:
         """Translate an expression: the value is an array with the batch axis first if it varies."""
@@ -151,8 +151,8 @@ class LaneExpressions(ABC):
         name = _EXPRESSIONS.get(type(e))
         if name is None or (e.type not in SCALARS and e.type not in _ROWS_OF_DATA):
             raise BoundError(f"a {e.type} differs between passes", e.at)
-        made: StanEvaluated = getattr(self, name)(e)
-        return made
+        result: StanEvaluated = getattr(self, name)(e)
+        return result
 
     def promoted(self, e: s.Expression, kind: types.Type) -> StanEvaluated:
         evaluate, promote = self.expression(e), promotion(e.type, kind)
@@ -256,18 +256,18 @@ class LaneExpressions(ABC):
             arguments = self.alike(e.arguments)
         else:
             arguments = [*map(self.expression, e.arguments)]
-        return lambda f: function(f[0], *[each(f) for each in arguments])
+        return lambda f: function(f[0], *[argument(f) for argument in arguments])
 
     def _drawn(self, e: s.Call) -> StanEvaluated:
         """Translate random numbers, one for each iteration."""
-        if e.type not in SCALARS or any(each.type not in SCALARS for each in e.arguments):
+        if e.type not in SCALARS or any(argument.type not in SCALARS for argument in e.arguments):
             raise _lacking(f"`{e.name}` of vectors", e)
-        draw = functions.implementation(e.name, tuple(each.type for each in e.arguments))
+        draw = functions.implementation(e.name, tuple(argument.type for argument in e.arguments))
         arguments, count = [*map(self.expression, e.arguments)], self._count
-        return lambda f: draw(*[each(f) for each in arguments], rng=f[0].rng, size=f[count])
+        return lambda f: draw(*[argument(f) for argument in arguments], rng=f[0].rng, size=f[count])
 
     def choice(self, e: s.Conditional) -> StanEvaluated:
-        yes, no = (self.full(each, e.type) for each in (e.yes, e.no))
+        yes, no = (self.full(x, e.type) for x in (e.yes, e.no))
         return self.either(e.condition, yes, no)
 
     @abstractmethod
@@ -275,7 +275,7 @@ class LaneExpressions(ABC):
         """Translate a call of a function of the program."""
 
     def _function(self, e: s.Call) -> Callable[..., StanValue]:
-        kinds = tuple(each.type for each in e.arguments)
+        kinds = tuple(argument.type for argument in e.arguments)
         if e.name.endswith(DENSITIES):
             density = elementwise_density(e.name.replace("_lup", "_lp"), e.at).pointwise
             rows = any(kind not in SCALARS for kind in kinds)
@@ -312,7 +312,7 @@ class LaneExpressions(ABC):
 
 def draws(e: object) -> bool:
     """Return whether random numbers are drawn in an expression or in statements."""
-    return any(isinstance(each, s.Call) and each.name.endswith("_rng") for each in s.walk(e))
+    return any(isinstance(node, s.Call) and node.name.endswith("_rng") for node in s.walk(e))
 
 
 def repeated(x: StanValue, count: int) -> StanValue:

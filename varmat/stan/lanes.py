@@ -51,22 +51,22 @@ def check_independent(loop: s.For, own: Collection[str]) -> None:
     """Raise unless every iteration assigns only to its own elements and its own variables."""
     nodes = [*s.walk(loop.body)]
     targets: dict[str, str] = {}
-    for each in nodes:
-        is_routine = isinstance(each, s.Call) and each.definition is not None
-        check_state(each, WITH_STATE if is_routine else ("_lp", "_jacobian"))
-        if not isinstance(each, s.Assignment):
+    for node in nodes:
+        is_routine = isinstance(node, s.Call) and node.definition is not None
+        check_state(node, WITH_STATE if is_routine else ("_lp", "_jacobian"))
+        if not isinstance(node, s.Assignment):
             continue
-        if s.root(each.target) in own:
+        if s.root(node.target) in own:
             continue
-        name = _written_element(each.target, loop.name)
-        if targets.setdefault(name, repr(each.target)) != repr(each.target):
-            raise BoundError(f"a pass assigns to two elements of `{name}`", each.at)
-    reads = {id(each.base) for each in nodes
-             if isinstance(each, s.Indexed) and isinstance(each.base, s.VariableName)
-             and repr(each) == targets.get(each.base.name)}  # fmt: skip
-    for each in nodes:
-        if isinstance(each, s.VariableName) and each.name in targets and id(each) not in reads:
-            raise BoundError(f"a pass reads `{each.name}`, to which others assign", each.at)
+        name = _written_element(node.target, loop.name)
+        if targets.setdefault(name, repr(node.target)) != repr(node.target):
+            raise BoundError(f"a pass assigns to two elements of `{name}`", node.at)
+    reads = {id(x.base) for x in nodes
+             if isinstance(x, s.Indexed) and isinstance(x.base, s.VariableName)
+             and repr(x) == targets.get(x.base.name)}  # fmt: skip
+    for node in nodes:
+        if isinstance(node, s.VariableName) and node.name in targets and id(node) not in reads:
+            raise BoundError(f"a pass reads `{node.name}`, to which others assign", node.at)
 
 
 def are_apart(loop: s.For) -> bool:
@@ -78,14 +78,14 @@ def are_apart(loop: s.For) -> bool:
 
 def scratch_in(loop: s.For) -> dict[str, s.For]:
     """Find outer containers that each iteration fills before reading, and the loops that do."""
-    found: dict[str, s.For] = {}
+    result: dict[str, s.For] = {}
     met: set[str] = set()
-    for each in loop.body:
-        mentioned = {*s.names_in(each)}
-        if isinstance(each, s.For):
-            found.update((name, each) for name in mentioned - met if _fills(each, name))
+    for x in loop.body:
+        mentioned = {*s.names_in(x)}
+        if isinstance(x, s.For):
+            result.update((name, x) for name in mentioned - met if _fills(x, name))
         met |= mentioned
-    return found
+    return result
 
 
 def _fills(loop: s.For, name: str) -> bool:
@@ -94,9 +94,9 @@ def _fills(loop: s.For, name: str) -> bool:
         s.Indexed(loop.at, s.VariableName(loop.at, name), [s.VariableName(loop.at, loop.name)])
     )
     filled = [
-        each
-        for each in loop.body
-        if isinstance(each, s.Assignment) and not each.operator and repr(each.target) == element
+        x
+        for x in loop.body
+        if isinstance(x, s.Assignment) and not x.operator and repr(x.target) == element
     ]
     return len(filled) == [*s.names_in(loop.body)].count(name) == 1
 
@@ -142,7 +142,7 @@ class Lanes(LaneExpressions):
         self._own = declared_in(node.body) | {*scratch}
         # The slots of variables whose elements belong to single iterations.
         self._outer, before = set[int](), 0
-        self._scratch = {translator.place(name)[0]: each for name, each in scratch.items()}
+        self._scratch = {translator.place(name)[0]: x for name, x in scratch.items()}
         while before != len(self._varying):
             before = len(self._varying)
             self._varying.update(self._assigned(node))
@@ -151,8 +151,8 @@ class Lanes(LaneExpressions):
     def of_loop(cls, translator: Expressions, loop: s.For, count: int) -> Self:
         own = declared_in(loop.body)
         scratch = {
-            name: each
-            for name, each in scratch_in(loop).items()
+            name: x
+            for name, x in scratch_in(loop).items()
             if name not in own and translator.place(name)[1] in OF_ONE_AXIS
         }
         check_independent(loop, {*own, *scratch})
@@ -160,19 +160,19 @@ class Lanes(LaneExpressions):
 
     def _assigned(self, node: s.For | s.FunctionDefinition) -> Iterator[str]:
         """Yield the variables of an iteration to which something is assigned that varies."""
-        for each in s.walk(node.body):
-            if (isinstance(each, s.Declaration) and self.varies(each.value)) or (
-                isinstance(each, s.For) and self.varies([each.lower, each.upper])
+        for x in s.walk(node.body):
+            if (isinstance(x, s.Declaration) and self.varies(x.value)) or (
+                isinstance(x, s.For) and self.varies([x.lower, x.upper])
             ):
-                yield each.name
-            elif isinstance(each, s.If) and self.varies(each.condition):
-                yield from assigned_in([each.body, each.otherwise]) & self._own
+                yield x.name
+            elif isinstance(x, s.If) and self.varies(x.condition):
+                yield from assigned_in([x.body, x.otherwise]) & self._own
             elif (
-                isinstance(each, s.Assignment)
-                and s.root(each.target) in self._own
-                and self.varies([each.target, each.value])
+                isinstance(x, s.Assignment)
+                and s.root(x.target) in self._own
+                and self.varies([x.target, x.value])
             ):
-                yield s.root(each.target)
+                yield s.root(x.target)
 
     # --- statements ---
 
@@ -182,10 +182,10 @@ class Lanes(LaneExpressions):
         """
         body, count = self.block(loop), self._count
         scratch: list[tuple[int, StanEvaluated, StanEvaluated]] = []
-        for slot, each in self._scratch.items():
-            if self._own & {*s.names_in([each.lower, each.upper])}:
-                raise BoundError("the bounds of a loop inside differ between passes", each.at)
-            lower, upper = map(self._translator.expression, (each.lower, each.upper))
+        for slot, x in self._scratch.items():
+            if self._own & {*s.names_in([x.lower, x.upper])}:
+                raise BoundError("the bounds of a loop inside differ between passes", x.at)
+            lower, upper = map(self._translator.expression, (x.lower, x.upper))
             scratch.append((slot, lower, upper))
 
         def run(f: Frame) -> bool:
@@ -208,8 +208,8 @@ class Lanes(LaneExpressions):
         if name is None:
             kind = type(statement).__name__.lower()
             raise BoundError(f"a statement of the kind {kind!r} is run pass by pass", statement.at)
-        made: Executed = getattr(self, name)(statement)
-        return made
+        result: Executed = getattr(self, name)(statement)
+        return result
 
     def declaration(self, d: s.Declaration) -> Executed:
         kind = d.declared.unsized
@@ -287,7 +287,7 @@ class Lanes(LaneExpressions):
 
         def term(f: Frame) -> StanValue:
             lower, upper = (None if end is None else end(f) for end in ends)
-            return density(lower, upper, *[each(f) for each in arguments])
+            return density(lower, upper, *[argument(f) for argument in arguments])
 
         return term
 
@@ -344,7 +344,7 @@ class Lanes(LaneExpressions):
     def block(self, b: s.Braces | s.For) -> Executed:
         with self._translator.scope():
             body = without_continue(b.body)
-            return in_sequence([(self.statement(each), each.at) for each in body])
+            return in_sequence([(self.statement(x), x.at) for x in body])
 
     def loop(self, w: s.For) -> Executed:
         """Translate an inner loop with the same bounds in all iterations, to run step by step."""
@@ -393,7 +393,7 @@ class Lanes(LaneExpressions):
         if self.varies(i.condition):
             return self._by_mask(i)
         condition = self._translator.expression(i.condition)
-        body, otherwise = (self.block(s.Braces(i.at, each)) for each in (i.body, i.otherwise))
+        body, otherwise = (self.block(s.Braces(i.at, x)) for x in (i.body, i.otherwise))
         return lambda f: body(f) if condition(f) else otherwise(f)
 
     def slot(self, name: str) -> int:
@@ -407,7 +407,7 @@ class Lanes(LaneExpressions):
         assigned = (assigned_in([i.body, i.otherwise]) & self._own) - declared_in(i)
         slots = [self.slot(name) for name in assigned]
         branches = self.branches(i.condition)
-        bodies = [self.block(s.Braces(i.at, each)) for each in (i.body, i.otherwise)]
+        bodies = [self.block(s.Braces(i.at, x)) for x in (i.body, i.otherwise)]
 
         def run(f: Frame) -> None:
             ran = []
@@ -426,38 +426,38 @@ class Lanes(LaneExpressions):
         """Raise unless a branch on parameters can be computed for all iterations and masked."""
         if draws([i.body, i.otherwise]):
             raise BoundError("a pass draws random numbers in a branch on parameters", i.at)
-        for each in s.walk([i.body, i.otherwise]):
-            if isinstance(each, s.Assignment) and s.root(each.target) not in self._own:
-                text = f"a pass assigns to `{s.root(each.target)}` in a branch on parameters"
-                raise BoundError(text, each.at)
-            is_whole = isinstance(each, s.Tilde) and (
-                each.name in STACKED or each.lower is not None or each.upper is not None
-                or each.definition is not None
+        for node in s.walk([i.body, i.otherwise]):
+            if isinstance(node, s.Assignment) and s.root(node.target) not in self._own:
+                text = f"a pass assigns to `{s.root(node.target)}` in a branch on parameters"
+                raise BoundError(text, node.at)
+            is_whole = isinstance(node, s.Tilde) and (
+                node.name in STACKED or node.lower is not None or node.upper is not None
+                or node.definition is not None
             )  # fmt: skip
-            if is_whole or (isinstance(each, s.Call) and each.name in STACKED):
-                raise BoundError("a density in a branch on parameters has no terms", each.at)
+            if is_whole or (isinstance(node, s.Call) and node.name in STACKED):
+                raise BoundError("a density in a branch on parameters has no terms", node.at)
 
     def routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
         """Translate a call of a function of the program, and the body of that function."""
         if definition in self.calls or not definition.body:
             raise BoundError(f"`{e.name}` calls itself", e.at)
         translator = self._translator.for_function(definition)
-        for each in definition.arguments:
-            translator.declare(each.name, each.type)
+        for argument in definition.arguments:
+            translator.declare(argument.name, argument.type)
         pairs = [*zip(definition.arguments, e.arguments, strict=True)]
-        varying = [each.name for each, given in pairs if self.varies(given)]
+        varying = [x.name for x, given in pairs if self.varies(given)]
         inner = Lanes(translator, definition, translator.declare("", types.INT), varying)
         inner.calls = (*self.calls, definition)
         value = inner.result(definition.body, e)
         size, count = translator.size - len(pairs) - 2, self._count
-        arguments = [self.promoted(given, each.type) for each, given in pairs]
+        arguments = [self.promoted(given, x.type) for x, given in pairs]
         keeps = self._translator.routine(definition).keeps and e.name == definition.name
 
         def call(f: Frame) -> StanValue:
             before = f[0].propto
             f[0].propto = before and not keeps
             try:
-                return value([f[0], *[each(f) for each in arguments], f[count], *[None] * size])
+                return value([f[0], *[x(f) for x in arguments], f[count], *[None] * size])
             finally:
                 f[0].propto = before
 
@@ -465,21 +465,21 @@ class Lanes(LaneExpressions):
 
     def result(self, body: Sequence[s.Statement], e: s.Call) -> StanEvaluated:
         """Translate the body of a function into its result in all iterations."""
-        k, each = next(
-            (k, each)
-            for k, each in enumerate(body)
-            if any(isinstance(inner, s.Return) for inner in s.walk(each))
+        k, x = next(
+            (k, item)
+            for k, item in enumerate(body)
+            if any(isinstance(inner, s.Return) for inner in s.walk(item))
         )
         with self._translator.scope():
             steps = in_sequence([(self.statement(before), before.at) for before in body[:k]])
-            if isinstance(each, s.Return) and each.value is not None:
-                value = self.full(each.value, e.type)
-            elif isinstance(each, s.If):
+            if isinstance(x, s.Return) and x.value is not None:
+                value = self.full(x.value, e.type)
+            elif isinstance(x, s.If):
                 rest = body[k + 1 :]
-                yes, no = (self.result([*part, *rest], e) for part in (each.body, each.otherwise))
-                value = self.either(each.condition, yes, no)
+                yes, no = (self.result([*part, *rest], e) for part in (x.body, x.otherwise))
+                value = self.either(x.condition, yes, no)
             else:
-                raise BoundError(f"`{e.name}` returns from within a loop", each.at)
+                raise BoundError(f"`{e.name}` returns from within a loop", x.at)
 
         def run(f: Frame) -> StanValue:
             steps(f)
@@ -490,30 +490,27 @@ class Lanes(LaneExpressions):
 
 def without_continue(body: Sequence[s.Statement]) -> list[s.Statement]:
     """Move the statements after a `continue` at the end of a branch into the other branch."""
-    for k, each in enumerate(body):
-        if isinstance(each, s.If) and (each.body or each.otherwise):
+    for k, x in enumerate(body):
+        if isinstance(x, s.If) and (x.body or x.otherwise):
             rest = [*body[k + 1 :]]
-            if each.body and isinstance(each.body[-1], s.Continue):
-                yes, no = each.body[:-1], [*each.otherwise, *rest]
-            elif each.otherwise and isinstance(each.otherwise[-1], s.Continue):
-                yes, no = [*each.body, *rest], each.otherwise[:-1]
+            if x.body and isinstance(x.body[-1], s.Continue):
+                yes, no = x.body[:-1], [*x.otherwise, *rest]
+            elif x.otherwise and isinstance(x.otherwise[-1], s.Continue):
+                yes, no = [*x.body, *rest], x.otherwise[:-1]
             else:
                 continue
-            return [
-                *body[:k],
-                s.If(each.at, each.condition, without_continue(yes), without_continue(no)),
-            ]
+            return [*body[:k], s.If(x.at, x.condition, without_continue(yes), without_continue(no))]
     return [*body]
 
 
 def declared_in(statements: object) -> set[str]:
     """Return the names of the variables that statements declare."""
-    return {each.name for each in s.walk(statements) if isinstance(each, s.Declaration)}
+    return {node.name for node in s.walk(statements) if isinstance(node, s.Declaration)}
 
 
 def assigned_in(statements: object) -> set[str]:
     """Return the variables that statements assign, as a whole or in part."""
-    return {s.root(each.target) for each in s.walk(statements) if isinstance(each, s.Assignment)}
+    return {s.root(node.target) for node in s.walk(statements) if isinstance(node, s.Assignment)}
 
 
 def _sizes(d: s.Declaration) -> list[s.Expression]:

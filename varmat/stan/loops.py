@@ -53,13 +53,13 @@ class LoopCode:
         self.translator, self.loop, self.tracing = translator, loop, tracing
         # How many expressions it evaluates if it may be traced, once that is known.
         self.traced: int | None = None
-        for each in s.walk(loop):
-            check_state(each, ("_rng", "_jacobian"))
-            if type(each) in _REFUSED:
-                kind = type(each).__name__.lower()
-                raise BoundError(f"a loop has a statement of the kind {kind!r}", each.at)
+        for node in s.walk(loop):
+            check_state(node, ("_rng", "_jacobian"))
+            if type(node) in _REFUSED:
+                kind = type(node).__name__.lower()
+                raise BoundError(f"a loop has a statement of the kind {kind!r}", node.at)
         loops = (s.For, s.ForEach)
-        inner = {each.name for each in s.walk(loop.body) if isinstance(each, loops)}
+        inner = {x.name for x in s.walk(loop.body) if isinstance(x, loops)}
         inside = declared_in([loop]) | inner
         self.assigned = sorted(assigned_in([loop]) - inside)
         self.results = [name for name in self.assigned if name in read]

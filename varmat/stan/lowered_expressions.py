@@ -150,30 +150,30 @@ class LoweredExpressions(ABC):
 
     def apply(self, function: ScalarFunction, *x: Number) -> Number:
         """Apply a function to numbers, now if these are known."""
-        if not any(isinstance(each, Cell) for each in x):
+        if not any(isinstance(item, Cell) for item in x):
             with np.errstate(all="ignore"):
-                return float(function.function(*[np.float64(each) for each in x]))  # type: ignore[arg-type]
+                return float(function.function(*[np.float64(item) for item in x]))  # type: ignore[arg-type]
         out = Cell()
         self.write(ir.Compute(out, function, x))
         return out
 
     def integer(self, function: ScalarFunction, *x: Number) -> Number:
         """Apply a function to integers, and track the bounds of the result."""
-        found = self.apply(function, *x)
-        if not isinstance(found, Cell):
-            return int(found)
+        result = self.apply(function, *x)
+        if not isinstance(result, Cell):
+            return int(result)
         if function in (ADD, SUBTRACT):
             left, right = (
-                (isinstance(each, Cell) and self._affine.get(each)) or ir.Affine.of(each)
-                for each in x
+                (isinstance(item, Cell) and self._affine.get(item)) or ir.Affine.of(item)
+                for item in x
             )
-            self._affine[found] = left.plus(right, 1 if function is ADD else -1)
-        ends = [self.bounds(each) for each in x]
+            self._affine[result] = left.plus(right, 1 if function is ADD else -1)
+        ends = [self.bounds(item) for item in x]
         if None not in ends and function in _OF_INTEGERS:
             (a, b), (c, d) = ends  # type: ignore[misc]
             every = [_OF_INTEGERS[function](p, q) for p in (a, b) for q in (c, d)]
-            self._bounds[found] = min(every), max(every)
-        return found
+            self._bounds[result] = min(every), max(every)
+        return result
 
     def places(self, indices: Sequence[Number]) -> ir.Indices:
         """Return indices of elements, with their constant parts separate."""
@@ -313,15 +313,15 @@ class LoweredExpressions(ABC):
         """Lower a scalar expression."""
         if e.type not in SCALARS or e.type == types.COMPLEX:
             raise BoundError(f"a {e.type} is no number", e.at)
-        found = self.expression(e)
-        assert not isinstance(found, Elements)
-        return found
+        result = self.expression(e)
+        assert not isinstance(result, Elements)
+        return result
 
     def elements(self, e: s.Expression) -> Elements:
-        found = self.expression(e)
-        if not isinstance(found, Elements):
+        result = self.expression(e)
+        if not isinstance(result, Elements):
             raise BoundError(f"a {e.type} has no elements", e.at)
-        return found
+        return result
 
     def expression(self, e: s.Expression) -> Lowered:
         name = _EXPRESSIONS.get(type(e))
@@ -330,24 +330,24 @@ class LoweredExpressions(ABC):
             raise BoundError(f"a loop has a {e.type} in it", e.at)
         self.at = e.at
         self.operations += self.times
-        found: Lowered = getattr(self, name)(e)
-        if isinstance(found, Elements) and any(isinstance(n, Cell) for n in found.shape):
+        result: Lowered = getattr(self, name)(e)
+        if isinstance(result, Elements) and any(isinstance(n, Cell) for n in result.shape):
             # Iterations with arrays of other sizes differ.
-            self.operations += OF_OTHER_SIZE * min(self.times, max(found.most) + 1)
-        return found
+            self.operations += OF_OTHER_SIZE * min(self.times, max(result.most) + 1)
+        return result
 
     def _literal(self, e: s.Number) -> Number:
         return e.value  # type: ignore[return-value]
 
     def _variable(self, e: s.VariableName) -> Lowered:
-        found = self.env.get(e.name)
-        if found is None:
+        result = self.env.get(e.name)
+        if result is None:
             raise BoundError(f"`{e.name}` is no variable of numbers", e.at)
-        return found
+        return result
 
     def mapped(self, function: ScalarFunction, *x: Lowered) -> Lowered:
         """Apply a function of numbers to each element."""
-        whole = [each for each in x if isinstance(each, Elements)]
+        whole = [item for item in x if isinstance(item, Elements)]
         if not whole:
             return self.apply(function, *x)  # type: ignore[arg-type]
         first = whole[0]
@@ -356,7 +356,7 @@ class LoweredExpressions(ABC):
 
         def at(*i: Number) -> Number:
             return self.apply(
-                function, *[each.at(*i) if isinstance(each, Elements) else each for each in x]
+                function, *[item.at(*i) if isinstance(item, Elements) else item for item in x]
             )
 
         return Elements(first.shape, first.most, at)
@@ -443,9 +443,9 @@ class LoweredExpressions(ABC):
         if e.type not in SCALARS:
             raise BoundError("a choice between arrays", e.at)
         out, sides = Cell(), []
-        for each in (e.yes, e.no):
+        for item in (e.yes, e.no):
             with self.inside([]) as side:
-                x = self.number(each)
+                x = self.number(item)
                 self.write(ir.Compute(out, SAME, (x,)))
             sides.append(side)
         self.write(ir.If(holds, *sides))
@@ -480,7 +480,7 @@ class LoweredExpressions(ABC):
 
     def _row(self, e: s.ArrayExpression | s.RowVectorExpression) -> Elements:
         """Lower `{a, b}` or `[a, b]` into an array."""
-        found = [self.expression(each) for each in e.elements]
+        found = [self.expression(element) for element in e.elements]
         first = found[0] if found else None
         inner: tuple[Any, Any] = ((), ())
         if isinstance(first, Elements):
@@ -524,7 +524,7 @@ class LoweredExpressions(ABC):
 
         def places(*given: Number) -> tuple[Number, ...]:
             left = [*given]
-            found = [each(left.pop(0)) if callable(each) else each for each in maps]
+            found = [x(left.pop(0)) if callable(x) else x for x in maps]
             return (*found, *left)
 
         return Elements(

@@ -53,9 +53,9 @@ def _named(name: str, arity: int) -> ScalarFunction:
     if row is not None:
         return of_row(row)
     function = functions.implementation(name, (types.REAL,) * arity)
-    made = ScalarFunction(function, arity, is_expensive=True)
-    made.partial(0)  # raises what the function raises for symbols
-    return made
+    result = ScalarFunction(function, arity, is_expensive=True)
+    result.partial(0)  # raises what the function raises for symbols
+    return result
 
 
 class _WithSlopes:
@@ -72,17 +72,17 @@ class _WithSlopes:
         self._value, self._slopes = value, slopes
 
     def __call__(self, *x: Operand) -> Operand:
-        duals = [each for each in x if isinstance(each, Dual)]
+        duals = [value for value in x if isinstance(value, Dual)]
         if not duals:
             return self._value(*x)
-        level = max((each.level for each in duals), key=lambda each: each.order)
+        level = max((value.level for value in duals), key=lambda value: value.order)
         values = [
-            each.val if isinstance(each, Dual) and each.level is level else each for each in x
+            value.val if isinstance(value, Dual) and value.level is level else value for value in x
         ]
         total: Operand = 0.0
-        for each, slope in zip(x, self._slopes, strict=True):
-            if isinstance(each, Dual) and each.level is level:
-                total = total + slope(*values) * each.tan
+        for item, slope in zip(x, self._slopes, strict=True):
+            if isinstance(item, Dual) and item.level is level:
+                total = total + slope(*values) * item.tan
         return paired(self(*values), total, level)
 
 
@@ -131,14 +131,14 @@ class LoweredFunctions(LoweredExpressions):
             return self.density(e.name.replace("_lup", "_lp"), e.arguments, "_lup" in e.name, e.at)
         special = getattr(self, f"_f_{e.name}", None)
         if special is not None:
-            found: Lowered = special(e)
-            return found
+            result: Lowered = special(e)
+            return result
         if e.type == types.INT:
             raise BoundError(f"`{e.name}` is a function of integers", e.at)
         if not e.arguments:
             return float(functions.implementation(e.name, ())())
-        x = [self.expression(each) for each in e.arguments]
-        if not any(isinstance(each, Elements) for each in x) or functions.acts_by_element(e.name):
+        x = [self.expression(argument) for argument in e.arguments]
+        if not any(isinstance(item, Elements) for item in x) or functions.acts_by_element(e.name):
             return self.mapped(self._library(e.name, len(x), e.at), *x)
         raise BoundError(f"`{e.name}` of arrays", e.at)
 
@@ -160,14 +160,14 @@ class LoweredFunctions(LoweredExpressions):
         variable = self.translator.of_variables(whole)
         special = getattr(self, f"_d_{name}", None)
         if special is not None:
-            found: Number = 0.0 if drops and not any(variable) else special(*whole)
-            return found
+            result: Number = 0.0 if drops and not any(variable) else special(*whole)
+            return result
         density = elementwise_density(name, at)
         keep: KeptTerms | None = kept_arguments(density, variable) if drops else None
-        x = [self.expression(each) for each in whole]
+        x = [self.expression(item) for item in whole]
         ends = {
-            name: each.bounds if isinstance(each, Elements) else self.bounds(each)
-            for name, each in zip(density.operands, x, strict=True)
+            name: item.bounds if isinstance(item, Elements) else self.bounds(item)
+            for name, item in zip(density.operands, x, strict=True)
             if name in density.discrete
         }
         moderate = density.fast is not None and all(
@@ -198,8 +198,8 @@ class LoweredFunctions(LoweredExpressions):
 
     def _f_num_elements(self, e: s.Call) -> Number:
         x, n = self.expression(e.arguments[0]), 1
-        for each in x.shape if isinstance(x, Elements) else ():
-            n = self.integer(MULTIPLY, n, each)  # type: ignore[assignment]
+        for item in x.shape if isinstance(x, Elements) else ():
+            n = self.integer(MULTIPLY, n, item)  # type: ignore[assignment]
         return n
 
     def _f_rows(self, e: s.Call) -> Number:
@@ -237,13 +237,13 @@ class LoweredFunctions(LoweredExpressions):
         )
 
     def _f_log_sum_exp(self, e: s.Call) -> Lowered:
-        x = [self.expression(each) for each in e.arguments]
+        x = [self.expression(argument) for argument in e.arguments]
         if len(x) == 1:
             return self.log_sum_exp(x[0]) if isinstance(x[0], Elements) else x[0]
         return self.mapped(self._library(e.name, 2, e.at), *x)
 
     def _f_log_mix(self, e: s.Call) -> Number:
-        theta, *x = [self.expression(each) for each in e.arguments]
+        theta, *x = [self.expression(argument) for argument in e.arguments]
         if not isinstance(theta, Elements):
             return self.mapped(_LOG_MIX, theta, *x)  # type: ignore[return-value]
         assert isinstance(x[0], Elements)
@@ -273,7 +273,7 @@ class LoweredFunctions(LoweredExpressions):
         return self._softmax(e, SAME)
 
     def _extreme(self, e: s.Call, function: ScalarFunction, first: float) -> Number:
-        x = [self.expression(each) for each in e.arguments]
+        x = [self.expression(argument) for argument in e.arguments]
         if len(x) == 1:
             return self.extreme(x[0], function, first) if isinstance(x[0], Elements) else x[0]
         make = self.integer if e.type == types.INT else self.apply
@@ -416,8 +416,8 @@ class LoweredFunctions(LoweredExpressions):
     def _joined(self, e: s.Call) -> Elements:
         """Concatenate two vectors, or numbers."""
         parts = []
-        for each in e.arguments:
-            x = self.expression(each)
+        for argument in e.arguments:
+            x = self.expression(argument)
             if not isinstance(x, Elements):
                 x = Elements((1,), (1,), lambda i, x=x: x)
             parts.append(x)
@@ -431,12 +431,12 @@ class LoweredFunctions(LoweredExpressions):
         return self.array(buffer, (n,))
 
     def _f_append_row(self, e: s.Call) -> Elements:
-        if any(each.type in ROWS for each in e.arguments):
+        if any(argument.type in ROWS for argument in e.arguments):
             raise BoundError("`append_row` of row vectors", e.at)
         return self._joined(e)
 
     def _f_append_col(self, e: s.Call) -> Elements:
-        if any(each.type in VECTORS for each in e.arguments):
+        if any(argument.type in VECTORS for argument in e.arguments):
             raise BoundError("`append_col` of vectors", e.at)
         return self._joined(e)
 

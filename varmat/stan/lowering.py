@@ -113,11 +113,11 @@ class Lowering(LoweredFunctions):
     # --- statements ---
 
     def statements(self, body: Sequence[s.Statement]) -> None:
-        for k, each in enumerate(body):
-            self.at = each.at
-            self.statement(each)
+        for k, item in enumerate(body):
+            self.at = item.at
+            self.statement(item)
             rest = body[k + 1 :]
-            if rest and _leaves(each):
+            if rest and _leaves(item):
                 flags = [x for name, x in self._flags.items() if name in _FLAGS]
                 holds = flags[0]
                 for x in flags[1:]:
@@ -290,7 +290,7 @@ class Lowering(LoweredFunctions):
 
     def _pass(self, body: Sequence[s.Statement], flags: dict[str, Cell]) -> None:
         """Lower one iteration, which `continue` may end."""
-        if any(isinstance(each, s.Continue) for each in s.walk(body)):
+        if any(isinstance(node, s.Continue) for node in s.walk(body)):
             flags = {**flags, "continue": self.variable_cell("continue", 0.0, True)}
         with self.having(_flags=flags):
             self.statements(body)
@@ -344,15 +344,15 @@ class Lowering(LoweredFunctions):
         if definition in self._calls or not definition.body:
             raise BoundError(f"`{e.name}` calls itself", e.at)
         env: dict[str, Lowered] = {}
-        for each, given in zip(definition.arguments, e.arguments, strict=True):
-            if innermost(each.type) not in NUMBERS:
-                raise BoundError(f"`{e.name}` takes a {each.type}", e.at)
+        for argument, given in zip(definition.arguments, e.arguments, strict=True):
+            if innermost(argument.type) not in NUMBERS:
+                raise BoundError(f"`{e.name}` takes a {argument.type}", e.at)
             x = self.expression(given)
-            env[each.name] = self.stored(x) if isinstance(x, Elements) else x
+            env[argument.name] = self.stored(x) if isinstance(x, Elements) else x
         drops = drops or "_lup" in e.name
         keeps = definition.name.endswith(("_lpdf", "_lpmf")) and not drops
         body, flags, result = definition.body, dict[str, Cell](), None
-        if any(isinstance(x, s.Return) for each in body[:-1] for x in s.walk(each)) or (
+        if any(isinstance(x, s.Return) for item in body[:-1] for x in s.walk(item)) or (
             not isinstance(body[-1], s.Return) and definition.result is not None
         ):
             flags["return"] = self.variable_cell("return", 0.0, True)
@@ -390,7 +390,7 @@ def _leaves(statement: s.Statement) -> bool:
     if isinstance(statement, (s.For, s.While, s.ForEach)):
         return any(isinstance(x, s.Return) for x in s.walk(statement.body))
     bodies = [getattr(statement, name, []) for name in ("body", "otherwise")]
-    return any(_leaves(each) for body in bodies for each in body)
+    return any(_leaves(x) for body in bodies for x in body)
 
 
 _AND_NOT = ScalarFunction(

@@ -68,24 +68,28 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, np.ndarray]]:
     """Yield values as arrays by name; elements of tuples have separate names, as ``x:1``."""
     if isinstance(value, (Mapping, tuple)):
         items = value.items() if isinstance(value, Mapping) else enumerate(value, 1)
-        for key, each in items:
-            yield from leaves(f"{name}:{key}", each)
+        for key, x in items:
+            yield from leaves(f"{name}:{key}", x)
     elif _has_tuples(value):
-        for i, each in enumerate(value, 1):
-            yield from leaves(f"{name}.{i}", each)
+        for i, x in enumerate(value, 1):
+            yield from leaves(f"{name}.{i}", x)
     else:
         yield name, np.asarray(value, dtype=float)
 
 
 def _has_tuples(value: Any) -> bool:
     return isinstance(value, list) and any(
-        isinstance(each, (Mapping, tuple)) or _has_tuples(each) for each in value[:1]
+        isinstance(x, (Mapping, tuple)) or _has_tuples(x) for x in value[:1]
     )
 
 
 def unconstrained_names(tree: s.ProgramTree, layout: Layout) -> list[str]:
     """Name the unconstrained elements in their order, in matrices by row and column."""
-    matrices = {name for each in tree.parameters for name in _matrices(each.name, each.declared)}
+    matrices = {
+        name
+        for parameter in tree.parameters
+        for name in _matrices(parameter.name, parameter.declared)
+    }
     names = []
     for name, transform in layout.parameters.items():
         shape = transform.unconstrained_shape
@@ -100,5 +104,5 @@ def _matrices(name: str, declared: s.SizedType) -> Iterator[str]:
     """Yield names declared as ``matrix``, without the indices of arrays."""
     if declared.name == "matrix":
         yield name
-    for i, each in enumerate(declared.elements if declared.name == "tuple" else (), 1):
-        yield from _matrices(f"{name}:{i}", each)
+    for i, x in enumerate(declared.elements if declared.name == "tuple" else (), 1):
+        yield from _matrices(f"{name}:{i}", x)

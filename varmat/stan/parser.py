@@ -125,7 +125,7 @@ class _Reader:
         # others that are next to them.
         places = [Path(path)] * Path(path).is_absolute()
         places += [directory / path.lstrip("/") for directory in self.directories]
-        places += [Path(each).parent / path.lstrip("/") for each in within[1:][-1:]]
+        places += [Path(x).parent / path.lstrip("/") for x in within[1:][-1:]]
         for file in places:
             if str(file) in within:
                 raise StanSyntaxError(f"`{path}` includes itself.", at, self.sources)

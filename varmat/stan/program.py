@@ -75,7 +75,7 @@ class Program:
         return type(self), self._source
 
     def __repr__(self) -> str:
-        names = ", ".join(each.name for each in self.tree.parameters)
+        names = ", ".join(parameter.name for parameter in self.tree.parameters)
         return f"<varmat.stan.Program with the parameters {names or 'none'}>"
 
     def model(

@@ -255,7 +255,7 @@ class ExpressionWriter:
         ), precedence
 
     def _call(self, e: s.Call) -> tuple[str, int]:
-        name, kinds = e.name, [each.type for each in e.arguments]
+        name, kinds = e.name, [argument.type for argument in e.arguments]
         if name == "target":
             return "sum(map(np.sum, terms))", ATOM
         if e.definition is not None:
@@ -282,12 +282,12 @@ class ExpressionWriter:
         self, template: str, precedence: int, arguments: Sequence[s.Expression]
     ) -> tuple[str, int]:
         values = {"all": ", ".join(map(self.text, arguments))}
-        values["rest3"] = "".join(f", {self.text(each)}" for each in arguments[3:])
-        for i, each in enumerate(arguments):
-            values[f"f{i}"] = self.text(each)
-            if each.type == types.INT:
-                values[f"m{i}"] = self.place(each)
-        operands = [self.text(each, min(precedence + 1, ATOM)) for each in arguments]
+        values["rest3"] = "".join(f", {self.text(x)}" for x in arguments[3:])
+        for i, argument in enumerate(arguments):
+            values[f"f{i}"] = self.text(argument)
+            if argument.type == types.INT:
+                values[f"m{i}"] = self.place(argument)
+        operands = [self.text(x, min(precedence + 1, ATOM)) for x in arguments]
         return template.format(*operands, **values), precedence
 
     # Functions whose text depends on the types of their arguments.
@@ -334,7 +334,7 @@ class ExpressionWriter:
             is_one = kinds[0] in {"size": SCALARS, "rows": ROWS, "cols": VECTORS}[name]
             return "1" if is_one else f"len({self.text(x)})"
         if name == "tail":
-            whole, n = (self.text(each, ATOM) for each in e.arguments)
+            whole, n = (self.text(argument, ATOM) for argument in e.arguments)
             return f"{whole}[len({whole}) - {n}:]"
         if name not in ("segment", "sub_col", "sub_row"):
             return None

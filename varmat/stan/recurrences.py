@@ -58,7 +58,7 @@ class Recurrence(Lanes):
         }
         self._slots |= {place for places in self._filled.values() for place in places}
         self.most_lags = 0
-        inner = {each.name for each in s.walk(loop.body) if isinstance(each, s.For)}
+        inner = {node.name for node in s.walk(loop.body) if isinstance(node, s.For)}
         self._inside = declared_in(loop.body) | {*carried, *filled} | inner
         self._own |= {*carried, *filled}
         self._of_all = Lanes(translator, loop, count, {loop.name})
@@ -70,16 +70,16 @@ class Recurrence(Lanes):
     @classmethod
     def of_loop(cls, translator: Expressions, loop: s.For, count: int) -> Self:
         own, carried, filled = declared_in(loop.body), set[str](), set[str]()
-        for each in s.walk(loop.body):
-            check_state(each, WITH_STATE)
-            if isinstance(each, s.Assignment) and (name := s.root(each.target)) not in own:
-                is_number = each.target.type == types.REAL
-                if is_number and isinstance(each.target, s.VariableName):
+        for node in s.walk(loop.body):
+            check_state(node, WITH_STATE)
+            if isinstance(node, s.Assignment) and (name := s.root(node.target)) not in own:
+                is_number = node.target.type == types.REAL
+                if is_number and isinstance(node.target, s.VariableName):
                     carried.add(name)
                 elif is_number and translator.place(name)[1] in OF_ONE_AXIS:
                     filled.add(name)
                 else:
-                    raise BoundError(f"an iteration hands on `{name}`", each.at)
+                    raise BoundError(f"an iteration hands on `{name}`", node.at)
         return cls(translator, loop, count, carried, filled)
 
     # --- expressions ---
@@ -167,7 +167,7 @@ class Recurrence(Lanes):
             raise BoundError("an iteration has a density of several observations", at)
         density, arguments = elementwise_density(name, at), self.alike(whole)
         pairs = [*zip(density.operands, whole, strict=True)]
-        if any(each in density.discrete and self.varies(e) for each, e in pairs):
+        if any(x in density.discrete and self.varies(e) for x, e in pairs):
             raise BoundError("a count of a row is a real number in the recording", at)
         if drops and not self._translator.in_block:
             raise BoundError("which terms of a density are dropped depends on the call", at)

@@ -71,15 +71,19 @@ def representation(
     stays = {id(loop) for loop, error in translator.loops if error is not None}
     blocks = [tree.transformed_parameters, tree.model]
     variables: dict[str, Choice] = {}
-    for each in (*tree.data, *tree.transformed_data):
-        if isinstance(each, s.Declaration):
-            variables[each.name] = Choice("data", "it is declared as data")
+    for x in (*tree.data, *tree.transformed_data):
+        if isinstance(x, s.Declaration):
+            variables[x.name] = Choice("data", "it is declared as data")
     chosen: dict[s.FunctionDefinition | None, dict[str, Choice]] = {}
     chosen[None] = _Uses(stays, tree.parameters, blocks).choices()
     variables |= chosen[None]
     for f in tree.functions:
         if f.body is not None:
-            varying = [each for each in f.arguments if not each.data and each.type != types.INT]
+            varying = [
+                argument
+                for argument in f.arguments
+                if not argument.data and argument.type != types.INT
+            ]
             chosen[f] = _Uses(stays, varying, [f.body]).choices()
             variables |= {f"{f.name}.{name}": choice for name, choice in chosen[f].items()}
     variables |= _forced(variables, forced)
@@ -115,12 +119,12 @@ def _translated(tree: s.ProgramTree) -> Translator:
     """Translate all loops of the program, and return the translator; nothing is run."""
     blocks = (tree.transformed_data, tree.transformed_parameters, tree.model)
     translator = Translator({}, set().union(*map(written_in, blocks)))
-    for each in tree.data:
-        translator.declare(each.name, each.declared.unsized)
+    for parameter in tree.data:
+        translator.declare(parameter.name, parameter.declared.unsized)
     translator.sequence(tree.transformed_data)
     translator.loops.clear()
-    for each in tree.parameters:
-        translator.declare(each.name, each.declared.unsized)
+    for parameter in tree.parameters:
+        translator.declare(parameter.name, parameter.declared.unsized)
     translator.sequence(tree.transformed_parameters)
     translator.body(tree.model)
     for definition in tree.functions:
@@ -153,11 +157,11 @@ def recorded_loops(
         entries = rolled_entries("log_density", watched, np.zeros(size))
     except TapeError as error:
         return dict.fromkeys(made, f"not recorded: {error}")
-    kept, rolled = ({id(result) for _, result, _, _ in each} for each in entries)
-    found = {}
+    kept, rolled = ({id(result) for _, result, _, _ in entry} for entry in entries)
+    output = {}
     for loop, operations in made.items():
         if any(rule.op is procedure_results for rule, *_ in operations):
-            found[loop] = WRITTEN_ONCE
+            output[loop] = WRITTEN_ONCE
             continue
         results = {id(result) for _, result, _, _ in operations} & kept
         inside = len(results & rolled)
@@ -168,15 +172,15 @@ def recorded_loops(
             if results
             else "no operations on parameters"
         )
-        found[loop] = f"recorded: {passes[loop]} passes, {text}"
-    return found
+        output[loop] = f"recorded: {passes[loop]} passes, {text}"
+    return output
 
 
 def _loops(
     tree: s.ProgramTree, translator: Translator, recorded: Mapping[int, str]
 ) -> Iterator[str]:
     inside: set[int] = set()
-    for loop, error in sorted(translator.loops, key=lambda each: each[0].at):
+    for loop, error in sorted(translator.loops, key=lambda x: x[0].at):
         if id(loop) in inside:
             continue
         line = tree.sources.get(loop.at.file, [""] * loop.at.line)[loop.at.line - 1].strip()
@@ -203,11 +207,11 @@ class _Uses:
     ) -> None:
         self._stays = stays
         self._declared: dict[str, s.Declaration] = {
-            each.name: each for each in varying if isinstance(each, s.Declaration)
+            x.name: x for x in varying if isinstance(x, s.Declaration)
         }
         nodes = [*s.walk(blocks)]
-        self._declared |= {each.name: each for each in nodes if isinstance(each, s.Declaration)}
-        self._varying = {each.name for each in varying}
+        self._declared |= {node.name: node for node in nodes if isinstance(node, s.Declaration)}
+        self._varying = {x.name for x in varying}
         before = -1
         while before != len(self._varying):
             before = len(self._varying)
@@ -220,26 +224,26 @@ class _Uses:
 
     def _given(self, nodes: Sequence[s.SyntaxNode]) -> Iterator[str]:
         """Yield the names of variables to which something is assigned that varies."""
-        for each in nodes:
-            if isinstance(each, (s.Assignment, s.Declaration)):
-                if not self._varying & {*s.names_in(each.value)}:
+        for node in nodes:
+            if isinstance(node, (s.Assignment, s.Declaration)):
+                if not self._varying & {*s.names_in(node.value)}:
                     continue
-                if isinstance(each, s.Declaration):
-                    yield each.name
+                if isinstance(node, s.Declaration):
+                    yield node.name
                 else:
-                    yield from s.names_in(each.target)
-            elif isinstance(each, s.ForEach) and self._varying & {*s.names_in(each.values)}:
-                yield each.name
+                    yield from s.names_in(node.target)
+            elif isinstance(node, s.ForEach) and self._varying & {*s.names_in(node.values)}:
+                yield node.name
 
     def _visit(self, node: object, loop: s.Statement | None, at_once: bool) -> None:
         """Note the uses in a node, inside of a loop that is run iteration by iteration."""
         line = loop.at.line if loop is not None else None
         if isinstance(node, (list, tuple)) and not isinstance(node, s.Position):
-            for each in node:
-                self._visit(each, loop, at_once)
+            for x in node:
+                self._visit(x, loop, at_once)
         elif isinstance(node, s.Binary):
             chain = s.in_a_row(node)
-            self._visit([chain[0].left, *(each.right for each in chain)], loop, at_once)
+            self._visit([chain[0].left, *(item.right for item in chain)], loop, at_once)
         elif isinstance(node, s.VariableName):
             self._whole.setdefault(node.name, []).append(line)
         elif isinstance(node, s.Indexed) and isinstance(node.base, s.VariableName):
@@ -261,7 +265,7 @@ class _Uses:
                 self._visit(part, loop, at_once)
 
     def choices(self) -> dict[str, Choice]:
-        return {name: self._choice(name, each) for name, each in self._declared.items()}
+        return {name: self._choice(name, x) for name, x in self._declared.items()}
 
     def _choice(self, name: str, declaration: s.Declaration) -> Choice:
         kind = declaration.declared.unsized

@@ -112,10 +112,10 @@ def _form(entry: Entry) -> Hashable:
     """Return the rule, the shapes, and the integer settings of an entry, to compare entries."""
     rule, *parts = entry
     settings = parts[-1].values() if isinstance(parts[-1], dict) else ()
-    each = chain.from_iterable(x if isinstance(x, (tuple, list)) else (x,) for x in parts)
+    item = chain.from_iterable(x if isinstance(x, (tuple, list)) else (x,) for x in parts)
     return (
         rule,
-        *(getattr(x, "shape", None) for x in each),
+        *(getattr(x, "shape", None) for x in item),
         *(n for n in settings if type(n) is int),
     )
 

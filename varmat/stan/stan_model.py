@@ -77,8 +77,8 @@ class Blocks:
         self._places: dict[str, int] = {}
         self.data: dict[str, StanValue] = {}
         with np.errstate(all="ignore"):
-            for each in tree.data:
-                self._read(each, given)
+            for x in tree.data:
+                self._read(x, given)
             self._run_transformed_data(run)
             self.parameters = dict(self._declared_parameters())
         self.transforms, self.generates = (
@@ -127,7 +127,9 @@ class Blocks:
         kind = innermost(declared.unsized)
         if not isinstance(kind, Tuple):
             return given_data.value_of(name, raw, declared.unsized, self._shape(declared), text)
-        sizes = [self.translator.expression(each)(self._frame) for each in declared.dimensions]
+        sizes = [
+            self.translator.expression(dimension)(self._frame) for dimension in declared.dimensions
+        ]
 
         def nested(raw: Any, sizes: Sequence[int]) -> StanValue:
             if sizes:
@@ -135,7 +137,7 @@ class Blocks:
                     raise TypeError(
                         f"data: {name} has {len(raw)} elements, but must have {sizes[0]}: {text}!"
                     )
-                return [nested(each, sizes[1:]) for each in raw]
+                return [nested(x, sizes[1:]) for x in raw]
             parts = given_data.elements_of(name, raw, kind, text)
             return tuple(
                 self._value(f"{name}.{i}", part, element, text)
@@ -149,9 +151,9 @@ class Blocks:
         block = self._block(self.tree.transformed_data)
         self._frame += [None] * (self.translator.size - first)
         block(self._frame)
-        for each in self._frame:  # so that an element-wise assignment makes a copy
-            if isinstance(each, np.ndarray):
-                each.flags.writeable = False
+        for x in self._frame:  # so that an element-wise assignment makes a copy
+            if isinstance(x, np.ndarray):
+                x.flags.writeable = False
 
     # --- constraints ---
 
@@ -159,20 +161,20 @@ class Blocks:
         """Translate a block whose variables must satisfy their constraints at its end."""
         execute = self.translator.lasting_sequence(statements)
         checks = []
-        for each in statements:
-            if isinstance(each, s.Declaration):
-                constraints = self._constraints(each.declared)
+        for statement in statements:
+            if isinstance(statement, s.Declaration):
+                constraints = self._constraints(statement.declared)
                 if constraints is not None:
-                    place, _ = self.translator.place(each.name)
-                    checks.append((each, place, constraints))
+                    place, _ = self.translator.place(statement.name)
+                    checks.append((statement, place, constraints))
 
         def run(f: Frame) -> None:
             execute(f)
-            for each, place, constraints in checks:
+            for x, place, constraints in checks:
                 try:
-                    constraints(each.name, f, to_varmat(f[place]))
+                    constraints(x.name, f, to_varmat(f[place]))
                 except ValueError as error:
-                    located(error, each.at)
+                    located(error, x.at)
                     raise
 
         return run
@@ -183,9 +185,9 @@ class Blocks:
             return self._of_elements(declared)
         parts = transforms.CONSTRAINTS.get(declared.name)
         bounds = [
-            (self.translator.expression(each), each is declared.lower)
-            for each in (declared.lower, declared.upper)
-            if each is not None
+            (self.translator.expression(x), x is declared.lower)
+            for x in (declared.lower, declared.upper)
+            if x is not None
         ]
         if parts is None and not bounds:
             return None
@@ -205,26 +207,31 @@ class Blocks:
 
         def constraints(name: str, f: Frame, value: StanValue) -> None:
             if isinstance(value, list):
-                for i, each in enumerate(value, 1):
-                    constraints(f"{name}[{i}]", f, each)
+                for i, x in enumerate(value, 1):
+                    constraints(f"{name}[{i}]", f, x)
                 return
-            for i, (part, each) in enumerate(zip(parts, value, strict=True), 1):
+            for i, (part, x) in enumerate(zip(parts, value, strict=True), 1):
                 if part is not None:
-                    part(f"{name}.{i}", f, each)
+                    part(f"{name}.{i}", f, x)
 
         return constraints
 
     # --- parameters ---
 
     def _declared_parameters(self) -> Iterator[tuple[str, Transform]]:
-        for each in self.tree.parameters:
-            yield from self._transforms(each.name, each.declared)
-            self._places[each.name] = self.translator.declare(each.name, each.declared.unsized)
+        for parameter in self.tree.parameters:
+            yield from self._transforms(parameter.name, parameter.declared)
+            self._places[parameter.name] = self.translator.declare(
+                parameter.name, parameter.declared.unsized
+            )
             self._frame.append(None)
 
     def _transforms(self, name: str, declared: s.SizedType) -> Iterator[tuple[str, Transform]]:
         if declared.name == "tuple":
-            sizes = [self.translator.expression(each)(self._frame) for each in declared.dimensions]
+            sizes = [
+                self.translator.expression(dimension)(self._frame)
+                for dimension in declared.dimensions
+            ]
             for place in transforms.places(tuple(sizes)):
                 label = ".".join([name, *(str(i + 1) for i in place)])
                 for i, element in enumerate(declared.elements, 1):
@@ -232,8 +239,8 @@ class Blocks:
             return
         count = len(declared.dimensions)
         sizes = [
-            self.translator.expression(each)(self._frame)
-            for each in (*declared.dimensions, *declared.sizes)
+            self.translator.expression(dimension)(self._frame)
+            for dimension in (*declared.dimensions, *declared.sizes)
         ]
         bounds = {
             key: self._bound(bound)
@@ -265,10 +272,10 @@ class Blocks:
     def frame(self, run: Evaluation, values: Mapping[str, StanValue]) -> Frame:
         """Make a frame with data and the values of the parameters."""
         f = [run, *self._frame[1:], *[None] * (self.translator.size - len(self._frame))]
-        for each in self.tree.parameters:
-            value = _assembled(each.name, each.declared, values)
-            matvar = each.name in self.translator.matvars
-            f[self._places[each.name]] = by_element(value) if matvar else value
+        for parameter in self.tree.parameters:
+            value = _assembled(parameter.name, parameter.declared, values)
+            matvar = parameter.name in self.translator.matvars
+            f[self._places[parameter.name]] = by_element(value) if matvar else value
         return f
 
     def terms(self, run: Evaluation, values: Mapping[str, StanValue]) -> list[StanValue]:
@@ -294,11 +301,11 @@ class Blocks:
         return self._named(self.tree.generated_quantities, f)
 
     def _named(self, statements: Sequence[s.Statement], f: Frame) -> dict[str, StanValue]:
-        found: dict[str, StanValue] = {}
-        for each in statements:
-            if isinstance(each, s.Declaration):
-                found.update(leaves(each.name, f[self.translator.place(each.name)[0]]))
-        return found
+        result: dict[str, StanValue] = {}
+        for statement in statements:
+            if isinstance(statement, s.Declaration):
+                result.update(leaves(statement.name, f[self.translator.place(statement.name)[0]]))
+        return result
 
 
 def _assembled(name: str, declared: s.SizedType, values: Mapping[str, StanValue]) -> StanValue:
@@ -310,13 +317,13 @@ def _assembled(name: str, declared: s.SizedType, values: Mapping[str, StanValue]
         if axes:
             parts: list[StanValue] = []
             while any(
-                each.startswith((f"{label}.{len(parts) + 1}:", f"{label}.{len(parts) + 1}."))
-                for each in values
+                value.startswith((f"{label}.{len(parts) + 1}:", f"{label}.{len(parts) + 1}."))
+                for value in values
             ):
                 parts.append(element(f"{label}.{len(parts) + 1}", axes - 1))
             return parts
         return tuple(
-            _assembled(f"{label}:{i}", each, values) for i, each in enumerate(declared.elements, 1)
+            _assembled(f"{label}:{i}", x, values) for i, x in enumerate(declared.elements, 1)
         )
 
     return element(name, len(declared.dimensions))

@@ -422,7 +422,7 @@ def in_a_row(e: Binary) -> list[Binary]:
 
 def names_in(node: object) -> Iterator[str]:
     """Yield the names of variables in a tree."""
-    return (each.name for each in walk(node) if isinstance(each, VariableName))
+    return (x.name for x in walk(node) if isinstance(x, VariableName))
 
 
 def root(target: Expression) -> str:

@@ -29,11 +29,11 @@ _PARAMETERS = {
 def _is_shifted(loop: s.For) -> bool:
     """Tell whether the variable of a loop is an index more often than a number."""
     places: list[object] = []
-    for each in s.walk(loop.body):
-        if isinstance(each, s.Indexed):
-            places += each.indices
-        elif isinstance(each, s.Call) and each.name in ("col", "row", "segment"):
-            places += each.arguments[1:2]
+    for node in s.walk(loop.body):
+        if isinstance(node, s.Indexed):
+            places += node.indices
+        elif isinstance(node, s.Call) and node.name in ("col", "row", "segment"):
+            places += node.arguments[1:2]
     indices, all_uses = (
         sum(isinstance(x, s.VariableName) and x.name == loop.name for x in s.walk(part))
         for part in (places, loop.body)
@@ -58,23 +58,23 @@ class Printer(ExpressionWriter):
         self._depth = 0
         # Variables whose elements are assigned.
         self._written = {
-            s.root(each.target)
-            for each in s.walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
-            if isinstance(each, s.Assignment) and isinstance(each.target, (s.Indexed, s.Projection))
+            s.root(node.target)
+            for node in s.walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
+            if isinstance(node, s.Assignment) and isinstance(node.target, (s.Indexed, s.Projection))
         }
         self._assigned = {
-            x.name for each in s.walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
-            if isinstance(each, s.Assignment)
-            for x in s.walk(each.target) if isinstance(x, s.VariableName)
+            x.name for node in s.walk([getattr(tree, block) for block in _BLOCKS] + tree.functions)
+            if isinstance(node, s.Assignment)
+            for x in s.walk(node.target) if isinstance(x, s.VariableName)
         }  # fmt: skip
         lists: list[Any] = [*(getattr(tree, block) for block in _BLOCKS)]
-        lists += [part for each in s.walk([lists, tree.functions]) for part in s.parts(each)]
+        lists += [part for node in s.walk([lists, tree.functions]) for part in s.parts(node)]
         # Declarations whose variables may be read before something is assigned to them.
         self._unset = {
-            id(each)
+            id(x)
             for part in lists if isinstance(part, list)
-            for i, each in enumerate(part) if isinstance(each, s.Declaration)
-            if _is_assigned(each.name, part[i + 1 :]) is False
+            for i, x in enumerate(part) if isinstance(x, s.Declaration)
+            if _is_assigned(x.name, part[i + 1 :]) is False
         }  # fmt: skip
         # The sum to which a term is added: None while the terms of a straight block are collected.
         self._collected: list[str] | None = None
@@ -90,8 +90,8 @@ class Printer(ExpressionWriter):
         """Write statements one level deeper."""
         self._depth += 1
         before = len(self._lines)
-        for each in statements:
-            self.statement(each)
+        for statement in statements:
+            self.statement(statement)
         if len(self._lines) == before:
             self.line("pass")
         self._depth -= 1
@@ -129,8 +129,8 @@ class Printer(ExpressionWriter):
                 self.line(f"for {renamed(statement.name)} in {values}:")
                 self.body(statement.body)
             case s.Braces() | s.Profiled():
-                for each in statement.body:
-                    self.statement(each)
+                for x in statement.body:
+                    self.statement(x)
             case _:
                 raise self.refusal(statement, "this statement")
 
@@ -184,7 +184,8 @@ class Printer(ExpressionWriter):
         later.
         """
         if isinstance(value, s.TupleExpression):
-            return f"({', '.join(self._kept('', each.type, each) for each in value.elements)})"
+            parts = (self._kept("", element.type, element) for element in value.elements)
+            return f"({', '.join(parts)})"
         text = self.text(value)
         is_view = may_be_view(value) and not self._written.isdisjoint(s.names_in(value))
         is_kept = kind in SCALARS or isinstance(innermost(kind), types.Tuple)
@@ -260,16 +261,16 @@ class Printer(ExpressionWriter):
     def module(self) -> str:
         """Write the module."""
         tree = self._tree
-        defined = [each for each in tree.functions if each.body is not None]
-        names = [each.name for each in defined]
+        defined = [function for function in tree.functions if function.body is not None]
+        names = [x.name for x in defined]
         for definition in defined:
             if names.count(definition.name) > 1:
                 raise self.refusal(definition, f"several functions {definition.name}")
             self._function(definition)
         if any(_has_jacobian(d.declared) for d in tree.parameters):
-            for each in s.walk([tree.functions, tree.transformed_parameters, tree.model]):
-                if isinstance(each, s.Call) and each.name == "target":
-                    raise self.refusal(each, "`target()`, which counts Jacobians of parameters")
+            for node in s.walk([tree.functions, tree.transformed_parameters, tree.model]):
+                if isinstance(node, s.Call) and node.name == "target":
+                    raise self.refusal(node, "`target()`, which counts Jacobians of parameters")
         self.line("def make_model(data):")
         self._depth = 1
         self.line('"""The model with data, a dict of the names of the program."""')
@@ -279,13 +280,13 @@ class Printer(ExpressionWriter):
         ):
             self.line("rng = np.random.default_rng(0)")
         self._is_data = True
-        for each in tree.transformed_data:
-            self.statement(each)
+        for node in tree.transformed_data:
+            self.statement(node)
         self._is_data = False
         self.line()
         self._part("log_density", tree.model)
         for block in ("transformed_parameters", "generated_quantities"):
-            if any(isinstance(each, s.Declaration) for each in getattr(tree, block)):
+            if any(isinstance(x, s.Declaration) for x in getattr(tree, block)):
                 self._part(block, getattr(tree, block))
         self._model()
         self._lines[start:start] = self._data("\n".join(self._lines[start:]))
@@ -294,7 +295,7 @@ class Printer(ExpressionWriter):
         if "np." in text:
             module = "varmat.numpy" if self.of_variables else "numpy"
             imports.insert(0, f"import {module} as np")
-        imports.sort(key=lambda each: each.split()[1])
+        imports.sort(key=lambda x: x.split()[1])
         name = tree.at.file.rsplit("/", 1)[-1]
         title = name if name.endswith(".stan") else "a Stan program"
         return (
@@ -320,7 +321,7 @@ class Printer(ExpressionWriter):
 
     def _function(self, definition: s.FunctionDefinition) -> None:
         assert definition.body is not None
-        names = [renamed(each.name) for each in definition.arguments]
+        names = [renamed(argument.name) for argument in definition.arguments]
         names += added_arguments(definition.name)
         self.line(f"def {renamed(definition.name)}({', '.join(names)}):")
         self._collected = None
@@ -349,8 +350,8 @@ class Printer(ExpressionWriter):
         if title == "log_density":
             self._terms(statements)
         else:
-            for each in statements:
-                self.statement(each)
+            for statement in statements:
+                self.statement(statement)
             self.line("return {" + ", ".join(f'"{renamed(n)}": {renamed(n)}' for n in own) + "}")
         self._depth -= 1
         self.line()
@@ -360,8 +361,8 @@ class Printer(ExpressionWriter):
         count = next((i for i in range(len(statements), 0, -1) if _is_straight(statements[:i])), 0)
         first, rest = statements[:count], statements[count:]
         self._collected = []
-        for each in first:
-            self.statement(each)
+        for x in first:
+            self.statement(x)
         terms, self._collected = self._collected, None
         if len(terms) == 1 and not rest:
             self.line(f"return {terms[0]}")
@@ -376,8 +377,8 @@ class Printer(ExpressionWriter):
             self.line(closing)
         else:
             self.line(opening + closing)
-        for each in rest:
-            self.statement(each)
+        for x in rest:
+            self.statement(x)
         if rest:
             self.line("return terms")
 
@@ -388,7 +389,7 @@ class Printer(ExpressionWriter):
         for d in self._tree.parameters:
             self.line(f"{renamed(d.name)}={self._parameter(d)},")
         for block in ("transformed_parameters", "generated_quantities"):
-            if any(isinstance(each, s.Declaration) for each in getattr(self._tree, block)):
+            if any(isinstance(x, s.Declaration) for x in getattr(self._tree, block)):
                 self.line(f"{block}={block},")
         self._depth -= 1
         self.line(")")
@@ -432,24 +433,24 @@ _BLOCKS = ("transformed_data", "transformed_parameters", "model", "generated_qua
 
 def _is_assigned(name: str, statements: Sequence[s.Statement]) -> bool | None:
     """Tell whether a variable is assigned as a whole before it is read; None if not mentioned."""
-    for each in statements:
-        if name not in s.names_in(each):
+    for statement in statements:
+        if name not in s.names_in(statement):
             continue
-        if isinstance(each, (s.Braces, s.Profiled)):
-            return _is_assigned(name, each.body)
-        if isinstance(each, s.If) and name not in s.names_in(each.condition):
-            return all(_is_assigned(name, part) for part in (each.body, each.otherwise))
+        if isinstance(statement, (s.Braces, s.Profiled)):
+            return _is_assigned(name, statement.body)
+        if isinstance(statement, s.If) and name not in s.names_in(statement.condition):
+            return all(_is_assigned(name, part) for part in (statement.body, statement.otherwise))
         return (
-            isinstance(each, s.Assignment)
-            and isinstance(each.target, s.VariableName)
-            and not each.operator
-            and name not in s.names_in(each.value)
+            isinstance(statement, s.Assignment)
+            and isinstance(statement.target, s.VariableName)
+            and not statement.operator
+            and name not in s.names_in(statement.value)
         )
     return None
 
 
 def _declared(statements: Sequence[s.Statement]) -> list[str]:
-    return [each.name for each in statements if isinstance(each, s.Declaration)]
+    return [statement.name for statement in statements if isinstance(statement, s.Declaration)]
 
 
 def _is_straight(statements: Sequence[s.Statement]) -> bool:
@@ -457,14 +458,14 @@ def _is_straight(statements: Sequence[s.Statement]) -> bool:
     that a term reads changes after it.
     """
     read: set[str] = set()
-    for each in statements:
-        inside = [*s.walk(each)]
-        if isinstance(each, (s.Braces, s.Profiled)) or any(
+    for statement in statements:
+        inside = [*s.walk(statement)]
+        if isinstance(statement, (s.Braces, s.Profiled)) or any(
             isinstance(x, s.Call) and (x.name == "target" or x.name.endswith("_lp")) for x in inside
         ):
             return False
-        if isinstance(each, (s.Tilde, s.TargetIncrement)):
-            read |= {*s.names_in(each)}
+        if isinstance(statement, (s.Tilde, s.TargetIncrement)):
+            read |= {*s.names_in(statement)}
             continue
         if any(isinstance(x, (s.Tilde, s.TargetIncrement)) for x in inside):
             return False
@@ -500,7 +501,7 @@ def wrapped(line: str) -> list[str]:
                 inner = [f"{indent}    {part}{comma}" for part in parts]
                 return [
                     line[: start + 1],
-                    *(each for part in inner for each in wrapped(part)),
+                    *(x for part in inner for x in wrapped(part)),
                     indent + line[end:],
                 ]
     name, equals, value = line.partition(" = ")

@@ -91,12 +91,12 @@ class ByColumns(Transform):
     def _constrain(self, x: Operand, jacobian: bool) -> Result:
         shape = self._inner.unconstrained_shape
         x = np.reshape(x, _turned(shape) if self._columns else shape)
-        found = self._inner._constrain(np.swapaxes(x, -1, -2) if self._columns else x, jacobian)
+        result = self._inner._constrain(np.swapaxes(x, -1, -2) if self._columns else x, jacobian)
         if not self._transposed:
-            return found
+            return result
         if jacobian:
-            return np.swapaxes(found[0], -1, -2), found[1]
-        return np.swapaxes(found, -1, -2)
+            return np.swapaxes(result[0], -1, -2), result[1]
+        return np.swapaxes(result, -1, -2)
 
     def _unconstrain(self, y: Operand) -> Result:
         x = self._inner._unconstrain(np.swapaxes(y, -1, -2) if self._transposed else y)

@@ -319,12 +319,12 @@ class Expressions(ABC):
     def array(self, e: s.ArrayExpression) -> StanEvaluated:
         assert isinstance(e.type, ArrayType)
         kind = e.type
-        parts = [self.promoted(each, kind.element) for each in e.elements]
+        parts = [self.promoted(element, kind.element) for element in e.elements]
         return lambda f: stacked([part(f) for part in parts], kind)
 
     def row_vector(self, e: s.RowVectorExpression) -> StanEvaluated:
         kind = e.type
-        parts = [self.expression(each) for each in e.elements]
+        parts = [self.expression(element) for element in e.elements]
         return lambda f: stacked([part(f) for part in parts], kind)
 
     def tuple(self, e: s.TupleExpression) -> StanEvaluated:
@@ -336,18 +336,21 @@ class Expressions(ABC):
             return lambda f: f[0].target()
         if e.definition is not None:
             return self._call_of_routine(e, e.definition)
-        arguments = [self.expression(each) for each in e.arguments]
+        arguments = [self.expression(argument) for argument in e.arguments]
         function = functions.library(
-            e.name, tuple(each.type for each in e.arguments), e.type, self.of_variables(e.arguments)
+            e.name,
+            tuple(argument.type for argument in e.arguments),
+            e.type,
+            self.of_variables(e.arguments),
         )
         if len(arguments) == 1:
             (only,) = arguments
             return lambda f: function(f[0], only(f))
-        return lambda f: function(f[0], *[each(f) for each in arguments])
+        return lambda f: function(f[0], *[argument(f) for argument in arguments])
 
     def _call_of_routine(self, e: s.Call, definition: s.FunctionDefinition) -> StanEvaluated:
         call, arguments = self._called(e.name, definition), self._arguments(e.arguments, definition)
-        return lambda f: call(f[0], [each(f) for each in arguments])
+        return lambda f: call(f[0], [argument(f) for argument in arguments])
 
     def _called(self, name: str, definition: s.FunctionDefinition) -> functions.StanFunction:
         """Find a function of the program; called by its own name, it keeps all its terms."""
@@ -358,8 +361,8 @@ class Expressions(ABC):
         self, given: Sequence[s.Expression], definition: s.FunctionDefinition
     ) -> list[StanEvaluated]:
         return [
-            self.promoted(each, argument.type)
-            for each, argument in zip(given, definition.arguments, strict=True)
+            self.promoted(x, argument.type)
+            for x, argument in zip(given, definition.arguments, strict=True)
         ]
 
 

@@ -20,9 +20,9 @@ class UserFunctions:
     def __init__(self, tree: s.ProgramTree) -> None:
         self._translator = Translator({}, set())
         self._definitions: dict[str, list[s.FunctionDefinition]] = {}
-        for each in tree.functions:
-            if each.body is not None:
-                self._definitions.setdefault(each.name, []).append(each)
+        for function in tree.functions:
+            if function.body is not None:
+                self._definitions.setdefault(function.name, []).append(function)
 
     def __dir__(self) -> list[str]:
         return sorted(self._definitions)
@@ -38,10 +38,10 @@ class UserFunctions:
             definition, values = _chosen(name, definitions, arguments)
             run = Evaluation(rng=np.random.default_rng(rng))
             with np.errstate(all="ignore"):
-                found = self._translator.routine(definition)(run, values)
+                result = self._translator.routine(definition)(run, values)
             if definition.result is None:  # a function that adds to the target
                 return run.target()
-            return found
+            return result
 
         function.__name__ = function.__qualname__ = name
         return function
@@ -58,8 +58,8 @@ def _chosen(
             continue
         try:
             values = [
-                from_python(x, each.type)
-                for x, each in zip(arguments, definition.arguments, strict=True)
+                from_python(x, argument.type)
+                for x, argument in zip(arguments, definition.arguments, strict=True)
             ]
         except (TypeError, ValueError) as error:
             reasons.append(str(error))

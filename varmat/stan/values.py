@@ -75,12 +75,12 @@ def promotion(source: Type, target: Type) -> Callable[[StanValue], StanValue] | 
         if not any(parts):
             return None
         return lambda x: tuple(
-            each if part is None else part(each) for part, each in zip(parts, x, strict=True)
+            item if part is None else part(item) for part, item in zip(parts, x, strict=True)
         )
     if isinstance(innermost(source), Tuple) and isinstance(source, ArrayType):
         assert isinstance(target, ArrayType)
         part = promotion(source.element, target.element)
-        return part and (lambda x: [part(each) for each in x])
+        return part and (lambda x: [part(item) for item in x])
     before, after = dtype_of(source), dtype_of(target)
     if before is after:
         return None
@@ -181,7 +181,7 @@ def read(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
         if type(first) is int:
             return read(x[first], rest) if rest else x[first]
         chosen = x[first] if type(first) is slice else [x[i] for i in first.tolist()]
-        return [read(each, rest) for each in chosen] if rest else list(chosen)
+        return [read(item, rest) for item in chosen] if rest else list(chosen)
     places = _places(x, indices)
     if _is_mixed(places):
         mesh, shape = _mesh(places, x.shape)
@@ -271,8 +271,8 @@ def _write_tuples(x: StanValue, indices: Sequence[StanValue], source: StanValue)
         x[first] = write(x[first], rest, source) if rest else owned(source)
         return x
     chosen = range(len(x))[first] if type(first) is slice else first.tolist()
-    for i, each in zip(chosen, source, strict=True):
-        x[i] = write(x[i], rest, each) if rest else owned(each)
+    for i, item in zip(chosen, source, strict=True):
+        x[i] = write(x[i], rest, item) if rest else owned(item)
     return x
 
 
@@ -293,7 +293,7 @@ def from_python(x: StanValue, kind: Type) -> StanValue:
         return tuple(map(from_python, x, kind.elements))
     if isinstance(innermost(kind), Tuple):
         assert isinstance(kind, ArrayType)
-        return [from_python(each, kind.element) for each in x]
+        return [from_python(item, kind.element) for item in x]
     if is_differentiable(x):
         array = x
     else:
@@ -317,10 +317,10 @@ def from_python(x: StanValue, kind: Type) -> StanValue:
 def leaves(name: str, value: StanValue) -> Iterator[tuple[str, StanValue]]:
     """Yield a value by name; elements of tuples have separate names."""
     if isinstance(value, list):
-        for i, each in enumerate(value, 1):
-            yield from leaves(f"{name}.{i}", each)
+        for i, x in enumerate(value, 1):
+            yield from leaves(f"{name}.{i}", x)
     elif isinstance(value, tuple):
-        for i, each in enumerate(value, 1):
-            yield from leaves(f"{name}:{i}", each)
+        for i, x in enumerate(value, 1):
+            yield from leaves(f"{name}:{i}", x)
     else:
         yield name, to_varmat(value)

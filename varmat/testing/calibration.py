@@ -182,11 +182,11 @@ def calibration(
             for label, rank, varies in _ranks(name, np.asarray(value), posterior, draws, rng):
                 found.setdefault(label, []).append((rank, varies))
     ranks = {
-        label: np.array([rank for rank, _ in each])
-        for label, each in found.items()
-        if any(varies for _, varies in each)
+        label: np.array([rank for rank, _ in x])
+        for label, x in found.items()
+        if any(varies for _, varies in x)
     }
-    statistics = {label: _statistic(each, draws) for label, each in ranks.items()}
+    statistics = {label: _statistic(x, draws) for label, x in ranks.items()}
     p_values = {
         label: _p_value(statistic, simulations, draws) for label, statistic in statistics.items()
     }
@@ -201,10 +201,10 @@ def _sampler(thin: int, settings: Settings) -> Callable[[Any, int, int], Mapping
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             posterior = model.sample(draws=thin * draws, **chosen).posterior
-        for each in said:
+        for x in said:
             # Few effective draws are what `thin` is for, and ranks show them.
-            if getattr(each.message, "problems", {}).keys() != {"ess"}:
-                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+            if getattr(x.message, "problems", {}).keys() != {"ess"}:
+                warnings.warn_explicit(x.message, x.category, x.filename, x.lineno)
         return {name: posterior[name].values[0, ::thin] for name in posterior.data_vars}
 
     return sample

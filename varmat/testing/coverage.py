@@ -188,7 +188,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.rows = public_functions()
-        self.by_identity = {id(each): row for row in self.rows for each in row.callables}
+        self.by_identity = {id(x): row for row in self.rows for x in row.callables}
         self.by_rule = {
             name: self.by_identity.get(id(op))
             for table in (OPERATIONS, ROWS)

@@ -220,9 +220,9 @@ class CallArguments:
 def check_apart(tape: Tape) -> None:
     """Check that no two results of operations share memory: writing one must not change another."""
     results = [
-        each
+        x
         for _, result, _, _ in tape
-        for each in (result if isinstance(result, Outputs) else (result,))
+        for x in (result if isinstance(result, Outputs) else (result,))
     ]
     owned = [
         value_now(x)
@@ -246,8 +246,8 @@ def watch(tape: Tape) -> None:
     for k, (rule, result, x, y) in enumerate(tape):
         parts = [
             part
-            for each in (x, y)
-            for part in (each if isinstance(each, (list, tuple)) else (each,))
+            for item in (x, y)
+            for part in (item if isinstance(item, (list, tuple)) else (item,))
         ]
         held = {
             f"operand {i}": value_now(part) if type(part) in VARIABLES else part

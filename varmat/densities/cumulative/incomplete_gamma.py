@@ -50,7 +50,7 @@ Q = Gamma(log_gammaincc, log_gammaincc_derivative)
 
 
 def both_tails(which: tuple[Gamma, Gamma], a: Operand, t: Operand, partials: Function) -> Tails:
-    return Tails(*(each.tail(a, t, partials) for each in which))
+    return Tails(*(x.tail(a, t, partials) for x in which))
 
 
 def _gamma(x: Operand, alpha: Operand, beta: Operand) -> Tails:

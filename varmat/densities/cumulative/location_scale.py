@@ -188,7 +188,7 @@ def _cauchy(x: Operand, mu: Operand, sigma: Operand, fast: bool) -> Tails:
         p, q = h + g, 1.0 - h - g
         lower = np.log(p) + (h - p + g) * p
         upper = np.log(q) + (1.0 - h - q - g) * q
-        below, above = (1.0 / (math.pi * (1.0 + z * z) * each) for each in (p, q))
+        below, above = (1.0 / (math.pi * (1.0 + z * z) * item) for item in (p, q))
     else:
         under, over = np.arctan2(1.0, -z), np.arctan2(1.0, z)
         p, q = under / math.pi, over / math.pi

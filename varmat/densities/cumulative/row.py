@@ -419,8 +419,8 @@ def cumulative(
         made(LogCumulative, "lccdf", 1, end, start),
     )
     inner.outside, lcdf.outside, lccdf.outside = (
-        tuple(x if isinstance(x, tuple) else (x, *points[0][1:]) for x in each)
-        for each in (before, before, after)
+        tuple(x if isinstance(x, tuple) else (x, *points[0][1:]) for x in item)
+        for item in (before, before, after)
     )
     cdf = Cumulative(inner, density, at_zero)
     for function, of in (

@@ -187,9 +187,9 @@ def hmm_latent_rng(
         logs, log_gamma = filtered("hmm_latent_rng", add, log_omegas, Gamma, rho)
         state = chosen(rng, shape, np.exp(logs.pop()))
         states[..., -1] = state
-        for t, each in reversed([*enumerate(logs)]):
+        for t, x in reversed([*enumerate(logs)]):
             # The probabilities of the states at this time, given the one at the next.
-            before = each + into(log_gamma, state - 1)
+            before = x + into(log_gamma, state - 1)
             before = np.exp(before - np.max(before, axis=-1, keepdims=True))
             states[..., t] = state = chosen(rng, shape, before)
     return states

@@ -235,7 +235,7 @@ class RandomNumbers:
     def core_of(self, name: str, value: Operand) -> str:
         """Return the letters of the last axes of an argument."""
         first, *others = self.cores_of(name)
-        return next((each for each in others if len(each) == np.ndim(value)), first)
+        return next((x for x in others if len(x) == np.ndim(value)), first)
 
     def _shape(self, values: Sequence[Plain], size: int | Shape | None) -> Shape:
         """Find the shape of the draws without the axes of a single draw."""
@@ -348,32 +348,32 @@ def random_numbers(
     def make(draw: Function) -> RandomNumbers:
         given = dict.fromkeys([*row.arguments][1:], "") | arguments if row else arguments
         domains, letters = {}, {}
-        for name, each in given.items():
-            parts = (each,) if isinstance(each, str) else each
+        for name, x in given.items():
+            parts = (x,) if isinstance(x, str) else x
             letters[name], domain, words = (*parts, None, None)[:3]
             if density is not None and words is None:
                 words, known = density.arguments[name]
                 domain = domain or without_infinities(known)
             domains[name] = words, domain
-        discrete = {name for name, each in letters.items() if each.startswith("#")}
-        made = RandomNumbers(
+        discrete = {name for name, letter in letters.items() if letter.startswith("#")}
+        result = RandomNumbers(
             draw.__name__,
             draw,
             domains,
-            {name: core for name, each in letters.items() if (core := each.removeprefix("#"))},
+            {name: core for name, letter in letters.items() if (core := letter.removeprefix("#"))},
             event,
             integer or (density is not None and density.name.endswith("_lpmf")),
             frozenset(discrete | (row.discrete & given.keys() if row else set())),
         )
         told_of = {"title": title, **told(draw)}
         if row:
-            told_of |= {"title": row.title, "examples": _example(made, row)}
-            made.demand = row.demand and (
+            told_of |= {"title": row.title, "examples": _example(result, row)}
+            result.demand = row.demand and (
                 # It does not depend on the observation, so any number may replace it.
                 lambda function, values: row.check_demand(function, [0.0, *values])
             )
-        made.describe(draw.__module__, density, **told_of)
-        return made
+        result.describe(draw.__module__, density, **told_of)
+        return result
 
     return make
 
@@ -401,7 +401,7 @@ def _argument_lines(made: RandomNumbers) -> str:
         )
         shape = " of int" * (name in made.discrete)
         shape += f", shape ({stack}{', '.join(core.upper())})" if core else ""
-        shape += "".join(f" or ({each.upper()},)" if each else " or a number" for each in others)
+        shape += "".join(f" or ({x.upper()},)" if x else " or a number" for x in others)
         kind = (
             ("int" if name in made.discrete else "float")
             if isinstance(domain, ScalarDomain)

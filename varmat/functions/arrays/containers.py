@@ -314,12 +314,12 @@ def segment(x: Operand, i: int, n: int) -> Result:
 
 def _end(function: str, n: Setting, size: int) -> int:
     """Check a count, which must be at most `size`."""
-    found = count(function, "n", n)
-    if found > size:
+    result = count(function, "n", n)
+    if result > size:
         raise DomainError(
-            f"{function}: n is {found}, but must be at most {size}, the number of elements!"
+            f"{function}: n is {result}, but must be at most {size}, the number of elements!"
         )
-    return found
+    return result
 
 
 def head(x: Operand, n: int) -> Result:

@@ -88,11 +88,11 @@ def repeat(a: Operand, repeats: ArrayLike, axis: int | None = None) -> Result:
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))
     shape = list(np.shape(a))
-    each = np.broadcast_to(
+    x = np.broadcast_to(
         np.expand_dims(a, axis + 1), (*shape[: axis + 1], repeats, *shape[axis + 1 :])
     )
     shape[axis] *= repeats
-    return np.reshape(each, shape)
+    return np.reshape(x, shape)
 
 
 @dispatch.implements(np.tile)
@@ -101,8 +101,8 @@ def tile(A: Operand, reps: int | Shape) -> Result:
     counts, shape = (tuple(reps) if np.iterable(reps) else (reps,)), np.shape(A)
     ndim = max(len(counts), len(shape))
     shape, counts = (1,) * (ndim - len(shape)) + shape, (1,) * (ndim - len(counts)) + counts
-    between = [n for each in shape for n in (1, each)]
-    repeated = [n for each in zip(counts, shape, strict=True) for n in each]
+    between = [n for x in shape for n in (1, x)]
+    repeated = [n for count in zip(counts, shape, strict=True) for n in count]
     whole = np.reshape(A, between)
     spread = np.copy(whole) if between == repeated else np.broadcast_to(whole, repeated)
     return np.reshape(spread, [n * m for n, m in zip(counts, shape, strict=True)])

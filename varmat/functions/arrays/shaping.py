@@ -257,8 +257,8 @@ def _split(function: Function, axis_of: Callable[[int], int] | None) -> Function
             else np.cumsum([part.shape[along] for part in parts[:-1]], dtype=int).tolist()
         )
         return [
-            ary[(slice(None),) * along + (slice(*each),)]
-            for each in pairwise([0, *ends, ary.shape[along]])
+            ary[(slice(None),) * along + (slice(*x),)]
+            for x in pairwise([0, *ends, ary.shape[along]])
         ]
 
     return answer

@@ -185,7 +185,7 @@ class _Ranked:
     def __init__(self, lanes: Operand, *ranks: Operand) -> None:
         self.lanes, values = lanes, plain(lanes)
         wanted = np.unique(
-            [0, values.shape[-1] - 1, *(i for each in ranks for i in np.ravel(each))]
+            [0, values.shape[-1] - 1, *(i for rank in ranks for i in np.ravel(rank))]
         )
         few = ranks and values.size and len(wanted) < FEW
         self.order = (

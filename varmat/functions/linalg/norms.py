@@ -351,7 +351,7 @@ def p_norm_reverse(
     g: Adjoint, r: Plain, x: Plain, ord: float, axis: Axis, keepdims: bool
 ) -> Adjoint:
     if axis is not None and not keepdims:
-        g, r = (restored(each, x.shape, axis, False) for each in (g, r))
+        g, r = (restored(item, x.shape, axis, False) for item in (g, r))
     return _slope(g, r, x, ord, r, x)
 
 

@@ -134,7 +134,7 @@ class CubicSpline(PPoly):
             slopes = _periodic_slopes(h, secants)
         else:
             pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
-            start, end = (_condition(each, rest) for each in pair)
+            start, end = (_condition(item, rest) for item in pair)
             slopes = _slopes(h, secants, start, end)
         extrapolate = ("periodic" if periodic else True) if extrapolate is None else extrapolate
         self._set(_hermite(x, y, slopes), x, rest, axis, extrapolate)
@@ -286,7 +286,7 @@ def _monotone(h: Operand, m: Operand) -> Result:
     if np.shape(m)[0] == 1:
         return np.concatenate([m, m])
     bent = (np.sign(m[1:]) != np.sign(m[:-1])) | (m[1:] == 0.0) | (m[:-1] == 0.0)
-    left, right = (np.where(bent, 1.0, each) for each in (m[:-1], m[1:]))
+    left, right = (np.where(bent, 1.0, x) for x in (m[:-1], m[1:]))
     w1, w2 = 2.0 * h[1:] + h[:-1], h[1:] + 2.0 * h[:-1]
     inside = np.where(bent, 0.0, (w1 + w2) / (w1 / left + w2 / right))
     ends = [_one_sided(h[i], h[j], m[i], m[j])[None] for i, j in ((0, 1), (-1, -2))]

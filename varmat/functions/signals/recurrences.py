@@ -105,8 +105,8 @@ def lfilter(b: Operand, a: Operand, x: Operand, axis: int = -1, zi: Operand = No
     else:
         state = state if zi is None else np.moveaxis(state, axis, -1)
         y, zf = (
-            np.moveaxis(each, -1, axis)
-            for each in recurrence(b, a, np.moveaxis(x, axis, -1), state)
+            np.moveaxis(item, -1, axis)
+            for item in recurrence(b, a, np.moveaxis(x, axis, -1), state)
         )
     return y if zi is None else (y, zf)
 
@@ -209,7 +209,7 @@ def recurrence_reverse(g: Adjoint, r: Plain, b: Plain, a: Plain, x: Plain, zi: P
             return np.correlate(w[: length + count - 1], z, "valid") / a[0]
         series, adjoints = z.reshape(-1, length), w.reshape(-1, length + order)
         lags = (adjoints[:, i : i + length] for i in range(count))
-        return np.stack([np.einsum("kt,kt->", series, each) for each in lags]) / a[0]
+        return np.stack([np.einsum("kt,kt->", series, lag) for lag in lags]) / a[0]
 
     # The derivative of a[0] (y - ...) = ...; only the states do not scale with the coefficients.
     def of_a() -> Result:

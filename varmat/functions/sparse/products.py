@@ -106,7 +106,7 @@ def sparse_matmul_tangent(
         return sparse_matmul(w, b, pattern=pattern, transposed=transposed)
 
     def of_w(t: Operand) -> Result:
-        return product(t, b) if np.ndim(t) == 1 else np.stack([product(each, b) for each in t])
+        return product(t, b) if np.ndim(t) == 1 else np.stack([product(x, b) for x in t])
 
     return of_w, lambda t: with_directions(lambda x: product(w, x), t, b)
 

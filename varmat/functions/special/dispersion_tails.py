@@ -146,28 +146,28 @@ def _counts(upper: bool, code: Plain, phi: Plain, mu: Plain, m: Plain) -> Plain:
     code, phi, mu, m = np.broadcast_arrays(code, phi, mu, m)
     inside = (phi > 0) & (mu > 0) & (m > 0) & np.isfinite(phi) & np.isfinite(mu) & np.isfinite(m)
 
-    def each(code: int, phi: Plain, mu: Plain, m: Plain) -> Plain:
+    def one(code: int, phi: Plain, mu: Plain, m: Plain) -> Plain:
         total = mu + phi
         # The probability up to a count is the tail below p = phi / (mu + phi); the values of p
         # there belong to larger means.
         found = _derivative(_of_counts, upper, code, phi, m, phi / total, mu / total, phi, m)
         return found / -mu if code >= _END else found
 
-    return on_domain(each, code, inside, phi, mu, m)
+    return on_domain(one, code, inside, phi, mu, m)
 
 
 def _proportions(upper: bool, code: Plain, theta: Plain, mu: Plain, kappa: Plain) -> Plain:
     code, theta, mu, kappa = np.broadcast_arrays(code, theta, mu, kappa)
     inside = (theta > 0) & (theta < 1) & (mu > 0) & (mu < 1) & (kappa > 0) & np.isfinite(kappa)
 
-    def each(code: int, theta: Plain, mu: Plain, kappa: Plain) -> Plain:
+    def one(code: int, theta: Plain, mu: Plain, kappa: Plain) -> Plain:
         rest = 1.0 - theta
         found = _derivative(
             _of_proportions, upper, code, mu * kappa, (1.0 - mu) * kappa, theta, rest, mu, kappa
         )
         return found / (theta * rest) if code >= _END else found
 
-    return on_domain(each, code, inside, theta, mu, kappa)
+    return on_domain(one, code, inside, theta, mu, kappa)
 
 
 def _counts_row(word: str, upper: bool) -> Elementwise:

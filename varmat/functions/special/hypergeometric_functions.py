@@ -93,13 +93,13 @@ def _hyp2f1_row(orders: tuple[int, ...], slope: float = 0.0) -> Elementwise:
     axes = tuple(axis for axis, n in enumerate(orders) for _ in range(n))
 
     def value(*values: Operand) -> Operand:
-        for each in (*above, *product(*(range(n + 1) for n in orders))):
-            _hyp2f1_row(each)
+        for x in (*above, *product(*(range(n + 1) for n in orders))):
+            _hyp2f1_row(x)
         return hypergeometric_derivatives.hyp2f1_derivative(axes, *values)
 
     return row(
         name,
-        (*(f"g * {_hyp2f1_text(each)}" for each in above), _hyp2f1_slope(*orders)),
+        (*(f"g * {_hyp2f1_text(x)}" for x in above), _hyp2f1_slope(*orders)),
         f"Derivative of `hyp2f1` with respect to its parameters x, y and z, of orders {orders[0]}, "
         f"{orders[1]} and {orders[2]}",
         None,

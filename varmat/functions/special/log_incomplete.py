@@ -102,8 +102,8 @@ log_betaincc_derivative = row("log_betaincc_derivative",
 # function of the operands and the value. Where both are wanted, as in the gradient of a density,
 # the value is then computed only once.
 SLOPES = {
-    f"{each.name}_derivative": (each, formula(partial(slope, upper)))
-    for each, slope, upper in (
+    f"{x.name}_derivative": (x, formula(partial(slope, upper)))
+    for x, slope, upper in (
         (log_gammainc, log_gamma_slope, False), (log_gammaincc, log_gamma_slope, True),
         (log_betainc, log_beta_slope, False), (log_betaincc, log_beta_slope, True),
     )

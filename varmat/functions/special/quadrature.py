@@ -28,13 +28,13 @@ def on_domain(
     """``function(code, *values)`` for the elements inside the domain, nan for the others. It is
     called for `at_once` elements with the same code, or fewer.
     """
-    codes, inside, *flat = (each.ravel() for each in np.broadcast_arrays(code, inside, *values))
+    codes, inside, *flat = (array.ravel() for array in np.broadcast_arrays(code, inside, *values))
     result = np.full(np.broadcast_shapes(*map(np.shape, (code, *values))), np.nan)
-    for each in np.unique(codes[inside]):
-        which = np.flatnonzero(inside & (codes == each))
+    for x in np.unique(codes[inside]):
+        which = np.flatnonzero(inside & (codes == x))
         for here in blocks(len(which), at_once):
             part = which[here]
-            result.reshape(-1)[part] = function(int(each), *(v[part] for v in flat))
+            result.reshape(-1)[part] = function(int(x), *(v[part] for v in flat))
     return result
 
 

@@ -274,8 +274,8 @@ class Builder:
         """End the run where a condition does not hold for all elements."""
         shape = condition.operands[0].shape if condition.operands else ()
         if condition.kernel in (AND, Reduce(np.logical_and, tuple(range(len(shape))))):
-            for each in condition.operands:  # each part of a conjunction has its own guard
-                self.guard(each)
+            for operand in condition.operands:  # each part of a conjunction has its own guard
+                self.guard(operand)
         elif not (condition.is_constant and bool(np.all(condition.data))):
             self.apply(GUARD, condition)
 
@@ -369,12 +369,12 @@ class Builder:
     def matmul(self, a: Value, b: Value) -> Value:
         """Multiply matrices, vectors or stacks; one column and one row give the outer product."""
         if len(a.shape) > 1 < len(b.shape) and a.shape[-1] == 1:
-            made = self.ufunc(np.multiply, a, b)
+            result = self.ufunc(np.multiply, a, b)
         else:
-            made = self.call(MATMUL, self._with_unit_stride(a), self._with_unit_stride(b))
+            result = self.call(MATMUL, self._with_unit_stride(a), self._with_unit_stride(b))
         if len(a.shape) == len(b.shape) == 2:
-            self.factors[made] = a, b
-        return made
+            self.factors[result] = a, b
+        return result
 
     def _with_unit_stride(self, x: Value) -> Value:
         """Return a value as BLAS takes it, because NumPy's loop without BLAS is slow."""
@@ -443,7 +443,7 @@ class Builder:
         """Add parts to zeros, or to a base; the place of a part is ``(offset, strides)``, or an
         array of indices.
         """
-        parts = [each for part in parts for each in self._without_overlap(shape, *part)]
+        parts = [x for part in parts for x in self._without_overlap(shape, *part)]
         places: list[Place] = []
         operands = [] if base is None else [self.full(base, shape)]
         for place, _, part in parts:
@@ -482,13 +482,13 @@ class Builder:
         if at[k] > FEW:
             index = np.ndarray(at, np.int64, np.arange(math.prod(shape)), offset, strides)
             return [(index.copy(), at, self.contiguous(full))]
-        found: list[PackedPart] = []
+        result: list[PackedPart] = []
         left = (*at[:k], *at[k + 1 :])
         for i in range(at[k]):
             there = (offset + i * strides[k], (*strides[:k], *strides[k + 1 :]))
             piece = self.view(full, itemgetter((*(slice(None),) * k, i, Ellipsis)))
-            found += self._without_overlap(shape, there, left, piece)
-        return found
+            result += self._without_overlap(shape, there, left, piece)
+        return result
 
 
 # Add at most this many overlapping windows in sequence, and more of them element by element.

@@ -25,16 +25,16 @@ def in_lines(statements: Sequence[s.Statement]) -> list[s.Statement]:
     """Write functions and sums that follow each other as programs."""
     made: list[s.Statement] = []
     line = _Line()
-    for each in statements:
-        if not isinstance(each, (s.Compute, s.Add)):
+    for statement in statements:
+        if not isinstance(statement, (s.Compute, s.Add)):
             made += line.ended()
-            made.append(s.mapped(each, in_lines))
+            made.append(s.mapped(statement, in_lines))
             line = _Line()
             continue
-        if not line.takes(each):
+        if not line.takes(statement):
             made += line.ended()
             line = _Line()
-        line.add(each)
+        line.add(statement)
     return [*made, *line.ended()]
 
 

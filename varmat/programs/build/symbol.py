@@ -263,7 +263,7 @@ def lift(builder: Builder, x: Operand) -> Value:
     if isinstance(x, Symbol):
         return x.value
     if isinstance(x, (list, tuple)):
-        return stacked([Symbol(builder, lift(builder, each)) for each in x]).value  # type: ignore[no-any-return]
+        return stacked([Symbol(builder, lift(builder, item)) for item in x]).value  # type: ignore[no-any-return]
     array = np.asarray(x)
     if array.dtype.kind not in "biuf":
         refuse()
@@ -298,9 +298,7 @@ def part_of(builder: Builder, x: Value, index: Index) -> Value:
 @cache
 def is_traced(ufunc: np.ufunc) -> bool:
     """Return whether a ufunc makes one array: of floats, or of truth values if it tests floats."""
-    return ufunc.nout == 1 and (
-        ufunc in _TESTS or any(each.endswith("->d") for each in ufunc.types)
-    )
+    return ufunc.nout == 1 and (ufunc in _TESTS or any(x.endswith("->d") for x in ufunc.types))
 
 
 def apply_ufunc(builder: Builder, ufunc: np.ufunc, values: list[Value]) -> Value:
@@ -344,8 +342,8 @@ def reduced(x: Symbol, ufunc: np.ufunc, axis: Axis = None, keepdims: bool = Fals
 
 def builder_of(*operands: Operand) -> Builder:
     """Return the builder of the first symbol among operands, or in a list of them."""
-    for each in operands:
-        for x in each if isinstance(each, (list, tuple)) else (each,):
+    for operand in operands:
+        for x in operand if isinstance(operand, (list, tuple)) else (operand,):
             if isinstance(x, Symbol):
                 return x.builder
     refuse()
@@ -432,7 +430,7 @@ def _of(kernel: Kernel, *operands: Operand) -> Symbol:
 
 def _where(condition: Operand, x: Operand, y: Operand) -> Symbol:
     symbols = as_symbols(condition, x, y)
-    return symbols[0].of(symbols[0].builder.where(*(each.value for each in symbols)))
+    return symbols[0].of(symbols[0].builder.where(*(symbol.value for symbol in symbols)))
 
 
 def _dot(a: Operand, b: Operand) -> Operand:

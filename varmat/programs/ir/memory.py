@@ -101,6 +101,6 @@ def overwritable(step: Step) -> list[Value]:
     # An operand that is read twice, in two layouts or in sequence, would be overwritten before it
     # is read.
     at_once = len(chosen) == len(operands)
-    readers = [sum(v is each.base for each in operands) for v in chosen]
-    same = [sum(v is each for each in operands) if at_once else 1 for v in chosen]
+    readers = [sum(v is operand.base for operand in operands) for v in chosen]
+    same = [sum(v is operand for operand in operands) if at_once else 1 for v in chosen]
     return [v for v, n, m in zip(chosen, readers, same, strict=True) if not v.is_view and n == m]

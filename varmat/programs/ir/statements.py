@@ -315,9 +315,9 @@ def mapped(
 
 def walk(statements: Iterable[Statement]) -> Iterator[Statement]:
     """Yield all statements, also those in bodies."""
-    for each in statements:
-        yield each
-        for body in bodies(each):
+    for statement in statements:
+        yield statement
+        for body in bodies(statement):
             yield from walk(body)
 
 
@@ -332,9 +332,9 @@ def _parts(values: Iterable[object]) -> Iterator[object]:
 
 def variables(statements: Iterable[Statement]) -> Iterator[Variable | Stack]:
     """Yield all variables and stacks, some of them several times."""
-    for each in walk(statements):
-        for part in fields(each):
-            found = getattr(each, part.name)
+    for statement in walk(statements):
+        for part in fields(statement):
+            found = getattr(statement, part.name)
             for x in _parts(found if isinstance(found, (list, tuple)) else (found,)):
                 if isinstance(x, (Cell, Storage, Stack)):
                     yield x
@@ -342,42 +342,42 @@ def variables(statements: Iterable[Statement]) -> Iterator[Variable | Stack]:
 
 def assigned(statements: Iterable[Statement]) -> set[Variable]:
     """Return the variables to which statements assign."""
-    found: set[Variable] = set()
-    for each in walk(statements):
-        if isinstance(each, (Compute, Load, Add)):
-            found.add(each.out)
-        elif isinstance(each, (Store, AddAt, Fill)):
-            found.add(each.array)
-        elif isinstance(each, Declare):
-            found.add(each.variable)
-        elif isinstance(each, For):
-            found.add(each.index)
-        elif isinstance(each, (Pop, Recall)):
-            found.update(each.cells)
-    return found
+    result: set[Variable] = set()
+    for statement in walk(statements):
+        if isinstance(statement, (Compute, Load, Add)):
+            result.add(statement.out)
+        elif isinstance(statement, (Store, AddAt, Fill)):
+            result.add(statement.array)
+        elif isinstance(statement, Declare):
+            result.add(statement.variable)
+        elif isinstance(statement, For):
+            result.add(statement.index)
+        elif isinstance(statement, (Pop, Recall)):
+            result.update(statement.cells)
+    return result
 
 
 def declared(statements: Iterable[Statement]) -> set[Variable]:
     """Return the variables that are declared in statements."""
-    return {each.variable for each in walk(statements) if isinstance(each, Declare)}
+    return {statement.variable for statement in walk(statements) if isinstance(statement, Declare)}
 
 
 def reads(statements: Iterable[Statement]) -> set[Variable]:
     """Return the variables that statements read."""
     found: set[object] = set()
-    for each in walk(statements):
-        if isinstance(each, Compute):
-            found.update(each.arguments)
-        elif isinstance(each, Load):
-            found.update((each.array, *_parts(each.indices)))
-        elif isinstance(each, (Store, AddAt)):
-            found.update((*_parts(each.indices), each.value))
-        elif isinstance(each, (Add, Fill)):
-            found.add(each.value)
-        elif isinstance(each, Increment):
-            found.add(each.term)
-        elif isinstance(each, For):
-            found.update((each.lower, each.upper))
-        elif isinstance(each, (While, If)):
-            found.add(each.holds)
+    for statement in walk(statements):
+        if isinstance(statement, Compute):
+            found.update(statement.arguments)
+        elif isinstance(statement, Load):
+            found.update((statement.array, *_parts(statement.indices)))
+        elif isinstance(statement, (Store, AddAt)):
+            found.update((*_parts(statement.indices), statement.value))
+        elif isinstance(statement, (Add, Fill)):
+            found.add(statement.value)
+        elif isinstance(statement, Increment):
+            found.add(statement.term)
+        elif isinstance(statement, For):
+            found.update((statement.lower, statement.upper))
+        elif isinstance(statement, (While, If)):
+            found.add(statement.holds)
     return {x for x in found if isinstance(x, (Cell, Storage))}

@@ -167,8 +167,8 @@ class Gufunc(Kernel):
     def axes(self) -> list[str]:
         """The letters of the core axes, of the operands and of the results."""
         return [
-            "".join(re.findall(r"\w", each))
-            for each in re.findall(r"\(([^)]*)\)", str(self.ufunc.signature))
+            "".join(re.findall(r"\w", x))
+            for x in re.findall(r"\(([^)]*)\)", str(self.ufunc.signature))
         ]
 
     def results(self, *operands: Value) -> list[ArrayLayout]:

@@ -155,7 +155,7 @@ class Assemble(Kernel):
                 return partial(np.copyto, view, part)
             return partial(np.add, view, part, view)
 
-        return [run(*each) for each in self.parts(operands)[1]]
+        return [run(*part) for part in self.parts(operands)[1]]
 
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         (result,) = results

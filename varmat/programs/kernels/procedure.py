@@ -61,8 +61,12 @@ class Procedure(Kernel):
         self, inputs: Sequence[s.Storage], outputs: Sequence[s.Storage], body: Sequence[s.Statement]
     ) -> None:
         self.inputs, self.outputs, self.body = [*inputs], [*outputs], [*body]
-        programs = [each.program for each in s.walk(self.body) if isinstance(each, Line)]
-        self.is_native = all(step.kernel.is_native for each in programs for step in each.steps)
+        programs = [
+            statement.program for statement in s.walk(self.body) if isinstance(statement, Line)
+        ]
+        self.is_native = all(
+            step.kernel.is_native for program in programs for step in program.steps
+        )
 
     def results(self, *operands: Value) -> list[ArrayLayout]:
         return [(x.shape, FLOAT) for x in self.outputs]
@@ -147,20 +151,21 @@ def _text(statements: Sequence[s.Statement], indent: str, names: dict[object, st
             return f"{len(x.steps)} steps"
         return f"({', '.join(map(text, x))})" if isinstance(x, (list, tuple)) else str(x)
 
-    found: list[str] = []
-    for each in statements:
-        inner = [*s.bodies(each)]
-        parts = (getattr(each, part.name) for part in fields(each))
+    result: list[str] = []
+    for statement in statements:
+        inner = [*s.bodies(statement)]
+        parts = (getattr(statement, part.name) for part in fields(statement))
         shown = [text(x) for x in parts if x not in inner and x is not None]
-        found.append(f"{indent}{s.name_of(each)} {', '.join(shown)}")
+        result.append(f"{indent}{s.name_of(statement)} {', '.join(shown)}")
         for body in inner:
-            found += _text(body, f"{indent}    ", names)
-    return found
+            result += _text(body, f"{indent}    ", names)
+    return result
 
 
 def _cost(statements: Sequence[s.Statement]) -> int:
     return sum(
-        1 + sum(map(_cost, s.bodies(each))) * getattr(each, "most", 1) for each in statements
+        1 + sum(map(_cost, s.bodies(statement))) * getattr(statement, "most", 1)
+        for statement in statements
     )
 
 
@@ -173,8 +178,8 @@ class Run:
         self.stacks: dict[s.Stack, list[float]] = {}
 
     def block(self, statements: Sequence[s.Statement]) -> None:
-        for each in statements:
-            getattr(self, s.name_of(each))(each)
+        for statement in statements:
+            getattr(self, s.name_of(statement))(statement)
 
     def number(self, x: s.Number) -> float:
         return self.cells.get(x, 0.0) if isinstance(x, s.Cell) else x

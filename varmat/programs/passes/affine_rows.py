@@ -171,10 +171,10 @@ class RowAnalysis:
 
     def _rows(self, v: Value) -> list[TermsOfRow]:
         """Return the rows of an array with elements along its last axis."""
-        found = self._operand(v, v.shape)
-        if any(isinstance(x, Value) for x in found):
+        result = self._operand(v, v.shape)
+        if any(isinstance(x, Value) for x in result):
             raise RowsNeededError
-        return found  # type: ignore[return-value]
+        return result  # type: ignore[return-value]
 
     def _operand(self, v: Value, shape: tuple[int, ...]) -> Sequence[TermsOfRow | Value]:
         """Return, for each row of a shape, the row of a value that broadcasts, or its number."""
@@ -232,7 +232,7 @@ class RowAnalysis:
 
     def _each(self, kernel: object, operands: Sequence[Value], shape: tuple[int, ...]) -> Any:
         columns = [self._operand(v, shape) for v in operands]
-        if all(isinstance(x, Value) for each in columns for x in each):
+        if all(isinstance(x, Value) for column in columns for x in column):
             raise RowsNeededError
         return [self._rules[kernel](*x) for x in zip(*columns, strict=True)]
 
@@ -292,7 +292,7 @@ class RowAnalysis:
                 ones, groups = RowTerm(AffineFunction(np.ones(self.n))), index[1].data
                 sums = [_total(t, ones)._replace(groups=groups) for t in row]
                 found[id(step.results[0]), i] = sums
-        if not found or any(t.term.is_square for each in found.values() for t in each):
+        if not found or any(t.term.is_square for x in found.values() for t in x):
             raise RowsNeededError
         if sum(map(self.has_rows, step.operands)) > len(found):
             raise RowsNeededError

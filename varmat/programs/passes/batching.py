@@ -228,9 +228,9 @@ class _Batching(Rewriter):
     def join(self, batch: Sequence[Step]) -> bool:
         """Write steps as one; False if that does not pay."""
         step, n, builder = batch[0], len(batch), self.builder
-        members = [each.operands for each in batch]
+        members = [x.operands for x in batch]
         if is_sum := _adds_up(step):
-            members = [tuple(sorted(each, key=self._order)) for each in members]
+            members = [tuple(sorted(member, key=self._order)) for member in members]
         columns, scattered = [], 0
         for olds in zip(*members, strict=True):
             column, pieces = self._column(olds)
@@ -245,7 +245,7 @@ class _Batching(Rewriter):
         joined = Batch(builder, step, n, columns)
         made = builder.add_all(joined.operands()) if is_sum else step.kernel.batched(joined)
         if made is not None:
-            self._replace_by_rows([each.results[0] for each in batch], made)
+            self._replace_by_rows([x.results[0] for x in batch], made)
         return made is not None
 
     def _order(self, v: Value) -> tuple[int, int]:
@@ -297,12 +297,12 @@ class _Batching(Rewriter):
             x = builder.number(self._taken([values[i] for i in mine]))
             to = [i * whole.strides[0] for i in mine]
             parts.append((_rows(to, whole.strides[1:], shape[1:]), x.shape, x))
-        made = builder.assemble(shape, parts)
-        made = builder.truth(made) if values[0].dtype == BOOL else made
+        result = builder.assemble(shape, parts)
+        result = builder.truth(result) if values[0].dtype == BOOL else result
         for i, v in enumerate(old):
             if not (v.is_view or v.is_constant):
-                self.replace([v], [builder.part(made, v.shape, i * made.strides[0], v.strides)])
-        return made
+                self.replace([v], [builder.part(result, v.shape, i * result.strides[0], v.strides)])
+        return result
 
     # --- steps on their own ---
 

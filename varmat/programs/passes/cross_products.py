@@ -79,7 +79,7 @@ def group_factors(columns: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, 
         return None
     sums = np.add.reduceat(whole[:, :, None] * whole[:, None, :], starts, axis=0)
     with localcontext(Context(DIGITS)):
-        factors = [_cholesky(slices.numbers(each)) for each in sums]
+        factors = [_cholesky(slices.numbers(x)) for x in sums]
     found = np.array([[[float(x) for x in row] for row in factor] for factor in factors])
     group, row = np.nonzero(found.any(axis=2))
     return found[group, row], group

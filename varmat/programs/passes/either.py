@@ -48,5 +48,5 @@ def either(first: Program, second: Program) -> Program:
         made.append(builder.inlined(program, *builder.arguments))
         holds.append(reduce(partial(builder.logical, np.logical_and), builder.demands))
     Builder.apply(builder, GUARD, builder.logical(np.logical_or, *holds))
-    outputs = [builder.where(holds[0], *each) for each in zip(*made, strict=True)]
+    outputs = [builder.where(holds[0], *x) for x in zip(*made, strict=True)]
     return optimised(builder.program(outputs))

@@ -212,13 +212,13 @@ class EqualRows(Rewriter):
             axis = 0 if which else len(x.shape) - 1
             operands[which] = self._counted(operands[which], axis)
             return [b.matmul(*operands)]
-        made = b.apply(kernel, *operands)
-        for v, x in zip(step.results, made, strict=True):
+        result = b.apply(kernel, *operands)
+        for v, x in zip(step.results, result, strict=True):
             place = self._axes.get(id(v))
             shape = tuple(len(self.counts) if i == place else m for i, m in enumerate(v.shape))
             if x.shape != shape:
                 raise RowsNeededError
-        return made
+        return result
 
     def _counted(self, v: Value, axis: int | None) -> Value:
         """Multiply rows by how often they occur."""

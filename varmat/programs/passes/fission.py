@@ -124,14 +124,14 @@ class _Fission:
         makers |= {id(v): n + j for j, step in enumerate(self.steps) for v in step.results}
         reads: list[Iterable[Value]] = [[v] for v in body.outputs[:n]]
         reads += [step.operands for step in self.steps]
-        return [[makers[id(v.base)] for v in each if id(v.base) in makers] for each in reads]
+        return [[makers[id(v.base)] for v in x if id(v.base) in makers] for x in reads]
 
     def _recurrences(self) -> set[int]:
         """Return nodes on cycles, steps that cannot work on arrays, and every node that is needed
         by one of these and needs another.
         """
         reach = _closed(self.needs)
-        core = {i for i, each in enumerate(reach) if each >> i & 1}
+        core = {i for i, x in enumerate(reach) if x >> i & 1}
         for node, step in enumerate(self.steps, self.loop.carried):
             if not _is_free(step) or any(id(v.base) in self.varying for v in step.operands):
                 self.varying.update(map(id, step.results))
@@ -139,7 +139,7 @@ class _Fission:
                     core.add(node)
         of_core = sum(1 << i for i in core)
         before = reduce(or_, (reach[i] for i in core), of_core)
-        return {i for i, each in enumerate(reach) if (each | 1 << i) & of_core and before >> i & 1}
+        return {i for i, x in enumerate(reach) if (x | 1 << i) & of_core and before >> i & 1}
 
     def _is_liftable(self, step: Step) -> bool:
         """Return whether a step can work on arrays of all iterations."""
@@ -211,8 +211,8 @@ class _Fission:
         if id(v.base) not in self.varying:
             return self.builder.broadcast(self._same(v), whole)
         row = v.base.size * v.base.dtype.itemsize
-        each = v.base.view(whole, v.offset, (row, *v.strides)) if v.is_view else v
-        return self.builder.part_like(each, self.known[id(v.base)])
+        x = v.base.view(whole, v.offset, (row, *v.strides)) if v.is_view else v
+        return self.builder.part_like(x, self.known[id(v.base)])
 
     def _column(self, v: Value) -> Column:
         varies = id(v.base) in self.varying
@@ -277,11 +277,11 @@ class _Fission:
 
 def _closed(needs: Sequence[Iterable[int]]) -> list[int]:
     """Return the nodes that each node needs, directly or not, as the bits of a number."""
-    reach, changes = [sum(1 << j for j in {*each}) for each in needs], True
+    reach, changes = [sum(1 << j for j in {*item}) for item in needs], True
     while changes:
         changes = False
-        for i, each in enumerate(needs):
-            more = reduce(or_, (reach[j] for j in each), reach[i])
+        for i, x in enumerate(needs):
+            more = reduce(or_, (reach[j] for j in x), reach[i])
             changes |= more != reach[i]
             reach[i] = more
     return reach

@@ -58,31 +58,31 @@ def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[V
 
     def visit(statements: Sequence[Statement], loops: list[Statement]) -> None:
         nonlocal count
-        for each in statements:
+        for statement in statements:
             count += 1
-            if isinstance(each, s.Declare):
-                depths[each.variable] = len(loops)
-            elif isinstance(each, (s.Load, s.Store)):
-                around = loops[depths.get(each.array, 0) :]
-                found.setdefault(each.array, []).append(_Access(count, around, each))
-            elif isinstance(each, s.Fill) and isinstance(each.value, Storage):
-                around = loops[depths.get(each.value, 0) :]
-                found.setdefault(each.value, []).append(_Access(count, around, each))
-            is_loop = isinstance(each, (s.For, s.While))
-            for body in s.bodies(each):
-                visit(body, [*loops, each] if is_loop else loops)
+            if isinstance(statement, s.Declare):
+                depths[statement.variable] = len(loops)
+            elif isinstance(statement, (s.Load, s.Store)):
+                around = loops[depths.get(statement.array, 0) :]
+                found.setdefault(statement.array, []).append(_Access(count, around, statement))
+            elif isinstance(statement, s.Fill) and isinstance(statement.value, Storage):
+                around = loops[depths.get(statement.value, 0) :]
+                found.setdefault(statement.value, []).append(_Access(count, around, statement))
+            is_loop = isinstance(statement, (s.For, s.While))
+            for body in s.bodies(statement):
+                visit(body, [*loops, statement] if is_loop else loops)
 
     visit(statements, [])
-    filled = {each.array for each in s.walk(statements) if isinstance(each, s.Fill)}
+    filled = {statement.array for statement in s.walk(statements) if isinstance(statement, s.Fill)}
     # Arrays that are filled before all loops have elements that iterations may read before they
     # assign to them.
-    again = filled - {each.array for each in statements if isinstance(each, s.Fill)}
+    again = filled - {statement.array for statement in statements if isinstance(statement, s.Fill)}
     once: set[Variable] = {x for x in found if x.is_temporary}
     lasting = set[Variable]()
     for x, accesses in found.items():
-        stores = [each for each in accesses if isinstance(each.statement, s.Store)]
+        stores = [item for item in accesses if isinstance(item.statement, s.Store)]
         if len(stores) == 1 and all(stores[0].axis(loop) is not None for loop in stores[0].loops):
-            loads = [each for each in accesses if each is not stores[0]]
+            loads = [item for item in accesses if item is not stores[0]]
             if x not in filled:
                 once.add(x)
             if x not in again and all(map(stores[0].is_before, loads)):
@@ -92,36 +92,40 @@ def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[V
 
 def needed_variables(statements: Sequence[Statement], others: set[Variable]) -> set[Variable]:
     """Return the variables on which others, arrays, and the control flow depend."""
-    every, found, before = [*leaves(statements)], {*others}, 0
-    while before != len(found):
-        before = len(found)
-        for each in every:
-            if isinstance(each, (Compute, s.Load, s.Add)):
-                found |= s.reads([each]) if each.out in found else set()
-            elif isinstance(each, (s.Store, s.AddAt, s.Fill, s.For, s.While, s.If)):
-                found |= s.reads([each])
-            elif not isinstance(each, s.Declare):
-                found.update(x for x in s.variables([each]) if not isinstance(x, s.Stack))
-    return found
+    every, result, before = [*leaves(statements)], {*others}, 0
+    while before != len(result):
+        before = len(result)
+        for item in every:
+            if isinstance(item, (Compute, s.Load, s.Add)):
+                result |= s.reads([item]) if item.out in result else set()
+            elif isinstance(item, (s.Store, s.AddAt, s.Fill, s.For, s.While, s.If)):
+                result |= s.reads([item])
+            elif not isinstance(item, s.Declare):
+                result.update(x for x in s.variables([item]) if not isinstance(x, s.Stack))
+    return result
 
 
 def without(statements: Sequence[Statement], cells: set[Cell]) -> list[Statement]:
     """Leave out statements that compute some cells."""
     return [
-        s.mapped(each, lambda body: without(body, cells))
-        for each in statements
-        if not (isinstance(each, (Compute, s.Load, s.Add)) and each.out in cells)
+        s.mapped(statement, lambda body: without(body, cells))
+        for statement in statements
+        if not (isinstance(statement, (Compute, s.Load, s.Add)) and statement.out in cells)
     ]
 
 
 def leaves(statements: Sequence[Statement]) -> Iterator[Statement]:
     """Yield statements without their bodies."""
-    for each in s.walk(statements):
-        yield s.mapped(each, lambda _: [])
+    for statement in s.walk(statements):
+        yield s.mapped(statement, lambda _: [])
 
 
 def is_sum(body: Sequence[Statement], x: Variable) -> bool:
     """Return whether statements only add to a cell."""
-    added = [each for each in s.walk(body) if isinstance(each, s.Add) and each.out is x]
-    mentions = sum((x in s.assigned([each])) + (x in s.reads([each])) for each in leaves(body))
+    added = [
+        statement
+        for statement in s.walk(body)
+        if isinstance(statement, s.Add) and statement.out is x
+    ]
+    mentions = sum((x in s.assigned([leaf])) + (x in s.reads([leaf])) for leaf in leaves(body))
     return isinstance(x, Cell) and mentions == len(added) > 0

@@ -22,7 +22,9 @@ def privatised(statements: Sequence[Statement], kept: Collection[Variable]) -> l
         if found is not None:
             body = found
             stores = [
-                each for each in s.walk(body) if isinstance(each, s.Store) and each.array is x
+                statement
+                for statement in s.walk(body)
+                if isinstance(statement, s.Store) and statement.array is x
             ]
             x.is_temporary = len(stores) == 1
     return body
@@ -30,7 +32,7 @@ def privatised(statements: Sequence[Statement], kept: Collection[Variable]) -> l
 
 def _declared(statements: Sequence[Statement], x: Variable) -> list[Statement] | None:
     """Declare a variable in the innermost loop that contains all its uses, if that is possible."""
-    reading = [each for each in statements if x in s.reads([each])]
+    reading = [item for item in statements if x in s.reads([item])]
     if len(reading) != 1:
         return None
     (inside,) = reading
@@ -41,33 +43,33 @@ def _declared(statements: Sequence[Statement], x: Variable) -> list[Statement] |
         made = [s.Declare(x), *inside.body]
     if made is None:
         return None
-    found: list[Statement] = []
-    for each in statements:
-        if each is inside:
-            found.append(replace(inside, body=made))
-        elif x not in s.assigned([each]):
-            found.append(each)
-        elif not isinstance(each, (s.Compute, s.Load, s.Fill)):
+    result: list[Statement] = []
+    for statement in statements:
+        if statement is inside:
+            result.append(replace(inside, body=made))
+        elif x not in s.assigned([statement]):
+            result.append(statement)
+        elif not isinstance(statement, (s.Compute, s.Load, s.Fill)):
             return None
-    return found
+    return result
 
 
 def _is_assigned_first(statements: Sequence[Statement], x: Variable) -> bool:
     """Return whether all of a variable is assigned before it is read."""
-    for each in statements:
-        if isinstance(each, (s.Compute, s.Load)) and each.out is x:
-            return x not in s.reads([each])
-        if isinstance(each, s.Fill) and each.array is x:
-            return each.value is not x
+    for statement in statements:
+        if isinstance(statement, (s.Compute, s.Load)) and statement.out is x:
+            return x not in s.reads([statement])
+        if isinstance(statement, s.Fill) and statement.array is x:
+            return statement.value is not x
         if (
-            isinstance(each, s.If)
-            and each.holds is not x
-            and all(_is_assigned_first(body, x) for body in s.bodies(each))
+            isinstance(statement, s.If)
+            and statement.holds is not x
+            and all(_is_assigned_first(body, x) for body in s.bodies(statement))
         ):
             return True
-        if x in s.reads([each]):
+        if x in s.reads([statement]):
             return False
-        if isinstance(x, Storage) and _assigns_all(each, x):
+        if isinstance(x, Storage) and _assigns_all(statement, x):
             return True
     return False
 
@@ -79,7 +81,7 @@ def _assigns_all(statement: Statement, x: Storage) -> bool:
         if isinstance(statement.lower, Cell) or isinstance(statement.upper, Cell):
             return False
         ranges[statement.index] = statement.lower, statement.upper
-        inner = [each for each in statement.body if x in s.assigned([each])]
+        inner = [item for item in statement.body if x in s.assigned([item])]
         if len(inner) != 1:
             return False
         (statement,) = inner

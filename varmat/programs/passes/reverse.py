@@ -60,12 +60,12 @@ class Source:
 
     def branches(self) -> bool:
         """Return whether the choice of the statements that run depends on leaves."""
-        for each in s.walk(self.body):
-            if isinstance(each, s.If) and all(
-                isinstance(x, s.End) for body in s.bodies(each) for x in body
+        for statement in s.walk(self.body):
+            if isinstance(statement, s.If) and all(
+                isinstance(x, s.End) for body in s.bodies(statement) for x in body
             ):
                 continue  # a check
-            ends = [getattr(each, name, 0.0) for name in ("holds", "lower", "upper")]
+            ends = [getattr(statement, name, 0.0) for name in ("holds", "lower", "upper")]
             if not self._dependent.isdisjoint(ends):
                 return True
         return False
@@ -79,25 +79,25 @@ class Source:
         """Return the variables that have derivatives with respect to some leaves; or that depend on
         them, `with_discrete` functions too.
         """
-        found: set[object] = {*leaves}
+        result: set[object] = {*leaves}
         before = 0
         every = [*s.walk(self.body)]
-        while before != len(found):
-            before = len(found)
-            for each in every:
-                if isinstance(each, Compute):
-                    passes_on = with_discrete or not each.function.is_discrete
-                    if passes_on and not found.isdisjoint(each.arguments):
-                        found.add(each.out)
-                elif (isinstance(each, s.Load) and each.array in found) or (
-                    isinstance(each, s.Add) and each.value in found
+        while before != len(result):
+            before = len(result)
+            for x in every:
+                if isinstance(x, Compute):
+                    passes_on = with_discrete or not x.function.is_discrete
+                    if passes_on and not result.isdisjoint(x.arguments):
+                        result.add(x.out)
+                elif (isinstance(x, s.Load) and x.array in result) or (
+                    isinstance(x, s.Add) and x.value in result
                 ):
-                    found.add(each.out)
-                elif (isinstance(each, s.Store) and each.value in found) or (
-                    isinstance(each, s.Fill) and each.value in found
+                    result.add(x.out)
+                elif (isinstance(x, s.Store) and x.value in result) or (
+                    isinstance(x, s.Fill) and x.value in result
                 ):
-                    found.add(each.array)
-        return found  # type: ignore[return-value]
+                    result.add(x.array)
+        return result  # type: ignore[return-value]
 
     def forward(self) -> Procedure:
         """Write the procedure of the total, and the other results."""
@@ -149,10 +149,10 @@ class _Total:
     def counted(self, statements: Sequence[Statement]) -> list[Statement]:
         """Make statements add to the total."""
         return [
-            s.Add(self.cell, each.term)
-            if isinstance(each, s.Increment)
-            else s.mapped(each, self.counted)
-            for each in statements
+            s.Add(self.cell, statement.term)
+            if isinstance(statement, s.Increment)
+            else s.mapped(statement, self.counted)
+            for statement in statements
         ]
 
 
@@ -175,9 +175,9 @@ class Reverse:
         self._lasting = self._once | lasting
         read = s.reads(source.body)
         self._logs = {
-            each.array: s.Stack()
-            for each in s.walk(source.body)
-            if isinstance(each, s.Store) and each.array in read - self._lasting
+            statement.array: s.Stack()
+            for statement in s.walk(source.body)
+            if isinstance(statement, s.Store) and statement.array in read - self._lasting
         }
         # Arrays that hold what statements that run again would assign to them.
         self._complete: set[Variable] = set()
@@ -208,11 +208,11 @@ class Reverse:
         """
         parts, backward, later = list[list[Statement]](), list[Statement](), {*later}
         for line in reversed(_lines(statements)):
-            for each in reversed(line):
-                forward, behind = getattr(self, f"_{s.name_of(each)}")(each, later, counted)
+            for item in reversed(line):
+                forward, behind = getattr(self, f"_{s.name_of(item)}")(item, later, counted)
                 parts.append(forward)
                 backward += behind
-                later |= s.assigned([each])
+                later |= s.assigned([item])
             parts.append(self._recalled(line))
         return [x for part in reversed(parts) for x in part], backward
 
@@ -257,8 +257,8 @@ class Reverse:
             arguments, slopes = x.arguments, x.function.slopes
             if slopes and x.out not in arguments:
                 arguments = (*arguments, x.out)
-            for i, each in enumerate(x.arguments):
-                if each in self.active:
+            for i, argument in enumerate(x.arguments):
+                if argument in self.active:
                     by_value = len(arguments) > len(x.arguments)
                     slope = slopes[i] if by_value else x.function.partial(i)
                     cell = Cell()
@@ -266,7 +266,7 @@ class Reverse:
                         made = Compute(cell, slope, arguments)
                         (after if by_value else forward).append(made)
                     factor = slope if isinstance(slope, float) else cell
-                    backward += self._contribute(each, bar, factor)
+                    backward += self._contribute(argument, bar, factor)
         is_kept = self._tape is not None and _is_expensive(x)
         return [*forward, *([] if is_kept else [x]), *after], backward
 
@@ -329,7 +329,7 @@ class Reverse:
         return [] if self._again else [x], []
 
     def _branch(self, x: s.If, later: set[Variable], counted: bool) -> Pair:
-        yes, no = (self.block(each, later, counted) for each in (x.yes, x.no))
+        yes, no = (self.block(item, later, counted) for item in (x.yes, x.no))
         holds = Cell()  # its value before the bodies
         backward: list[Statement] = [s.If(holds, yes[1], no[1])] if yes[1] or no[1] else []
         return [Compute(holds, SAME, (x.holds,)), s.If(holds, yes[0], no[0])], backward
@@ -410,7 +410,7 @@ class Reverse:
         lost = {v for v in cells if v not in needed}
         stack, every = s.Stack(), [*(v for v in cells if v in needed), *marks]
         kept = [
-            *(s.Mark(mark, each) for mark, each in zip(marks, stacks, strict=True)),
+            *(s.Mark(mark, x) for mark, x in zip(marks, stacks, strict=True)),
             *([s.Push(stack, every)] if every else []),
             *silent,
         ]
@@ -436,30 +436,30 @@ class Reverse:
         tape: s.Stack | None,
     ) -> list[Statement]:
         """Write statements that only log what they overwrite; keep expensive values on `tape`."""
-        made = list[Statement]()
+        result = list[Statement]()
         for line in _lines(statements):
-            made += self._recalled(line)
-            for each in line:
-                if isinstance(each, s.Store):
-                    log = logs.get(each.array)
-                    made += [] if each.array in self._complete else [replace(each, log=log)]
-                elif isinstance(each, s.Increment):
-                    made += [each] if counted else []
-                elif not (self._tape and _is_expensive(each)):
-                    made.append(s.mapped(each, lambda x: self._silent(x, logs, counted, tape)))
+            result += self._recalled(line)
+            for item in line:
+                if isinstance(item, s.Store):
+                    log = logs.get(item.array)
+                    result += [] if item.array in self._complete else [replace(item, log=log)]
+                elif isinstance(item, s.Increment):
+                    result += [item] if counted else []
+                elif not (self._tape and _is_expensive(item)):
+                    result.append(s.mapped(item, lambda x: self._silent(x, logs, counted, tape)))
             cells = _expensive(line)
-            made += [s.Push(tape, cells)] if cells and tape else []
-        return made
+            result += [s.Push(tape, cells)] if cells and tape else []
+        return result
 
     def _each(
         self, shape: tuple[int, ...], body: Callable[..., list[Statement]]
     ) -> list[Statement]:
         """Write statements for each element of a shape."""
         indices = [Cell("", is_integer=True) for _ in shape]
-        made = body(*indices)
+        result = body(*indices)
         for i, n in zip(reversed(indices), reversed(shape), strict=True):
-            made = [s.For(i, 0.0, n - 1.0, made, most=n)]
-        return made
+            result = [s.For(i, 0.0, n - 1.0, result, most=n)]
+        return result
 
     def set_capacities(self, statements: Sequence[Statement]) -> None:
         """Set the capacity of stacks to the most numbers that are pushed."""
@@ -471,14 +471,14 @@ class Reverse:
 
 def _count(statements: Sequence[Statement], times: int, found: dict[s.Stack, int]) -> None:
     """Count the most numbers that are pushed on stacks."""
-    for each in statements:
-        if isinstance(each, s.Push):
-            found[each.stack] = found.get(each.stack, 0) + times * len(each.cells)
-        elif isinstance(each, s.Store) and each.log is not None:
-            found[each.log] = found.get(each.log, 0) + times * 2
-        inner = times * each.most if isinstance(each, s.For) else times
-        inner = times * s.MANY if isinstance(each, s.While) else inner
-        for body in s.bodies(each):
+    for statement in statements:
+        if isinstance(statement, s.Push):
+            found[statement.stack] = found.get(statement.stack, 0) + times * len(statement.cells)
+        elif isinstance(statement, s.Store) and statement.log is not None:
+            found[statement.log] = found.get(statement.log, 0) + times * 2
+        inner = times * statement.most if isinstance(statement, s.For) else times
+        inner = times * s.MANY if isinstance(statement, s.While) else inner
+        for body in s.bodies(statement):
             _count(body, inner, found)
 
 
@@ -496,10 +496,10 @@ def _own(body: Sequence[Statement]) -> set[Variable]:
 
 def _outside_loops(statements: Sequence[Statement]) -> Iterator[Statement]:
     """Yield statements that run once in an iteration, without their bodies."""
-    for each in statements:
-        if not isinstance(each, (s.For, s.While)):
-            yield s.mapped(each, lambda _: [])
-            for body in s.bodies(each):
+    for statement in statements:
+        if not isinstance(statement, (s.For, s.While)):
+            yield s.mapped(statement, lambda _: [])
+            for body in s.bodies(statement):
                 yield from _outside_loops(body)
 
 
@@ -510,19 +510,19 @@ def _is_expensive(x: Statement) -> bool:
 
 def _expensive(line: Sequence[Statement]) -> list[Cell]:
     """Return the cells whose values are kept."""
-    return [each.out for each in line if isinstance(each, Compute) and _is_expensive(each)]
+    return [x.out for x in line if isinstance(x, Compute) and _is_expensive(x)]
 
 
 def _lines(statements: Sequence[Statement]) -> list[list[Statement]]:
     """Group statements without bodies that follow each other, and put each other one by itself."""
     lines: list[list[Statement]] = []
     was_simple = False
-    for each in statements:
-        is_simple = not [*s.bodies(each)]
+    for statement in statements:
+        is_simple = not [*s.bodies(statement)]
         if is_simple and was_simple:
-            lines[-1].append(each)
+            lines[-1].append(statement)
         else:
-            lines.append([each])
+            lines.append([statement])
         was_simple = is_simple
     return lines
 
@@ -552,14 +552,14 @@ class Tangents:
         return self._tangents[x]  # type: ignore[return-value]
 
     def block(self, statements: Sequence[Statement]) -> list[Statement]:
-        return [x for each in statements for x in self._statement(each)]
+        return [x for statement in statements for x in self._statement(statement)]
 
     def _of_number(self, x: s.Number) -> s.Number:
         return self.tangent(x) if x in self.active else 0.0
 
     def _statement(self, x: Statement) -> Iterator[Statement]:
         if isinstance(x, Compute) and x.out in self.active:
-            which = tuple(i for i, each in enumerate(x.arguments) if each in self.active)
+            which = tuple(i for i, argument in enumerate(x.arguments) if argument in self.active)
             tangents = [self._of_number(x.arguments[i]) for i in which]
             out: Cell = self.tangent(x.out)
             if which and not x.function.is_discrete:

@@ -235,8 +235,8 @@ class SufficientStatistics(Rewriter):
     def __init__(self, program: Program, n: int) -> None:
         super().__init__(program)
         self._rows = rows = RowAnalysis(program, n)
-        totals = [t for every in rows.totals.values() for each in every for t in each]
-        by_index = [t for each in rows.scattered.values() for t in each]
+        totals = [t for every in rows.totals.values() for x in every for t in x]
+        by_index = [t for x in rows.scattered.values() for t in x]
         self._settled = Settled([*totals, *by_index])
         self._statistics = self._settled.statistics
         if not self._statistics:
@@ -292,16 +292,16 @@ class SufficientStatistics(Rewriter):
 
     def _totals(self, totals: list[list[SumOverRows]], shape: tuple[int, ...]) -> Value:
         """Return the sums, as a number or a vector: products with a matrix if all have one form."""
-        b, totals = self.builder, [[*map(self._settled, each)] for each in totals]
+        b, totals = self.builder, [[*map(self._settled, x)] for x in totals]
         if len(totals) == 1:
             return b.reshaped(b.add_all([self._total(t) for t in totals[0]]), shape)
-        firsts = [each[0] for each in totals]
+        firsts = [x[0] for x in totals]
         first = firsts[0].term
-        is_one = all(len(each) == 1 for each in totals) and all(
+        is_one = all(len(x) == 1 for x in totals) and all(
             t.term[:3:2] == first[:3:2] and t.column is not None for t in firsts
         )
         if not is_one or not first.affine.blocks:
-            numbers = [b.reshaped(b.add_all([*map(self._total, each)]), (1,)) for each in totals]
+            numbers = [b.reshaped(b.add_all([*map(self._total, x)]), (1,)) for x in totals]
             return b.reshaped(b.concatenated(numbers), shape)
         product = self._statistics[id(first.affine)].product
         found = [product(t.column) for t in firsts if t.column is not None]

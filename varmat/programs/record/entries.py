@@ -44,7 +44,7 @@ Kind = Callable[[Iterable[Any]], tuple[Any, ...]] | None
 )
 def _elementwise(program: TapeProgram, rule: Rule, result: Operand, x: Operand, y: Operand) -> None:
     row: Elementwise = rule.op
-    operands = [program.operand(each) for each in (x if row.arity > 2 else (x, y)[: row.arity])]
+    operands = [program.operand(item) for item in (x if row.arity > 2 else (x, y)[: row.arity])]
     builder, shape = program.builder, result.shape
     values = [value for value, _ in operands]
     made = apply_row(builder, row, values)
@@ -101,7 +101,7 @@ def _assign(
 
 def _settings_of(op: Operation, settings: Settings) -> Settings:
     """Return the settings without values saved for the reverse rule."""
-    return {name: each for name, each in settings.items() if name in op.signature.parameters}
+    return {name: setting for name, setting in settings.items() if name in op.signature.parameters}
 
 
 @writes(
@@ -195,7 +195,7 @@ class OperationCall:
         if type(value) is Saved:
             value, self.saved = value.value, value.saved
         self.pull = self.saved.pop("pull", None)
-        made = [lift(builder, each) for each in (value if self.kind is not None else (value,))]
+        made = [lift(builder, x) for x in (value if self.kind is not None else (value,))]
         if [v.shape for v in made] != list(self.shapes):
             raise UntraceableError
         return [builder.number(v) for v in made]
@@ -244,8 +244,8 @@ class OperationCall:
     ) -> list[Value]:
         program, op = self.program, self.op
         builder = program.builder
-        g: Operand = tuple(None if each is None else Symbol(builder, each) for each in given)
-        r: Operand = tuple(Symbol(builder, each) for each in self.results)
+        g: Operand = tuple(None if x is None else Symbol(builder, x) for x in given)
+        r: Operand = tuple(Symbol(builder, result) for result in self.results)
         g, r = (g[0], r[0]) if self.kind is None else (self.kind(g), self.kind(r))
         parts = (
             op.parts(g, r, self._symbols(), {**self.settings, **self.saved})
@@ -253,11 +253,11 @@ class OperationCall:
             else self.pull(g)
         )
         parts = parts if type(parts) is tuple else (parts,)
-        found = []
+        results = []
         for i, shape in places:
             c = lift(builder, parts[i]() if callable(parts[i]) else parts[i])
-            found.append(c if c.shape in (shape, ()) else builder.unbroadcast(c, c.shape, shape))
-        return found
+            results.append(c if c.shape in (shape, ()) else builder.unbroadcast(c, c.shape, shape))
+        return results
 
 
 def unplaced(shape: Shape) -> None:
@@ -341,7 +341,7 @@ def _contributions_of(
     saved = next(following, None)
     if saved is None:
         saved = value_of(op, settings, values)[1]
-        settings = {name: each for name, each in settings.items() if name != "workspace"}
+        settings = {name: setting for name, setting in settings.items() if name != "workspace"}
     adjoint, result = (g[0], r[0]) if kind is None else (tuple(g), tuple(r))
     return tuple(contributions_of(op, settings, places, kind, adjoint, result, values, saved))
 
@@ -362,12 +362,12 @@ def contributions_of(
     if kind is not None:
         g, r = kind(g), kind(r)
     parts = op.parts(g, r, values, {**settings, **saved})
-    found: list[Array] = []
+    result: list[Array] = []
     for i, shape in places:
         c = parts[i]() if callable(parts[i]) else parts[i]
         if shape:
             c = c if type(c) is np.ndarray and c.dtype is FLOAT64 else op.contribution(i, c)
-            found.append(c if c.shape == shape else unbroadcast(c, shape))
+            result.append(c if c.shape == shape else unbroadcast(c, shape))
         else:
-            found.append(c if type(c) is float else float(np.sum(c)))
-    return found
+            result.append(c if type(c) is float else float(np.sum(c)))
+    return result

@@ -235,10 +235,10 @@ class Kinds:
         self.start, self.end = int(run.bounds[0]), int(run.bounds[-1])
         lengths = np.diff(self.bounds)
         self.members = [np.flatnonzero(self.kinds == k) for k in range(self.kinds.max() + 1)]
-        self.lengths = [int(lengths[each[0]]) for each in self.members]
+        self.lengths = [int(lengths[member[0]]) for member in self.members]
         self.rows = [
-            self.bounds[each][:, None] + np.arange(n)
-            for each, n in zip(self.members, self.lengths, strict=True)
+            self.bounds[member][:, None] + np.arange(n)
+            for member, n in zip(self.members, self.lengths, strict=True)
         ]
         # The entries of the bodies have numbers; these are the first numbers of the bodies.
         self.base = np.cumsum([0, *self.lengths])
@@ -262,8 +262,8 @@ class Kinds:
         """Return whether the segments of each kind match; equal hashes do not ensure it."""
         return all(
             len(np.unique(x)) == 1 if x.ndim == 1 else bool((x == x[0]).all())
-            for each, rows in zip(self.members, self.rows, strict=True)
-            for x in (np.diff(self.bounds)[each], self.periods.codes[rows])
+            for member, rows in zip(self.members, self.rows, strict=True)
+            for x in (np.diff(self.bounds)[member], self.periods.codes[rows])
         )
 
     def writes(self, made: frozenset[int]) -> np.ndarray:
@@ -274,14 +274,14 @@ class Kinds:
 
     def _carried(self) -> dict[Place, np.ndarray]:
         """Return the operands that earlier segments make in some iterations, and their entries."""
-        found = {}
+        result = {}
         for k, rows in enumerate(self.rows):
             made = self.periods.producer[rows]
             for o, j in np.argwhere(
                 ((made >= self.start) & (made < rows[:, :1, None])).any(0)
             ).tolist():
-                found[k, o, j] = made[:, o, j]
-        return found
+                result[k, o, j] = made[:, o, j]
+        return result
 
     def split(self) -> np.ndarray | None:
         """Assign a cell to each operand that earlier iterations make; where that is impossible,
@@ -356,8 +356,8 @@ class Kinds:
 def _united(sets: Iterable[frozenset[int]]) -> dict[int, frozenset[int]]:
     """Unite sets that have elements in common: the whole of each element."""
     whole: dict[int, frozenset[int]] = {}
-    for each in sets:
-        united = each.union(*(whole[x] for x in each if x in whole))
+    for item in sets:
+        united = item.union(*(whole[x] for x in item if x in whole))
         whole.update(dict.fromkeys(united, united))
     return whole
 

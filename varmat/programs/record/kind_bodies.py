@@ -128,7 +128,7 @@ class Body:
         """Return a placeholder for plain data: the data, if they are the same in all iterations."""
         column = [self.periods.operands[i][j] for i in self.kinds.rows[self.k][:, o].tolist()]
         x = column[0]
-        if not isinstance(x, (float, int, np.float64)) or all(each is x for each in column):
+        if not isinstance(x, (float, int, np.float64)) or all(item is x for item in column):
             return x
         data = np.array(column, np.float64)
         if (data.view(np.int64) == data.view(np.int64)[0]).all():
@@ -190,14 +190,16 @@ class Body:
     def writes(self, entered: Entered, cells: Iterable[CellKey]) -> dict[CellKey, RecordedVariable]:
         """Return the cells that an iteration changes, with what they hold then."""
         low = int(self.kinds.base[self.k])
-        found: dict[CellKey, RecordedVariable] = {}
+        result: dict[CellKey, RecordedVariable] = {}
         for group, depth in cells:
             own = [n - low for n in group if low <= n < self.kinds.base[self.k + 1]]
             if own:
                 newest = [entered.written.find(self.result(o)) for o in sorted(own, reverse=True)]
                 before = (group, depth - len(newest))
-                found[group, depth] = newest[depth] if depth < len(newest) else entered.cell(before)
-        return found
+                result[group, depth] = (
+                    newest[depth] if depth < len(newest) else entered.cell(before)
+                )
+        return result
 
 
 class Entered(NamedTuple):
@@ -269,8 +271,8 @@ class Frame:
             block = [s.If(kind, [*([s.Add(kind, -1.0)] if n else []), *block], body)]
         builder, count = Builder(), len(kinds.kinds)
         places = np.empty(count)
-        for each in kinds.members:
-            places[each] = np.arange(len(each))
+        for member in kinds.members:
+            places[member] = np.arange(len(member))
         first = [
             s.Load(cell, self._array(builder.constant(x), f"{cell.name}s"), (self._index,))
             for cell, x in ((kind, kinds.kinds.astype(float)), (self._at, places))

@@ -299,11 +299,11 @@ class KindLoop:
             if not node.value.is_constant and not is_number(found[name], 0.0)
         ]
         stores = []
-        for name, each in body.rows.items():
-            if each.contribute is not None and not is_number(found[name], 0.0):
+        for name, row in body.rows.items():
+            if row.contribute is not None and not is_number(found[name], 0.0):
                 outputs.append((Cell(), found[name]))
                 stores.append(frame.store(("rows", (k, name)), body.count, outputs[-1][0]))
-                adjoints.takers["rows", (k, name)] = each.contribute
+                adjoints.takers["rows", (k, name)] = row.contribute
         return [*given.statements(outputs, sums), *stores]
 
     def _kept_rows(self, k: int, key: CellKey) -> Value:
@@ -315,7 +315,7 @@ class KindLoop:
         again = self._forward()
         self.step.kernel, self.step.operands = again.kernel, again.operands
         self.step.results = again.results
-        for value in chain.from_iterable(each.values() for each in self.kept):
+        for value in chain.from_iterable(x.values() for x in self.kept):
             value.step = self.step
 
     def guard_finite(self) -> None:

@@ -73,8 +73,8 @@ def write_total(
     node = outer.node(variable, outer.builder.ufunc(np.add, first.value, total.value))
 
     def back() -> None:
-        for each in (first, total):
-            if not each.value.is_constant:
-                each.contributions.append(outer.adjoint(node))  # type: ignore[arg-type]
+        for x in (first, total):
+            if not x.value.is_constant:
+                x.contributions.append(outer.adjoint(node))  # type: ignore[arg-type]
 
     outer.back((node,), back)

@@ -62,7 +62,7 @@ def setting_key(x: Operand) -> Hashable:
     if kind in (tuple, list):
         return kind, *map(setting_key, x)
     if kind is dict:
-        return tuple((name, setting_key(each)) for name, each in x.items())
+        return tuple((name, setting_key(item)) for name, item in x.items())
     if kind is np.ndarray and x.dtype != object:
         return x.shape, x.dtype, x.tobytes()
     if kind is itemgetter or kind is methodcaller:
@@ -128,7 +128,7 @@ class Periods:
         # For each variable that an entry reads: the entry, its index among the operands, or -1,
         # what makes it, and which part it is.
         self._read: list[tuple[int, int, int, int]] = []
-        self.codes = np.array([self._code(i, *each) for i, each in enumerate(self.entries)])
+        self.codes = np.array([self._code(i, *entry) for i, entry in enumerate(self.entries)])
         rows, columns, producers, parts = np.array(self._read).reshape(-1, 4).T
         shape = n, max(1, *map(len, self.operands))
         self.producer, self.part = np.full(shape, PLAIN), np.zeros(shape, np.int64)
@@ -157,16 +157,16 @@ class Periods:
         """Return the same with the entries of a range in another order, which can be written."""
         at = np.arange(len(self.entries))
         at[low : low + len(order)] = low + order
-        made = copy(self)
-        made.entries = [self.entries[i] for i in at.tolist()]
-        made.operands = [self.operands[i] for i in at.tolist()]
+        result = copy(self)
+        result.entries = [self.entries[i] for i in at.tolist()]
+        result.operands = [self.operands[i] for i in at.tolist()]
         place, producer, last = np.argsort(at), self.producer[at], self.last_use[at]
-        made.producer = np.where(producer < 0, producer, place[np.maximum(producer, 0)])
+        result.producer = np.where(producer < 0, producer, place[np.maximum(producer, 0)])
         # The number of entries marks those returned.
-        made.last_use = np.where(last < 0, last, np.append(place, len(at))[last])
-        made.codes, made.part = self.codes[at], self.part[at]
-        made.compare()
-        return made
+        result.last_use = np.where(last < 0, last, np.append(place, len(at))[last])
+        result.codes, result.part = self.codes[at], self.part[at]
+        result.compare()
+        return result
 
     def _token(self, key: Hashable) -> int:
         return self._known.setdefault(key, len(self._known))
@@ -180,14 +180,14 @@ class Periods:
         # Most entries of long recordings are of this kind, so it has a fast path.
         operands, made_by = (x, y)[: rule.op.arity], self._made_by
         key: list[Hashable] = [rule]
-        for j, each in enumerate(operands):
-            if type(each) is Var:
-                number = made_by.get(id(each))
+        for j, operand in enumerate(operands):
+            if type(operand) is Var:
+                number = made_by.get(id(operand))
                 if number is None:
-                    number = made_by[id(each)] = OUTSIDE - len(made_by)
+                    number = made_by[id(operand)] = OUTSIDE - len(made_by)
                 self._read.append((i, j, number, 0))
-                key.append(self.item.get(id(each)))
-            elif type(each) in _NUMBERS:
+                key.append(self.item.get(id(operand)))
+            elif type(operand) in _NUMBERS:
                 key.append("number")
             else:
                 return self._code_of_any(i, rule, result, x, y)
@@ -203,8 +203,8 @@ class Periods:
         operands, settings = _NOTHING if layout is None else layout.split(rule, x, y)
         if layout is None or len(operands) > _MOST_OPERANDS:
             self.operands.append(())
-            for each in variables_in(x, y):
-                self._note(i, -1, each, 0)
+            for operand in variables_in(x, y):
+                self._note(i, -1, operand, 0)
             self._note_results(i, result)
             return -1 - i
         self.operands.append(operands)
@@ -212,16 +212,16 @@ class Periods:
         if layout.takes_part:
             place, settings = self._token(("place", type(settings), setting_key(settings))), None
         key: list[Hashable] = [rule]
-        for j, each in enumerate(operands):
-            kind = type(each)
+        for j, operand in enumerate(operands):
+            kind = type(operand)
             if kind in VARIABLES:
-                key.append(self._note(i, j, each, place))
+                key.append(self._note(i, j, operand, place))
             elif kind in _NUMBERS:
                 key.append("number")
-            elif kind is np.ndarray and each.ndim:
-                key.append((each.dtype, each.shape))
+            elif kind is np.ndarray and operand.ndim:
+                key.append((operand.dtype, operand.shape))
             else:
-                key.append(setting_key(each))
+                key.append(setting_key(operand))
         if settings is not None:
             key.append(setting_key(settings))
         key.append(self._note_results(i, result))
@@ -232,9 +232,9 @@ class Periods:
         if result is ALWAYS:
             return None
         if isinstance(result, Outputs):
-            self._made_by.update((id(each), i) for each in result)
-            self.item.update((id(each), number) for number, each in enumerate(result))
-            return tuple([each.shape for each in result])
+            self._made_by.update((id(x), i) for x in result)
+            self.item.update((id(x), number) for number, x in enumerate(result))
+            return tuple([x.shape for x in result])
         self._made_by[id(result)] = i
         return result.shape  # type: ignore[no-any-return]
 

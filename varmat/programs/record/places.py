@@ -41,7 +41,7 @@ class _Piece:
     def __init__(self, program: TapeProgram, node: RecordedVariable, parts: TripLayout) -> None:
         # One axis for the parts if they are of one shape, because then they often lie regularly.
         join = np.stack if len({target.shape for target, _ in parts}) == 1 else _chained
-        targets, at = (join(each) for each in zip(*parts, strict=True))
+        targets, at = (join(part) for part in zip(*parts, strict=True))
         self.node, self.targets, self.at, self.place = node, targets, at, place_at(targets)
         self.value, self._contribute = taken(program, node, at)
 
@@ -57,7 +57,7 @@ class _Piece:
 
 
 def _chained(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate([each.reshape(-1) for each in arrays])
+    return np.concatenate([array.reshape(-1) for array in arrays])
 
 
 def _pieces(

@@ -122,7 +122,9 @@ class Recurrence:
     def _column(self, k: int, j: int) -> list[Operand]:
         """Return an operand in all iterations."""
         start, period, _ = self.stretch
-        return [each[j] for each in self.periods.operands[start + k : self.stretch.end : period]]
+        return [
+            operand[j] for operand in self.periods.operands[start + k : self.stretch.end : period]
+        ]
 
     def result(self, k: int, item: int, trip: int) -> Operand:
         made = self.periods.entries[self.stretch.start + trip * self.stretch.period + k][1]
@@ -191,7 +193,7 @@ class Recurrence:
         """
         column = self._column(k, j)
         x = column[0]
-        if all(each is x for each in column):
+        if all(item is x for item in column):
             return x
         is_array = isinstance(x, np.ndarray) and x.ndim > 0
         if not is_array and not isinstance(x, (float, int, np.float64)):
@@ -247,7 +249,7 @@ class Recurrence:
         """Collect elements of a variable outside, which may be another one in each iteration."""
         size, trips = math.prod(shape), len(column)
         targets = np.arange(trips * size).reshape(trips, size)
-        layout = [(target, np.ravel(each)) for target, each in zip(targets, at, strict=True)]
+        layout = [(target, np.ravel(x)) for target, x in zip(targets, at, strict=True)]
         return Rows(*collected(self.outer, (trips, *shape), column, layout))
 
     def _rows_read(self, k: int, j: int) -> Rows:
@@ -338,9 +340,7 @@ class Recurrence:
             else:
                 written.given[id(stand)] = values[key]
         makers = (slot[:2] for slot in self.slots)
-        write_entries(
-            written, self.trip, [self.result(*each, 0) for each in (*makers, *self.stacked)]
-        )
+        write_entries(written, self.trip, [self.result(*x, 0) for x in (*makers, *self.stacked)])
         return nodes
 
     def _forward(self) -> tuple[Loop, list[Value]]:
@@ -350,9 +350,9 @@ class Recurrence:
             find(self.result(k, item, 0)).value if lag == 1 else self.arguments[k, item, lag - 1]
             for k, item, lag in self.carried
         ]
-        outputs += [find(self.result(*each, 0)).value for each in self.stacked]
+        outputs += [find(self.result(*x, 0)).value for x in self.stacked]
         outputs += [self.arguments[slot] for slot in self.extra]
-        outputs += [find(self.result(*each, 0)).value for each in self.sums]
+        outputs += [find(self.result(*x, 0)).value for x in self.sums]
         loop, operands = self.body.loop(outputs, len(self.stacked) + len(self.extra))
         return loop, [*(self.first[slot].value for slot in self.carried), *operands]
 
@@ -364,8 +364,8 @@ class Recurrence:
         nodes = [RecordedVariable(value) for value in self.step.results]
         made = iter(nodes)
         self.last = {slot: next(made) for slot in self.carried}
-        self.stacks = {each: next(made) for each in self.stacked}
-        self.totals = {each: next(made) for each in self.sums}
+        self.stacks = {x: next(made) for x in self.stacked}
+        self.totals = {x: next(made) for x in self.sums}
         outer.back(nodes, self._write_backward)
         outer.loops.append(self)
         for k, item, trip in self.used_after:
@@ -397,14 +397,14 @@ class Recurrence:
         for (k, item, lag), g in zip(self.carried, body.carried, strict=True):
             node = written.find(self.result(k, item, 0)) if lag == 1 else nodes[k, item, lag - 1]
             node.contributions.append(g)
-        for each, stack in self.stacks.items():
+        for x, stack in self.stacks.items():
             g = outer.adjoint(stack)
             if g is not None:
-                node = written.find(self.result(*each, 0))
+                node = written.find(self.result(*x, 0))
                 value = builder.argument(node.shape)
                 body.rows.append((value, Rows(outer.builder.broadcast(g, stack.shape))))
                 node.contributions.append(value)
-        for each, total in self.totals.items():
+        for x, total in self.totals.items():
             g = outer.adjoint(total)
             if g is not None:
                 value = (
@@ -414,7 +414,7 @@ class Recurrence:
                 )
                 if not value.is_constant:
                     body.shared.append((value, g))
-                written.find(self.result(*each, 0)).contributions.append(value)
+                written.find(self.result(*x, 0)).contributions.append(value)
         written.write_reverse()
         written.guard_finite()
         self._is_guarded = True

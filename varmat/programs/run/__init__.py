@@ -53,7 +53,7 @@ def why_not_native() -> str:
         import llvmlite
 
         version = llvmlite.__version__
-        if tuple(int(each) for each in version.split(".")[:2]) < LEAST:
+        if tuple(int(name) for name in version.split(".")[:2]) < LEAST:
             least = ".".join(map(str, LEAST))
             return f"the native runner needs llvmlite {least} or newer, but {version} is installed"
         from varmat.programs.run.compiler import try_out

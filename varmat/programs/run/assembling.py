@@ -45,11 +45,11 @@ def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
             return graph.load(memory, at + size * int(line.item()), (), (), truth)
         indices = graph.constants.memory(lines_of(places, place, axes), _places)
         data = (memory, at, line.strides, size, indices, 0)
-        made = graph.make(
+        result = graph.make(
             "gather", data=data, loops=lengths, stage=max(memory.stage, indices.stage)
         )
-        made.truth = truth
-        return made
+        result.truth = truth
+        return result
 
     return by_places(index.shape, axes, node)
 
@@ -114,9 +114,9 @@ def _assemble_short(
         else:
             places = element_places(extent, place[1], place[0], size)
             elements = np.broadcast_to(graph.nodes(part, ()).array, extent)
-        for at, each in zip(places.reshape(-1), elements.reshape(-1), strict=True):
+        for at, x in zip(places.reshape(-1), elements.reshape(-1), strict=True):
             plain = is_written or flat[at] is zero
-            flat[at] = each if plain else graph.apply("add", flat[at], each)
+            flat[at] = x if plain else graph.apply("add", flat[at], x)
     graph.put(result, whole, ())
 
 

@@ -104,7 +104,7 @@ class Code:
         """Return, and assign scratch memory."""
         self.b.ret(INT(0))
         ends: list[tuple[int, int, int]] = []  # when a piece is free, where it begins, its bytes
-        for memory, places in sorted(self._scratch.values(), key=lambda each: each[0].since):
+        for memory, places in sorted(self._scratch.values(), key=lambda item: item[0].since):
             size = -(-memory.size * self.lane.width // LINE) * LINE
             fitting = [e for e in ends if e[0] < memory.since and e[2] >= size]
             if fitting:
@@ -115,8 +115,8 @@ class Code:
                 at = self.scratch_bytes
                 self.scratch_bytes += size
             ends.append((memory.last, at, size))
-            for each in places:
-                each.constant = at
+            for x in places:
+                x.constant = at
 
     # --- memory ---
 
@@ -137,8 +137,8 @@ class Code:
         elif isinstance(memory.base, int):
             base = self.places[memory.base]
         else:
-            for each in memory.behind:
-                self.touch(each)
+            for x in memory.behind:
+                self.touch(x)
             base = memory.base
         return self.beyond(base, offset)
 
@@ -188,18 +188,18 @@ class Code:
     # --- numbers ---
 
     def number(self, node: Node) -> ir.Value:
-        found = self.memo.get(id(node))
-        if found is not None:
-            return found
+        result = self.memo.get(id(node))
+        if result is not None:
+            return result
         needed: dict[int, Node] = {}
         stack = [node]
         while stack:
-            each = stack.pop()
-            if id(each) not in needed and id(each) not in self.memo:
-                needed[id(each)] = each
-                stack += each.args
-        for each in sorted(needed.values(), key=lambda each: each.number):
-            self.memo[id(each)] = self._number(each)
+            x = stack.pop()
+            if id(x) not in needed and id(x) not in self.memo:
+                needed[id(x)] = x
+                stack += x.args
+        for x in sorted(needed.values(), key=lambda item: item.number):
+            self.memo[id(x)] = self._number(x)
         return self.memo[id(node)]
 
     def _number(self, node: Node) -> ir.Value:
@@ -266,16 +266,16 @@ class Code:
         b.position_at_end(block)
         i = b.phi(INT)
         places = [b.phi(x.type) for x in carried]
-        made = list(body(i, places))
+        result = list(body(i, places))
         following = b.add(i, INT(step))
-        for place, x, y in zip([i, *places], [INT(0), *carried], [following, *made], strict=True):
+        for place, x, y in zip([i, *places], [INT(0), *carried], [following, *result], strict=True):
             place.add_incoming(x, before)
             place.add_incoming(y, b.block)
         after = b.append_basic_block()
         stop = INT(count) if isinstance(count, int) else count
         b.cbranch(b.icmp_signed("<", following, stop), block, after)
         b.position_at_end(after)
-        return made
+        return result
 
     # --- calls: they take the places of operands and results ---
 

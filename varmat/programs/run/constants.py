@@ -98,7 +98,7 @@ class Signature:
             block.high = max(high, block.high)
             merged.append((min(first, k), block))
             of_array[k] = block
-        self.blocks = [block for _, block in sorted(merged, key=lambda each: each[0])]
+        self.blocks = [block for _, block in sorted(merged, key=lambda x: x[0])]
         number = {id(block): k for k, block in enumerate(self.blocks)}
         places = ((number[id(of_array[k])], x.ctypes.data - of_array[k].low)
                   for k, x in enumerate(self._arrays))  # fmt: skip
@@ -113,8 +113,8 @@ class Signature:
             out += (kind, np.asarray(x).tobytes())
         elif isinstance(x, (tuple, list)):
             out += (kind, len(x))
-            for each in x:
-                self._add(each)
+            for item in x:
+                self._add(item)
         elif kind is np.ndarray and x.dtype is not OBJECT:
             out += (x.shape, x.dtype.str, x.tobytes())
         elif isinstance(x, np.dtype):
@@ -125,9 +125,9 @@ class Signature:
             self._value(x)
         elif not self._is_known(x):
             out.append(kind)
-            for name, each in _attributes(x):
+            for name, item in _attributes(x):
                 out.append(name)
-                self._add(each)
+                self._add(item)
 
     def _is_known(self, x: object) -> bool:
         """Number an object, and return whether it has been met before."""
@@ -184,12 +184,12 @@ def _attributes(x: Any) -> Iterator[tuple[str, object]]:
     elif kind is Step:
         names = ("kernel", "operands", "results")
     elif is_dataclass(x):
-        names = [each.name for each in fields(x)]
+        names = [field.name for field in fields(x)]
     elif hasattr(x, "__dict__"):
         names = [name for name in vars(x)
                  if not isinstance(getattr(kind, name, None), cached_property)]  # fmt: skip
     else:
-        names = [name for each in kind.__mro__ for name in getattr(each, "__slots__", ())]
+        names = [name for item in kind.__mro__ for name in getattr(item, "__slots__", ())]
     return ((name, getattr(x, name)) for name in names)
 
 
@@ -232,18 +232,18 @@ class Constants:
 
     def copied(self, x: np.ndarray) -> np.ndarray:
         """Return a contiguous copy."""
-        made, part = np.array(x, order="C"), self._part(x)
+        result, part = np.array(x, order="C"), self._part(x)
         if part is not None:
-            insort(self._spans, (*bounds(made), len(self._spans)))
+            insort(self._spans, (*bounds(result), len(self._spans)))
             self.copies.append(part)
-        return made
+        return result
 
     def seen(self, x: np.ndarray, function: Function = np.asarray) -> np.ndarray:
         """Return a function of an array, and note that the code depends on the result."""
-        part, found = self._part(x), np.asarray(function(x))
+        part, result = self._part(x), np.asarray(function(x))
         if part is not None:
-            self.known[part, function] = found.tobytes()
-        return found
+            self.known[part, function] = result.tobytes()
+        return result
 
     def memory(self, x: np.ndarray, function: Function = np.asarray) -> Memory:
         """Add the result of a function of an array to the table, and return its memory."""

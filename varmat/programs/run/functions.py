@@ -313,8 +313,8 @@ class Functions:
         elif full not in self.module.globals:
             written = _written(name, self.width)
             self.module.held += written.held
-            for each in written.functions:
-                self.module.globals.setdefault(each.name, each)
+            for function in written.functions:
+                self.module.globals.setdefault(function.name, function)
         return b.call(self.module.globals[full], x)
 
     def full_name(self, name: str) -> str:
@@ -563,8 +563,8 @@ class Functions:
         n = chosen(size, b.fsub(size, one), self.constant(-1.0))
         d = chosen(one, b.fadd(size, one), size)
         high, low = (
-            chosen(self.constant(0.0), self.constant(each), self.constant(2.0 * each))
-            for each in quarter
+            chosen(self.constant(0.0), self.constant(item), self.constant(2.0 * item))
+            for item in quarter
         )
         t = b.fdiv(n, d)
         z = b.fmul(t, t)

@@ -176,8 +176,8 @@ class Graph:
         else:
             x = tuple(map(self._float, x))
         if op in PARTS:
-            made: Node = PARTS[op](self._part, *x)
-            return made
+            result: Node = PARTS[op](self._part, *x)
+            return result
         if op in ("absolute", "fabs") and x[0].op == "negative":
             x = x[0].args
         if op not in SUPPORTED:
@@ -186,7 +186,7 @@ class Graph:
 
     def _part(self, op: str, *x: Node | float | bool) -> Node:
         return self.apply(
-            op, *(each if isinstance(each, Node) else self.number(each) for each in x)
+            op, *(item if isinstance(item, Node) else self.number(item) for item in x)
         )
 
     def _float(self, x: Node) -> Node:
@@ -201,9 +201,9 @@ class Graph:
         return found if axes is None or found.axes == axes else self.loaded(value, axes)
 
     def _nodes(self, value: Value) -> Nodes:
-        found = self.arrays.get(id(value))
-        if found is not None:
-            return found
+        result = self.arrays.get(id(value))
+        if result is not None:
+            return result
         if value.base.data is None and id(value.base) not in self.memory:
             chosen = chosen_nodes(value, self.arrays[id(value.base)])
             if chosen is not None:
@@ -270,13 +270,13 @@ class Graph:
         if x.dtype == BOOL:
             return each_place(self.number, [self.constants.seen(x)])
         known = self.constants.seen(x, of_few_digits)
-        made = each_place(self.number, [known])
+        result = each_place(self.number, [known])
         places = np.flatnonzero(np.isnan(known))
         if places.size:
             memory = self.constants.memory(x, _floats)
             for i in places:
-                made.reshape(-1)[i] = self.load(memory, 8 * int(i), (), ())
-        return made
+                result.reshape(-1)[i] = self.load(memory, 8 * int(i), (), ())
+        return result
 
     def _line(self, x: np.ndarray) -> Node:
         """Make a node of a part of a constant, in one piece."""
@@ -295,9 +295,9 @@ class Graph:
         return self.columns[key]
 
     def literal(self, x: np.ndarray) -> Value:
-        made = Value(x.shape, x.dtype, data=x)
-        self.held.append(made)
-        return made
+        result = Value(x.shape, x.dtype, data=x)
+        self.held.append(result)
+        return result
 
     # --- memory ---
 
@@ -372,10 +372,10 @@ class Graph:
 
     def made_of(self, number: int) -> Nodes:
         """Return the nodes of an output that has no memory."""
-        found = self.results[number]
-        if found is None:
+        result = self.results[number]
+        if result is None:
             raise NotFusedError("an output in memory")
-        return found
+        return result
 
     def act(self, stage: int, action: Action) -> None:
         self.actions[stage].append(action)
@@ -419,7 +419,7 @@ class Graph:
             found.append([i + missing for i in axes])
             if axes:
                 taken |= {i for i, n in enumerate(v.shape, missing) if n > 1}
-        given = dict.fromkeys(i for each in sorted(found, key=len, reverse=True) for i in each)
+        given = dict.fromkeys(i for x in sorted(found, key=len, reverse=True) for i in x)
         if not given:
             return loop_axes(shape, long=self.constants.long)
         free = tuple(1 if i in taken else n for i, n in enumerate(shape))
@@ -468,12 +468,12 @@ class Graph:
     def summed(self, *x: Node) -> Node:
         """Sum several nodes: a few in their order, as other runners do."""
         if len(x) > FEW:
-            return self.joined("add", [as_objects(each) for each in x]).item()  # type: ignore[no-any-return]
+            return self.joined("add", [as_objects(item) for item in x]).item()  # type: ignore[no-any-return]
         return reduce(partial(self.apply, "add"), x)
 
     def _log_sum_exp(self, most: Node, *x: Node) -> Node:
         apply, shift = self.apply, self._finite(most)
-        terms = [apply("exp", apply("subtract", each, shift)) for each in x]
+        terms = [apply("exp", apply("subtract", item, shift)) for item in x]
         return apply("add", shift, apply("log", self.summed(*terms)))
 
     def _finite(self, x: Node) -> Node:
@@ -575,9 +575,9 @@ class Graph:
         self.call("fill_zeros", [], [result], result.size * int(result.dtype.itemsize))
 
     def temporary(self, shape: Shape, dtype: np.dtype = FLOAT) -> Value:
-        made = Value(shape, dtype)
-        self.held.append(made)
-        return made
+        result = Value(shape, dtype)
+        self.held.append(result)
+        return result
 
     def copied(self, v: Value, shape: Shape) -> Nodes:
         """Return the nodes of a value that broadcasts to a shape."""

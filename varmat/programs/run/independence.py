@@ -54,33 +54,33 @@ def independent_loops(
     known: dict[s.For, Independent | None] = {}
 
     def visit(statements: Sequence[s.Statement]) -> Iterator[tuple[s.For, Independent]]:
-        for each in statements:
-            if isinstance(each, s.For) and each not in known:
-                passes = _known(each, mentions, least)
-                known[each] = passes if passes and accepts(each, passes) else None
-            found = known[each] if isinstance(each, s.For) else None
-            if isinstance(each, s.For) and found is not None:
-                yield each, found
+        for statement in statements:
+            if isinstance(statement, s.For) and statement not in known:
+                passes = _known(statement, mentions, least)
+                known[statement] = passes if passes and accepts(statement, passes) else None
+            found = known[statement] if isinstance(statement, s.For) else None
+            if isinstance(statement, s.For) and found is not None:
+                yield statement, found
                 continue
-            for body in s.bodies(each):
+            for body in s.bodies(statement):
                 yield from visit(body)
 
     while True:
-        found = dict(visit(kernel.body))
+        result = dict(visit(kernel.body))
         # Loops that have stacks in common with other statements, or have other iterations.
         alone = {
             loop
-            for loop, its in found.items()
+            for loop, its in result.items()
             for stack in its.stacks
             if mentions[stack]
             != sum(
                 x.mentions[stack]
-                for each, x in found.items()
-                if (each.lower, each.upper) == (loop.lower, loop.upper)
+                for item, x in result.items()
+                if (item.lower, item.upper) == (loop.lower, loop.upper)
             )
         }
         if not alone:
-            return found
+            return result
         known.update(dict.fromkeys(alone))
 
 
@@ -88,11 +88,11 @@ def _mentions(statements: Sequence[s.Statement]) -> Counter[Any]:
     """Count the mentions of variables, and the actions on each stack. Statements about all of a
     stack hold for vectors too.
     """
-    found = Counter(s.variables(statements))
-    for each in s.walk(statements):
-        if isinstance(each, (s.Mark, s.Release)):
-            found[each.stack] -= 1
-    return found
+    result = Counter(s.variables(statements))
+    for statement in s.walk(statements):
+        if isinstance(statement, (s.Mark, s.Release)):
+            result[statement.stack] -= 1
+    return result
 
 
 class _DependentError(Exception):
@@ -131,16 +131,16 @@ class _Passes:
 
     def __init__(self, loop: s.For) -> None:
         self.loop, self._inside = loop, [*s.walk(loop.body)]
-        self.written = {x for each in self._inside for x in _written(each)}
+        self.written = {x for item in self._inside for x in _written(item)}
         self.own = self.written | {loop.index}
-        lines = [each for each in self._inside if isinstance(each, Line)]
-        added = dict.fromkeys(x for each in lines for x in each.sums)
+        lines = [x for x in self._inside if isinstance(x, Line)]
+        added = dict.fromkeys(x for line in lines for x in line.sums)
         self.sums = [x for x in added if x not in self.own]
         _require(not any(x.is_integer for x in self.sums))
         # The arrays of an iteration, and the accesses of others.
         self.private = set[s.Storage]()
         self._shared: dict[s.Storage, list[Access]] = {}
-        self._undone = {each.array for each in self._inside if isinstance(each, s.Undo)}
+        self._undone = {x.array for x in self._inside if isinstance(x, s.Undo)}
         self._block(loop.body, {loop.index})
         _require(self._undone <= self.private | self._shared.keys())
         for array, accesses in self._shared.items():
@@ -153,35 +153,35 @@ class _Passes:
         """Check that everything that is read has been assigned to in the iteration, and find the
         arrays that belong to it.
         """
-        for each in statements:
-            for x in _read(each):
+        for statement in statements:
+            for x in _read(statement):
                 _require(x not in self.own or x.is_temporary or x in known)
                 _require(x not in self.sums)
-            if isinstance(each, Line):
-                _require(all(x in known or x not in self.own for x in each.sums))
-            elif isinstance(each, (s.Load, s.Store, s.AddAt)):
-                if each.array in known:
-                    self.private.add(each.array)
+            if isinstance(statement, Line):
+                _require(all(x in known or x not in self.own for x in statement.sums))
+            elif isinstance(statement, (s.Load, s.Store, s.AddAt)):
+                if statement.array in known:
+                    self.private.add(statement.array)
                 else:
-                    self._shared.setdefault(each.array, []).append(each)
-            elif isinstance(each, s.Fill):
-                _require(not isinstance(each.value, s.Storage) or each.value in known)
-                self.private.add(each.array)
-                known.add(each.array)
-            elif isinstance(each, s.Declare):
-                if isinstance(each.variable, s.Storage):
-                    self.private.add(each.variable)
-                known.add(each.variable)
-            elif isinstance(each, s.If):
+                    self._shared.setdefault(statement.array, []).append(statement)
+            elif isinstance(statement, s.Fill):
+                _require(not isinstance(statement.value, s.Storage) or statement.value in known)
+                self.private.add(statement.array)
+                known.add(statement.array)
+            elif isinstance(statement, s.Declare):
+                if isinstance(statement.variable, s.Storage):
+                    self.private.add(statement.variable)
+                known.add(statement.variable)
+            elif isinstance(statement, s.If):
                 sides = {*known}, {*known}
-                for body, side in zip((each.yes, each.no), sides, strict=True):
+                for body, side in zip((statement.yes, statement.no), sides, strict=True):
                     self._block(body, side)
                 known |= sides[0] & sides[1]
-            elif isinstance(each, (s.For, s.While)):
-                if isinstance(each, s.While):
-                    self._block(each.condition, known)
-                self._block(each.body, known | {*_written(each)})
-            known |= {*_written(each)}
+            elif isinstance(statement, (s.For, s.While)):
+                if isinstance(statement, s.While):
+                    self._block(statement.condition, known)
+                self._block(statement.body, known | {*_written(statement)})
+            known |= {*_written(statement)}
 
     def _parts(self, accesses: Sequence[Access]) -> list[list[Access]]:
         """Split accesses that have no elements in common: along some axis their indices have other
@@ -213,8 +213,8 @@ class _Passes:
 
     def common(self) -> set[s.Cell]:
         """Return the cells that are the same in all iterations."""
-        levels = {x for each in self._inside for x in _levels(each)}
-        times = Counter(x for each in self._inside for x in _written(each))
+        levels = {x for item in self._inside for x in _levels(item)}
+        times = Counter(x for item in self._inside for x in _written(item))
         common, before = {*self.written}, -1
         depends = {x: dependencies(x.program) for x in self._inside if isinstance(x, Line)}
 
@@ -222,30 +222,32 @@ class _Passes:
             return not isinstance(x, s.Cell) or x in common or x not in self.own
 
         def visit(statements: Sequence[s.Statement], is_apart: bool) -> None:
-            for each in statements:
-                found = [*_written(each)]
+            for statement in statements:
+                found = [*_written(statement)]
                 differ: list[s.Cell] = []
-                inner = is_apart or isinstance(each, s.While)
-                if isinstance(each, Line):
-                    inputs = [is_common(x) for x in each.inputs]
-                    same = (all(inputs[i] for i in which) for which in depends[each])
+                inner = is_apart or isinstance(statement, s.While)
+                if isinstance(statement, Line):
+                    inputs = [is_common(x) for x in statement.inputs]
+                    same = (all(inputs[i] for i in which) for which in depends[statement])
                     differ = [x for x, holds in zip(found, same, strict=False) if not holds]
-                    differ += each.sums
-                elif isinstance(each, s.Load):
-                    shared = self._shared.get(each.array)
+                    differ += statement.sums
+                elif isinstance(statement, s.Load):
+                    shared = self._shared.get(statement.array)
                     is_same = shared is not None and not self._is_changed(shared)
-                    differ = found if not is_same or not all(map(is_common, _read(each))) else []
-                elif isinstance(each, s.For):
-                    differ = [] if is_common(each.lower) else found
-                    inner |= not (is_common(each.lower) and is_common(each.upper))
-                elif isinstance(each, s.If):
-                    inner |= not is_common(each.holds)
-                elif isinstance(each, (s.Pop, s.Recall)):
+                    differ = (
+                        found if not is_same or not all(map(is_common, _read(statement))) else []
+                    )
+                elif isinstance(statement, s.For):
+                    differ = [] if is_common(statement.lower) else found
+                    inner |= not (is_common(statement.lower) and is_common(statement.upper))
+                elif isinstance(statement, s.If):
+                    inner |= not is_common(statement.holds)
+                elif isinstance(statement, (s.Pop, s.Recall)):
                     differ = found
-                if is_apart and not isinstance(each, s.For):
+                if is_apart and not isinstance(statement, s.For):
                     differ += [x for x in found if times[x] > 1 or not x.is_temporary]
                 common.difference_update(x for x in differ if x not in levels)
-                for body in s.bodies(each):
+                for body in s.bodies(statement):
                     visit(body, inner)
 
         while before != len(common):
@@ -281,7 +283,7 @@ def _read(x: s.Statement) -> Iterator[s.Cell]:
         found = [x.holds]
     elif isinstance(x, s.Push):
         found = [*x.cells]
-    yield from (each for each in found if isinstance(each, s.Cell))
+    yield from (item for item in found if isinstance(item, s.Cell))
 
 
 def _levels(x: s.Statement) -> list[s.Cell]:

@@ -61,8 +61,8 @@ class Instructions(ABC):
     # --- blocks ---
 
     def block(self, statements: Sequence[s.Statement]) -> None:
-        for each in statements:
-            getattr(self, s.name_of(each))(each)
+        for statement in statements:
+            getattr(self, s.name_of(statement))(statement)
 
     def end(self, x: s.End) -> None:
         self.code.unless(BIT(0), self.code.ended)

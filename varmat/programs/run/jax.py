@@ -125,7 +125,7 @@ def scalar_to_jax(program: Program) -> JaxRule:
         first, *gradients = run(*arguments)
         return first, tuple(gradients)
 
-    value.defvjp(forward, lambda gradients, g: tuple(g * each for each in gradients))
+    value.defvjp(forward, lambda gradients, g: tuple(g * gradient for gradient in gradients))
     return value
 
 
@@ -149,7 +149,7 @@ def _rules(jax: Module, steps: Sequence[Step]) -> list[JaxRule]:
         try:
             rule = step.kernel.in_jax(jax, step)
         except _LackingError as error:
-            lacking.update(f"{each} in {name}" for each in error.names)
+            lacking.update(f"{x} in {name}" for x in error.names)
         else:
             lacking.update([name] if rule is None else [])
         rules.append(rule)

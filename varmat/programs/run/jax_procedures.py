@@ -24,9 +24,9 @@ class Traced:
     def __init__(self, jax: Module, kernel: Procedure) -> None:
         self.jax, self.kernel, self.numbers = jax, kernel, dict[object, int]()
         self.programs = {
-            each: translated(jax, each.program)
-            for each in s.walk(kernel.body)
-            if isinstance(each, Line)
+            statement: translated(jax, statement.program)
+            for statement in s.walk(kernel.body)
+            if isinstance(statement, Line)
         }
 
     def __call__(self, *operands: Array) -> tuple[Array, ...]:
@@ -34,12 +34,12 @@ class Traced:
         self.numbers, state = {}, dict[int, Any]()
         for x, value in zip(self.kernel.inputs, operands, strict=True):
             state[self.number(x)] = jnp.asarray(value, float)
-        for each in (*self.kernel.outputs, *s.variables(self.kernel.body)):
-            if self.number(each) not in state:
-                state[self.number(each)] = (
-                    (jnp.zeros(max(each.capacity, 1)), jnp.array(0))
-                    if isinstance(each, s.Stack)
-                    else jnp.zeros(each.shape if isinstance(each, s.Storage) else ())
+        for output in (*self.kernel.outputs, *s.variables(self.kernel.body)):
+            if self.number(output) not in state:
+                state[self.number(output)] = (
+                    (jnp.zeros(max(output.capacity, 1)), jnp.array(0))
+                    if isinstance(output, s.Stack)
+                    else jnp.zeros(output.shape if isinstance(output, s.Storage) else ())
                 )
         state[-1] = jnp.array(True)
         state = self.block(self.kernel.body, state)
@@ -65,16 +65,16 @@ class Traced:
 
     def block(self, statements: Sequence[s.Statement], state: State) -> State:
         state = {**state}
-        for each in statements:
-            changed: State | None = getattr(self, s.name_of(each))(each, state)
+        for statement in statements:
+            changed: State | None = getattr(self, s.name_of(statement))(statement, state)
             state.update(changed or {})
         return state
 
     def line(self, x: Line, state: State) -> State:
-        made, holds = self.programs[x](*(self.value(each, state) for each in x.inputs))
-        new = {self.number(cell): each for cell, each in zip(x.outputs, made, strict=False)}
-        for cell, each in zip(x.sums, made[len(x.outputs) :], strict=True):
-            new[self.number(cell)] = state[self.number(cell)] + each
+        made, holds = self.programs[x](*(self.value(value, state) for value in x.inputs))
+        new = {self.number(cell): value for cell, value in zip(x.outputs, made, strict=False)}
+        for cell, item in zip(x.sums, made[len(x.outputs) :], strict=True):
+            new[self.number(cell)] = state[self.number(cell)] + item
         return {**new, -1: state[-1] & holds}
 
     def load(self, x: s.Load, state: State) -> State:
@@ -115,25 +115,25 @@ class Traced:
             index = upper - i + lower if x.backwards else i
             return self.block(x.body, {**state, self.number(x.index): jnp.asarray(index, float)})
 
-        made: State = self.jax.lax.fori_loop(lower, upper + 1, turn, state)
-        return made
+        result: State = self.jax.lax.fori_loop(lower, upper + 1, turn, state)
+        return result
 
     def while_loop(self, x: s.While, state: State) -> State:
         begin = self.block(x.condition, state)
-        made: State = self.jax.lax.while_loop(
+        result: State = self.jax.lax.while_loop(
             lambda state: (self.value(x.holds, state) != 0.0) & state[-1],
             lambda state: self.block(x.condition, self.block(x.body, state)),
             begin,
         )
-        return made
+        return result
 
     def branch(self, x: s.If, state: State) -> State:
         sides: list[Callable[[State], State]] = [
             lambda state, body=body: self.block(body, state)  # type: ignore[misc]
             for body in (x.yes, x.no)
         ]
-        made: State = self.jax.lax.cond(self.value(x.holds, state) != 0.0, *sides, state)
-        return made
+        result: State = self.jax.lax.cond(self.value(x.holds, state) != 0.0, *sides, state)
+        return result
 
     def _pushed(self, stack: s.Stack, values: Sequence[Array], state: State) -> State:
         kept, top = state[self.number(stack)]

@@ -29,8 +29,7 @@ def loop_of(ufunc: np.ufunc, signature: str) -> LoopLengths:
     if signature not in ufunc.types:
         raise NoLoopError(f"{ufunc.__name__} has no loop for {signature}")
     if any(
-        "d" in each.partition("->")[0] and set(each.partition("->")[0]) & set("ilq")
-        for each in ufunc.types
+        "d" in x.partition("->")[0] and set(x.partition("->")[0]) & set("ilq") for x in ufunc.types
     ):
         # Functions of integers, whose loops warn of any float that is not an integer.
         raise NoLoopError(f"{ufunc.__name__} is one of integers")

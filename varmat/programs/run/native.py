@@ -397,8 +397,8 @@ class NativeRunner:
                 working = [pool.submit(work) for _ in range(workers)]
                 while wait(working, SLICE).not_done:
                     is_stopped = bool(came)
-            for each in working:
-                each.result()
+            for x in working:
+                x.result()
 
 
 def _addresses(arrays: Iterable[Array], more: Sequence[int]) -> np.ndarray:
@@ -511,10 +511,10 @@ def _function(code: Compiled, name: str, table: _Table) -> Function:
     definition = _Definition(name.encode(), code.address(name), METH_FASTCALL, None)
     table.held += (definition,)
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    made: Function = new(("PyCFunction_NewEx", ctypes.pythonapi))(
+    result: Function = new(("PyCFunction_NewEx", ctypes.pythonapi))(
         ctypes.addressof(definition), table, None
     )
-    return made
+    return result
 
 
 def _words(b: ir.IRBuilder, address: ir.Value, count: int) -> list[ir.Value]:
@@ -530,7 +530,7 @@ def _many(code: Code) -> None:
     f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
     given, steps, count = f.args
     b = ir.IRBuilder(f.append_basic_block())
-    places, moves = (_words(b, each, len(code.places) + 1) for each in (given, steps))
+    places, moves = (_words(b, x, len(code.places) + 1) for x in (given, steps))
     scratch, freed = _scratch(b, code, lambda: b.ret(INT(1)))
 
     def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:

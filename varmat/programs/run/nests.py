@@ -154,9 +154,7 @@ def merged(
         if n == 1:
             continue
         here = [s[i] for s in strides]
-        if lengths and all(
-            before == n * each for before, each in zip(found[-1], here, strict=True)
-        ):
+        if lengths and all(before == n * x for before, x in zip(found[-1], here, strict=True)):
             lengths[-1] *= n
             found[-1] = here
         else:

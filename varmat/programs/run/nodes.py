@@ -66,9 +66,9 @@ def longest_in_registers(steps: Sequence[Step]) -> int:
 def as_objects(x: object) -> np.ndarray:
     if isinstance(x, np.ndarray):
         return x
-    made = np.empty((), object)
-    made[()] = x
-    return made
+    result = np.empty((), object)
+    result[()] = x
+    return result
 
 
 class Memory:
@@ -216,8 +216,8 @@ def lines_of(x: np.ndarray, place: Shape, axes: Sequence[int]) -> np.ndarray:
 
 
 def picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
-    made: np.ndarray = array.reshape(-1)[places.reshape(-1)].reshape(places.shape)
-    return made
+    result: np.ndarray = array.reshape(-1)[places.reshape(-1)].reshape(places.shape)
+    return result
 
 
 def each_place(op: NodeFunction, arrays: Sequence[np.ndarray]) -> np.ndarray:

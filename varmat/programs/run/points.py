@@ -44,8 +44,8 @@ class PointLanes(Code):
 
     def emit(self, graph: Graph) -> None:
         """Emit all stages of a graph; raise `NotFusedError` if vectors of points cannot run it."""
-        actions = [each for found in graph.actions.values() for each in found]
-        stores = [each for found in graph.loops.values() for each in found]
+        actions = [x for found in graph.actions.values() for x in found]
+        stores = [x for found in graph.loops.values() for x in found]
         is_known = all(
             isinstance(x, (Required, Stored))
             or (isinstance(x, Called) and x.method in ("fill_zeros", "segments_to"))

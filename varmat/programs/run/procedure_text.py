@@ -32,10 +32,13 @@ def functions_of(kernel: Procedure) -> tuple[Function, Function] | None:
     """Make a function of lists that writes into others, and the same in IEEE arithmetic, for where
     Python's floats raise; return None for statements that have no text.
     """
-    for each in s.walk(kernel.body):
-        if not (isinstance(each, _KINDS) or (isinstance(each, s.Store) and each.log is None)):
+    for statement in s.walk(kernel.body):
+        if not (
+            isinstance(statement, _KINDS)
+            or (isinstance(statement, s.Store) and statement.log is None)
+        ):
             return None
-        steps = each.program.steps if isinstance(each, Line) else ()
+        steps = statement.program.steps if isinstance(statement, Line) else ()
         if any(step.kernel.otherwise for step in steps):
             return None
     text = _Text()
@@ -64,8 +67,8 @@ class _Text:
         return self._names.setdefault(x, f"x{len(self._names)}")
 
     def block(self, statements: Sequence[s.Statement]) -> Iterator[str]:
-        for each in statements:
-            yield from getattr(self, f"_{s.name_of(each)}")(each)
+        for statement in statements:
+            yield from getattr(self, f"_{s.name_of(statement)}")(statement)
 
     def _inner(self, statements: Sequence[s.Statement]) -> Iterator[str]:
         yield from (f"    {line}" for line in [*self.block(statements)] or ["pass"])
@@ -106,7 +109,7 @@ class _Text:
         self.exact |= straight.exact
 
     def _loop(self, x: s.For) -> Iterator[str]:
-        low, high = (f"int({self._number(each)})" for each in (x.lower, x.upper))
+        low, high = (f"int({self._number(item)})" for item in (x.lower, x.upper))
         ends = f"{high}, {low} - 1, -1" if x.backwards else f"{low}, {high} + 1"
         yield f"for {self.name(x.index)} in range({ends}):"
         yield from self._inner(x.body)

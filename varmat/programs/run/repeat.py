@@ -133,23 +133,23 @@ class Repeat:
                 graph.store(memory, v.shape, 0, strides, graph.made_of(i), add=True)
         short = {i: graph.nodes(kernel.outputs[i], ()) for i in self.made}
         code.emit(graph)
-        made: list[ir.Value] = []
+        result: list[ir.Value] = []
         for i in range(len(kernel.outputs)):
             if i in self.made:
                 for x in short[i].array.flat:
                     y = code.number(x)
-                    made.append(y if i < kernel.carried else b.fadd(phis[len(made)], y))
+                    result.append(y if i < kernel.carried else b.fadd(phis[len(result)], y))
             elif i < kernel.carried:
-                made += turned[i]
+                result += turned[i]
         following = b.add(turn, INT(1))
         goes_on = b.icmp_signed("<", following, INT(kernel.trips))
         if kernel.ends:
             goes_on = b.and_(goes_on, code.number(graph.truth(graph.made_of(-1).array.item())))
-        for phi, x, y in zip([turn, *phis], [INT(0), *first], [following, *made], strict=True):
+        for phi, x, y in zip([turn, *phis], [INT(0), *first], [following, *result], strict=True):
             phi.add_incoming(x, before)
             phi.add_incoming(y, b.block)
         b.cbranch(goes_on, block, after)
-        return made
+        return result
 
     def _arguments(
         self, code: Code, t: ir.Value, phis: object, shared: dict[int, list[ir.Value]]

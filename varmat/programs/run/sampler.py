@@ -62,7 +62,7 @@ class SamplerFunctions:
         keeps_point: bool,
     ) -> None:
         callbacks = _ELSEWHERE(density_elsewhere), _ELSEWHERE(values_elsewhere)
-        elsewhere = [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in callbacks]
+        elsewhere = [ctypes.cast(x, ctypes.c_void_p).value or 0 for x in callbacks]
         module = Module()
         module.held += [density, values, callbacks]
         _log_density(module, density, elsewhere[0])

@@ -47,18 +47,18 @@ def _of_elf(code: bytes) -> set[str]:
     size, count = struct.unpack_from(f"{order}HH", code, 0x3A)
     # For each section: type, offset, bytes, and the section that it refers to.
     sections = [struct.unpack_from(f"{order}4xI16xQQI", code, at + i * size) for i in range(count)]
-    found: set[str] = set()
+    result: set[str] = set()
     for kind, offset, length, link in sections:
         if kind == _SYMBOL_TABLE:
             table = np.frombuffer(code[offset : offset + length], _ELF.newbyteorder(order))
             names = table["name"][(table["section"] == 0) & (table["name"] != 0)].tolist()
-            found.update(_text(code, sections[link][1] + each) for each in names)
-    return found
+            result.update(_text(code, sections[link][1] + name) for name in names)
+    return result
 
 
 def _of_mach_o(code: bytes) -> set[str]:
     (count,), at = struct.unpack_from("<I", code, 16), 32
-    found: set[str] = set()
+    result: set[str] = set()
     for _ in range(count):
         command, size = struct.unpack_from("<II", code, at)
         if command == _SYMBOL_TABLE:
@@ -67,15 +67,15 @@ def _of_mach_o(code: bytes) -> set[str]:
             # External names, of no section.
             names = table["name"][(table["kind"] & 0x0F) == 1].tolist()
             # All names have an underscore before the name in C.
-            found.update(_text(code, texts + each).removeprefix("_") for each in names)
+            result.update(_text(code, texts + name).removeprefix("_") for name in names)
         at += size
-    return found
+    return result
 
 
 def _of_coff(code: bytes) -> set[str]:
     offset, count = struct.unpack_from("<II", code, 8)
     table = np.frombuffer(code, _COFF, count, offset)
-    found, i = set(), 0
+    result, i = set(), 0
     while i < count:
         row = table[i]
         if row["class"] == _EXTERNAL and row["section"] == 0 and row["value"] == 0:
@@ -83,6 +83,6 @@ def _of_coff(code: bytes) -> set[str]:
             zero, place = struct.unpack("<II", name)
             # Long names follow the table.
             texts = offset + count * _COFF.itemsize
-            found.add(name.rstrip(b"\0").decode() if zero else _text(code, texts + place))
+            result.add(name.rstrip(b"\0").decode() if zero else _text(code, texts + place))
         i += 1 + int(row["further"])
-    return found
+    return result

@@ -39,26 +39,26 @@ def one_blas_thread() -> Iterator[None]:
     leaves the number to that one to restore.
     """
     libraries = _libraries(len(sys.modules))
-    blas = [each for each in libraries or () if each.user_api == "blas"]
+    blas = [item for item in libraries or () if item.user_api == "blas"]
     saved: dict[str, int] = {}
     try:
         with held(_lock):
             _limits[id(saved)] = saved
-            for each in blas:
-                saved[each.filepath] = each.num_threads
-                each.set_num_threads(1)
+            for x in blas:
+                saved[x.filepath] = x.num_threads
+                x.set_num_threads(1)
         yield
     finally:
         with held(_lock):
             _limits.pop(id(saved), None)
-            for each in blas:
-                threads = saved.get(each.filepath, 1)
-                others = (other for other in _limits.values() if other.get(each.filepath) == 1)
+            for x in blas:
+                threads = saved.get(x.filepath, 1)
+                others = (other for other in _limits.values() if other.get(x.filepath) == 1)
                 heir = next(others, None)
                 if heir is None:
-                    each.set_num_threads(threads)
+                    x.set_num_threads(threads)
                 else:
-                    heir[each.filepath] = threads
+                    heir[x.filepath] = threads
 
 
 @lru_cache(maxsize=1)

@@ -74,7 +74,7 @@ class Nest:
             [s for s in stores if isinstance(s, Store) and s.is_total and self._depth(s) == k]
             for k in range(-1, last)
         ]
-        self._all_totals = [s for each in self._totals for s in each]
+        self._all_totals = [s for x in self._totals for s in x]
         around = {id(s) for s in self._all_totals}
         self._inside = [s for s in stores if id(s) not in around]
 
@@ -139,15 +139,15 @@ class Nest:
         processor looks ahead some 200 instructions, and would not find a second exponential behind
         the first one's logarithm.
         """
-        made = [dict(given) for _ in turns]
+        result = [dict(given) for _ in turns]
         for node, now in self._order[k]:
-            for x, index in zip(made, turns, strict=True):
+            for x, index in zip(result, turns, strict=True):
                 x[id(node)] = (
                     self._read(now, index, lane)
                     if now.op in READS
                     else lane.apply(self.code.b, now.op, *(x[id(a)] for a in now.args))
                 )
-        return made
+        return result
 
     def _vectors(
         self, made: dict[int, ir.Value], index: list[ir.Value], firsts: list[ir.Value]
@@ -270,12 +270,12 @@ class Nest:
         before: it has a mask of new elements.
         """
         whole, left = columns // WIDTH * WIDTH, columns % WIDTH
-        made = self.code.over(whole, carried, lambda c, x: body(c, None, x), WIDTH)
+        result = self.code.over(whole, carried, lambda c, x: body(c, None, x), WIDTH)
         if left:
             lanes = [j >= WIDTH - left for j in range(WIDTH)]
             mask = ir.Constant(ir.VectorType(BIT, WIDTH), lanes)
-            made = list(body(INT(columns - WIDTH), mask, made))
-        return made
+            result = list(body(INT(columns - WIDTH), mask, result))
+        return result
 
     def _row(self, matrix: Memory, at: int, stride: int, i: ir.Value, c: ir.Value) -> ir.Value:
         b = self.code.b
@@ -424,11 +424,11 @@ def _cost(node: Node, known: dict[int, int]) -> int:
     """Estimate how many simple instructions a node takes, with the nodes that it is made of."""
     stack = [node]
     while stack:
-        each = stack.pop()
-        missing = [a for a in each.args if a.loops and id(a) not in known]
+        x = stack.pop()
+        missing = [a for a in x.args if a.loops and id(a) not in known]
         if missing:
-            stack += [each, *missing]
+            stack += [x, *missing]
             continue
-        own = 12 if each.op in HEAVY else int(each.op not in READS)
-        known[id(each)] = min(own + sum(known[id(a)] for a in each.args if a.loops), 1000)
+        own = 12 if x.op in HEAVY else int(x.op not in READS)
+        known[id(x)] = min(own + sum(known[id(a)] for a in x.args if a.loops), 1000)
     return known[id(node)]

@@ -72,9 +72,12 @@ def wide_loops(kernel: Procedure, constants: Constants) -> dict[s.For, WideLoop]
 def _is_heavy(statements: Sequence[s.Statement]) -> bool:
     """Return whether statements have functions that take long, or values of them that were kept."""
     return any(
-        isinstance(each, s.Recall)
-        or (isinstance(each, Line) and any(x.kernel.name in HEAVY for x in each.program.steps))
-        for each in s.walk(statements)
+        isinstance(statement, s.Recall)
+        or (
+            isinstance(statement, Line)
+            and any(x.kernel.name in HEAVY for x in statement.program.steps)
+        )
+        for statement in s.walk(statements)
     )
 
 
@@ -86,10 +89,10 @@ def _is_better_inside(inner: s.For, loop: s.For, passes: Independent) -> bool:
         inner.most > LONG
         and not _is_heavy(inner.body)
         and any(
-            isinstance(each, s.AddAt)
-            and each.array not in passes.arrays
-            and not any(s.Affine.of(i).cells == [loop.index] for i in each.indices)
-            for each in inner.body
+            isinstance(x, s.AddAt)
+            and x.array not in passes.arrays
+            and not any(s.Affine.of(i).cells == [loop.index] for i in x.indices)
+            for x in inner.body
         )
     )
 
@@ -470,7 +473,7 @@ class Wide(Instructions):
         for lanes, body in ((holds, x.yes), (b.not_(holds), x.no)):
             if not body:
                 continue
-            if all(isinstance(each, s.End) for each in body):
+            if all(isinstance(item, s.End) for item in body):
                 self._end_where(lanes)
                 continue
             mask = lanes if self.mask is None else b.and_(self.mask, lanes)

@@ -228,7 +228,7 @@ def polar_factors(a: Plain) -> Plain:
 @polar_factors.reverse
 def polar_factors_reverse(g: Adjoint, r: Plain, a: Plain) -> Adjoint:
     (u, p), (of_u, of_p) = r, g
-    of_u, of_p = (np.zeros(x.shape) if each is None else each for each, x in ((of_u, u), (of_p, p)))
+    of_u, of_p = (np.zeros(x.shape) if item is None else item for item, x in ((of_u, u), (of_p, p)))
     across = np.linalg.solve(p, of_u.T).T
     y = solve_sylvester(p, p, u.T @ of_u - of_p @ p)
     return across + u @ (of_p + y - y.T - u.T @ across)

@@ -65,14 +65,14 @@ def carlson_row(power: int, *halves: int) -> str:
     above = _above(halves)
 
     def value(*operands: Plain) -> Plain:
-        for each in above:
-            carlson_row(power, *each)
+        for x in above:
+            carlson_row(power, *x)
         return carlson(halves, power, *operands)
 
     operands = ", ".join(OPERANDS[: len(halves)])
-    names = ["carlson_" + "_".join(map(str, each)) + f"_{power}" for each in above]
+    names = ["carlson_" + "_".join(map(str, x)) + f"_{power}" for x in above]
     partials = tuple(
-        f"{-0.5 * k!r} * g * {each}({operands})" for k, each in zip(halves, names, strict=True)
+        f"{-0.5 * k!r} * g * {x}({operands})" for k, x in zip(halves, names, strict=True)
     )
     factors = " * ".join(
         f"(t + {x})**(mpf({-k}) / 2)" for k, x in zip(halves, OPERANDS, strict=False)
@@ -162,9 +162,9 @@ def _legendre(code: Plain, phi: Plain, m: Plain, rest: Plain) -> Plain:
 
 def _within(code: Plain, x: Plain, y: Plain, z: Plain) -> Plain:
     result = np.full(x.shape, np.nan)
-    for each in np.unique(code).astype(int):
-        n, less = divmod(int(each), 10)
-        which = code == each
+    for item in np.unique(code).astype(int):
+        n, less = divmod(int(item), 10)
+        which = code == item
         halves = (2 * less + 1, 1, 2 * (n - less) + 1)
         result[which] = 0.5 * carlson(halves, 0, x[which], y[which], z[which])
     return result

@@ -46,10 +46,7 @@ def eigenvalue_derivative(
 def _mathieu(code: int, m: Plain, q: Plain) -> Plain:
     order, odd = divmod(code, 2)
     return np.array(
-        [
-            _mathieu_derivative(order, bool(odd), int(each), float(p))
-            for each, p in zip(m, q, strict=True)
-        ]
+        [_mathieu_derivative(order, bool(odd), int(x), float(p)) for x, p in zip(m, q, strict=True)]
     )
 
 
@@ -241,8 +238,8 @@ def _spheroidal_function(kind: str, which: str, x: float) -> None:
         _check_constants(name, m, n, c, cv)
         modes = _BOTH * np.asarray(m, float) + np.asarray(n, float)
         return tuple(
-            each(modes[()], np.asarray(c, float)[()], np.asarray(cv, float)[()], x)
-            for each in parts
+            item(modes[()], np.asarray(c, float)[()], np.asarray(cv, float)[()], x)
+            for item in parts
         )
 
     def of_modes(m: Plain, n: Plain, c: Plain, x: Plain) -> tuple[Plain, ...]:
