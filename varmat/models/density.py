@@ -85,10 +85,7 @@ class NamedDensity:
         functions, others = taken(named, callable)
         observations, by_name = taken(others, lambda x: isinstance(x, Observed))
         parameters, coords, dims = parameters or {}, coords or {}, dims or {}
-        named_dims = {
-            name: (observation.names, observation.labels)
-            for name, observation in observations.items()
-        }
+        named_dims = {name: (y.names, y.labels) for name, y in observations.items()}
         labels = Labelled(given, named_dims, parameters, by_name, coords=coords, dims=dims)
         self.coords, self.dims, self.group_labels = labels.coords, labels.dims, labels.groups
         declared = declared_parameters(

@@ -61,9 +61,7 @@ class Procedure(Kernel):
         self, inputs: Sequence[s.Storage], outputs: Sequence[s.Storage], body: Sequence[s.Statement]
     ) -> None:
         self.inputs, self.outputs, self.body = [*inputs], [*outputs], [*body]
-        programs = [
-            statement.program for statement in s.walk(self.body) if isinstance(statement, Line)
-        ]
+        programs = [x.program for x in s.walk(self.body) if isinstance(x, Line)]
         self.is_native = all(
             step.kernel.is_native for program in programs for step in program.steps
         )
@@ -152,21 +150,18 @@ def _text(statements: Sequence[s.Statement], indent: str, names: dict[object, st
         return f"({', '.join(map(text, x))})" if isinstance(x, (list, tuple)) else str(x)
 
     result: list[str] = []
-    for statement in statements:
-        inner = [*s.bodies(statement)]
-        parts = (getattr(statement, part.name) for part in fields(statement))
+    for y in statements:
+        inner = [*s.bodies(y)]
+        parts = (getattr(y, part.name) for part in fields(y))
         shown = [text(x) for x in parts if x not in inner and x is not None]
-        result.append(f"{indent}{s.name_of(statement)} {', '.join(shown)}")
+        result.append(f"{indent}{s.name_of(y)} {', '.join(shown)}")
         for body in inner:
             result += _text(body, f"{indent}    ", names)
     return result
 
 
 def _cost(statements: Sequence[s.Statement]) -> int:
-    return sum(
-        1 + sum(map(_cost, s.bodies(statement))) * getattr(statement, "most", 1)
-        for statement in statements
-    )
+    return sum(1 + sum(map(_cost, s.bodies(x))) * getattr(x, "most", 1) for x in statements)
 
 
 class Run:
@@ -178,8 +173,8 @@ class Run:
         self.stacks: dict[s.Stack, list[float]] = {}
 
     def block(self, statements: Sequence[s.Statement]) -> None:
-        for statement in statements:
-            getattr(self, s.name_of(statement))(statement)
+        for x in statements:
+            getattr(self, s.name_of(x))(x)
 
     def number(self, x: s.Number) -> float:
         return self.cells.get(x, 0.0) if isinstance(x, s.Cell) else x

@@ -58,25 +58,25 @@ def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[V
 
     def visit(statements: Sequence[Statement], loops: list[Statement]) -> None:
         nonlocal count
-        for statement in statements:
+        for y in statements:
             count += 1
-            if isinstance(statement, s.Declare):
-                depths[statement.variable] = len(loops)
-            elif isinstance(statement, (s.Load, s.Store)):
-                around = loops[depths.get(statement.array, 0) :]
-                found.setdefault(statement.array, []).append(_Access(count, around, statement))
-            elif isinstance(statement, s.Fill) and isinstance(statement.value, Storage):
-                around = loops[depths.get(statement.value, 0) :]
-                found.setdefault(statement.value, []).append(_Access(count, around, statement))
-            is_loop = isinstance(statement, (s.For, s.While))
-            for body in s.bodies(statement):
-                visit(body, [*loops, statement] if is_loop else loops)
+            if isinstance(y, s.Declare):
+                depths[y.variable] = len(loops)
+            elif isinstance(y, (s.Load, s.Store)):
+                around = loops[depths.get(y.array, 0) :]
+                found.setdefault(y.array, []).append(_Access(count, around, y))
+            elif isinstance(y, s.Fill) and isinstance(y.value, Storage):
+                around = loops[depths.get(y.value, 0) :]
+                found.setdefault(y.value, []).append(_Access(count, around, y))
+            is_loop = isinstance(y, (s.For, s.While))
+            for body in s.bodies(y):
+                visit(body, [*loops, y] if is_loop else loops)
 
     visit(statements, [])
-    filled = {statement.array for statement in s.walk(statements) if isinstance(statement, s.Fill)}
+    filled = {y.array for y in s.walk(statements) if isinstance(y, s.Fill)}
     # Arrays that are filled before all loops have elements that iterations may read before they
     # assign to them.
-    again = filled - {statement.array for statement in statements if isinstance(statement, s.Fill)}
+    again = filled - {y.array for y in statements if isinstance(y, s.Fill)}
     once: set[Variable] = {x for x in found if x.is_temporary}
     lasting = set[Variable]()
     for x, accesses in found.items():
@@ -108,24 +108,20 @@ def needed_variables(statements: Sequence[Statement], others: set[Variable]) -> 
 def without(statements: Sequence[Statement], cells: set[Cell]) -> list[Statement]:
     """Leave out statements that compute some cells."""
     return [
-        s.mapped(statement, lambda body: without(body, cells))
-        for statement in statements
-        if not (isinstance(statement, (Compute, s.Load, s.Add)) and statement.out in cells)
+        s.mapped(x, lambda body: without(body, cells))
+        for x in statements
+        if not (isinstance(x, (Compute, s.Load, s.Add)) and x.out in cells)
     ]
 
 
 def leaves(statements: Sequence[Statement]) -> Iterator[Statement]:
     """Yield statements without their bodies."""
-    for statement in s.walk(statements):
-        yield s.mapped(statement, lambda _: [])
+    for x in s.walk(statements):
+        yield s.mapped(x, lambda _: [])
 
 
 def is_sum(body: Sequence[Statement], x: Variable) -> bool:
     """Return whether statements only add to a cell."""
-    added = [
-        statement
-        for statement in s.walk(body)
-        if isinstance(statement, s.Add) and statement.out is x
-    ]
+    added = [y for y in s.walk(body) if isinstance(y, s.Add) and y.out is x]
     mentions = sum((x in s.assigned([leaf])) + (x in s.reads([leaf])) for leaf in leaves(body))
     return isinstance(x, Cell) and mentions == len(added) > 0

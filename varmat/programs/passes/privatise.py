@@ -21,11 +21,7 @@ def privatised(statements: Sequence[Statement], kept: Collection[Variable]) -> l
         found = _declared(body, x)
         if found is not None:
             body = found
-            stores = [
-                statement
-                for statement in s.walk(body)
-                if isinstance(statement, s.Store) and statement.array is x
-            ]
+            stores = [y for y in s.walk(body) if isinstance(y, s.Store) and y.array is x]
             x.is_temporary = len(stores) == 1
     return body
 
@@ -44,32 +40,32 @@ def _declared(statements: Sequence[Statement], x: Variable) -> list[Statement] |
     if made is None:
         return None
     result: list[Statement] = []
-    for statement in statements:
-        if statement is inside:
+    for y in statements:
+        if y is inside:
             result.append(replace(inside, body=made))
-        elif x not in s.assigned([statement]):
-            result.append(statement)
-        elif not isinstance(statement, (s.Compute, s.Load, s.Fill)):
+        elif x not in s.assigned([y]):
+            result.append(y)
+        elif not isinstance(y, (s.Compute, s.Load, s.Fill)):
             return None
     return result
 
 
 def _is_assigned_first(statements: Sequence[Statement], x: Variable) -> bool:
     """Return whether all of a variable is assigned before it is read."""
-    for statement in statements:
-        if isinstance(statement, (s.Compute, s.Load)) and statement.out is x:
-            return x not in s.reads([statement])
-        if isinstance(statement, s.Fill) and statement.array is x:
-            return statement.value is not x
+    for y in statements:
+        if isinstance(y, (s.Compute, s.Load)) and y.out is x:
+            return x not in s.reads([y])
+        if isinstance(y, s.Fill) and y.array is x:
+            return y.value is not x
         if (
-            isinstance(statement, s.If)
-            and statement.holds is not x
-            and all(_is_assigned_first(body, x) for body in s.bodies(statement))
+            isinstance(y, s.If)
+            and y.holds is not x
+            and all(_is_assigned_first(body, x) for body in s.bodies(y))
         ):
             return True
-        if x in s.reads([statement]):
+        if x in s.reads([y]):
             return False
-        if isinstance(x, Storage) and _assigns_all(statement, x):
+        if isinstance(x, Storage) and _assigns_all(y, x):
             return True
     return False
 

@@ -122,9 +122,7 @@ class Recurrence:
     def _column(self, k: int, j: int) -> list[Operand]:
         """Return an operand in all iterations."""
         start, period, _ = self.stretch
-        return [
-            operand[j] for operand in self.periods.operands[start + k : self.stretch.end : period]
-        ]
+        return [x[j] for x in self.periods.operands[start + k : self.stretch.end : period]]
 
     def result(self, k: int, item: int, trip: int) -> Operand:
         made = self.periods.entries[self.stretch.start + trip * self.stretch.period + k][1]
@@ -138,41 +136,39 @@ class Recurrence:
         assert layout is not None
         operands, is_fixed = list(self.periods.operands[start + k]), True
         at = slice(start + k, self.stretch.end, period)
-        for j, operand in enumerate(operands):
+        for j, a in enumerate(operands):
             made, part = self.periods.producer[at, j], self.periods.part[at, j]
             if made[0] == PLAIN:
                 data = self._data(k, j)
                 if data is None:
                     return False
-                is_fixed &= data is operand
+                is_fixed &= data is a
                 operands[j] = data
             elif (made < start).all():
                 is_same = bool((made == made[0]).all() and (part == part[0]).all())
                 # Which of several results of the entry: the same in all iterations.
-                item = self.periods.item.get(id(root_of(operand)), 0)
+                item = self.periods.item.get(id(root_of(a)), 0)
                 if layout.takes_part and not is_same:
                     self.taken.add(k)
                     self._stand(result, ("taken", k), lambda: self._rows_taken(k))
                     return True
                 if is_same and not layout.takes_part:
                     key: Hashable = ("fixed", int(made[0]), int(part[0]), item)
-                    self.fixed[key] = operand
-                    operands[j] = self._stand(stand_in(operand), key)
+                    self.fixed[key] = a
+                    operands[j] = self._stand(stand_in(a), key)
                 elif not is_same:
                     is_fixed = False
                     key = ("read", made.tobytes(), part.tobytes(), item)
-                    operands[j] = self._stand(
-                        stand_in(operand), key, partial(self._rows_read, k, j)
-                    )
+                    operands[j] = self._stand(stand_in(a), key, partial(self._rows_read, k, j))
             else:
                 distance = start + k - int(made[0])
                 lag = max(-(-(distance - k) // period), 0)
-                root = root_of(operand)
+                root = root_of(a)
                 maker = k - distance + lag * period, self.periods.item.get(id(root), 0)
                 self.uses.setdefault(maker, []).append((k, j, lag))
                 is_fixed &= not lag and maker[0] in self.hoisted
                 if lag:
-                    operands[j] = rerooted(operand, self._carry((*maker, lag), root))
+                    operands[j] = rerooted(a, self._carry((*maker, lag), root))
         if is_fixed:
             self.hoisted.add(k)
         else:
@@ -228,12 +224,12 @@ class Recurrence:
                 return False
             k, j, _ = uses[0]
             rule, result, *_ = self.entries[k]
-            operand = self.periods.operands[start + k][j]
+            x = self.periods.operands[start + k][j]
             if (
                 not isinstance(rule.op, Elementwise)
                 or rule.op.ufunc not in (np.add, np.subtract)
                 or (rule.op.ufunc is np.subtract and j)
-                or isinstance(operand, View)
+                or isinstance(x, View)
                 or result.shape != self.slots[slot]
             ):
                 return False

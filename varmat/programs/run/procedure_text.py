@@ -32,13 +32,10 @@ def functions_of(kernel: Procedure) -> tuple[Function, Function] | None:
     """Make a function of lists that writes into others, and the same in IEEE arithmetic, for where
     Python's floats raise; return None for statements that have no text.
     """
-    for statement in s.walk(kernel.body):
-        if not (
-            isinstance(statement, _KINDS)
-            or (isinstance(statement, s.Store) and statement.log is None)
-        ):
+    for y in s.walk(kernel.body):
+        if not (isinstance(y, _KINDS) or (isinstance(y, s.Store) and y.log is None)):
             return None
-        steps = statement.program.steps if isinstance(statement, Line) else ()
+        steps = y.program.steps if isinstance(y, Line) else ()
         if any(step.kernel.otherwise for step in steps):
             return None
     text = _Text()
@@ -67,8 +64,8 @@ class _Text:
         return self._names.setdefault(x, f"x{len(self._names)}")
 
     def block(self, statements: Sequence[s.Statement]) -> Iterator[str]:
-        for statement in statements:
-            yield from getattr(self, f"_{s.name_of(statement)}")(statement)
+        for x in statements:
+            yield from getattr(self, f"_{s.name_of(x)}")(x)
 
     def _inner(self, statements: Sequence[s.Statement]) -> Iterator[str]:
         yield from (f"    {line}" for line in [*self.block(statements)] or ["pass"])

@@ -72,12 +72,9 @@ def wide_loops(kernel: Procedure, constants: Constants) -> dict[s.For, WideLoop]
 def _is_heavy(statements: Sequence[s.Statement]) -> bool:
     """Return whether statements have functions that take long, or values of them that were kept."""
     return any(
-        isinstance(statement, s.Recall)
-        or (
-            isinstance(statement, Line)
-            and any(x.kernel.name in HEAVY for x in statement.program.steps)
-        )
-        for statement in s.walk(statements)
+        isinstance(y, s.Recall)
+        or (isinstance(y, Line) and any(x.kernel.name in HEAVY for x in y.program.steps))
+        for y in s.walk(statements)
     )
 
 
