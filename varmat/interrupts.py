@@ -34,8 +34,8 @@ def from_signal(error: BaseException) -> bool:
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         interrupted, at = at.tb_frame, at.tb_next
-        given = _arguments(at.tb_frame)
-        if any(isinstance(n, int) and x is interrupted for n, x in pairwise(given)):
+        arguments = _arguments(at.tb_frame)
+        if any(isinstance(n, int) and x is interrupted for n, x in pairwise(arguments)):
             return True
     return False
 
@@ -95,12 +95,12 @@ class Noted:
 
 def _arguments(frame: FrameType) -> list[object]:
     """Return the positional arguments that a function was called with."""
-    code, known = frame.f_code, frame.f_locals
-    given = [known.get(name) for name in code.co_varnames[: code.co_argcount]]
+    code, local_values = frame.f_code, frame.f_locals
+    arguments = [local_values.get(name) for name in code.co_varnames[: code.co_argcount]]
     if code.co_flags & inspect.CO_VARARGS:
-        rest = known.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount])
-        given.extend(rest if isinstance(rest, tuple) else ())
-    return given
+        remainder = local_values.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount])
+        arguments.extend(remainder if isinstance(remainder, tuple) else ())
+    return arguments
 
 
 def mark_from_signal(error: BaseException) -> None:

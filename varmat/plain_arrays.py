@@ -153,7 +153,7 @@ def where(condition: Plain, x: Plain, y: Plain) -> Plain:
     """Select like `numpy.where`. A choice between many elements and zero has no branch, because a
     mispredicted one takes 3 ns.
     """
-    kept, zero = (x, y) if type(y) is float else (y, x)
+    saved, zero = (x, y) if type(y) is float else (y, x)
     if (
         type(zero) is float
         and not zero
@@ -161,12 +161,16 @@ def where(condition: Plain, x: Plain, y: Plain) -> Plain:
         and condition.dtype == bool
         and condition.size > BLIND
     ):
-        keep = condition if kept is x else ~condition
-        if isinstance(kept, float) and math.isfinite(kept):
-            return np.multiply(keep, kept)
-        if type(kept) is np.ndarray and kept.dtype.type is np.float64 and kept.shape == keep.shape:
+        keep = condition if saved is x else ~condition
+        if isinstance(saved, float) and math.isfinite(saved):
+            return np.multiply(keep, saved)
+        if (
+            type(saved) is np.ndarray
+            and saved.dtype.type is np.float64
+            and saved.shape == keep.shape
+        ):
             bits = keep.astype(np.int64)  # all of them, or none
-            return np.bitwise_and(np.negative(bits, bits), kept.view(np.int64), bits).view(
+            return np.bitwise_and(np.negative(bits, bits), saved.view(np.int64), bits).view(
                 np.float64
             )
     return np.where(condition, x, y)
@@ -197,31 +201,31 @@ def scatter_add(a: np.ndarray, index: Index, c: Plain) -> None:
         return
     # The fast loop of `at` is for one axis: 11 times as fast for 10^4 elements, 3 times for
     # pairs of indices.
-    whole = (
+    full = (
         type(index) is tuple
         and len(index) == a.ndim
         and all(np.asarray(i).dtype.kind in "iu" for i in index)
     )
-    if whole and a.flags.c_contiguous:
+    if full and a.flags.c_contiguous:
         a, index = a.reshape(-1), np.ravel_multi_index(index, a.shape, mode="wrap")
-    *before, places = index if type(index) is tuple else (index,)
-    if type(places) is np.ndarray and places.dtype.kind in "iu" and a.flags.c_contiguous:
+    *before, indices = index if type(index) is tuple else (index,)
+    if type(indices) is np.ndarray and indices.dtype.kind in "iu" and a.flags.c_contiguous:
         if a.ndim == 1 and not before:
-            index, c = places.ravel(), np.broadcast_to(c, places.shape).ravel()
+            index, c = indices.ravel(), np.broadcast_to(c, indices.shape).ravel()
         elif np.size(c) > SOME and all(type(i) is slice and i == slice(None) for i in before):
-            _add_slices(a, places, len(before), c)
+            _add_slices(a, indices, len(before), c)
             return
     np.add.at(a, index, c)
 
 
-def _add_slices(a: np.ndarray, places: np.ndarray, axis: int, c: np.ndarray) -> None:
+def _add_slices(a: np.ndarray, indices: np.ndarray, axis: int, c: np.ndarray) -> None:
     """Add slices to slices of a contiguous array at given indices along an axis."""
     n, k, outer = a.shape[axis], math.prod(a.shape[axis + 1 :]), math.prod(a.shape[:axis])
-    c = np.broadcast_to(c, a.shape[:axis] + places.shape + a.shape[axis + 1 :])
-    places = np.where(places < 0, places + n, places).ravel()
+    c = np.broadcast_to(c, a.shape[:axis] + indices.shape + a.shape[axis + 1 :])
+    indices = np.where(indices < 0, indices + n, indices).ravel()
     if outer > 1:
-        places, n = (np.arange(0, outer * n, n)[:, None] + places).ravel(), outer * n
-    rows, c = a.reshape(n, k), c.reshape(places.size, k)
+        indices, n = (np.arange(0, outer * n, n)[:, None] + indices).ravel(), outer * n
+    rows, c = a.reshape(n, k), c.reshape(indices.size, k)
     if k > 1 and c.size > MANY and c.size > a.size // 4:
         # A product with a matrix that has a one in each column: a tenth of the time, at 10^4 x 10
         # and at 300 x 300.
@@ -229,12 +233,13 @@ def _add_slices(a: np.ndarray, places: np.ndarray, axis: int, c: np.ndarray) -> 
 
         rows += (
             csc_array(
-                (np.ones(places.size), places, np.arange(places.size + 1)), shape=(n, places.size)
+                (np.ones(indices.size), indices, np.arange(indices.size + 1)),
+                shape=(n, indices.size),
             )
             @ c
         )
     else:
-        np.add.at(a.reshape(-1), (places[:, None] * k + np.arange(k)).ravel(), c.ravel())
+        np.add.at(a.reshape(-1), (indices[:, None] * k + np.arange(k)).ravel(), c.ravel())
 
 
 def last_writers(shape: Shape, index: Index, c: np.ndarray) -> np.ndarray:

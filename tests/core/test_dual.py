@@ -26,11 +26,14 @@ def assigned(x: Any, source: Any) -> None:
     [
         (
             lambda: vm.Dual(VECTOR, 1.0),
-            r"Dual: tan has shape \(\), but must have that of val, \(3,\), or one leading axis ",
+            (
+                r"Dual: tan has shape \(\), but must have the shape of val, \(3,\), or one more "
+                r"leading axis"
+            ),
         ),
         (
             lambda: vm.Dual(1.0, np.ones((2, 3))),
-            r"Dual: tan has shape \(2, 3\), but must have that of val, \(\)",
+            r"Dual: tan has shape \(2, 3\), but must have the shape of val, \(\)",
         ),
         (
             lambda: vm.Dual(vm.var(VECTOR), np.ones((2, 2, 3))),

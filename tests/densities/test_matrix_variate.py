@@ -172,7 +172,8 @@ REFUSALS = [
             (f, (EYE, 4.0, INDEFINITE), np.linalg.LinAlgError,
              "scale parameter has the eigenvalue -1, but must be positive definite!"),
             (f, (np.eye(3), 4.0, EYE), vm.ShapeError,
-             "random variable has shape (3, 3), but must have that of scale parameter, (2, 2)!"),
+             ("random variable has shape (3, 3), but must have the shape of scale parameter, (2, "
+             "2)!")),
             (f, (EYE, 4.0, 1.0), vm.ShapeError,
              "scale parameter has shape (), but must be a square matrix!"),
         ]

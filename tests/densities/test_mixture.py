@@ -153,7 +153,7 @@ def test_types_and_number_of_arguments():
     assert type(log_mix([0.5, 0.5], [1, 2])) is float
     assert type(log_mix(vm.var([0.5, 0.5]), [1, 2])) is vm.Var
     for args in ((), (1.0, 1.0, 1.0)):
-        message = f"^log_mix: {len(args)} arguments follow theta, but it takes"
+        message = f"^log_mix: {len(args)} arguments follow theta, but there must be two"
         refuses(TypeError, message, log_mix, 0.5, *args)
 
 

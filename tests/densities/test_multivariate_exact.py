@@ -371,7 +371,8 @@ REFUSALS = [
     ("wishart_cholesky_lpdf", (FACTOR, 4.0, -FACTOR_2), vm.DomainError,
      f"Cholesky Scale matrix[0, 0] is {-float(FACTOR_2[0, 0])!r}, but must be positive!"),
     ("inv_wishart_cholesky_lpdf", (np.eye(2), 4.0, FACTOR), vm.ShapeError,
-    ("Cholesky random variable has shape (2, 2), but must have that of Cholesky Scale matrix, (3, "
+    ("Cholesky random variable has shape (2, 2), but must have the shape of Cholesky Scale "
+    "matrix, (3, "
     "3)!")),
     ("lkj_cov_lpdf", (SPD, W, P, 1.0), vm.ShapeError,
      "Location parameter has shape (2,), but must be a scalar or have the shape (3,)!"),

@@ -308,18 +308,20 @@ def test_a_model_is_calibrated_by_its_own_statement():
                       b=vm.real(prior=lambda a: dist.Normal(a, 1)),
                       c=vm.real(prior=lambda a: dist.Normal(a, 1))),
      TypeError,
-     r"^Model: the priors are in a circle \(a needs b, b needs a\), but must be in an order"),
+     (r"^Model: the priors depend on each other in a cycle \(a needs b, b needs a\), but must be "
+     r"in an order")),
     (lambda: vm.Model(c=vm.real(prior=lambda a: dist.Normal(a, 1)),
                       a=vm.real(prior=lambda twice: dist.Normal(twice, 1)), twice=lambda b: 2 * b,
                       b=vm.real(prior=lambda a: dist.Normal(a, 1))),
      TypeError,
-     r"^Model: the priors are in a circle \(a needs twice, twice needs b, b needs a\), but"),
+     (r"^Model: the priors depend on each other in a cycle \(a needs twice, twice needs b, b "
+     r"needs a\), but")),
     (lambda: vm.Model(a=vm.real(3, prior=lambda a: dist.Normal(np.mean(a), 1))), TypeError,
-     r"^Model: the priors are in a circle \(a needs a\), but must be in an order"),
+     r"^Model: the priors depend on each other in a cycle \(a needs a\), but must be in an order"),
     (lambda: vm.observed(["a"], dist.Normal(0, 1)), TypeError,
      "^observed: y is an array of <U1, but must be one of real numbers!"),
     (lambda: vm.Model(mu=vm.real()).sample_prior_predictive(), TypeError,
-     "^sample_prior_predictive: mu states no prior, but must"),
+     "^sample_prior_predictive: mu has no prior, but must"),
     (
         lambda: vm.Model(
             s=vm.real(prior=dist.Normal(0, 1)),
@@ -515,7 +517,11 @@ def test_weights_of_a_discrete_parameter():
         ({"weights": [1.0, -1.0]}, vm.DomainError, "weights are .* must be nonnegative finite"),
         ({"weights": [1.0, np.inf]}, vm.DomainError, "must be nonnegative finite"),
         ({"weights": np.ones(3)}, vm.ShapeError, r"weights in .* of y has shape \(3,"),
-        ({"weights": 2.0, "missing": vm.real}, TypeError, "weights and missing, but must be one"),
+        (
+            {"weights": 2.0, "missing": vm.real},
+            TypeError,
+            "weights and missing are both given, but must not",
+        ),
     ],
 )
 def test_weights_are_checked(settings, error, text):

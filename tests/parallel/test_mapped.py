@@ -218,7 +218,7 @@ def test_sizes_must_not_depend_on_parameters():
     gradient(0.5)
     with pytest.raises(
         vm.ShapeError,
-        match=r"^map_rect: f returns an array of shape \(2,\) where it returned one element "
+        match=r"^map_rect: f returns an array of shape \(2,\), but one element "
         r"before; ",
     ):
         gradient(2.0)

@@ -340,8 +340,8 @@ def prod(
     shape = [n for i, n in enumerate(np.shape(a)) if i not in axes]
     moved = np.moveaxis(a, axes, range(-len(axes), 0))
     result = complex_prod(np.reshape(moved, (*shape, -1) if np.size(a) else (*shape, 0)))
-    kept = [1 if i in axes else n for i, n in enumerate(np.shape(a))]
-    return np.reshape(result, kept) if keepdims else result
+    saved = [1 if i in axes else n for i, n in enumerate(np.shape(a))]
+    return np.reshape(result, saved) if keepdims else result
 
 
 @answers_for(np.cumprod, (np.multiply, "accumulate"))

@@ -55,8 +55,8 @@ class ComplexOperation:
         self._takes_seen = False
         self.pattern: Function = tuple
 
-        def of_parts(*given: Operand, kinds: str, **settings: Setting) -> Result:
-            return self._split(function(*assembled(given, kinds), **settings))
+        def of_parts(*args: Operand, kinds: str, **settings: Setting) -> Result:
+            return self._split(function(*assembled(args, kinds), **settings))
 
         of_parts.__name__, of_parts.__qualname__, of_parts.__doc__ = (
             self.name,
@@ -66,8 +66,8 @@ class ComplexOperation:
         of_parts.__module__ = __name__
         own = [p for p in signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
         kinds = Parameter("kinds", Parameter.KEYWORD_ONLY)
-        given = Parameter("given", Parameter.VAR_POSITIONAL)
-        of_parts.__signature__ = Signature([given, kinds, *own])  # type: ignore[attr-defined]
+        parts = Parameter("given", Parameter.VAR_POSITIONAL)
+        of_parts.__signature__ = Signature([parts, kinds, *own])  # type: ignore[attr-defined]
         self.operation = operation(variadic=True)(of_parts)
         self.operation.reverse(self._reverse)
         self.operation.tangent(self._tangent)
@@ -105,22 +105,22 @@ class ComplexOperation:
 
     def _whole(self, flat: Operand) -> Result:
         """Return the results, joined from their parts."""
-        found = assembled(self._flat(flat), self.results)
-        return tuple(found) if len(found) > 1 else found[0]
+        result = assembled(self._flat(flat), self.results)
+        return tuple(result) if len(result) > 1 else result[0]
 
     def _split(self, value: Operand) -> Result:
         """Return the parts of the results as a flat tuple, or a single real result unchanged."""
         if self.results == "r":
             return value
-        found: list[Result] = []
+        parts: list[Result] = []
         for x, kind in zip(value if len(self.results) > 1 else (value,), self.results, strict=True):
-            found += [np.real(x), np.imag(x)] if kind == "c" else [x]
-        return tuple(found)
+            parts += [np.real(x), np.imag(x)] if kind == "c" else [x]
+        return tuple(parts)
 
     def _reverse(
-        self, g: Adjoint, r: Operand, *given: Operand, kinds: str, **settings: Any
+        self, g: Adjoint, r: Operand, *args: Operand, kinds: str, **settings: Any
     ) -> Result:
-        values = assembled(given, kinds)
+        values = assembled(args, kinds)
         # A part on which nothing depends has the adjoint zero.
         pairs = zip(self._flat(g), self._flat(r), strict=True)
         adjoints = tuple(np.zeros(np.shape(x)) if item is None else item for item, x in pairs)
@@ -128,19 +128,19 @@ class ComplexOperation:
             settings["seen"] = [x is not None for x in self._flat(g)]
         g = self._whole(adjoints[0] if self.results == "r" else adjoints)
         results = self._whole(r)
-        found = self.pull_rule(g, results, *values, **settings)
+        result = self.pull_rule(g, results, *values, **settings)
         contributions: list[Any] = []
-        for c, kind in zip(found if type(found) is tuple else (found,), kinds, strict=True):
+        for c, kind in zip(result if type(result) is tuple else (result,), kinds, strict=True):
             once = _Once(c)
             contributions += [lambda once=once: np.real(once())] + [
                 lambda once=once: np.imag(once())
             ] * (kind == "c")
         return tuple(contributions)
 
-    def _tangent(self, r: Operand, *given: Operand, kinds: str, **settings: Any) -> Result:
-        found = self.push_rule(self._whole(r), *assembled(given, kinds), **settings)
+    def _tangent(self, r: Operand, *args: Operand, kinds: str, **settings: Any) -> Result:
+        result = self.push_rule(self._whole(r), *assembled(args, kinds), **settings)
         maps: list[Any] = []
-        for push, kind in zip(found if type(found) is tuple else (found,), kinds, strict=True):
+        for push, kind in zip(result if type(result) is tuple else (result,), kinds, strict=True):
             maps.append(lambda t, push=push: self._split(push(t)))
             if kind == "c":
                 maps.append(lambda t, push=push: self._split(push(_imaginary(t))))
@@ -168,9 +168,9 @@ def _imaginary(t: Operand) -> Result:
     return joined(np.zeros(np.shape(t)) if np.shape(t) else 0.0, t)
 
 
-def assembled(given: Operand, kinds: str) -> list[Result]:
+def assembled(parts: Operand, kinds: str) -> list[Result]:
     """Join complex and real operands from their parts; plain numbers become NumPy's."""
-    remaining = iter(given)
+    remaining = iter(parts)
     values = []
     for kind in kinds:
         x = next(remaining)

@@ -240,9 +240,9 @@ def array_ufunc(
         return out
     implementation = None if ufunc in CONSTANT else find(ufunc)
     if method != "__call__":
-        known = SUPPORTED.get((ufunc, method))
-        if known is not None:
-            return _answering(self, getattr(ufunc, method), known)(*inputs, **kwargs)
+        handler = SUPPORTED.get((ufunc, method))
+        if handler is not None:
+            return _answering(self, getattr(ufunc, method), handler)(*inputs, **kwargs)
         return _ufunc_method(ufunc, method, implementation, inputs, kwargs)
     if implementation is None:
         if ufunc in CONSTANT:

@@ -149,13 +149,13 @@ class Elementwise:
     @_typed
     def __call__(self, *args: Operand, **named: Operand) -> Operand:
         if len(args) != self.arity or named:
-            given = (
+            arguments = (
                 f"{', '.join(named)} is given by name"
                 if named
                 else f"{len(args)} operands are given"
             )
             raise TypeError(
-                f"{self.name}: {given}; the signature is {self.name}{self.__signature__}"
+                f"{self.name}: {arguments}; the signature is {self.name}{self.__signature__}"
             )
         result = self.call(*args)
         if (
@@ -183,8 +183,8 @@ class Elementwise:
         operands are variables.
         """
         key = (variable, compile_rule)
-        known = self._rules.get(key)
-        return known or self._rules.setdefault(key, elementwise_rule(self, *key))
+        rule = self._rules.get(key)
+        return rule or self._rules.setdefault(key, elementwise_rule(self, *key))
 
     def exact(self, *args: Operand) -> Operand:
         """Call with operands of any kinds; numbers have IEEE arithmetic, as the ufunc has.
@@ -401,7 +401,7 @@ def elementwise(
             f"elementwise: {name} is to be replaced by {other}, but must be by a row of the table!"
         )
     named = (names_in(*partials) | others) & rows.keys() - {"where"}
-    known = {x: rows[x] for x in named}
+    chosen = {x: rows[x] for x in named}
     row = USERS[name] = Elementwise(
         name,
         ufunc,
@@ -412,10 +412,10 @@ def elementwise(
         points=points,
         reference=reference,
         doc=doc,
-        rows=known,
+        rows=chosen,
     )
     if name in names_in(*partials):
-        known[name] = row
+        chosen[name] = row
     row.answer()
     if operator is not None:
         ANSWERS[row] = row

@@ -341,8 +341,8 @@ class Operation:
         g = result._adj
         # These arrays must not become an adjoint, or will be one already: a rule may return what it
         # was given, or one array twice.
-        held, whole = [*values, result._val, *settings.values()], getattr(g, "base", None)
-        given = []
+        held, base = [*values, result._val, *settings.values()], getattr(g, "base", None)
+        arguments = []
         try:
             for i, (x, c) in enumerate(
                 zip(operands, self.parts(g, result._val, values, settings), strict=True)
@@ -352,12 +352,12 @@ class Operation:
                     if type(c) is not np.ndarray or c.dtype is not FLOAT64:
                         c = c if type(c) is float and type(x) is Var else self.contribution(i, c)
                     owner = c if getattr(c, "base", None) is None else c.base
-                    if type(c) is np.ndarray and owner is not g and owner is not whole:
+                    if type(c) is np.ndarray and owner is not g and owner is not base:
                         c = c.copy() if is_held(c, owner, held) else c
                         held.append(owner)
-                    given.append((x, c))
+                    arguments.append((x, c))
             # All at the end: a contribution that is given twice must not have been added to before.
-            for x, c in given:
+            for x, c in arguments:
                 x._add(c) if c is g or getattr(c, "base", None) is not None else x._take(c)
         except Exception as error:
             # The traceback does not show where the operation was called.

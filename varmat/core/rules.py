@@ -168,14 +168,14 @@ def large_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
 
 
 def scalar_rule(row: Elementwise, variable: tuple[bool, ...]) -> Function:
-    wanted = _wanted(row, variable)
+    requested = _wanted(row, variable)
     arguments = ", ".join(f"float64({x})" for x in OPERANDS[: row.arity])
     body = [
         "try:",
-        *(f"    c{x} = {partial}" for x, partial in wanted),
+        *(f"    c{x} = {partial}" for x, partial in requested),
         "except (ArithmeticError, ValueError):",
-        *(f"    c{x} = float(p{x}(float64(g), {arguments}, r))" for x, _ in wanted),
-        *(f"a = {x}_._adj; {x}_._adj = c{x} if a is None else a + c{x}" for x, _ in wanted),
+        *(f"    c{x} = float(p{x}(float64(g), {arguments}, r))" for x, _ in requested),
+        *(f"a = {x}_._adj; {x}_._adj = c{x} if a is None else a + c{x}" for x, _ in requested),
     ]
     general = dict(zip((f"p{x}" for x in OPERANDS), row.pushes, strict=False))
     return _rule_function(

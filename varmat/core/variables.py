@@ -420,8 +420,8 @@ class Spread(View):
         a = self.root._writable_adjoint()
         part = self._part(a)[first]
         if overlaps(part):
-            places = self._part(np.arange(a.size).reshape(a.shape))[first]
-            a += np.bincount(places.ravel(), c.ravel(), a.size).reshape(a.shape)
+            indices = self._part(np.arange(a.size).reshape(a.shape))[first]
+            a += np.bincount(indices.ravel(), c.ravel(), a.size).reshape(a.shape)
         else:
             np.add(part, c, part)
 

@@ -200,11 +200,11 @@ def binomial_logit_lpmf(n: Operand, N: Operand, alpha: Operand, fast: bool) -> L
     """
     m = N - n
     e = np.exp(np.minimum(alpha, -alpha))
-    kept = n * np.minimum(alpha, 0.0) + m * np.minimum(-alpha, 0.0) - N * np.log1p(e)
+    saved = n * np.minimum(alpha, 0.0) + m * np.minimum(-alpha, 0.0) - N * np.log1p(e)
     return LogDensity(
         _log_choices(n, N, fast),
-        kept if fast else -binomial_logit_deviance(n, N, alpha),
+        saved if fast else -binomial_logit_deviance(n, N, alpha),
         alpha=(n * np.maximum(alpha <= 0.0, e) - m * np.maximum(alpha > 0.0, e)) / (1.0 + e),
         support=_is_possible(n, N),
-        dropping=(kept,),
+        dropping=(saved,),
     )

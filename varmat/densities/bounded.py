@@ -51,12 +51,12 @@ def _powers(theta: Operand, a: Operand, b: Operand, fast: bool) -> tuple[Operand
     sum of the last two in theta.
     """
     log_theta, log_rest = np.log(theta), np.log1p(-theta)
-    rising, falling, rest = (a - 1.0) * log_theta, (b - 1.0) * log_rest, 1.0 - theta
+    rising, falling, remainder = (a - 1.0) * log_theta, (b - 1.0) * log_rest, 1.0 - theta
     if not fast:
         rising, falling = np.where(a == 1.0, 0.0, rising), np.where(b == 1.0, 0.0, falling)
-        rest = np.where((b == 1.0) & (theta == 1.0), 5e-324, rest)
+        remainder = np.where((b == 1.0) & (theta == 1.0), 5e-324, remainder)
         theta = np.where((a == 1.0) & (theta == 0.0), 5e-324, theta)
-    return log_theta, log_rest, rising, falling, (a - 1.0) / theta - (b - 1.0) / rest
+    return log_theta, log_rest, rising, falling, (a - 1.0) / theta - (b - 1.0) / remainder
 
 
 @univariate(

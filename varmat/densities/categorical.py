@@ -52,9 +52,11 @@ def tally(function: str, title: str, n: Operand, shape: tuple[int, ...]) -> Resu
     return None if which is None else count(rows_of(shape) + which, shape)
 
 
-def count(places: Operand, shape: tuple[int, ...]) -> Result:
+def count(indices: Operand, shape: tuple[int, ...]) -> Result:
     """Count how often each index of a flattened array occurs, in the shape of the array."""
-    return np.bincount(places.ravel(), minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+    return (
+        np.bincount(indices.ravel(), minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+    )
 
 
 @density("n", n=("Number of categories", not_nan), theta=("Probabilities parameter", simplex))
@@ -108,9 +110,9 @@ def categorical_lpmf(n: Operand, theta: Operand, keep: KeptTerms) -> Result:
     if is_symbol(counts):
         return Saved(np.log(np.vdot(counts, theta)), counts=counts)
     if is_symbol(theta):  # of the categories that are observed
-        places = refuse() if counts is None else np.flatnonzero(counts)
-        logs = np.log(np.reshape(theta, (-1,))[places])
-        return Saved(np.sum(counts.ravel()[places] * logs), counts=counts)
+        indices = refuse() if counts is None else np.flatnonzero(counts)
+        logs = np.log(np.reshape(theta, (-1,))[indices])
+        return Saved(np.sum(counts.ravel()[indices] * logs), counts=counts)
     value = -math.inf if counts is None else float(add_reduce(log_products(counts, theta), None))
     return Saved(value, counts=counts)
 
@@ -125,9 +127,9 @@ def categorical_gradient(r: Operand, n: Operand, theta: Operand, counts: Operand
     if is_symbol(counts):
         return None, lambda: counts / np.vdot(counts, theta)
     if is_symbol(theta):
-        places, shape = np.flatnonzero(counts), np.shape(theta)
-        some = counts.ravel()[places] / np.reshape(theta, (-1,))[places]
-        return None, lambda: spread_back(some, places, shape)
+        indices, shape = np.flatnonzero(counts), np.shape(theta)
+        some = counts.ravel()[indices] / np.reshape(theta, (-1,))[indices]
+        return None, lambda: spread_back(some, indices, shape)
     return None, lambda: ratios(counts, theta)
 
 

@@ -74,15 +74,19 @@ def poisson_lpmf(n: Operand, rate: Operand, fast: bool) -> LogDensity:
         log_rate = np.log(rate)
         log_part = n * log_rate
         chance = log_part - rate
-        rest = gammaln(n + 1.0)
+        remainder = gammaln(n + 1.0)
         quotient = n / rate
     else:
         chance = -np.where(rate <= LARGEST, kl_div(n, rate), rate)
-        rest = log_factorial_excess(n)
+        remainder = log_factorial_excess(n)
         quotient = n / np.where(n > 0.0, rate, 1.0)
         log_part = np.where((n > 0.0) & (rate <= LARGEST), n * np.log(rate), 0.0)
     return LogDensity(
-        chance, -rest, rate=quotient - 1.0, support=is_count(n, fast), dropping=(log_part, -rate)
+        chance,
+        -remainder,
+        rate=quotient - 1.0,
+        support=is_count(n, fast),
+        dropping=(log_part, -rate),
     )
 
 
@@ -112,13 +116,13 @@ def poisson_log_lpmf(n: Operand, alpha: Operand, fast: bool) -> LogDensity:
     if fast:
         log_part = n * alpha
         chance = log_part - mean
-        rest = gammaln(n + 1.0)
+        remainder = gammaln(n + 1.0)
     else:
         chance = -poisson_log_deviance(n, alpha)
-        rest = log_factorial_excess(n)
+        remainder = log_factorial_excess(n)
         log_part = np.where((n > 0.0) & (alpha < 710.0), n * alpha, 0.0)
     return LogDensity(
-        chance, -rest, alpha=n - mean, support=is_count(n, fast), dropping=(log_part, -mean)
+        chance, -remainder, alpha=n - mean, support=is_count(n, fast), dropping=(log_part, -mean)
     )
 
 
@@ -301,10 +305,10 @@ def geometric_lpmf(n: Operand, theta: Operand) -> LogDensity:
     -2.772588722240
     """
     failed = n > 0.0
-    rest = np.where(failed & (theta < 1.0), 1.0 - theta, 1.0)
+    remainder = np.where(failed & (theta < 1.0), 1.0 - theta, 1.0)
     return LogDensity(
         np.log(theta),
         np.where(failed, n * np.log1p(-np.where(failed & (theta < 1.0), theta, 0.0)), 0.0),
-        theta=1.0 / theta - n / rest,
+        theta=1.0 / theta - n / remainder,
         support=is_count(n) & ((theta < 1.0) | (n == 0.0)),
     )

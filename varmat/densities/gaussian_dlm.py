@@ -143,9 +143,9 @@ def _backward(
     in_g: Operand,
     in_v: Operand,
     in_w: Operand,
-    *given: Operand,
+    *args: Operand,
 ) -> tuple[list[Result], list[Result]]:
-    now, (f, g) = Moments(*given[:-2]), given[-2:]
+    now, (f, g) = Moments(*args[:-2]), args[-2:]
     u = now.surprise
     pulled = now.gain.T @ mean
     error = pulled - u

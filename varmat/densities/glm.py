@@ -76,10 +76,10 @@ class Glm(SummedDensity):
     ) -> None:
         first, *others = (name for name in arguments if name not in LINEAR)
         self.names = {row.operands[0]: first, predictor: PREDICTOR}
-        rest = [name for name in row.operands if name not in self.names]
-        found = self.names | dict(zip(rest, others, strict=True))
-        self.names = {name: found[name] for name in row.operands}
-        super().__init__(family.__name__, arguments, [found[name] for name in row.discrete])
+        remainder = [name for name in row.operands if name not in self.names]
+        result = self.names | dict(zip(remainder, others, strict=True))
+        self.names = {name: result[name] for name in row.operands}
+        super().__init__(family.__name__, arguments, [result[name] for name in row.discrete])
         update_wrapper(self, family)
         self.row, self.data_domain = row, row.data_domain
         # What makes the value infinite or nan if it is outside its domain is checked only if the
@@ -101,27 +101,29 @@ class Glm(SummedDensity):
     def general(self, args: Sequence[Operand], settings: Settings) -> Result:
         if any(map(is_symbol, args)):  # a program has its own form, or calls this function
             refuse()
-        given = dict(zip(self.operands, args, strict=True))
-        if not is_scipy_sparse(given["X"]):
+        arguments = dict(zip(self.operands, args, strict=True))
+        if not is_scipy_sparse(arguments["X"]):
             return super().general(args, settings)
         args = [
             self.as_data(x)[0] if name == "X" else as_operand(x, f"{self.name}: {name}")  # type: ignore[index]
-            for name, x in given.items()
+            for name, x in arguments.items()
         ]
         if any(isinstance(x, Dual) for x in args):
             return dual_call(self, args, settings)
         return self(*(to_varmat(x) if isinstance(x, MatVar) else x for x in args), **settings)
 
     def evaluate(self, values: list[Operand], shape: Shape | None, use: Use) -> Computed:
-        given = dict(zip(self.operands, values, strict=True))
+        arguments = dict(zip(self.operands, values, strict=True))
         for name, title, domain in self.early:
-            domain.check(self.name, title, given[name])
-        size, numbers = _rows(**given), NO_NUMBERS
+            domain.check(self.name, title, arguments[name])
+        size, numbers = _rows(**arguments), NO_NUMBERS
         if size < 2:
             size = self.size(values)
-            given |= {name: _number(x) for name, x in given.items() if name not in ("X", "beta")}
-            numbers = tuple(name for name, x in given.items() if type(x) is float)
-        x = given["X"]
+            arguments |= {
+                name: _number(x) for name, x in arguments.items() if name not in ("X", "beta")
+            }
+            numbers = tuple(name for name, x in arguments.items() if type(x) is float)
+        x = arguments["X"]
         plan = self._plan(use, numbers, x.ndim == 1 or x.shape[0] != size)
         keep = use[1] if isinstance(use, tuple) else LINEAR
         if not size or not keep & LINEAR:  # an argument outside its domain would not show
@@ -131,10 +133,10 @@ class Glm(SummedDensity):
         try:
             with np.errstate(all="ignore"):
                 try:
-                    value, partials = self._evaluate(plan, given, size, False)
+                    value, partials = self._evaluate(plan, arguments, size, False)
                 # where Python's floats raise, IEEE arithmetic answers
                 except (ArithmeticError, ValueError):
-                    value, partials = self._evaluate(plan, given, size, True)
+                    value, partials = self._evaluate(plan, arguments, size, True)
         except ElsewhereError:  # an observation is outside the support
             self._check_domains(values)
             return -np.inf, [0.0] * len(plan.active)
@@ -165,13 +167,13 @@ class Glm(SummedDensity):
     # Derivatives of the summed log density f(eta), with eta = alpha + X @ beta and w = f'(eta):
     # d/dX = w beta', d/dalpha = w, d/dbeta = X' w.
     def _evaluate(
-        self, plan: ModelUse, given: dict[str, Operand], size: int, exact: bool
+        self, plan: ModelUse, arguments: dict[str, Operand], size: int, exact: bool
     ) -> tuple[float, dict[str, Result]]:
         """Compute the value, and the partials by name."""
-        x, alpha, beta = given["X"], given["alpha"], given["beta"]
+        x, alpha, beta = arguments["X"], arguments["alpha"], arguments["beta"]
         at = plan.wanted.index(PREDICTOR) if PREDICTOR in plan.wanted else None
         has_intercept = type(alpha) is not float or alpha != 0.0
-        operands = [given.get(name) for name in self.names.values()]
+        operands = [arguments.get(name) for name in self.names.values()]
         operands = ieee(operands) if exact else operands
         value, blocks = 0.0, []
 
@@ -196,13 +198,13 @@ class Glm(SummedDensity):
         product = pass_over(x, beta, size, weigh, at is not None)
         if len(blocks) > 1:
             blocks = [[*map(_joined, zip(*blocks, strict=True))]]
-        found = dict(zip(plan.wanted, blocks[0], strict=True))
+        result = dict(zip(plan.wanted, blocks[0], strict=True))
         if at is not None:
-            w = found[PREDICTOR]
+            w = result[PREDICTOR]
             if "X" in plan.active:
-                found["X"] = in_matrix(w, x, beta)
-            found["beta"], found["alpha"] = product, w if type(alpha) is not float else total(w)
-        return value, found
+                result["X"] = in_matrix(w, x, beta)
+            result["beta"], result["alpha"] = product, w if type(alpha) is not float else total(w)
+        return value, result
 
     def kept_of_row(self, keep: KeptTerms) -> KeptTerms:
         """Return the arguments of the row whose terms are kept."""
@@ -214,28 +216,28 @@ class Glm(SummedDensity):
             if not is_scipy_sparse(x):
                 domain.check(self.name, title, x)
                 continue
-            places = x.tocoo()
-            for i in np.flatnonzero(~domain.holds(places.data)):
-                place = f"{title}[{places.row[i]}, {places.col[i]}]"
-                domain.check(self.name, place, float(places.data[i]))
+            indices = x.tocoo()
+            for i in np.flatnonzero(~domain.holds(indices.data)):
+                place = f"{title}[{indices.row[i]}, {indices.col[i]}]"
+                domain.check(self.name, place, float(indices.data[i]))
 
     def size(self, values: Sequence[Operand]) -> int:
         """Return the number of observations."""
-        given = {
+        arguments = {
             name: (title, x)
             for (name, (title, _)), x in zip(self.arguments.items(), values, strict=True)
         }
-        (_, x), (title, beta) = given.pop("X"), given.pop("beta")
+        (_, x), (title, beta) = arguments.pop("X"), arguments.pop("beta")
         if np.ndim(x) in (1, 2) and np.shape(beta) != x.shape[-1:]:
             raise misfit(self.name, title, np.shape(beta), f"have the shape {x.shape[-1:]}")
-        return observations(self.name, x, given.values())
+        return observations(self.name, x, arguments.values())
 
     def _maps(self, r: Operand, *values: Operand, keep: KeptTerms | None) -> tuple[Result, ...]:
-        given = dict(zip(self.operands, values, strict=True))
-        x, beta = given["X"], given["beta"]
+        arguments = dict(zip(self.operands, values, strict=True))
+        x, beta = arguments["X"], arguments["beta"]
         x = as_sparse(x) if is_scipy_sparse(x) else x
-        given[PREDICTOR] = given["alpha"] + x @ beta
-        operands = [given[name] for name in self.names.values()]
+        arguments[PREDICTOR] = arguments["alpha"] + x @ beta
+        operands = [arguments[name] for name in self.names.values()]
         inside = is_held(possible, r) or self.row.in_support([*map(plain, operands)])
         if not self.size(values) or not inside:
             return (_no_tangent,) * self.arity

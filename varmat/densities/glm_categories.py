@@ -440,8 +440,8 @@ def _weigh_cells(
 
     product = pass_over(x, beta, size, weigh, recording)
     if np.abs(cutpoints).max() < FAR and d.max() < LARGEST:
-        value, whole = -float(add_reduce(np.log1p(d))), 1.0 + d
-        return a * (1.0 + b) / whole, b * (1.0 + a) / whole, value, product
+        value, total = -float(add_reduce(np.log1p(d))), 1.0 + d
+        return a * (1.0 + b) / total, b * (1.0 + a) / total, value, product
     _check(ordered_logistic_glm_lpmf, None, x, None, None)
     value = 0.0
 

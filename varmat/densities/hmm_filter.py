@@ -310,9 +310,9 @@ def _filter(emissions: Floats, gamma: Floats, rho: Floats) -> tuple[float, Filte
             scale = np.sum(row)
             row /= scale
             value += float(top + np.log(scale))
-    rest, scales = _forward(starts[-1:], emissions[1 + pieces * length :, None], gamma)
+    remainder, scales = _forward(starts[-1:], emissions[1 + pieces * length :, None], gamma)
     value += float(np.sum(np.log(scales))) if np.all(scales > TINY) else -math.inf
-    return value, Filtered(emissions, starts, transfers, logs, rest[:, 0])
+    return value, Filtered(emissions, starts, transfers, logs, remainder[:, 0])
 
 
 def _length(steps: int, states: int) -> int:
@@ -412,7 +412,12 @@ def _filter_posterior(
 
 
 def _both_ways(
-    emissions: Floats, starts: Floats, transfers: Floats, logs: Floats, rest: Floats, gamma: Floats
+    emissions: Floats,
+    starts: Floats,
+    transfers: Floats,
+    logs: Floats,
+    remainder: Floats,
+    gamma: Floats,
 ) -> tuple[Floats, Floats]:
     """Compute at each time the probabilities of states given earlier observations, and of later
     observations given the state, up to factors.
@@ -420,7 +425,7 @@ def _both_ways(
     a, b = np.empty(emissions.shape), np.empty(emissions.shape)
     pieces, length = len(starts) - 1, _length(len(emissions) - 1, len(gamma))
     end = 1 + pieces * length
-    a[0], a[end:] = starts[0], rest
+    a[0], a[end:] = starts[0], remainder
     later, start = _backward(np.ones((1, len(gamma))), emissions[end:, None], gamma)
     b[end:], b[0] = later[:, 0], start[0]
     if pieces:

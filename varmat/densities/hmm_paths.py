@@ -73,9 +73,9 @@ def hmm_viterbi(log_omegas: Operand, Gamma: Operand, rho: Operand) -> np.ndarray
             )
         values.append(np.asarray(data(x, f"hmm_viterbi: {name}")))
         shape, states = values[-1].shape, values[0].shape[-2] if values[0].ndim > 1 else 0
-        wanted = ((), (states, states), (states,))[len(values) - 1]
-        if len(shape) < axes or (wanted and shape[-axes:] != wanted):
-            rule = f"end with {wanted}" if wanted else "be a matrix, or a stack of them"
+        requested = ((), (states, states), (states,))[len(values) - 1]
+        if len(shape) < axes or (requested and shape[-axes:] != requested):
+            rule = f"end with {requested}" if requested else "be a matrix, or a stack of them"
             raise misfit("hmm_viterbi", name, shape, rule)
     check_simplex("hmm_viterbi", values[1], "Gamma")
     check_simplex("hmm_viterbi", values[2], "rho")

@@ -285,13 +285,13 @@ def _gp_tangent(
     return (lambda t: -along(t), of_matrix, lambda t: 0.5 * np.sum((np.shape(y)[1] / w - q) * t))
 
 
-def _gp_density(name: str, kind: type[Covariance], given: str) -> StructuredDensity:
+def _gp_density(name: str, kind: type[Covariance], title: str) -> StructuredDensity:
     arguments = {
         "y": _Y,
         kind.name: (kind.title, kind.domain),
         "w": ("Kernel scales", positive_finite),
     }
-    words = {"given": given, **kind.words()}
+    words = {"given": title, **kind.words()}
     result = member(_gp, name, arguments, words, kind=kind, function=name)
     result.reverse(_gp_reverse)
     result.tangent(_gp_tangent)

@@ -368,7 +368,7 @@ def _student_tangent(
 def _density(
     name: str,
     kind: type[Covariance],
-    given: str,
+    title: str,
     result: str,
     value: Function,
     reverse: Function,
@@ -382,7 +382,7 @@ def _density(
         "mu": ("Location parameter", finite),
         kind.name: (kind.title, kind.domain),
     }
-    words = {"given": given, "result": result, **kind.words()}
+    words = {"given": title, "result": result, **kind.words()}
     output = member(value, name, arguments, words, form=Form(name, kind, arguments))
     output.operation.domains = {}  # The value function checks its arguments itself, where it must.
     output.reverse(reverse)

@@ -274,8 +274,8 @@ def _glm(
     (predictor,) = (name for name, own in model.names.items() if own == PREDICTOR)
     variables = {name: nodes[own] for name, own in model.names.items() if own in nodes}
     # The predictor is not checked, because bad elements of it or its factors show in the value.
-    kept = None if keep is None else model.kept_of_row(keep)
-    row = RecordedSum(program, model.row, of_row, variables, (size,), kept)
+    retained = None if keep is None else model.kept_of_row(keep)
+    row = RecordedSum(program, model.row, of_row, variables, (size,), retained)
 
     def of_predictor(g: Value) -> None:
         """Contribute to the matrix, the intercept and the weights."""

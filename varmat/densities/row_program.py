@@ -73,33 +73,33 @@ class RowGraph:
         inside = cone([self.value(result)])
         return frozenset(name for name, x in self.symbols.items() if x.value in inside)
 
-    def function(self, results: Iterable[Operand], given: Sequence[Value] = ()) -> Function:
+    def function(self, results: Iterable[Operand], names: Sequence[Value] = ()) -> Function:
         """Return a function from the arguments, of any kinds, and given values to a list of
         results.
         """
-        arguments = [*(x.value for x in self.symbols.values()), *given]
+        arguments = [*(x.value for x in self.symbols.values()), *names]
         outputs = [self.value(x) for x in results]
-        places = {value: i for i, value in enumerate(arguments)}
-        inside = cone(outputs, places)
-        known: list[Operand] = [None] * len(arguments)
+        indices = {value: i for i, value in enumerate(arguments)}
+        inside = cone(outputs, indices)
+        cached: list[Operand] = [None] * len(arguments)
         for value in inside:
-            if value.step is None and value not in places:
-                places[value] = len(known)
-                known.append(value.data.item())
+            if value.step is None and value not in indices:
+                indices[value] = len(cached)
+                cached.append(value.data.item())
         # In the order of the function: the sums of its derivatives are then taken in that order.
         plan = []
         for step in self.builder.steps:
             value = step.results[0]
-            if value in inside and value not in places:
-                plan.append((self._called(step.kernel), [places[v] for v in step.operands]))
-                places[value] = len(places)
-        found = [places[v] for v in outputs]
+            if value in inside and value not in indices:
+                plan.append((self._called(step.kernel), [indices[v] for v in step.operands]))
+                indices[value] = len(indices)
+        result = [indices[v] for v in outputs]
 
         def every(*values: Operand) -> list[Operand]:
-            made = [*values, *known[len(values) :]]
+            output = [*values, *cached[len(values) :]]
             for function, operands in plan:
-                made.append(function(*[made[i] for i in operands]))
-            return [made[i] for i in found]
+                output.append(function(*[output[i] for i in operands]))
+            return [output[i] for i in result]
 
         return every
 
@@ -199,11 +199,11 @@ class RowProgram:
         if isinstance(kernel, elementwise.Ufunc):
             return apply_ufunc(builder, kernel.ufunc, operands)
         row = self.graph.builder.rows[kernel]
-        known = SLOPES.get(row.name)
-        if known is None or not is_number(operands[0], 1.0):
+        cached = SLOPES.get(row.name)
+        if cached is None or not is_number(operands[0], 1.0):
             return self.apply(row, operands)
         # A slope is given the value of its function, which the program computes anyway.
-        of, slope = known
+        of, slope = cached
         return builder.call(_slope(row.name, slope), *operands, self.apply(of, operands[1:]))
 
 
@@ -256,8 +256,8 @@ class Sums(Builder):
             and not x.step.operands[0].shape
         ):
             # Change the sign of the number, which saves a pass over the array.
-            number, rest = x.step.operands
-            return self.call(MULTIPLY, self.ufunc(np.negative, number), rest)
+            number, remainder = x.step.operands
+            return self.call(MULTIPLY, self.ufunc(np.negative, number), remainder)
         return self.call(ufunc_kernel(ufunc), *operands)
 
     def number(self, x: Value) -> Value:
@@ -280,10 +280,10 @@ class Sums(Builder):
         ):
             ufunc = np.add if x.step.kernel is ADD else np.subtract
             return self.ufunc(ufunc, *map(self.total, x.step.operands))
-        known = sum_of_counts(x, self.counts)
-        if known is None:
+        total = sum_of_counts(x, self.counts)
+        if total is None:
             return self.call(Reduce(np.add, (0,)), x)
-        kernel, (*others, n) = known
+        kernel, (*others, n) = total
         if n.shape and others and not any(v.shape for v in others) and kernel.name in TALLIED:
             self._tallies[n] = self.call(TALLY, n)
             return self.call(kernel, *others, n, self._tallies[n])

@@ -100,8 +100,8 @@ class TruncatedDensity:
             return self._difference(more, less, first, counts, lower, upper, parameters)
         # An interval without probability has no derivative, and the difference would have nan.
         moved = np.where(empty, 0.0, more), np.where(empty, -1.0, less)
-        found = self._difference(*moved, first, counts, lower, upper, parameters)
-        return np.where(empty, -math.inf, found)
+        result = self._difference(*moved, first, counts, lower, upper, parameters)
+        return np.where(empty, -math.inf, result)
 
     def _difference(
         self,
@@ -133,8 +133,8 @@ class TruncatedDensity:
         result: Operand = log_diff_exp(more, np.where(narrow, more - 1.0, less))
         if np.any(narrow):
             integrals = self._integrated(10, *_at(narrow, values))
-            places = np.maximum(np.cumsum(narrow).reshape(narrow.shape) - 1, 0)
-            result = np.where(narrow, integrals[places], result)
+            indices = np.maximum(np.cumsum(narrow).reshape(narrow.shape) - 1, 0)
+            result = np.where(narrow, integrals[indices], result)
         return result
 
     def _summed(self, first: Plain, upper: Plain, parameters: Sequence[Operand]) -> Result:

@@ -173,12 +173,12 @@ class Univariate(SummedDensity):
 
     def graph(self, fast: bool) -> RowGraph:
         """Return the graph of the function, on its fast or its stable path."""
-        known = self._graphs.get(fast)
-        if known is None:
+        graph = self._graphs.get(fast)
+        if graph is None:
             # Keep the first one, because another thread may have made a second, with other symbols.
             form = partial(self.form, fast=fast) if self.fast else self.form
-            known = self._graphs.setdefault(fast, RowGraph(form, self.operands))
-        return known
+            graph = self._graphs.setdefault(fast, RowGraph(form, self.operands))
+        return graph
 
     @property
     def formula(self) -> LogDensity:

@@ -103,12 +103,12 @@ def gauss_rule(size: int) -> tuple[Result, Result]:
 def check_starts(beta: Operand, var_beta: Operand, name: str) -> None:
     """Raise an error if starting points reach beyond a boundary."""
     for room, what in ((beta, "A-priori bias"), (1.0 - np.asarray(beta), "(1 - A-priori bias)")):
-        most, given = np.broadcast_arrays(2.0 * np.asarray(room), var_beta)
-        if not (given < most).all():
-            index = tuple(int(i) for i in np.argwhere(~(given < most))[0])
+        most, starts = np.broadcast_arrays(2.0 * np.asarray(room), var_beta)
+        if not (starts < most).all():
+            index = tuple(int(i) for i in np.argwhere(~(starts < most))[0])
             place = f"[{', '.join(map(str, index))}]" if index else ""
             title, _ = VARIABILITIES["var_beta"]
-            value, bound = float(given[index]), float(most[index])
+            value, bound = float(starts[index]), float(most[index])
             raise outside(name, f"{title}{place}", value, f"be smaller than 2 {what}, {bound!r}")
 
 
@@ -201,10 +201,10 @@ def with_variabilities(arguments: Iterable[str]) -> list[inspect.Parameter]:
 def bound(name: str, signature: inspect.Signature, args: Any, named: Any) -> list[Any]:
     """Bind the arguments of a call, in the order of the signature; None for those left out."""
     try:
-        given = signature.bind(*args, **named).arguments
+        arguments = signature.bind(*args, **named).arguments
     except TypeError as error:
         raise TypeError(f"{name}: {error}; the signature is {name}{signature}") from None
-    return [given.get(parameter) for parameter in signature.parameters]
+    return [arguments.get(parameter) for parameter in signature.parameters]
 
 
 # The docstring describes the only instance.

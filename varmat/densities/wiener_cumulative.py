@@ -99,12 +99,12 @@ def _range(
     # The bounds for short and for long times reach this level at the roots of quadratic equations.
     half = level + w * v
     low = w * w / (half + np.sqrt(np.maximum(half * half - w * w * (v * v - 2.0 * level * s), 0.0)))
-    linear, rest = math.pi**2 + v * v - 2.0 * level * s, 2.0 * half + s * w * w
-    root = np.sqrt(linear * linear + 4.0 * math.pi**2 * s * rest)
+    linear, remainder = math.pi**2 + v * v - 2.0 * level * s, 2.0 * half + s * w * w
+    root = np.sqrt(linear * linear + 4.0 * math.pi**2 * s * remainder)
     is_falling = linear > 0.0
     high = np.where(
         is_falling,
-        2.0 * rest / (root + np.where(is_falling, linear, 1.0)),
+        2.0 * remainder / (root + np.where(is_falling, linear, 1.0)),
         (root - linear) / (2.0 * math.pi**2 * np.where(is_falling, 1.0, s)),
     )
     return low * square, high * square
@@ -151,11 +151,11 @@ class _Model:
     def integral(self, bottom: Operand, apart: Operand, weight: Operand = None) -> Result:
         """Compute the log integral of the density from `bottom` to ``bottom + apart``."""
         length = np.log1p(apart / bottom)
-        places, log_weights = _nodes(length)
+        indices, log_weights = _nodes(length)
         logs = log_weights + np.log(length) + self.log_starts[:, None]
         if weight is not None:
-            logs = logs + np.log(weight(bottom, apart, length, places))
-        times = bottom * np.exp(length * places)
+            logs = logs + np.log(weight(bottom, apart, length, indices))
+        times = bottom * np.exp(length * indices)
         alpha, *others = self.args
         logs = logs + np.log(times) + of_time.pointwise(times, alpha, 0.0, *others)
         return logsumexp(np.reshape(logs, (*np.shape(logs)[:-2], -1)), axis=-1)
@@ -193,19 +193,19 @@ class _Model:
         )
         apart = np.where(of_all, width, top - bottom)
 
-        def weight(bottom: Operand, apart: Operand, length: Operand, places: Operand) -> Result:
+        def weight(bottom: Operand, apart: Operand, length: Operand, indices: Operand) -> Result:
             if self.upper:
                 before = np.where(
                     starts_inside | ~something,
                     0.0,
                     bottom - np.where(something & ~starts_inside, least, 0.0),
                 )
-                share = (before + bottom * np.expm1(length * places)) / width
+                share = (before + bottom * np.expm1(length * indices)) / width
             else:
                 after = np.where(
                     ends_inside | ~something, 0.0, np.where(something, most, 1.0) - top
                 )
-                share = (after - top * np.expm1(length * (places - 1.0))) / width
+                share = (after - top * np.expm1(length * (indices - 1.0))) / width
             # The weight is tiny where the density is negligible in all of the interval.
             return np.where(something, share, 1e-300)
 
@@ -226,10 +226,10 @@ def _log_probability(
     if check_values(_has_zero, var_tau):
         # A mean over few times is differentiable in the width at zero too.
         count = check_values(_count_of_times, high, var_tau)
-        places, logs = gauss_rule(count)
+        indices, logs = gauss_rule(count)
         x = [
             model.passed(high - var_tau * place) + log
-            for place, log in zip(places.tolist(), logs.tolist(), strict=True)
+            for place, log in zip(indices.tolist(), logs.tolist(), strict=True)
         ]
         return logsumexp(np.stack(x), axis=0)
     late = model.late(high, var_tau)

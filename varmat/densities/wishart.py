@@ -64,7 +64,7 @@ def _wishart(
     k = len(s)
     if w.shape != s.shape:
         raise misfit(
-            function, "random variable", w.shape, f"have that of scale parameter, {s.shape}"
+            function, "random variable", w.shape, f"have the shape of scale parameter, {s.shape}"
         )
     check_degrees(function, nu, k)
     factors = factor_or_none(w), cholesky_factor(function, s, name="scale parameter")

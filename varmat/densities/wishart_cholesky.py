@@ -41,7 +41,7 @@ def _powers(nu: Operand, k: int, sign: float) -> tuple[Result, Result]:
 def _check(function: str, y: Operand, nu: Operand, s: Operand) -> int:
     k = len(s)
     if y.shape != s.shape:
-        raise misfit(function, _OBSERVATION, y.shape, f"have that of {_SCALE}, {s.shape}")
+        raise misfit(function, _OBSERVATION, y.shape, f"have the shape of {_SCALE}, {s.shape}")
     check_degrees(function, nu, k)
     return k
 

@@ -380,8 +380,8 @@ def _gradient_of_vector(f: Function, points: object) -> Function:
 
 
 def _grad_hessian(function: str, f: Function, x: object, eps: float) -> np.ndarray:
-    given = np.asarray(x) if isinstance(x, (list, tuple)) else x
-    vector = np.asarray(plain_tree(function, "x", given))
+    args = np.asarray(x) if isinstance(x, (list, tuple)) else x
+    vector = np.asarray(plain_tree(function, "x", args))
     if vector.ndim != 1:
         raise ShapeError(f"{function}: x has shape {vector.shape}, but must be a vector!")
     n = vector.size

@@ -126,13 +126,13 @@ def _outer_parts(
     function: str, parts: list[tuple[Operand, Operand]], tape: Tape, k: int | None
 ) -> list[tuple[Operand, Operand]]:
     parts = [(to_varmat(value), to_varmat(t)) for value, t in parts]
-    found = [x for pair in parts for x in pair if holds_variables(x)]
-    if found and tape.watch is None:  # otherwise no scope was opened, see `forward_scope`
+    variables = [x for pair in parts for x in pair if holds_variables(x)]
+    if variables and tape.watch is None:  # otherwise no scope was opened, see `forward_scope`
         if not has_outside(tape) or any(
-            passed_by(tape, x) for x in (*flattened(found), *outsiders(tape))
+            passed_by(tape, x) for x in (*flattened(variables), *outsiders(tape))
         ):
-            raise lost(function, found[0])
-        adopt(tape, found)
+            raise lost(function, variables[0])
+        adopt(tape, variables)
     return [
         tuple(x if is_outer(x) else plain_copy(x) for x in (value, _tangent(value, t, k)))
         for value, t in parts
@@ -213,8 +213,8 @@ def _jvp(f: Function, primals: object, tangents: object) -> tuple[Operand, Opera
     points = plain_tree("jvp", "primals", primals, outer_too=True)
     directions = matching_leaves("jvp", "tangents", tangents, points, outer_too=True)
     with forward_scope() as tape:
-        y, found = call_with_tangents("jvp", f, points, directions)
-        parts = plain_parts("jvp", found, tape)
+        y, result = call_with_tangents("jvp", f, points, directions)
+        parts = plain_parts("jvp", result, tape)
     return rebuilt(y, (value for value, _ in parts)), rebuilt(y, (tangent for _, tangent in parts))
 
 

@@ -126,9 +126,9 @@ def _by_sweeps(
     """Make a function that computes the Jacobian, after the scope, by a reverse pass for each
     output; return None if forward mode will be faster.
     """
-    given = leaf_tree(name, "x", points, tape)
-    variables = list(map(bottom, leaves_of(given)))
-    y = f(given, *args, **kwargs)
+    tree = leaf_tree(name, "x", points, tape)
+    variables = list(map(bottom, leaves_of(tree)))
+    y = f(tree, *args, **kwargs)
     inputs, results = sum(x.size for x in variables), leaves_of(y)
     is_outer = any(is_outer_result(item, tape) for item in results)
     if is_outer:
@@ -144,9 +144,9 @@ def _by_sweeps(
         return None
     if is_outer and is_loop:
         weights = [make_leaf(plain_copy(np.ones(np.shape(x))), tape) for x in results]
-        whole = sum(np.sum(x * w) for x, w in zip(results, weights, strict=True))
+        weighted_sum = sum(np.sum(x * w) for x, w in zip(results, weights, strict=True))
         along = [*zip(weights, unit_rows(results), strict=True)]
-        finish = gradients_of(name, whole, variables, tape, along)
+        finish = gradients_of(name, weighted_sum, variables, tape, along)
         return lambda: derivative_tree(y, results, zip(*finish()[1:], strict=True), points)
     if is_outer:
         finishes = [
@@ -160,8 +160,8 @@ def _by_sweeps(
         for result in results
         for cotangent in unit_directions([result])
     )
-    found = derivative_tree(y, results, rows, points)
-    return lambda: found
+    value = derivative_tree(y, results, rows, points)
+    return lambda: value
 
 
 def _forward_is_faster(tape: Tape, inputs: int, outputs: int) -> bool:
@@ -216,8 +216,8 @@ def _by_directions(
     bounds = np.cumsum([0, *map(size_of, leaves)])
     columns = [slice(*pair) for pair in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
     with forward_scope() as tape:
-        y, found = call_with_tangents(name, f, (points,), [*unit_rows(leaves)], args, kwargs)
-        parts = plain_parts(name, found, tape, int(bounds[-1]))
+        y, result = call_with_tangents(name, f, (points,), [*unit_rows(leaves)], args, kwargs)
+        parts = plain_parts(name, result, tape, int(bounds[-1]))
     blocks = []
     for value, tangent in parts:
         rows = np.moveaxis(tangent, 0, -1)
@@ -298,12 +298,12 @@ def vjp(f: Function, /, *primals: object) -> object:
 
 def _pulled_back(f: Function, /, *primals: object) -> tuple[Operand, Operand]:
     points = plain_tree("vjp", "primals", primals, outer_too=True)
-    made = None
+    result = None
     if not holds_outer(points):
         recorded = Tape(Arena())
         with recording() as tape:
-            made = _recorded_pullback(f, points, tape, recorded)
-    return _outer_pullback(f, points) if made is None else made
+            result = _recorded_pullback(f, points, tape, recorded)
+    return _outer_pullback(f, points) if result is None else result
 
 
 def _outer_pullback(f: Function, points: Arguments) -> tuple[Operand, Operand]:
@@ -317,8 +317,8 @@ def _outer_pullback(f: Function, points: Arguments) -> tuple[Operand, Operand]:
     def pullback(cotangent: object) -> tuple[Operand, ...]:
         weights = matching_leaves("vjp", "the cotangent", cotangent, template, outer_too=True)
 
-        def product(*given: Operand) -> Operand:
-            return sum(np.sum(x * w) for x, w in zip(leaves_of(f(*given)), weights, strict=True))
+        def product(*args: Operand) -> Operand:
+            return sum(np.sum(x * w) for x, w in zip(leaves_of(f(*args)), weights, strict=True))
 
         return of_structures("vjp", product, tuple(range(len(points))), points, {})[1]  # type: ignore[no-any-return]
 
@@ -328,11 +328,11 @@ def _outer_pullback(f: Function, points: Arguments) -> tuple[Operand, Operand]:
 def _recorded_pullback(
     f: Function, points: Arguments, tape: Tape, recorded: Tape
 ) -> tuple[Operand, Operand] | None:
-    given = map_leaves(
+    tree = map_leaves(
         lambda x, _: make_leaf(np.array(x, order="C") if type(x) is not float else x, tape), points
     )
-    variables = leaves_of(given)
-    y = f(*given)
+    variables = leaves_of(tree)
+    y = f(*tree)
     if any(
         is_outer_result(x if isinstance(x, Dual) else output("vjp", x), tape) for x in leaves_of(y)
     ):

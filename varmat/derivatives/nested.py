@@ -111,18 +111,18 @@ class KeptFunction:
         self.y, self.wrt = y, list(wrt)
         self.entries, roots = _needed(tape, y)
         used = {**roots, **{id(x): x for x in self.wrt}}
-        made = {id(x) for _, result, _, _ in self.entries for x in _parts(result)}
+        output = {id(x) for _, result, _, _ in self.entries for x in _parts(result)}
         outside = [x for x in used.values() if own_tape(x) is not tape]
         self.operands = outside if operands is None else list(operands)
         assigned = {id(root_of(target)) for rule, _, target, _ in self.entries if rule is ASSIGN}
         self.assigned = assigned
-        known = made | set(map(id, self.operands))
+        inside = output | set(map(id, self.operands))
         for assignment in reversed(tape.assignments):
             assignment.undo()
         self.constants = [
             (x, np.copy(value_now(x)) if x.shape else value_now(x))
             for x in used.values()
-            if id(x) not in known
+            if id(x) not in inside
         ]
         # Where a recording becomes a program of this function, later.
         is_recorded = tape.watch is not None
@@ -151,12 +151,12 @@ class KeptFunction:
             Replacements of the variables `wrt`, which are returned as they were.
         """
         tape = current_tape()
-        places = {id(x): i for i, x in enumerate(self.wrt)}
+        indices = {id(x): i for i, x in enumerate(self.wrt)}
         env: dict[int, Operand] = {}
         before: dict[int, Operand] = {}
 
         def define(variable: Operand, x: Operand) -> None:
-            place = places.get(id(variable))
+            place = indices.get(id(variable))
             if place is not None and wrt is not None:
                 before[id(variable)], x = x, wrt[place]
             if place is not None and not is_outer(x):
@@ -221,10 +221,10 @@ def _needed(tape: Tape, y: Operand) -> tuple[list[Operand], dict[int, Operand]]:
 def _found(env: dict[int, Operand], x: Operand) -> Operand:
     """Replace the variables of an operand of an entry by what `env` has for them."""
     if type(x) in VARIABLES:
-        known = env.get(id(x))
-        if known is None and isinstance(x, View):
+        cached = env.get(id(x))
+        if cached is None and isinstance(x, View):
             return _seen(_found(env, x.parent), x.how)
-        return known
+        return cached
     if isinstance(x, (list, tuple)) and _parts(x):
         return tuple(_found(env, item) for item in x)
     return x
@@ -262,17 +262,17 @@ class Gradients(Operation):
 
     twin_of: Operation | None = None
 
-    def __init__(self, name: str, kept: KeptFunction, mapped: int = 0) -> None:
+    def __init__(self, name: str, saved: KeptFunction, mapped: int = 0) -> None:
         def value_and_gradients(*values: Operand) -> tuple[Plain, ...]:
-            found = [_values(kept, direction) for direction in _directions(values, mapped)]
-            return tuple(map(np.stack, zip(*found, strict=True))) if mapped else found[0]
+            result = [_values(saved, direction) for direction in _directions(values, mapped)]
+            return tuple(map(np.stack, zip(*result, strict=True))) if mapped else result[0]
 
         value_and_gradients.__name__ = name
         super().__init__(value_and_gradients, None, variadic=True, stacked=False, native=False)
-        self.kept, self.mapped = kept, mapped
+        self.kept, self.mapped = saved, mapped
         # A partial, not a method: if the operation referred to itself, what it keeps would wait for
         # the cyclic collector.
-        self.reverse_rule = partial(_contributions, name, kept, mapped)
+        self.reverse_rule = partial(_contributions, name, saved, mapped)
         self._tangent = True  # `general` is the tangent rule, for all operands at once
 
     @property
@@ -312,14 +312,14 @@ class Gradients(Operation):
         """Differentiate value and gradients in a direction, or in `k`: return the value and the
         gradients of the directional derivative.
         """
-        shared, given = len(values) - self.mapped, [*values, *tangents]
+        shared, args = len(values) - self.mapped, [*values, *tangents]
         is_row = [i >= shared for i in range(len(values))]
         is_row += [k is not None or is_row[i] for i, is_mine in enumerate(mine) if is_mine]
-        order = sorted(range(len(given)), key=is_row.__getitem__)  # what is mapped comes last
+        order = sorted(range(len(args)), key=is_row.__getitem__)  # what is mapped comes last
         with scope(getattr(current_tape(), "recorder", None)) as tape:
             leaves = [
                 borrow_leaf(_row(value_now(x), 0) if item else value_now(x), tape)
-                for x, item in zip(given, is_row, strict=True)
+                for x, item in zip(args, is_row, strict=True)
             ]
             level, rates = Level(self.name), iter(leaves[len(values) :])
             operands = [
@@ -329,10 +329,10 @@ class Gradients(Operation):
             y, wrt = self.kept.again(operands, level)
             slope = y.tan if isinstance(y, Dual) else 0.0
             if type(slope) is not Var:
-                axis = np.shape(given[order[-1]])[: any(is_row)]
+                axis = np.shape(args[order[-1]])[: any(is_row)]
                 return tuple(np.zeros(axis + np.shape(x))[()] for x in (0.0, *wrt))
-            kept = KeptFunction(slope, [bottom(x) for x in wrt], tape, [leaves[i] for i in order])
-        return Gradients(self.name, kept, sum(is_row))(*(given[i] for i in order))
+            saved = KeptFunction(slope, [bottom(x) for x in wrt], tape, [leaves[i] for i in order])
+        return Gradients(self.name, saved, sum(is_row))(*(args[i] for i in order))
 
 
 def _row(x: np.ndarray, i: int) -> Plain:
@@ -346,27 +346,27 @@ def _directions(values: Sequence[Plain], mapped: int) -> Iterator[list[Plain]]:
         yield [*values[:shared], *(_row(x, i) for x in values[shared:])]
 
 
-def _values(kept: KeptFunction, values: Sequence[Plain]) -> tuple[Plain, ...]:
+def _values(saved: KeptFunction, values: Sequence[Plain]) -> tuple[Plain, ...]:
     """Compute the value and the gradients."""
     with nested() as tape:
-        y, wrt = kept.again(values)
+        y, wrt = saved.again(values)
         return _swept(y, wrt, tape)
 
 
 def _contributions(
-    name: str, kept: KeptFunction, mapped: int, g: Adjoint, r: Plain, *values: Operand
+    name: str, saved: KeptFunction, mapped: int, g: Adjoint, r: Plain, *values: Operand
 ) -> tuple[Operand, ...]:
     """Apply the reverse rule: return the gradients of value and gradients times their adjoints."""
-    found = []
+    contributions = []
     for i, operands in enumerate(_directions(values, mapped)):
         weights = [_row(w, i) if mapped and w is not None else w for w in g]
         with nested() as tape:
             leaves = [borrow_leaf(x, tape) for x in operands]
-            y = kept.weighted(name, leaves, weights, tape)
-            found.append(_swept(y, leaves, tape)[1:])
+            y = saved.weighted(name, leaves, weights, tape)
+            contributions.append(_swept(y, leaves, tape)[1:])
     if not mapped:
-        return found[0]
-    columns, shared = [*zip(*found, strict=True)], len(values) - mapped
+        return contributions[0]
+    columns, shared = [*zip(*contributions, strict=True)], len(values) - mapped
     return *map(sum, columns[:shared]), *map(np.stack, columns[shared:])
 
 
@@ -427,8 +427,8 @@ def gradients_of(
         check_fresh(outside)
         _refuse_what_cannot(function, entries, outside, tape)
     if rows:
-        kept = KeptFunction(y, wrt, tape, [*outside, *(x for x, _ in rows)])
-        mapped = Gradients(function, kept, len(rows))
+        saved = KeptFunction(y, wrt, tape, [*outside, *(x for x, _ in rows)])
+        mapped = Gradients(function, saved, len(rows))
         return lambda: mapped(*outside, *(x for _, x in rows))
     before = [(x, x._adj) for x in outside]
     try:
@@ -440,8 +440,8 @@ def gradients_of(
             x._adj = adjoint
     if not outside:
         return lambda: results
-    made = Gradients(function, KeptFunction(y, wrt, tape))
-    return lambda: made.known(results, *made.kept.operands)
+    result = Gradients(function, KeptFunction(y, wrt, tape))
+    return lambda: result.known(results, *result.kept.operands)
 
 
 def _refuse_what_cannot(
@@ -528,8 +528,8 @@ def set_aside(function: str, tree: object, tape: Tape) -> Finish:
     tree = map_leaves(prepared, tree)
     variables = flattened(leaves_of(tree))
 
-    def filled(found: Sequence[Operand]) -> Result:
-        following = iter(found)
+    def filled(output: Sequence[Operand]) -> Result:
+        following = iter(output)
 
         def fill(x: Operand, _: str = "") -> Operand:
             if isinstance(x, Dual):
@@ -542,13 +542,13 @@ def set_aside(function: str, tree: object, tape: Tape) -> Finish:
         return map_leaves(fill, tree)
 
     if outsiders(tape) or any(own_tape(x) is not tape for x in variables):
-        kept = KeptFunction(tuple(variables), (), tape)
-        check_fresh(kept.operands)
-        if kept.operands:
-            _refuse_what_cannot(function, kept.entries, kept.operands, tape)
-            return lambda: filled(kept.again(kept.operands)[0])
-    found = filled([value_now(x) for x in variables])
-    return lambda: found
+        saved = KeptFunction(tuple(variables), (), tape)
+        check_fresh(saved.operands)
+        if saved.operands:
+            _refuse_what_cannot(function, saved.entries, saved.operands, tape)
+            return lambda: filled(saved.again(saved.operands)[0])
+    result = filled([value_now(x) for x in variables])
+    return lambda: result
 
 
 # --- forward mode ---
@@ -557,15 +557,15 @@ def set_aside(function: str, tree: object, tape: Tape) -> Finish:
 def adopt(tape: Tape, results: Sequence[Operand]) -> None:
     """Move the entries of a scope, and results that are views, to the scope around it."""
     parent: Any = tape.parent
-    found = [x for _, result, x, y in tape for x in _parts(result, x, y)]
-    found += [*tape.leaves, *_parts(tape.kept), *flattened(results)]
-    found += [
+    values = [x for _, result, x, y in tape for x in _parts(result, x, y)]
+    values += [*tape.leaves, *_parts(tape.kept), *flattened(results)]
+    values += [
         source
         for assignment in tape.assignments
         for _, source, _ in assignment
         if type(source) in VARIABLES
     ]
-    for x in found:
+    for x in values:
         while own_tape(x) is tape:
             x._tape = parent
             x = getattr(x, "parent", x)

@@ -279,5 +279,5 @@ def sparse_jacobian(f: Function) -> SparseJacobian:
 def _sparse_jacobian(f: Function, x: Operand, /, *args: object, **kwargs: object) -> Result:
     from scipy.sparse import csr_array
 
-    found = jacobian_at("sparse_jacobian", f, x, args, kwargs)
-    return csr_array(np.reshape(found, (-1, np.size(x))))
+    result = jacobian_at("sparse_jacobian", f, x, args, kwargs)
+    return csr_array(np.reshape(result, (-1, np.size(x))))

@@ -279,20 +279,20 @@ class Recorded(BoundCalls, Generic[T]):
         return self._general(args, named)  # type: ignore[no-any-return]
 
     def _general(self, args: Sequence[Any], named: Settings) -> Any:
-        known = None
+        entry = None
         try:
             call = self._call(args, named)
-            known = self._found(call) or self._recording(call)
-            if known.values is not None:
-                return self._pulled_back(known, call.points)
-            arguments = [*call.leaves, *[args[i] for i in known.data]]
-            value, *found = _outputs(known, arguments, 1 if self._is_gradient else None)
-            return (value, known.results(found)) if self._has_value else known.results(found)
+            entry = self._found(call) or self._recording(call)
+            if entry.values is not None:
+                return self._pulled_back(entry, call.points)
+            arguments = [*call.leaves, *[args[i] for i in entry.data]]
+            value, *output = _outputs(entry, arguments, 1 if self._is_gradient else None)
+            return (value, entry.results(output)) if self._has_value else entry.results(output)
         except ElsewhereError:
             # An error, a density of zero, an overflow, or another branch: the function decides.
             result = self._eager(*args, **named)
-            if known is not None:
-                self._follow(known, call)
+            if entry is not None:
+                self._follow(entry, call)
             return result
 
     def _call(self, args: Sequence[Any], named: Settings) -> RecordedCall:
@@ -337,26 +337,26 @@ class Recorded(BoundCalls, Generic[T]):
                     others[i] = Mapped.key(x) if type(x) is Mapped else x
         return RecordedCall(args, named, positions, tuple(points), structures, others, leaves)
 
-    def _pulled_back(self, known: Recording, given: Sequence[Any]) -> Any:
+    def _pulled_back(self, entry: Recording, args: Sequence[Any]) -> Any:
         """Return the values at a point, and the function that pulls cotangents back."""
-        assert known.values is not None
-        points = tuple(rebuilt(given, map(plain_copy, leaves_of(given))))
+        assert entry.values is not None
+        points = tuple(rebuilt(args, map(plain_copy, leaves_of(args))))
         leaves = leaves_of(points)
-        _, *values = _outputs(known.values, leaves)
+        _, *values = _outputs(entry.values, leaves)
 
         def pullback(cotangent: ArgumentTree) -> Any:
-            weights = self._cotangent(known, cotangent)
+            weights = self._cotangent(entry, cotangent)
             try:
-                _, *found = _outputs(known, [*leaves, *weights])
+                _, *result = _outputs(entry, [*leaves, *weights])
             except ElsewhereError:
                 return self._eager(*points)[1](cotangent)  # type: ignore[index]
-            return known.results(found)
+            return entry.results(result)
 
-        return known.values.results(values), pullback
+        return entry.values.results(values), pullback
 
-    def _cotangent(self, known: Recording, cotangent: ArgumentTree) -> list[Operand]:
-        assert known.values is not None
-        template = known.values.written.template
+    def _cotangent(self, entry: Recording, cotangent: ArgumentTree) -> list[Operand]:
+        assert entry.values is not None
+        template = entry.values.written.template
         return matching_leaves(self._name, "the cotangent", cotangent, template)
 
     # --- recordings ---
@@ -366,9 +366,9 @@ class Recorded(BoundCalls, Generic[T]):
         return self._found(self._call((x, *others), {}))
 
     def _found(self, call: RecordedCall) -> Recording | None:
-        for known in self._recordings:
-            if known.holds_for(call.structures, call.others):
-                return known
+        for entry in self._recordings:
+            if entry.holds_for(call.structures, call.others):
+                return entry
         return None
 
     def _recording(self, call: RecordedCall, *, of_rows: bool = False) -> Recording:
@@ -380,15 +380,15 @@ class Recorded(BoundCalls, Generic[T]):
         nothing is compared. Raise `ElsewhereError` where recording does not pay, because data that
         cannot be arguments differ again and again."""
         with held(self._lock):
-            known = self._found(call)
-            if known is not None:
-                return known
+            entry = self._found(call)
+            if entry is not None:
+                return entry
             if self._is_gradient and not of_rows:
-                known = self._recording_of_data(call)
-            if known is None:
-                known = self._recorded(call.copied())
-            self._keep([known, *self._recordings[: _MOST_RECORDINGS - 1]])  # the newest comes first
-            return known
+                entry = self._recording_of_data(call)
+            if entry is None:
+                entry = self._recorded(call.copied())
+            self._keep([entry, *self._recordings[: _MOST_RECORDINGS - 1]])  # the newest comes first
+            return entry
 
     def _recorded(self, call: RecordedCall) -> Recording:
         written, taken = self._written(call)
@@ -398,8 +398,8 @@ class Recorded(BoundCalls, Generic[T]):
         """Write the program for a call; return also the branches it takes."""
         followed, count = Branches(_MOST_BRANCHES), len(call.positions)
         if self._kind.write is not None:
-            given = call.args[:count], call.args[count:], call.named
-            return self._kind.write(self._name, self.function, *given), ()
+            args = call.args[:count], call.args[count:], call.named
+            return self._kind.write(self._name, self.function, *args), ()
         program = record(self.function, call.positions, call.args, call.named, follows=followed)
         point: Any = call.points if type(self.argnums) is tuple else call.points[0]
         self.branches |= bool(followed.ways)
@@ -420,38 +420,38 @@ class Recorded(BoundCalls, Generic[T]):
             return None
         if not alike and max(others[i].size for i in data) < _LARGE:
             return None
-        given = [Mapped(x) if i in data else x for i, x in enumerate(call.args)]
-        keys = {i: Mapped.key(given[i]) if i in data else kept(x) for i, x in others.items()}
+        args = [Mapped(x) if i in data else x for i, x in enumerate(call.args)]
+        keys = {i: Mapped.key(args[i]) if i in data else kept(x) for i, x in others.items()}
         with Attempt():  # the function may raise any error, and none for plain data
-            known = self._recorded(replace(call, args=given, others=keys))
+            entry = self._recorded(replace(call, args=args, others=keys))
             expected = leaves_of(self._eager(*call.args, **call.named))
-            found = known.run([*call.leaves, *(call.args[i] for i in data)])[not self._has_value :]
+            result = entry.run([*call.leaves, *(call.args[i] for i in data)])[not self._has_value :]
             # Terms of data only are dropped from densities without constants, terms of variables
             # not.
-            if all(np.allclose(x, y, 1e-8, 1e-12) for x, y in zip(found, expected, strict=True)):
-                return known
+            if all(np.allclose(x, y, 1e-8, 1e-12) for x, y in zip(result, expected, strict=True)):
+                return entry
         return None
 
-    def _follow(self, known: Recording, call: RecordedCall) -> Recording | None:
+    def _follow(self, entry: Recording, call: RecordedCall) -> Recording | None:
         """Extend a recording to another branch of the function; return None if it is a known one,
         or if it has too many.
         """
-        ways: list[tuple[bool, ...]] = known.ways
+        ways: list[tuple[bool, ...]] = entry.ways
         if not any(ways) or len(ways) >= _MOST_WAYS:
             return None
-        args = [Mapped(x) if i in known.data else x for i, x in enumerate(call.args)]
+        args = [Mapped(x) if i in entry.data else x for i, x in enumerate(call.args)]
         with held(self._lock):
             written, taken = None, tuple[bool, ...]()
             with suppress(RecordingError):
                 written, taken = self._written(replace(call, args=args))
-            if written is None or known not in self._recordings or taken in ways:
+            if written is None or entry not in self._recordings or taken in ways:
                 # Points where the function raises or is not finite are not tried again and again.
                 ways.append(taken)
                 return None
-            written = Written(either(known.program, written.program), written.template)
-            result = Recording(known.structures, known.others, written, self.runner, [*ways, taken])
+            written = Written(either(entry.program, written.program), written.template)
+            result = Recording(entry.structures, entry.others, written, self.runner, [*ways, taken])
             self._keep(
-                [result if recording is known else recording for recording in self._recordings]
+                [result if recording is entry else recording for recording in self._recordings]
             )
             return result
 
@@ -561,35 +561,35 @@ class Recorded(BoundCalls, Generic[T]):
             if not rows.count:
                 trees = tuple(rows.mapped.get(i, rows.args[i]) for i in points)
                 empty = rebuilt(trees, (np.empty(x.shape) for x in rows.leaves(*points)))
-                found: Any = empty if type(self.argnums) is tuple else empty[0]
-                return ((np.empty(0), found) if self._has_value else found), np.empty(0, bool)
+                result: Any = empty if type(self.argnums) is tuple else empty[0]
+                return ((np.empty(0), result) if self._has_value else result), np.empty(0, bool)
         vector = [1] if self._kind.vector else [] if cotangent is None else [cotangent]
         first, data = rows.first([*points, *vector])
         call = self._call(first[:cotangent], {})
         recording = self._found(call) or self._recording(call, of_rows=True)
-        known: Recording | None = recording
+        entry: Recording | None = recording
         if cotangent is None:
-            known = recording.values or recording
+            entry = recording.values or recording
         else:
             self._cotangent(recording, first[cotangent])
         arguments = [*rows.leaves(*points), *data, *rows.leaves(*vector)]
-        while known is not None:
-            run, template = known.run, known.written.template
-            values, found, holds = run_rows(run, arguments, template, executor, self._is_gradient)
+        while entry is not None:
+            run, template = entry.run, entry.written.template
+            values, result, holds = run_rows(run, arguments, template, executor, self._is_gradient)
             left = np.flatnonzero(~holds)[:1].tolist() if self._is_gradient else []
             # Recorded again for each way that a call takes.
-            known = self._follow(known, self._call(rows.call(left[0]), {})) if left else None
-        return ((values, found) if self._has_value else found), holds
+            entry = self._follow(entry, self._call(rows.call(left[0]), {})) if left else None
+        return ((values, result) if self._has_value else result), holds
 
 
 def _outputs(
-    known: Recording, arguments: Sequence[Operand], checked: int | None = None
+    entry: Recording, arguments: Sequence[Operand], checked: int | None = None
 ) -> list[Operand]:
     """Return the outputs of a run. Raise `ElsewhereError` unless the first ones, by default all,
     are finite, and where Python's floats raise or an argument is invalid.
     """
     try:
-        result: list[Operand] = known.run(arguments)
+        result: list[Operand] = entry.run(arguments)
     except (ArithmeticError, ValueError) as error:
         if from_signal(error):
             raise

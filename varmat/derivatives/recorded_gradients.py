@@ -32,8 +32,8 @@ def _gradients(
     values = [value for value, _ in operands]
     shared, rows = values[:first], values[first:]
     wrt = builder.inlined(_points(op), *shared)
-    _, *made = builder.inlined(_along(_values(op), rows), *shared, *wrt, *rows)
-    nodes = [program.node(x, value) for x, value in zip(result, made, strict=True)]
+    _, *created = builder.inlined(_along(_values(op), rows), *shared, *wrt, *rows)
+    nodes = [program.node(x, value) for x, value in zip(result, created, strict=True)]
 
     def back() -> None:
         adjoints = [program.adjoint(node) for node in nodes]
@@ -44,8 +44,8 @@ def _gradients(
         ]
         pulled = _contributions(op, [g is not None for g in adjoints])
         mapped = [*rows, *weights] if rows else []
-        _, *found = builder.inlined(_along(pulled, mapped, first), *values, *weights)
-        for (_, operand), c in zip([*operands[first:], *operands[:first]], found, strict=True):
+        _, *output = builder.inlined(_along(pulled, mapped, first), *values, *weights)
+        for (_, operand), c in zip([*operands[first:], *operands[:first]], output, strict=True):
             if operand is not None:
                 program.contribute(operand, c, operand.shape)
 
@@ -70,8 +70,8 @@ def _values(op: Gradients) -> Program:
         wrt = [borrow_leaf(x, tape) for x in op.kept.values]
         y, _ = op.kept.again(operands, wrt=wrt)
         first = len(operands) - op.mapped
-        given = [*operands[:first], *wrt, *operands[first:]]
-        return without_dead_steps(program_of(tape, given, [0.0, y], [y], wrt))
+        args = [*operands[:first], *wrt, *operands[first:]]
+        return without_dead_steps(program_of(tape, args, [0.0, y], [y], wrt))
 
 
 def _contributions(op: Gradients, has: Sequence[bool]) -> Program:
@@ -85,9 +85,9 @@ def _contributions(op: Gradients, has: Sequence[bool]) -> Program:
             for x, item in zip((1.0, *op.kept.values), has, strict=True)
         ]
         y = op.kept.weighted(op.name, operands, weights, tape)
-        first, given = len(operands) - op.mapped, [x for x in weights if x is not None]
-        wanted = [*operands[first:], *operands[:first]]
-        return without_dead_steps(program_of(tape, [*operands, *given], [0.0], [y], wanted))
+        first, args = len(operands) - op.mapped, [x for x in weights if x is not None]
+        requested = [*operands[first:], *operands[:first]]
+        return without_dead_steps(program_of(tape, [*operands, *args], [0.0], [y], requested))
 
 
 def _along(program: Program, rows: Sequence[Value], summed: int = 0) -> Program:
@@ -103,13 +103,13 @@ def along_rows(program: Program, rows: int, count: int, summed: int = 0) -> Prog
     Its outputs but the first are stacked, the last of them summed. A loop makes them from the steps
     that depend on the rows."""
     first, outputs = len(program.arguments) - rows, program.outputs[1:]
-    builder, given = Builder(), program.arguments[first:]
-    columns = [Value((count, *v.shape)) for v in given]
+    builder, args = Builder(), program.arguments[first:]
+    columns = [Value((count, *v.shape)) for v in args]
     builder.arguments = [*program.arguments[:first], *columns]
     if not count:
         empty = [builder.constant(np.empty((0, *v.shape))) for v in outputs]
         return builder.program([program.outputs[0], *empty])
-    depending = depending_on(program, given)
+    depending = depending_on(program, args)
     body, read = [], {id(v.base): v.base for v in outputs}
     for step in reversed(program.steps):
         # A loop can share numbers only, so steps that make truth values and objects are in it too.
@@ -120,14 +120,14 @@ def along_rows(program: Program, rows: int, count: int, summed: int = 0) -> Prog
     mine = {id(v) for step in body for v in step.results} | depending
     shared = [v for key, v in read.items() if key not in mine and not v.is_constant]
     builder.steps = [step for step in program.steps if id(step) not in depending]
-    arguments = [*given, *(Value(v.shape) for v in shared)]
+    arguments = [*args, *(Value(v.shape) for v in shared)]
     rewriter = Rewriter(Program(arguments, body[::-1], outputs))
     rewriter.replace(shared, arguments[rows:])
     for step in rewriter.old.steps:
         rewriter.keep(step)
     loop = Loop(rewriter.program(), count, 0, rows, len(outputs) - summed)
-    made = builder.apply(loop, *columns, *shared)
-    return builder.program([program.outputs[0], *made])
+    result = builder.apply(loop, *columns, *shared)
+    return builder.program([program.outputs[0], *result])
 
 
 def depending_on(program: Program, values: Sequence[Value]) -> set[int]:

@@ -93,12 +93,12 @@ def record(
     plain values it would take another path."""
     with recording_to_write() as tape:
         arguments, rows = _with_leaves(args, tape)
-        given = list(arguments)
+        inputs = list(arguments)
         for i in dict.fromkeys(positions):
-            given[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
-        variables = leaves_of([given[i] for i in positions])
+            inputs[i] = leaf_tree("recorded", f"argument {i + 1}", args[i], tape)
+        variables = leaves_of([inputs[i] for i in positions])
         with watched(tape, function, args, named, branches=follows):
-            y = scalar_result("recorded", function(*given, **named), tape)
+            y = scalar_result("recorded", function(*inputs, **named), tape)
         ways = () if follows is None else follows.conditions
         return optimised(program_of(tape, [*variables, *rows], [y], [y], variables, ways=ways))
 
@@ -146,11 +146,11 @@ def margins_of(function: Function, point: np.ndarray) -> list[tuple[float, np.nd
     """Return the differences of both sides of all comparisons of a function of a vector at a point,
     with their gradients.
     """
-    found, result = Branches(), []
+    branches, result = Branches(), []
     with recording_to_write() as tape:
         leaf = borrow_leaf(point, tape)
-        _followed(function, leaf, tape, found)
-        for x in (item for margin in found.margins for item in np.ravel(margin)):
+        _followed(function, leaf, tape, branches)
+        for x in (item for margin in branches.margins for item in np.ravel(margin)):
             result.append((float(value_now(x)), *pulled_back(tape, [x], [1.0], [leaf])))
     return result
 
@@ -169,8 +169,8 @@ def _with_tangents(
     variables, tangents = _variables(points, tape), _variables(points, tape)
     args, rows = _with_leaves(args, tape)
     with watched(tape, f, args, named):
-        given = rebuilt(points, variables)
-        y, parts = call_with_tangents(name, f, given, tangents, args, named, attached)
+        inputs = rebuilt(points, variables)
+        y, parts = call_with_tangents(name, f, inputs, tangents, args, named, attached)
         return y, parts, variables, [*variables, *rows, *tangents]
 
 
@@ -242,39 +242,39 @@ def weighted_program(
 
 def pushforward_program(*call: Any) -> Written:
     """Write the program of `varmat.jvp`."""
-    made = tangent_program(*call)
-    return Written(_results_from(made.program, 0), (made.template, made.template))
+    result = tangent_program(*call)
+    return Written(_results_from(result.program, 0), (result.template, result.template))
 
 
 def pullback_program(name: str, f: Function, points: Sequence[Any], *_: object) -> Written:
     """Write the programs of `varmat.vjp`."""
-    made, leaves = weighted_program(name, f, points), leaves_of(points)
-    results = len(leaves_of(made.template))
-    values = part_of(made.program, slice(len(leaves)), slice(1, 1 + results))
+    result, leaves = weighted_program(name, f, points), leaves_of(points)
+    results = len(leaves_of(result.template))
+    values = part_of(result.program, slice(len(leaves)), slice(1, 1 + results))
     return Written(
-        _results_from(made.program, results),
+        _results_from(result.program, results),
         template_of(points),
-        values=Written(values, made.template),
+        values=Written(values, result.template),
     )
 
 
 def hessian_program(name: str, f: Function, points: Sequence[Any], *others: Any) -> Written:
     """Write the program of the Hessian: a loop over the products with the unit vectors."""
-    made = product_program(name, f, points, *others)
-    return _along_units(made.program, made.template, made.template)
+    result = product_program(name, f, points, *others)
+    return _along_units(result.program, result.template, result.template)
 
 
 def jacobian_program(name: str, f: Function, points: Sequence[Any], *others: Any) -> Written:
     """Write the program of the Jacobian: a loop over its rows, or columns if these are fewer."""
-    made, (x,) = weighted_program(name, f, points, *others), points
+    result, (x,) = weighted_program(name, f, points, *others), points
     template, by_columns, (rows, columns) = (
-        made.template,
+        result.template,
         False,
-        (sum(map(size_of, leaves_of(tree))) for tree in (made.template, x)),
+        (sum(map(size_of, leaves_of(tree))) for tree in (result.template, x)),
     )
-    if columns < rows and not made.only_reverse:
-        made, by_columns = tangent_program(name, f, points, *others), True
-    program = _results_from(made.program, len(leaves_of(template)))
+    if columns < rows and not result.only_reverse:
+        result, by_columns = tangent_program(name, f, points, *others), True
+    program = _results_from(result.program, len(leaves_of(template)))
     return _along_units(program, template, template_of(x), by_columns)
 
 
@@ -291,19 +291,19 @@ def sparse_jacobian_program(name: str, f: Function, points: Sequence[Any], *othe
     rows, columns = pattern.tocoo().coords
     by_rows, by_columns = colours_of(pattern.T), colours_of(pattern)
     is_forward = not tangent.only_reverse and by_columns.max(initial=-1) <= by_rows.max(initial=-1)
-    made = tangent if is_forward else weighted_program(name, f, points, *others)
-    colours, given, along, across = (
+    created = tangent if is_forward else weighted_program(name, f, points, *others)
+    colours, args, along, across = (
         (by_columns, x, columns, rows) if is_forward else (by_rows, y, rows, columns)
     )
-    program, count = _results_from(made.program, 1), int(colours.max(initial=-1)) + 1
+    program, count = _results_from(created.program, 1), int(colours.max(initial=-1)) + 1
     seeds = np.equal.outer(np.arange(count), colours).astype(float)
     builder = Builder()
     builder.arguments = program.arguments[:-1]
-    seed = builder.constant(seeds.reshape(count, *np.shape(given)))
+    seed = builder.constant(seeds.reshape(count, *np.shape(args)))
     zero, products = builder.inlined(along_rows(program, 1, count), *builder.arguments, seed)
     width = pattern.shape[0 if is_forward else 1]
     elements = builder.gather(products, colours[along] * width + across)
-    found = without_dead_steps(builder.program([zero, elements]))
+    output = without_dead_steps(builder.program([zero, elements]))
 
     def sparse(leaves: Sequence[np.ndarray]) -> Result:
         """Make the sparse array of the elements."""
@@ -311,7 +311,7 @@ def sparse_jacobian_program(name: str, f: Function, points: Sequence[Any], *othe
         result.data = np.array(leaves[0])
         return result
 
-    return Written(found, sparse)
+    return Written(output, sparse)
 
 
 def _along_units(
@@ -336,10 +336,10 @@ def _along_units(
                 axes, m = range(len(block.shape)), np.ndim(x)
                 block = builder.contiguous(builder.transposed(block, [*axes[m:], *axes[:m]]))
             blocks[(j, i) if by_columns else (i, j)] = block
-    made = [blocks[key] for key in sorted(blocks)]
-    whole = without_dead_steps(builder.program([zero, *made]))
+    result = [blocks[key] for key in sorted(blocks)]
+    full = without_dead_steps(builder.program([zero, *result]))
     template = map_leaves(lambda y, _: template_of(point, np.shape(y)), results)
-    return Written(whole, template)
+    return Written(full, template)
 
 
 def rolled_entries(
@@ -365,10 +365,10 @@ def part_of(program: Program, arguments: slice, outputs: slice) -> Program:
     """Return the program of the first and some other outputs. `arguments` must be all that these
     need, and come first. Guards that depend on others are left out.
     """
-    chosen, given = [program.outputs[0], *program.outputs[outputs]], program.arguments[arguments]
-    depending = depending_on(program, program.arguments[len(given) :])
+    chosen, args = [program.outputs[0], *program.outputs[outputs]], program.arguments[arguments]
+    depending = depending_on(program, program.arguments[len(args) :])
     steps = [step for step in program.steps if id(step) not in depending]
-    return optimised(Program(given, steps, chosen))
+    return optimised(Program(args, steps, chosen))
 
 
 def _results_from(program: Program, number: int) -> Program:
@@ -378,12 +378,12 @@ def _results_from(program: Program, number: int) -> Program:
 
 def _with_leaves(args: Sequence[Operand], tape: Tape) -> tuple[Arguments, list[Operand]]:
     """Replace `Mapped` arguments by variables; return the arguments and all these variables."""
-    given, leaves = list(args), []
+    inputs, leaves = list(args), []
     for i, x in enumerate(args):
         if type(x) is Mapped:
-            given[i] = rebuilt(x.tree, _variables(x.tree, tape))
-            leaves += leaves_of(given[i])
-    return tuple(given), leaves
+            inputs[i] = rebuilt(x.tree, _variables(x.tree, tape))
+            leaves += leaves_of(inputs[i])
+    return tuple(inputs), leaves
 
 
 def _variables(points: ArgumentTree, tape: Tape) -> list[Operand]:

@@ -216,8 +216,8 @@ class ArgumentRows:
             result = rows_like(self.count, function(*self.call(0)))
             holds = np.zeros(self.count, bool)
         for k in np.flatnonzero(~holds).tolist():
-            made = leaves_of(function(*self.call(k)))
-            for rows, x in zip(leaves_of(result), made, strict=True):
+            output = leaves_of(function(*self.call(k)))
+            for rows, x in zip(leaves_of(result), output, strict=True):
                 rows[k] = x
         return result
 
@@ -233,12 +233,12 @@ def run_rows(
     row whether the program reached its end and all outputs, or `only_first` the first, are finite.
     """
     count = len(arguments[0]) if arguments else 1
-    first, found = np.empty(count), rows_like(count, template)
-    run.map(arguments, [first, *leaves_of(found)], executor)
+    first, result = np.empty(count), rows_like(count, template)
+    run.map(arguments, [first, *leaves_of(result)], executor)
     holds = np.isfinite(first)
-    for x in [] if only_first else leaves_of(found):
+    for x in [] if only_first else leaves_of(result):
         holds &= np.isfinite(x).all(axis=tuple(range(1, x.ndim)))
-    return first, found, holds
+    return first, result, holds
 
 
 def at_points(

@@ -156,18 +156,18 @@ def called_tangent(
     """Record the tangent of an operation on operands, at least one of them a dual, as one call; the
     tangents of an operation with several results as a tuple.
     """
-    places = [i for i, x in enumerate(args) if isinstance(x, Dual)]
-    given = [x.val if isinstance(x, Dual) else x for x in args] + [args[i].tan for i in places]
+    indices = [i for i, x in enumerate(args) if isinstance(x, Dual)]
+    inputs = [x.val if isinstance(x, Dual) else x for x in args] + [args[i].tan for i in indices]
     level, count = Level(op.name), len(args)
 
-    def tangent(*given: Operand) -> Result:
-        operands = list(given[:count])
-        for i, t in zip(places, given[count:], strict=True):
+    def tangent(*arguments: Operand) -> Result:
+        operands = list(arguments[:count])
+        for i, t in zip(indices, arguments[count:], strict=True):
             operands[i] = paired(operands[i], t, level)
         y = op(*operands, **settings)
         return tuple(part.tan for part in y) if isinstance(y, tuple) else y.tan
 
-    return _called(f"{op.name}.tangent", tangent, [type(x) in VARIABLES for x in given])(*given)
+    return _called(f"{op.name}.tangent", tangent, [type(x) in VARIABLES for x in inputs])(*inputs)
 
 
 def _called(name: str, function: Function, variable: Sequence[bool]) -> Operation:
@@ -175,29 +175,29 @@ def _called(name: str, function: Function, variable: Sequence[bool]) -> Operatio
     operands have contributions.
     """
 
-    def reverse(g: Operand, r: Operand, *given: Operand) -> tuple[Operand, ...]:
+    def reverse(g: Operand, r: Operand, *args: Operand) -> tuple[Operand, ...]:
         with scope(Tape) as tape:
             tape.watch = None  # the function is evaluated, not recorded
             leaves = [
-                borrow_leaf(x, tape) if item else x for x, item in zip(given, variable, strict=True)
+                borrow_leaf(x, tape) if item else x for x, item in zip(args, variable, strict=True)
             ]
             wrt = [x for x, item in zip(leaves, variable, strict=True) if item]
-            found = iter(pulled_back(tape, _tuple(function(*leaves)), _tuple(g), wrt))
-            return tuple(next(found) if x else 0.0 for x in variable)
+            output = iter(pulled_back(tape, _tuple(function(*leaves)), _tuple(g), wrt))
+            return tuple(next(output) if x else 0.0 for x in variable)
 
-    def tangent(r: Operand, *given: Operand) -> tuple[Linear, ...]:
+    def tangent(r: Operand, *args: Operand) -> tuple[Linear, ...]:
         def along(i: int, t: Operand) -> Result:
-            level, now = Level(name), list(given)
+            level, now = Level(name), list(args)
             now[i] = paired(now[i], t, level)
             y = function(*now)
             pairs = [taken_apart(x, level) for x in _tuple(y)]
             rates = tuple(np.zeros(np.shape(x))[()] if t is None else t for x, t in pairs)
             return rates if isinstance(y, tuple) else rates[0]
 
-        return tuple(partial(along, i) for i in range(len(given)))
+        return tuple(partial(along, i) for i in range(len(args)))
 
-    def value(*given: Operand) -> Result:
-        return function(*given)
+    def value(*args: Operand) -> Result:
+        return function(*args)
 
     value.__name__ = name
     result = Operation(value, None, variadic=True, stacked=False, native=False)
@@ -213,22 +213,22 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
 
     Shapes, and results other than real numbers, such as a rank, must be the same at every run.
     """
-    whole = list(args), settings
-    leaves = leaves_of(whole)
-    places = [i for i, x in enumerate(leaves) if is_differentiable(x)]
+    arguments = list(args), settings
+    leaves = leaves_of(arguments)
+    indices = [i for i, x in enumerate(leaves) if is_differentiable(x)]
     if any(type(x) is Condition for x in leaves):
         return None
 
     def call(*numbers: Operand) -> Result:
-        now = dict(zip(places, numbers, strict=True))
-        again, named = rebuilt(whole, (now.get(i, x) for i, x in enumerate(leaves)))
+        now = dict(zip(indices, numbers, strict=True))
+        again, named = rebuilt(arguments, (now.get(i, x) for i, x in enumerate(leaves)))
         return function(*again, **named)
 
-    operands = [leaves[i] for i in places]
-    found = call(*map(value_now, operands))
-    if is_differentiable(found):
+    operands = [leaves[i] for i in indices]
+    result = call(*map(value_now, operands))
+    if is_differentiable(result):
         return None
-    at_first = leaves_of(found)
+    at_first = leaves_of(result)
     is_real = [
         isinstance(x, (float, np.ndarray)) and np.asarray(x).dtype.kind == "f" for x in at_first
     ]
@@ -236,19 +236,19 @@ def called_function(function: Function, args: Sequence[Operand], settings: Setti
         return None
 
     def results(*numbers: Operand) -> Result:
-        made = leaves_of(call(*numbers))
-        for x, y, item in zip(made, at_first, is_real, strict=True):
+        created = leaves_of(call(*numbers))
+        for x, y, item in zip(created, at_first, is_real, strict=True):
             if np.shape(x) != np.shape(y) or not (item or np.array_equal(x, y)):
                 raise ElsewhereError
-        reals = tuple(x for x, value in zip(made, is_real, strict=True) if value)
+        reals = tuple(x for x, value in zip(created, is_real, strict=True) if value)
         return reals if len(reals) > 1 else reals[0]
 
     name = getattr(function, "__name__", "function")
-    made = _called(name, results, [True] * len(operands))
+    output = _called(name, results, [True] * len(operands))
 
-    reals = iter(_tuple(made(*operands)))
+    reals = iter(_tuple(output(*operands)))
     items = zip(at_first, is_real, strict=True)
-    return rebuilt(found, [next(reals) if item else x for x, item in items])
+    return rebuilt(result, [next(reals) if item else x for x, item in items])
 
 
 def _tuple(x: Operand) -> tuple[Operand, ...]:

@@ -218,20 +218,20 @@ def _differentiated(
         tape = open_scope()
         tape.by_hand = []
         try:
-            given = list(args)
+            inputs = list(args)
             for i in positions:
-                given[i] = borrow_leaf(args[i], tape)
-            y = f(*given, **kwargs)
+                inputs[i] = borrow_leaf(args[i], tape)
+            y = f(*inputs, **kwargs)
             check_caught(name, tape)
             if type(y) is Terms:
                 y = Terms(outputs(name, y, tape))
             elif type(y) is not Var or own_tape(y) is not tape or has_outside(tape):
-                finish = finish_of(name, y, [given[i] for i in positions], tape)
+                finish = finish_of(name, y, [inputs[i] for i in positions], tape)
             if finish is None:
                 value = swept(y, tape)
-                gradients = [adjoint_of(given[i]) for i in positions]
+                gradients = [adjoint_of(inputs[i]) for i in positions]
             # The memory of the tape is used again only once nothing refers to its variables.
-            del y, given
+            del y, inputs
         except ValueError as error:
             raise_hidden(error)
             raise
@@ -256,8 +256,8 @@ def with_aux(
     """Compute value, gradients and the other item of a function that returns a tuple of two."""
     finishes: list[Finish] = []
 
-    def scalar(*given: object, **named: object) -> Operand:
-        tape, result = current_tape(), f(*given, **named)
+    def scalar(*operands: object, **named: object) -> Operand:
+        tape, result = current_tape(), f(*operands, **named)
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
             kind = type(result).__name__
             of = f" of length {len(result)}" if isinstance(result, (tuple, list)) else ""
@@ -337,11 +337,11 @@ def of_structures(
         finish = _recorded(name, f, [*dict.fromkeys(chosen)], args, kwargs, tape)
     value, *leaves = finish()
     following = iter(leaves)
-    found = {i: [next(following) for _ in leaves_of(args[i])] for i in dict.fromkeys(chosen)}
-    if len(found) < len(chosen):  # each gradient has separate arrays
-        parts = [[*map(own, found[i])] for i in chosen]
+    result = {i: [next(following) for _ in leaves_of(args[i])] for i in dict.fromkeys(chosen)}
+    if len(result) < len(chosen):  # each gradient has separate arrays
+        parts = [[*map(own, result[i])] for i in chosen]
     else:
-        parts = [*found.values()]
+        parts = [*result.values()]
     gradients = tuple(rebuilt(args[i], part) for i, part in zip(chosen, parts, strict=True))
     return value, gradients if isinstance(argnums, tuple) else gradients[0]
 
@@ -349,12 +349,12 @@ def of_structures(
 def _recorded(
     name: str, f: Function, chosen: list[int], args: Arguments, kwargs: Settings, tape: Tape
 ) -> Finish:
-    given, variables = list(args), list[Operand]()
+    inputs, variables = list(args), list[Operand]()
     for i in chosen:
-        given[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape, complex_too=True)
+        inputs[i] = leaf_tree(name, f"argument {i + 1}", args[i], tape, complex_too=True)
         # The function may change the containers, so the leaves are kept here too.
-        variables += leaves_of(given[i])
-    return finish_of(name, f(*given, **kwargs), variables, tape)
+        variables += leaves_of(inputs[i])
+    return finish_of(name, f(*inputs, **kwargs), variables, tape)
 
 
 def fixed_positions(argnums: Any) -> Argnums:

@@ -71,19 +71,19 @@ class _Patterns:
         """Derive the patterns of the results of steps from the patterns of their operands."""
         for step in steps:
             if any(v.base in self.known for v in step.operands):
-                found = self._made(step)
+                patterns = self._made(step)
                 self.known.update(
-                    (v, p) for v, p in zip(step.results, found, strict=True) if p is not None
+                    (v, p) for v, p in zip(step.results, patterns, strict=True) if p is not None
                 )
 
     def of(self, x: Value) -> Pattern:
         """Return the pattern of a value."""
-        whole = self.known.get(x.base)
-        if whole is None or x.dtype == BOOL:
+        full = self.known.get(x.base)
+        if full is None or x.dtype == BOOL:
             return self._empty(x.size)
         if not x.is_view:
-            return whole
-        return whole[element_places(x.shape, x.strides, x.offset).ravel()]
+            return full
+        return full[element_places(x.shape, x.strides, x.offset).ravel()]
 
     def _empty(self, size: int) -> Pattern:
         from scipy.sparse import csr_array
@@ -110,11 +110,11 @@ class _Patterns:
 
     def _dense(self, step: Step) -> list[Pattern]:
         """Make each element of the results depend on all elements of the operands."""
-        found = [self.of(v) for v in step.operands]
+        patterns = [self.of(v) for v in step.operands]
         every = self._sum(
             [
                 self._collected(p, np.zeros(p.shape[0], int), _numbers(p.shape[:1]), 1)
-                for p in found
+                for p in patterns
             ],
             1,
         )
@@ -132,16 +132,16 @@ class _Patterns:
         )
         if rule is None and kernel.elementwise is not None:
             rule = _Patterns._elementwise
-        found = None if rule is None else rule(self, kernel, step.results[0], *operands)
-        return self._dense(step) if found is None else [found]
+        patterns = None if rule is None else rule(self, kernel, step.results[0], *operands)
+        return self._dense(step) if patterns is None else [patterns]
 
     # --- rules ---
 
     def _elementwise(self, kernel: Plain, out: Value, *operands: Value) -> Pattern | None:
         if np.broadcast_shapes(*[v.shape for v in operands]) != out.shape:
             return None  # a function that also sums
-        given = operands[1:] if kernel is SELECT else operands
-        return self._sum([self._at(v, out.shape) for v in given], out.size)
+        args = operands[1:] if kernel is SELECT else operands
+        return self._sum([self._at(v, out.shape) for v in args], out.size)
 
     def _copy(self, kernel: Copy, out: Value, x: Value) -> Pattern:
         return self._at(x, out.shape)
@@ -155,8 +155,8 @@ class _Patterns:
         axis = kernel.axis
         lines = np.expand_dims(_numbers(x.shape[:axis] + x.shape[axis + 1 :]), axis)
         lines = np.broadcast_to(lines, x.shape)
-        whole = self._collected(self.of(x), lines, _numbers(x.shape), int(lines.max(initial=0)) + 1)
-        return whole[lines.ravel()]
+        full = self._collected(self.of(x), lines, _numbers(x.shape), int(lines.max(initial=0)) + 1)
+        return full[lines.ravel()]
 
     def _gather(self, kernel: Gather, out: Value, x: Value, index: Value) -> Pattern | None:
         return self.of(x)[np.ravel(index.data)] if index.is_constant else None
@@ -192,9 +192,9 @@ class _Patterns:
         right = _numbers(b.shape).reshape((*b.shape[:-2], 1, inner, *columns))
         to = _numbers(out.shape).reshape((*leading, *rows, 1, *columns))
         to, left, right = (np.broadcast_to(x, shape).ravel() for x in (to, left, right))
-        for factor, places in ((a, left), (b, right)):
+        for factor, indices in ((a, left), (b, right)):
             if factor.is_constant:
-                holds = np.ravel(factor.data)[places] != 0.0
+                holds = np.ravel(factor.data)[indices] != 0.0
                 to, left, right = to[holds], left[holds], right[holds]
         return self._collected(self.of(a), to, left, out.size) + self._collected(
             self.of(b), to, right, out.size
@@ -227,25 +227,25 @@ class _Patterns:
         if kernel.ends or kernel.trips * len(kernel.body.steps) > _MOST_STEPS:
             return None
         n, m = kernel.carried, kernel.carried + kernel.sliced
-        given = [*map(self.of, step.operands)]
-        carried, shared = given[:n], given[m:]
+        args = [*map(self.of, step.operands)]
+        carried, shared = args[:n], args[m:]
         stacked: list[list[Pattern]] = [[] for _ in range(kernel.stacked)]
         summed = [self._empty(v.size) for v in step.results[n + kernel.stacked :]]
         for t in range(kernel.trips)[:: -1 if kernel.backwards else 1]:
             rows = [
                 p[_numbers(v.shape)[t].ravel()]
-                for p, v in zip(given[n:m], step.operands[n:m], strict=True)
+                for p, v in zip(args[n:m], step.operands[n:m], strict=True)
             ]
             inner, arguments = _Patterns(self.n), kernel.body.arguments
             inner.known.update(zip(arguments, [*carried, *rows, *shared], strict=True))
             inner.follow(kernel.body.steps)
-            found = [*map(inner.of, kernel.outputs)]
-            carried = found[:n]
-            for made, p in zip(stacked, found[n:], strict=False):
-                made.append(p)
-            summed = [x + p for x, p in zip(summed, found[n + kernel.stacked :], strict=True)]
-        ordered = [made[:: -1 if kernel.backwards else 1] for made in stacked]
-        return [*carried, *(self._stacked(made) for made in ordered), *summed]
+            patterns = [*map(inner.of, kernel.outputs)]
+            carried = patterns[:n]
+            for result, p in zip(stacked, patterns[n:], strict=False):
+                result.append(p)
+            summed = [x + p for x, p in zip(summed, patterns[n + kernel.stacked :], strict=True)]
+        ordered = [output[:: -1 if kernel.backwards else 1] for output in stacked]
+        return [*carried, *(self._stacked(output) for output in ordered), *summed]
 
     def _stacked(self, patterns: Sequence[Pattern]) -> Pattern:
         from scipy.sparse import vstack

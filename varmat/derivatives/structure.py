@@ -233,8 +233,8 @@ def derivative_block(rows: Operand, shape: Shape, leaf: Operand) -> Operand:
     if isinstance(rows, ArrayMethods) or (
         isinstance(rows, list) and any(isinstance(row, ArrayMethods) for row in rows)
     ):
-        whole = rows if isinstance(rows, ArrayMethods) else np.stack(rows)
-        return np.reshape(whole, shape + np.shape(leaf))
+        full = rows if isinstance(rows, ArrayMethods) else np.stack(rows)
+        return np.reshape(full, shape + np.shape(leaf))
     block = np.empty(shape + np.shape(leaf))
     block.reshape(-1)[...] = np.ravel(rows)
     return block if block.ndim else float(block)
@@ -288,8 +288,8 @@ def stop_gradient(x: T) -> T:
     def stopped(leaf: Operand, _: str) -> Operand:
         if not isinstance(leaf, (ArrayMethods, MatVar)):
             return leaf
-        found = constant(np.positive, (leaf,), {})
-        return found if np.ndim(found) or isinstance(found, ArrayMethods) else float(found)
+        result = constant(np.positive, (leaf,), {})
+        return result if np.ndim(result) or isinstance(result, ArrayMethods) else float(result)
 
     return map_leaves(stopped, x)
 

@@ -74,9 +74,9 @@ class Mixture(Distribution):
 
     def elements(self) -> list[Operand] | None:
         weights, item = self.weights, [part.elements() for part in self.components]
-        found = [x for part in item if part is not None for x in part]
+        result = [x for part in item if part is not None for x in part]
         columns = [weights[..., k] for k in range(len(item))] if np.ndim(weights) else [weights]
-        return None if None in item else [*columns, *found]
+        return None if None in item else [*columns, *result]
 
     def with_elements(self, elements: Sequence[Operand]) -> Mixture:
         others = iter(elements)

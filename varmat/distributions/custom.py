@@ -88,16 +88,16 @@ class Custom(Distribution):
         cdf: Function | None = None, lcdf: Function | None = None, lccdf: Function | None = None,
         is_discrete: bool = False, event: int = 0,
     ) -> None:  # fmt: skip
-        given = {"lpdf": lpdf, "rng": rng, "cdf": cdf, "lcdf": lcdf, "lccdf": lccdf}
-        for title, x in given.items():
+        functions = {"lpdf": lpdf, "rng": rng, "cdf": cdf, "lcdf": lcdf, "lccdf": lccdf}
+        for title, x in functions.items():
             if not callable(x) and (x is not None or title == "lpdf"):
                 raise TypeError(
                     f"dist.Custom: {title} is a {type(x).__name__}, but must be a function!"
                 )
         self.parameters = tuple(np.asarray(x) if isinstance(x, list) else x for x in parameters)
         if lcdf is None and cdf is not None:
-            given["lcdf"] = partial(_log_of, cdf)
-        self.row = _Row(given, is_discrete)
+            functions["lcdf"] = partial(_log_of, cdf)
+        self.row = _Row(functions, is_discrete)
         self._rng, self._event = rng, event
 
     @property
@@ -120,11 +120,12 @@ class Custom(Distribution):
         """
         y = np.asarray(y) if isinstance(y, (list, tuple)) else y
         terms = self.row.pointwise(y, *self.parameters)
-        shape, wanted = np.shape(terms), np.shape(y)[: np.ndim(y) - self.event]
-        if shape != wanted and not (broadcasts and _broadcasts(shape, wanted)):
+        shape, requested = np.shape(terms), np.shape(y)[: np.ndim(y) - self.event]
+        if shape != requested and not (broadcasts and _broadcasts(shape, requested)):
             raise ShapeError(
                 f"dist.Custom: {self.row.name} returns shape {shape} for y of shape {np.shape(y)}, "
-                f"but must return one number for each observation, so shape {wanted}: give event=1 "
+                f"but must return one number for each observation, so shape {requested}: give "
+                "event=1 "
                 "if one observation is a vector!"
             )
         return terms
@@ -174,9 +175,9 @@ class _Row:
     parameters = ()
     __signature__ = inspect.Signature()
 
-    def __init__(self, given: dict[str, Any], is_discrete: bool) -> None:
-        lpdf = given["lpdf"]
-        self.functions = {name: f and partial(_each, f) for name, f in given.items()}
+    def __init__(self, functions: dict[str, Any], is_discrete: bool) -> None:
+        lpdf = functions["lpdf"]
+        self.functions = {name: f and partial(_each, f) for name, f in functions.items()}
         self.pointwise = self.functions["lpdf"]
         self.name = getattr(lpdf, "__qualname__", type(lpdf).__name__).rpartition(".<locals>.")[2]
         self.discrete = frozenset(self.arguments if is_discrete else ())
@@ -205,26 +206,26 @@ def _each(function: Function, *args: Operand) -> Result:
     return getattr(function, "pointwise", function)(*args)
 
 
-def _broadcasts(shape: Shape, wanted: Shape) -> bool:
-    """Return whether one observation is wanted, or lengths differ only where `wanted` has 1."""
-    alike = all(n in (1, m) for m, n in zip(shape, wanted, strict=False))
-    return not wanted or (len(shape) == len(wanted) and alike)
+def _broadcasts(shape: Shape, requested: Shape) -> bool:
+    """Return whether one observation is wanted, or lengths differ only where `requested` has 1."""
+    alike = all(n in (1, m) for m, n in zip(shape, requested, strict=False))
+    return not requested or (len(shape) == len(requested) and alike)
 
 
 def _drawn_by(method: Function, *, rng: Operand, size: Shape | None) -> Plain:
     return method(rng, size)
 
 
-def as_distribution(found: Any) -> Any:
+def as_distribution(result: Any) -> Any:
     """Make a distribution of an object with a log density as a method; others are returned."""
-    if isinstance(found, (Distribution, type)):
-        return found
-    name = next((name for name in ("lpdf", "lpmf") if callable(getattr(found, name, None))), "")
+    if isinstance(result, (Distribution, type)):
+        return result
+    name = next((name for name in ("lpdf", "lpmf") if callable(getattr(result, name, None))), "")
     if not name:
-        return found
-    others = {x: getattr(found, x, None) for x in ("cdf", "lcdf", "lccdf")}
-    draw = getattr(found, "rng", None)
+        return result
+    others = {x: getattr(result, x, None) for x in ("cdf", "lcdf", "lccdf")}
+    draw = getattr(result, "rng", None)
     return Custom(
-        getattr(found, name), rng=draw and partial(_drawn_by, draw), **others,
-        is_discrete=name == "lpmf", event=getattr(found, "event", 0),
+        getattr(result, name), rng=draw and partial(_drawn_by, draw), **others,
+        is_discrete=name == "lpmf", event=getattr(result, "event", 0),
     )  # fmt: skip

@@ -444,7 +444,7 @@ class Censored(_Bounded):
         """
         # One observation may have several ends.
         shape = np.broadcast_shapes(np.shape(y), *map(np.shape, self._ends))
-        found, seen = [], np.full(shape, True)
+        masks, seen = [], np.full(shape, True)
         ends = ((self.lower, np.less_equal, "lcdf"), (self.upper, np.greater_equal, "lccdf"))
         for end, reaches, name in ends:
             if end is None:
@@ -452,9 +452,9 @@ class Censored(_Bounded):
             there = np.broadcast_to(reaches(y, end), shape)
             bound = np.broadcast_to(end, shape)
             # The value at the upper end may be that number itself.
-            found.append((there, name, self.base.predecessor(bound) if name == "lccdf" else bound))
+            masks.append((there, name, self.base.predecessor(bound) if name == "lccdf" else bound))
             seen = seen & ~there
-        return [(seen, "pointwise", y), *found]
+        return [(seen, "pointwise", y), *masks]
 
     def _sum(self, y: Operand, propto: bool = False) -> Result:
         y = y if is_differentiable(y) else np.asarray(y)

@@ -81,16 +81,16 @@ def _bracket(
 ) -> tuple[Plain, Plain]:
     """Find counts around each quantile; the first is below it."""
     no_low, no_high = inside & np.isinf(low), inside & np.isinf(high)
-    found = np.where(no_high, np.where(no_low, 0.0, np.maximum(low, 0.0)) + 1.0, high)
-    low, step = np.where(no_low, np.minimum(found, 0.0), low) - 1.0, 1.0
-    while np.any(missing := no_high & ~reaches(found)):
-        low = np.where(missing, found, low)
-        found, step = np.where(missing, found + step, found), 2.0 * step
+    bound = np.where(no_high, np.where(no_low, 0.0, np.maximum(low, 0.0)) + 1.0, high)
+    low, step = np.where(no_low, np.minimum(bound, 0.0), low) - 1.0, 1.0
+    while np.any(missing := no_high & ~reaches(bound)):
+        low = np.where(missing, bound, low)
+        bound, step = np.where(missing, bound + step, bound), 2.0 * step
     step = 1.0
     while np.any(missing := no_low & reaches(low)):
-        found = np.where(missing, low, found)
+        bound = np.where(missing, low, bound)
         low, step = np.where(missing, low - step, low), 2.0 * step
-    return low, found
+    return low, bound
 
 
 # Floats in their order are integers in their order, but for the sign.
@@ -102,8 +102,8 @@ def _places(x: Plain) -> Plain:
     return np.where(bits < 0, -(bits & _SIGN), bits)
 
 
-def _floats(places: Plain) -> Plain:
-    return np.where(places < 0, -np.abs(places).view(float), np.abs(places).view(float))
+def _floats(indices: Plain) -> Plain:
+    return np.where(indices < 0, -np.abs(indices).view(float), np.abs(indices).view(float))
 
 
 def _between(first: Plain, last: Plain) -> Plain:

@@ -116,8 +116,8 @@ def is_location_scale(row: Univariate, location: str, scale: str) -> bool:
     names = list(row.arguments)[1:]
 
     def at(y: float, of_location: float, of_scale: float) -> float:
-        given = {location: of_location, scale: of_scale}
-        return float(row(y, *(given.get(name, 0.5) for name in names)))
+        parameters = {location: of_location, scale: of_scale}
+        return float(row(y, *(parameters.get(name, 0.5) for name in names)))
 
     differences = [at(0.3 + 1.7 * z, 0.3, 1.7) - at(z, 0.0, 1.0) + np.log(1.7) for z in (-1.5, 0.7)]
     return bool(np.all(np.abs(differences) < 1e-10))

@@ -135,11 +135,11 @@ class OfRow(Distribution):
         from varmat import distributions
 
         names = self.row.name.rpartition("_glm_")[0].removesuffix("_id").split("_")
-        made = getattr(distributions, distributions.class_name(names))
+        output = getattr(distributions, distributions.class_name(names))
         others = dict(self.parameters)
         predictor = others.pop("X") @ others.pop("beta") + others.pop("alpha", 0.0)
-        result: OfRow = made(
-            *(others.get(name, predictor) for name in made.__signature__.parameters)
+        result: OfRow = output(
+            *(others.get(name, predictor) for name in output.__signature__.parameters)
         )
         return result
 

@@ -85,13 +85,13 @@ class LinearStateSpace(Distribution):
     def __init__(
         self, F: Operand, G: Operand, V: Operand, W: Operand, m0: Operand, C0: Operand
     ) -> None:
-        given = {"F": F, "G": G, "V": V, "W": W, "m0": m0, "C0": C0}
-        for name, x in given.items():
+        matrices = {"F": F, "G": G, "V": V, "W": W, "m0": m0, "C0": C0}
+        for name, x in matrices.items():
             refuse_missing(x, f"LinearStateSpace: {name}")
-        given = {
-            n: np.asarray(x, float) if not is_differentiable(x) else x for n, x in given.items()
+        matrices = {
+            n: np.asarray(x, float) if not is_differentiable(x) else x for n, x in matrices.items()
         }
-        self.F, self.G, self.V, self.W, self.m0, self.C0 = given.values()
+        self.F, self.G, self.V, self.W, self.m0, self.C0 = matrices.values()
         self.is_series = np.ndim(self.F) == 1
         n, r = (*np.shape(self.F), 1)[:2] if np.ndim(self.F) in (1, 2) else (0, 0)
         shapes: dict[str, tuple[Shape, ...]] = {
@@ -103,9 +103,11 @@ class LinearStateSpace(Distribution):
             "C0": ((n, n),),
         }
         for name, allowed in shapes.items():
-            if np.shape(given[name]) not in allowed:
+            if np.shape(matrices[name]) not in allowed:
                 rule = " or ".join(map(str, allowed)) or "(n, r) or (n,)"
-                raise misfit("LinearStateSpace", name, np.shape(given[name]), f"have shape {rule}")
+                raise misfit(
+                    "LinearStateSpace", name, np.shape(matrices[name]), f"have shape {rule}"
+                )
         self.n, self.r = n, r
 
     is_discrete = False
@@ -186,17 +188,17 @@ class LinearStateSpace(Distribution):
         """Return the mean and covariance of each state, given all observations."""
         g = self._plain_model()[1]
         before, after = self._filtered(y)
-        found: list[tuple[np.ndarray, np.ndarray]] = []
+        moments: list[tuple[np.ndarray, np.ndarray]] = []
         for t in range(len(after.mean))[::-1]:
             mean, covariance = after.mean[t], after.covariance[t]
-            if found:
+            if moments:
                 back = covariance @ g.T @ np.linalg.pinv(before.covariance[t + 1], hermitian=True)
-                next_mean, next_covariance = found[-1]
+                next_mean, next_covariance = moments[-1]
                 mean = mean + back @ (next_mean - before.mean[t + 1])
                 change = next_covariance - before.covariance[t + 1]
                 covariance = covariance + back @ change @ back.T
-            found.append((mean, covariance))
-        return _states(found[::-1], self.n)
+            moments.append((mean, covariance))
+        return _states(moments[::-1], self.n)
 
     def forecast(self, y: Plain, steps: int) -> States:
         """Return the mean and covariance of the next observations, given the observations.
@@ -215,11 +217,11 @@ class LinearStateSpace(Distribution):
         f, g, v, w, *start = self._plain_model()
         after = self._filtered(y)[1]
         mean, covariance = (after.mean[-1], after.covariance[-1]) if len(after.mean) else start
-        found = []
+        forecasts = []
         for _ in range(steps):
             mean, covariance = g @ mean, g @ covariance @ g.T + w
-            found.append((f.T @ mean, f.T @ covariance @ f + v))
-        return _states(found, self.r)
+            forecasts.append((f.T @ mean, f.T @ covariance @ f + v))
+        return _states(forecasts, self.r)
 
     def latent(self, y: Plain, rng: np.random.Generator | int | None = None) -> np.ndarray:
         """Draw the states of all times, shape (T, n), given the observations."""
@@ -239,11 +241,11 @@ class LinearStateSpace(Distribution):
     def _draw(self, rng: np.random.Generator, size: Shape | None, **more: Plain) -> Plain:
         f, g, v, w, mean, covariance = self._plain_model()
         (times,) = size or (1,)
-        state, found = _normal(rng, mean, covariance), np.empty((times, self.r))
+        state, result = _normal(rng, mean, covariance), np.empty((times, self.r))
         for t in range(times):
             state = _normal(rng, g @ state, w)
-            found[t] = _normal(rng, f.T @ state, v)
-        return found[:, 0] if self.is_series else found
+            result[t] = _normal(rng, f.T @ state, v)
+        return result[:, 0] if self.is_series else result
 
 
 def _matrix(x: Operand) -> Result:

@@ -81,10 +81,10 @@ def fixed(x: Operand) -> Result:
 
 def _check_anew(_: object, operands: Operand, check: tuple[Function, Result]) -> None:
     try:
-        found = check_values(check[0], *operands)
+        result = check_values(check[0], *operands)
     except DomainError as error:  # the function says it in its own words
         raise ElsewhereError from error
-    if not np.array_equal(found, check[1]):
+    if not np.array_equal(result, check[1]):
         raise ElsewhereError
 
 
@@ -104,28 +104,28 @@ def _write_check(
     values = [program.operand(x)[0] for x in operands]
     if all(v.is_constant for v in values):
         return
-    function, found = check
+    function, output = check
     domain = getattr(getattr(function, "func", None), "__self__", None)
     if isinstance(domain, Domain) and len(values) == 1:
         program.builder.guard(lift(program.builder, domain.holds(program.symbol(values[0]))))
         return
-    if _traced(program.builder, function, found, values):
+    if _traced(program.builder, function, output, values):
         return
-    again = partial(_check_again, function, found, [v.shape for v in values])
+    again = partial(_check_again, function, output, [v.shape for v in values])
     program.builder.apply(PythonCall("check", again, [], False), *values)
 
 
-def _traced(builder: Builder, function: Function, found: Result, values: Plain) -> bool:
+def _traced(builder: Builder, function: Function, result: Result, values: Plain) -> bool:
     """Write a check as guards: the conditions that it asks for, and its result, must hold again.
     False if it cannot be traced.
     """
     builder.asked = []
     try:
-        made = function(*(plain_or_symbol(builder, v) for v in values))
-        if isinstance(made, bool) and made != found:
+        output = function(*(plain_or_symbol(builder, v) for v in values))
+        if isinstance(output, bool) and output != result:
             return False
-        if found is not None:
-            builder.asked.append(lift(builder, made == found))
+        if result is not None:
+            builder.asked.append(lift(builder, output == result))
         asked = builder.asked
     except (UntraceableError, TypeError, ValueError, AttributeError):
         return False
@@ -137,9 +137,9 @@ def _traced(builder: Builder, function: Function, found: Result, values: Plain) 
 
 
 def _check_again(
-    check: Function, found: Result, shapes: Sequence[Shape], *values: Operand
+    check: Function, result: Result, shapes: Sequence[Shape], *values: Operand
 ) -> tuple[Result, ...]:
-    if not np.array_equal(check(*plain_operands(values, shapes)), found):
+    if not np.array_equal(check(*plain_operands(values, shapes)), result):
         raise ElsewhereError
     return ()
 
@@ -217,8 +217,8 @@ def in_the_name_of(function: str) -> Iterator[None]:
     try:
         yield
     except (DomainError, ShapeError, TypeError) as error:
-        name, _, rest = str(error).partition(": ")
-        error.args = (f"{function}: {rest if name.isidentifier() else error}", *error.args[1:])
+        name, _, remainder = str(error).partition(": ")
+        error.args = (f"{function}: {remainder if name.isidentifier() else error}", *error.args[1:])
         raise
 
 

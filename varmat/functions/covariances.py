@@ -40,22 +40,22 @@ def _two_sets(
     name: str,
     parameters: tuple[str, ...],
     x: Operand,
-    given: tuple[Operand, ...],
+    values: tuple[Operand, ...],
     named: dict[str, Operand],
 ) -> tuple[Result, ...]:
     """Return the arguments of a covariance function with both sets of points; one set serves as
     both.
     """
-    count = 1 + len(given) + len(named)
+    count = 1 + len(values) + len(named)
     last = parameters[len(parameters) - len(named) :]
     if named.keys() == {*last}:
-        given = (*given, *(named[item] for item in last))
-        sets = {0: ("x",), 1: ("x1", "x2")}.get(len(given) - len(parameters))
+        values = (*values, *(named[item] for item in last))
+        sets = {0: ("x",), 1: ("x1", "x2")}.get(len(values) - len(parameters))
         if sets is not None:
             titles = (*sets, *parameters)
             first, *others = (
                 as_operand(item, f"{name}: {title}")
-                for item, title in zip((x, *given), titles, strict=True)
+                for item, title in zip((x, *values), titles, strict=True)
             )
             # The operation sees from the identity of the objects that there is one set.
             return (first, *others) if len(sets) == 2 else (first, first, *others)

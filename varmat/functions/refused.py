@@ -133,21 +133,21 @@ def _advice_array(frame: FrameType) -> str:
         return f"a masked array{in_library(frame)}: {_MASKED}"
     from varmat.functions import scipy_names  # a long table, which only refusals need
 
-    found = scipy_names.known(frame) if module.startswith("scipy.") else None
+    result = scipy_names.known(frame) if module.startswith("scipy.") else None
     # SciPy's code is like a user's if it is patched itself.
     caller = frame if _is_patched(frame) else outside(frame, "numpy", "scipy", "contextlib")
     instruction, name = what_runs(caller)
     is_stored = instruction.startswith("STORE_")
     if file_in_library(caller):
-        if found is not None:
-            if not _is_patched(caller) and scipy_names.has_form(*found):
-                return _patch(".".join(found), caller)
-            return scipy_names.sentence(*found, place=_at(caller))
+        if result is not None:
+            if not _is_patched(caller) and scipy_names.has_form(*result):
+                return _patch(".".join(result), caller)
+            return scipy_names.sentence(*result, place=_at(caller))
         if module.startswith("scipy.") and caller is not frame:
             return _patch(name, caller, "scipy")
         return _in_library(caller, name, is_stored)
-    if found is not None:
-        return scipy_names.sentence(*found)
+    if result is not None:
+        return scipy_names.sentence(*result)
     if module.startswith("scipy."):
         return _DISTRIBUTION
     return _WRITE if is_stored else _CALLS.get(name, _MODULE)

@@ -239,13 +239,13 @@ TRUNCATED = {"bdtr", "bdtrc", "bdtri", "expn", "kn", "nbdtr", "nbdtrc", "nbdtri"
 TRUNCATED |= {"smirnov", "smirnovi", "yn"}
 
 
-def hold_constant(made: Elementwise, names: dict[int, str]) -> Function:
+def hold_constant(result: Elementwise, names: dict[int, str]) -> Function:
     """Refuse variables where there is no derivative, and numbers that SciPy would truncate, before
     anything is recorded.
     """
-    name = made.name
+    name = result.name
     CONSTANT_OPERANDS[name] = names
-    call = made.call
+    call = result.call
 
     def checked(*args: Operand) -> Operand:
         for position, title in names.items():
@@ -260,7 +260,7 @@ def hold_constant(made: Elementwise, names: dict[int, str]) -> Function:
                 integers.check(name, title, as_operand(args[position], f"{name}: {title}"))
         return call(*args)
 
-    made.call = checked
+    result.call = checked
     return checked
 
 

@@ -195,17 +195,17 @@ def gp_stationary_cov_reverse(
             out = None if scratch is None else scratch[: len(z_)]
             yield rows, np.multiply(kernel.slope(z_, r_, sigma * sigma), g_, out), z_
 
-    found: list[Plain] = []
+    result: list[Plain] = []
 
     def of_points(i: int) -> Result:
-        if not found:
-            found.extend(_of_points(weights(), x1, x2, _factor(length_scale, 2.0 * kernel.unit)))
-        return found[i]
+        if not result:
+            result.extend(_of_points(weights(), x1, x2, _factor(length_scale, 2.0 * kernel.unit)))
+        return result[i]
 
     def of_scale() -> Result:
         # One pass through the matrices serves points and a single scale.
         if not _ndim(length_scale):
-            total = found[2] if found else _total([np.vdot(w, z_) for _, w, z_ in weights()])
+            total = result[2] if result else _total([np.vdot(w, z_) for _, w, z_ in weights()])
         elif squares is not None:
             ((_, w, _),) = weights()
             total = np.reshape(w, (-1,)) @ squares * _factor(length_scale, kernel.unit)

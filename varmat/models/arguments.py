@@ -48,20 +48,20 @@ def check_dicts(arguments: Mapping[str, object]) -> None:
 def declared_parameters(
     parameters: Mapping[str, Transform],
     named: Mapping[str, Transform],
-    given: Mapping[str, object],
+    data: Mapping[str, object],
     observations: Mapping[str, object],
 ) -> dict[str, Transform]:
     """Join all parameters, from the second argument and by name; reject a name that is not a
     string, that data also have, or that occurs twice.
     """
     for name in observations:
-        if name in given:
+        if name in data:
             raise TypeError(f"Model: {name} is both observed and data")
     declared = {**parameters, **named}
     for name in declared:
         if not isinstance(name, str):
             raise TypeError(f"Model: the name of a parameter is {name!r}, but must be a string!")
-        if name in given:
+        if name in data:
             raise TypeError(f"Model: {name} is both a parameter and data")
         if name in named and name in parameters:
             raise TypeError(
@@ -70,14 +70,14 @@ def declared_parameters(
     return declared
 
 
-def observed_names(observed: str | Sequence[str] | None, given: Mapping[str, object]) -> list[str]:
+def observed_names(observed: str | Sequence[str] | None, data: Mapping[str, object]) -> list[str]:
     """Return the names of the observed data; reject one that is not among the data."""
     names = [observed] if isinstance(observed, str) else list(observed or ())
     for name in names:
-        if name not in given:
+        if name not in data:
             raise TypeError(
                 f"Model: observed has {name!r}, but must have data: "
-                f"{', '.join(given) or 'there are none'}!"
+                f"{', '.join(data) or 'there are none'}!"
             )
     return names
 

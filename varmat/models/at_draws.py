@@ -111,15 +111,15 @@ STANDARD = {
 
 
 def _scaled(
-    function: RandomNumbers, known: _StandardCall, z: Operand, args: tuple[Operand, ...]
+    function: RandomNumbers, call: _StandardCall, z: Operand, args: tuple[Operand, ...]
 ) -> Operand:
     """Return the numbers of a call, made from standard ones."""
     _, transform, positive, count = STANDARD[function.name]
     same = not any(map(is_differentiable, args[:count])) and all(
-        map(np.array_equal, args[:count], known.fixed)
+        map(np.array_equal, args[:count], call.fixed)
     )
-    if function.name != known.name or not same:
-        raise RecordingError(f"{function.name} is called where {known.name} was called before")
+    if function.name != call.name or not same:
+        raise RecordingError(f"{function.name} is called where {call.name} was called before")
     if not any(map(is_differentiable, args)):
         function(*args, rng=0)  # raises what is wrong with them
     if not all(all_hold(x > 0.0) for x in positive(*args)):
@@ -148,12 +148,12 @@ class _Call(BaseException):
 
     def rows(self, rng: np.random.Generator, count: int, rows: list[np.ndarray]) -> np.ndarray:
         """Draw the numbers of `count` calls."""
-        given = dict(zip(self.varying, rows, strict=True))
-        args = tuple(given.get(i, x) for i, x in enumerate(self.args))
+        arguments = dict(zip(self.varying, rows, strict=True))
+        args = tuple(arguments.get(i, x) for i, x in enumerate(self.args))
         if not isinstance(self.function, str) and self.function.stacks(self.varying):
             return self.function.rows(count, args, self.varying, rng, **self.named)
         item = (
-            tuple(given[k][i] if k in given else x for k, x in enumerate(args))
+            tuple(arguments[k][i] if k in arguments else x for k, x in enumerate(args))
             for i in range(count)
         )
         return np.stack([self.at(rng, one) for one in item])
@@ -199,8 +199,8 @@ class Numbers(Source):
     def draw(self, function: Operand, args: tuple[Operand, ...], **named: Operand) -> Operand:
         name = function.name if isinstance(function, RandomNumbers) else ""
         if name in STANDARD:
-            for known, z in self._standard:
-                return _scaled(function, known, z, args)
+            for cached, z in self._standard:
+                return _scaled(function, cached, z, args)
         for x in self._drawn:
             return x
         call = _Call(function, args, named)
@@ -208,8 +208,8 @@ class Numbers(Source):
             raise call
         result = call.at(self._rng, args)
         fixed = args[: STANDARD[name].fixed] if name in STANDARD else ()
-        known = _StandardCall(name, fixed, np.shape(result))
-        self.calls.append(known if name in STANDARD else None)
+        cached = _StandardCall(name, fixed, np.shape(result))
+        self.calls.append(cached if name in STANDARD else None)
         return result
 
 
@@ -278,7 +278,7 @@ class AtDraws:
             The rows where the recording does not hold, which are not filled in, and the generators
             with which to call the function there.
         """
-        found: dict[str, np.ndarray] = {}
+        result: dict[str, np.ndarray] = {}
         lost: dict[int, Numbers] = {}
         with Attempt():
             if not self._kinds:
@@ -292,9 +292,9 @@ class AtDraws:
                 width = sum(math.prod(s) for stage in self._stages for s in stage.shapes)
                 width += sum(math.prod(x.shape) for x in self._standard)
                 end = start + max(1, PIECE // max(width, points.shape[1])) if start else 1
-                self._piece(slice(start, end), points[start:end], rng, found, lost, len(points))
+                self._piece(slice(start, end), points[start:end], rng, result, lost, len(points))
                 start = end
-            return found, lost
+            return result, lost
         return None
 
     def everywhere(
@@ -307,10 +307,10 @@ class AtDraws:
         does not hold, call `once` with the number of the row, a generator and the results; they are
         nan if it returns nothing.
         """
-        made = self(points, rng)
-        if made is None:
+        output = self(points, rng)
+        if output is None:
             return None
-        result, lost = made
+        result, lost = output
         for i, numbers in lost.items():
             for name, x in (once(i, numbers, result) or dict.fromkeys(result, np.nan)).items():
                 result[name][i] = x
@@ -318,39 +318,39 @@ class AtDraws:
 
     def _piece(
         self, where: slice, rows: np.ndarray, rng: np.random.Generator,
-        found: dict[str, np.ndarray], lost: dict[int, Numbers], count: int,
+        result: dict[str, np.ndarray], lost: dict[int, Numbers], count: int,
     ) -> None:  # fmt: skip
         """Fill in some rows of the results."""
-        places, drawn = np.arange(count)[where], list[np.ndarray]()
+        indices, drawn = np.arange(count)[where], list[np.ndarray]()
         standard, shapes = self._standard, [item.shape for item in self._standard]
-        known = [item.rows(rng, len(rows)).reshape(len(rows), -1) for item in standard]
-        rows = np.concatenate([rows, *known], axis=1)
+        numbers = [item.rows(rng, len(rows)).reshape(len(rows), -1) for item in standard]
+        rows = np.concatenate([rows, *numbers], axis=1)
         end = rows.shape[1]
         for k in range(MOST_CALLS + 1):
             if k == len(self._stages):
                 self._stages.append(self._recorded(rows[0], [x.shape[1:] for x in drawn]))
             stage = self._stages[k]
-            _, made, holds = run_rows(
+            _, output, holds = run_rows(
                 stage.run, [rows], list(map(np.empty, stage.shapes)), self._executor
             )
             for i in np.flatnonzero(~holds).tolist():
                 pairs = zip(standard, split(rows[i, self._size : end], shapes), strict=True)
-                lost[int(places[i])] = Numbers([x[i] for x in drawn], rng, pairs)
-            rows, places, drawn, made = (
-                rows[holds], places[holds], [x[holds] for x in drawn], [x[holds] for x in made],
+                lost[int(indices[i])] = Numbers([x[i] for x in drawn], rng, pairs)
+            rows, indices, drawn, output = (
+                rows[holds], indices[holds], [x[holds] for x in drawn], [x[holds] for x in output],
             )  # fmt: skip
             if stage.call is None or not len(rows):
                 break
             if k == MOST_CALLS:
                 raise RecordingError("the function draws random numbers too often")
-            drawn.append(stage.call.rows(rng, len(rows), made))
+            drawn.append(stage.call.rows(rng, len(rows), output))
             rows = np.concatenate([rows, drawn[-1].reshape(len(rows), -1)], axis=1)
-        named = dict(zip(stage.names, made, strict=True))
+        named = dict(zip(stage.names, output, strict=True))
         named |= {name: drawn[i] for name, i in stage.drawn.items()}
         for name, x in named.items():
-            if name not in found:
-                found[name] = np.empty((count, *x.shape[1:]), self._kinds[name])
-            found[name][places] = x
+            if name not in result:
+                result[name] = np.empty((count, *x.shape[1:]), self._kinds[name])
+            result[name][indices] = x
 
     def _recorded(self, row: np.ndarray, shapes: list[Shape]) -> _Stage:
         """Record the function up to the call of a generator that comes after calls whose numbers
@@ -361,10 +361,10 @@ class AtDraws:
         of_calls: dict[str, int] = {}
 
         def stage(point: Operand) -> list[Operand]:
-            known = [value.shape for value in self._standard]
-            given = [*split(point[self._size :], [*known, *shapes])]
-            drawn = given[len(known) :]
-            pairs = zip(self._standard, given, strict=False)
+            cached = [value.shape for value in self._standard]
+            data = [*split(point[self._size :], [*cached, *shapes])]
+            drawn = data[len(cached) :]
+            pairs = zip(self._standard, data, strict=False)
             call.clear()
             try:
                 values = self._function(self.named(point), Numbers(drawn, None, pairs))
@@ -384,5 +384,5 @@ class AtDraws:
             return list(results.values())
 
         program, _ = record_values(stage, row.copy(), follows=Branches(0))
-        made = [v.shape for v in program.outputs[1:]]
-        return _Stage(runner_for(program), made, call[0] if call else None, [*results], of_calls)
+        result = [v.shape for v in program.outputs[1:]]
+        return _Stage(runner_for(program), result, call[0] if call else None, [*results], of_calls)

@@ -200,19 +200,19 @@ class Callbacks:
 
     def compiled(self, start: Callable[[int], np.ndarray]) -> Any:
         """Return the model in nutpie's form; `start` returns the start of the chain."""
-        (made, sizes), size = variables(self.shapes), self.model.param_unc_num()
+        (result, sizes), size = variables(self.shapes), self.model.param_unc_num()
         make = (lambda: self.log_density), self.make_expand
         others = {"dim_sizes": sizes, "coords": {}, "init_point_func": start}
-        return library().PyModel(*make, made, size, **others, transform_adapter=None)
+        return library().PyModel(*make, result, size, **others, transform_adapter=None)
 
     def completed(self, result: Groups, progress_bar: bool = False) -> Groups:
         """Complete the result of a sampler, and restore the dtypes that nutpie changed."""
         draws = [result[x] for x in ("posterior", "warmup_posterior") if x in result]
         for group, (name, dtype) in product(draws, self.kinds.items()):
             with np.errstate(invalid="ignore"):
-                kept = group[name].astype(dtype)
-            if np.array_equal(kept, group[name]):  # not where a quantity is missing
-                group[name] = kept
+                saved = group[name].astype(dtype)
+            if np.array_equal(saved, group[name]):  # not where a quantity is missing
+                group[name] = saved
         if self.lost:
             result[LOST] = lost_values(self.lost)
         return result

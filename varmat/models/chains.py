@@ -222,18 +222,18 @@ class Job:
         calls = Callbacks(self.model, self.seed, self.starts, self.settings["tune"], chain)
         calls.row = row
         with calls.failing_first():
-            made = prepared(calls) or calls
-        result, is_complete = self._run(made, chain, status)
-        return made.completed(result), is_complete
+            output = prepared(calls) or calls
+        result, is_complete = self._run(output, chain, status)
+        return output.completed(result), is_complete
 
     @one_blas_thread()
     def _run(
-        self, made: NativeModel | Callbacks, chain: int, status: np.ndarray
+        self, output: NativeModel | Callbacks, chain: int, status: np.ndarray
     ) -> tuple[Groups, bool]:
         """Sample one chain of nutpie's form of the model; raise the first failure of its
         functions.
         """
-        calls, is_watched, threads = made.calls, self.settings["progress_bar"], list[int]()
+        calls, is_watched, threads = output.calls, self.settings["progress_bar"], list[int]()
         row, result, look = status[chain], None, (begun := time.monotonic())
 
         def start(seed: int) -> np.ndarray:
@@ -244,7 +244,7 @@ class Job:
                 threads.append(threading.get_ident())
             return calls.initial_point(seed, chain)
 
-        sampler = Chain(made.compiled(start), chain_seed(self.seed, chain), self.settings)
+        sampler = Chain(output.compiled(start), chain_seed(self.seed, chain), self.settings)
         is_waiting = self.monitor and self.monitor.thread == threading.get_ident()
         tick = self.monitor.tick if self.monitor and is_waiting else lambda: bool(status[STOP, 0])
         try:
@@ -311,11 +311,11 @@ def run_chains(job: Job, executor: Executor | str | None) -> dict[int, Groups]:
         noun = "chain" if job.is_shared else ""
         try:
             with monitor.pressed:
-                found = on_workers("Model.sample", job, chains, executor, noun, monitor.result)
+                output = on_workers("Model.sample", job, chains, executor, noun, monitor.result)
         finally:
             status[STOP] = 1.0
         monitor.show(True)
-    return {i: result for i, result in enumerate(found) if result is not None}
+    return {i: result for i, result in enumerate(output) if result is not None}
 
 
 # --- processes ---

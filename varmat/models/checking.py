@@ -70,8 +70,8 @@ class GradientCheck:
             "differ": int(np.sum(~(self.errors <= self.tolerance) & ~unknown)),
         }
         of = f"of {len(self.names)} derivatives"
-        found = [f"{count} {of} {text}" for text, count in counts.items() if count]
-        verdict = ", ".join(found) or "the gradient agrees with finite differences"
+        verdicts = [f"{count} {of} {text}" for text, count in counts.items() if count]
+        verdict = ", ".join(verdicts) or "the gradient agrees with finite differences"
         return f"log density {self.value:.10g}; {verdict} (tolerance {self.tolerance:g})"
 
     def _outside(self) -> np.ndarray:

@@ -45,10 +45,10 @@ def _quantity(x: Operand, title: str) -> Plain:
     floats.
     """
     result = plain_data(x, title)
-    kept = np.asarray(x)
-    if kept.dtype.kind not in "biu":
+    saved = np.asarray(x)
+    if saved.dtype.kind not in "biu":
         return result
-    return kept if kept.ndim else kept.item()
+    return saved if saved.ndim else saved.item()
 
 
 class NamedDensity:
@@ -81,40 +81,40 @@ class NamedDensity:
             {"the second argument": parameters, "data": data, "coords": coords, "dims": dims}
         )
         # Copies, because what is observed is added to one, and the caller may change the dict.
-        given, self._arguments["data"] = dict(data or {}), dict(data or {})
+        arguments, self._arguments["data"] = dict(data or {}), dict(data or {})
         functions, others = taken(named, callable)
         observations, by_name = taken(others, lambda x: isinstance(x, Observed))
         parameters, coords, dims = parameters or {}, coords or {}, dims or {}
         named_dims = {name: (y.names, y.labels) for name, y in observations.items()}
-        labels = Labelled(given, named_dims, parameters, by_name, coords=coords, dims=dims)
+        labels = Labelled(arguments, named_dims, parameters, by_name, coords=coords, dims=dims)
         self.coords, self.dims, self.group_labels = labels.coords, labels.dims, labels.groups
         declared = declared_parameters(
-            labels.sized(parameters), labels.sized(by_name), given, observations
+            labels.sized(parameters), labels.sized(by_name), arguments, observations
         )
-        self.stated = StatedModel(declared, observations, given)
+        self.stated = StatedModel(declared, observations, arguments)
         declared = self.stated.parameters
-        self.layout = Layout(declared, given)
+        self.layout = Layout(declared, arguments)
         self._shape = (self.layout.size,)
         # The shapes of what `param_constrain` returns, with and without transformed parameters and
         # generated quantities.
         self._known: dict[tuple[bool, bool], dict[str, Shape]] = {}
-        self._density = Named("the log density", log_density or _no_terms, given, is_last=True)
-        self.transformed = self._transformed_of(functions, transformed_parameters, given)
+        self._density = Named("the log density", log_density or _no_terms, arguments, is_last=True)
+        self.transformed = self._transformed_of(functions, transformed_parameters, arguments)
         self.generated: Named | None = None
         if generated_quantities or self.stated.discrete:
-            self.generated = Generated(self.stated, generated_quantities, given)
-        self.observed = [*observations, *observed_names(observed, given)]
+            self.generated = Generated(self.stated, generated_quantities, arguments)
+        self.observed = [*observations, *observed_names(observed, arguments)]
         self.likelihood: LogLikelihood | None = None
         if log_likelihood or (log_likelihood is None and self.stated.parts):
             function: Any = log_likelihood or self.stated.pointwise
             if isinstance(function, str):
                 self.dims[LOG_LIKELIHOOD] = [function]
                 function = partial(by_dimension, self.stated.pointwise, self.dims, function)
-            self.likelihood = LogLikelihood(function, self.observed, declared, given)
+            self.likelihood = LogLikelihood(function, self.observed, declared, arguments)
         self._check(declared, is_open=transformed_parameters is not None)
         self._check_labels()
         self.recorded = recorded
-        arrays = [x for x in leaves_of(given) if isinstance(x, np.ndarray)]
+        arrays = [x for x in leaves_of(arguments) if isinstance(x, np.ndarray)]
         self._value_and_grad = (
             RecordedWithData(self._target, 0, arrays) if recorded else value_and_grad(self._terms)
         )
@@ -124,7 +124,7 @@ class NamedDensity:
         self,
         functions: Mapping[str, Function],
         others: Function | None,
-        given: Mapping[str, Operand],
+        data: Mapping[str, Operand],
     ) -> Derived | None:
         """Collect the functions of transformed parameters: of single values by name, and of
         several.
@@ -135,7 +135,7 @@ class NamedDensity:
                     f"Model: {name} is the function varmat.{f.__name__}, but must be what it "
                     f"returns: varmat.{f.__name__}()!"
                 )
-        x = {name: Named(name, f, given, by_dict=False) for name, f in functions.items()}
+        x = {name: Named(name, f, data, by_dict=False) for name, f in functions.items()}
         x = {**self.stated.completions, **x}
         varying: dict[str, Named] = {}
         self._is_summed = False
@@ -146,19 +146,19 @@ class NamedDensity:
             own = [OwnTerms(self._own_terms, self._density.names)] if self._is_summed else []
             self.stated.sum_out(varying, own, self._at_points)
         x = {name: f for name, f in x.items() if name not in varying}
-        return Derived(x, others, given) if x or others else None
+        return Derived(x, others, data) if x or others else None
 
     def _varying(self, functions: Mapping[str, Named]) -> dict[str, Named]:
         """Return the functions of named values that depend on discrete parameters, in order."""
-        names, found = {*self.stated.discrete}, dict[str, Named]()
+        names, varying = {*self.stated.discrete}, dict[str, Named]()
         while more := {
             name: f
             for name, f in functions.items()
-            if name not in found and not names.isdisjoint(f.names)
+            if name not in varying and not names.isdisjoint(f.names)
         }:
-            found |= more
+            varying |= more
             names |= more.keys()
-        return Derived(found, None, {}).functions
+        return Derived(varying, None, {}).functions
 
     def _at_points(self, function: Function) -> tuple[list[dict[str, Operand]], list[Result]]:
         """Call a function with plain values at several points where it raises no refusal."""
@@ -197,15 +197,15 @@ class NamedDensity:
         self.stated.check_order({**derived, **varying})
         if is_open:
             return
-        known, more = [*declared, *derived], [LOG_LIKELIHOOD] if self.likelihood else []
+        names, more = [*declared, *derived], [LOG_LIKELIHOOD] if self.likelihood else []
         for function in self.functions():
             if function is self.transformed:
                 continue
             also = more if function is self._density else []
             if function in (self._density, self.generated):
                 also = [*also, *self.stated.discrete, *varying]
-            function.check([*known, *also])
-        self.stated.check([*known, *self.stated.discrete, *varying])
+            function.check([*names, *also])
+        self.stated.check([*names, *self.stated.discrete, *varying])
 
     def _check_indices(self) -> None:
         """Refuse data below 0 that are an index of parameters, as codes of missing groups are. An
@@ -220,8 +220,8 @@ class NamedDensity:
 
     def functions(self) -> list[Named]:
         """Return the functions of the user."""
-        found = (self._density, self.transformed, self.generated)
-        return [*filter(None, found), *([self.likelihood.function] if self.likelihood else [])]
+        result = (self._density, self.transformed, self.generated)
+        return [*filter(None, result), *([self.likelihood.function] if self.likelihood else [])]
 
     def __repr__(self) -> str:
         declared = {**self.layout.parameters, **self.stated.discrete}
@@ -304,24 +304,24 @@ class NamedDensity:
         """
         settings = dict(self._arguments)
         positional = [settings.pop(name) for name in ("log_density", "parameters")]
-        named, given = dict(settings.pop("named")), dict(settings.pop("data"))
+        named, arguments = dict(settings.pop("named")), dict(settings.pop("data"))
         for name, x in data.items():
             if isinstance(named.get(name), Observed):
                 named[name] = named[name].replaced(x)
-            elif name in given:
-                given[name] = x
+            elif name in arguments:
+                arguments[name] = x
                 if name in self.group_labels:  # codes stay those of the parameters
                     settings["coords"] = {
                         **(settings["coords"] or {}),
                         name: self.group_labels[name],
                     }
             else:
-                known = [*(k for k, v in named.items() if isinstance(v, Observed)), *given]
+                names = [*(k for k, v in named.items() if isinstance(v, Observed)), *arguments]
                 raise TypeError(
                     f"with_data: the model has no data {name}, but must have: "
-                    f"{', '.join(known) or 'it has none'}!"
+                    f"{', '.join(names) or 'it has none'}!"
                 )
-        return type(self)(*positional, data=given, **settings, **named)
+        return type(self)(*positional, data=arguments, **settings, **named)
 
     # --- evaluation ---
 
@@ -347,8 +347,8 @@ class NamedDensity:
         """Add the generated quantities to the parameters and transformed parameters."""
         if self.generated is None:
             return values
-        found = self.generated.named_values(values, rng=rng)
-        return {**values, **{n: _quantity(x, f"constrain: {n}") for n, x in found.items()}}
+        result = self.generated.named_values(values, rng=rng)
+        return {**values, **{n: _quantity(x, f"constrain: {n}") for n, x in result.items()}}
 
     def _terms(self, q: Operand, propto: bool, jacobian: bool) -> Result:
         """Return the terms whose sum is the log density."""
@@ -444,8 +444,8 @@ class NamedDensity:
         result = {name: plain_data(values[name], f"constrain: {name}") for name in shown}
         if include_gq:
             rng = np.random.default_rng() if rng is None else rng
-            whole = self.with_quantities(values, rng)
-            result |= {name: x for name, x in whole.items() if name not in values}
+            completed = self.with_quantities(values, rng)
+            result |= {name: x for name, x in completed.items() if name not in values}
         return result
 
     def param_constrain(
@@ -536,9 +536,9 @@ class NamedDensity:
         """Return the name of every element of the unconstrained vector."""
         return list(self.layout.unconstrained_names())
 
-    def unconstrained_names_at(self, places: np.ndarray) -> str:
+    def unconstrained_names_at(self, indices: np.ndarray) -> str:
         """Join the names of the first marked unconstrained parameters, for a message."""
-        return ", ".join(islice(compress(self.param_unc_names(), places), 5))
+        return ", ".join(islice(compress(self.param_unc_names(), indices), 5))
 
     def param_num(self, include_tp: bool = False, include_gq: bool = False) -> int:
         """Return the number of elements of all constrained parameters."""

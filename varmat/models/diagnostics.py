@@ -74,10 +74,10 @@ def _normalised(x: np.ndarray) -> np.ndarray:
     order = np.argsort(flat, axis=1)
     ordered = np.take_along_axis(flat, order, 1)
     # The first and the last place of the draws that are equal to each.
-    places, is_new = np.arange(n), np.ones((len(x), n + 1), bool)
+    indices, is_new = np.arange(n), np.ones((len(x), n + 1), bool)
     np.not_equal(ordered[:, 1:], ordered[:, :-1], is_new[:, 1:-1])
-    first = np.maximum.accumulate(np.where(is_new[:, :-1], places, 0), axis=1)
-    last = np.minimum.accumulate(np.where(is_new[:, 1:], places, n)[:, ::-1], axis=1)[:, ::-1]
+    first = np.maximum.accumulate(np.where(is_new[:, :-1], indices, 0), axis=1)
+    last = np.minimum.accumulate(np.where(is_new[:, 1:], indices, n)[:, ::-1], axis=1)[:, ::-1]
     scores = np.empty(flat.shape)
     np.put_along_axis(scores, order, _scores(n)[first + last], 1)
     return scores.reshape(x.shape)
@@ -111,11 +111,11 @@ def _ess(x: np.ndarray) -> np.ndarray:
     rho[:, 0] = 1.0
     even, odd = rho[:, : draws - draws % 2 : 2], rho[:, 1::2]
     pairs = even + odd
-    kept = np.logical_and.accumulate(pairs >= 0.0, axis=1)
-    kept[:, max(0, (draws - 3) // 2) :] = False
-    sums = np.sum(np.minimum.accumulate(pairs, axis=1), axis=1, where=kept)
+    saved = np.logical_and.accumulate(pairs >= 0.0, axis=1)
+    saved[:, max(0, (draws - 3) // 2) :] = False
+    sums = np.sum(np.minimum.accumulate(pairs, axis=1), axis=1, where=saved)
     # The first pair that is left out may begin with a correlation above zero.
-    after = np.take_along_axis(even, np.argmin(kept, axis=1)[:, np.newaxis], 1)[:, 0]
+    after = np.take_along_axis(even, np.argmin(saved, axis=1)[:, np.newaxis], 1)[:, 0]
     time = 2.0 * sums - 1.0 + np.maximum(after, 0.0)
     count = chains * draws
     return np.asarray(count / np.maximum(time, 1.0 / np.log10(count)))
@@ -141,11 +141,11 @@ def mean_errors(x: np.ndarray) -> np.ndarray:
     return result
 
 
-def _blocks(flat: np.ndarray, places: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _blocks(flat: np.ndarray, indices: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield places of elements, which have the first axis, and their draws, some at a time."""
     step = max(1, _BLOCK // max(1, math.prod(flat.shape[1:])))
-    for i in range(0, len(places), step):
-        here = places[i : i + step]
+    for i in range(0, len(indices), step):
+        here = indices[i : i + step]
         yield here, np.ascontiguousarray(flat[here])
 
 
@@ -164,29 +164,29 @@ def diagnostics(x: np.ndarray) -> dict[str, np.ndarray]:
     """
     chains, draws = x.shape[:2]
     flat = np.moveaxis(x.reshape(chains, draws, math.prod(x.shape[2:])).astype(float), 2, 0)
-    found = np.full((3, len(flat)), np.nan)
+    statistics = np.full((3, len(flat)), np.nan)
     fit = np.isfinite(flat).all(axis=(1, 2)) & (draws >= 4)
     if chains * draws:
         fit &= flat.max(axis=(1, 2)) > flat.min(axis=(1, 2))
-    places = np.flatnonzero(fit)
-    for here, part in _blocks(flat, places):
+    indices = np.flatnonzero(fit)
+    for here, part in _blocks(flat, indices):
         halves = _split(part)
         scores = _normalised(halves)
         with np.errstate(all="ignore"):
             folded = _normalised(np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True)))
             tails = np.quantile(part, [0.05, 0.95], axis=(1, 2))[..., np.newaxis, np.newaxis]
-            found[0, here] = _ess(scores)
-            found[1, here] = np.fmin(*(_ess(_split(1.0 * (part <= tail))) for tail in tails))
-            found[2, here] = np.maximum(_r_hat(scores), _r_hat(folded))
-    return dict(zip(DIAGNOSTICS, found, strict=True))
+            statistics[0, here] = _ess(scores)
+            statistics[1, here] = np.fmin(*(_ess(_split(1.0 * (part <= tail))) for tail in tails))
+            statistics[2, here] = np.maximum(_r_hat(scores), _r_hat(folded))
+    return dict(zip(DIAGNOSTICS, statistics, strict=True))
 
 
 def _some(names: Sequence[str], values: np.ndarray, bad: np.ndarray, worst: int) -> str:
     """List the worst elements with their values, and the number of the others."""
-    places = np.flatnonzero(bad)
-    order = places[np.argsort(worst * values[places])][:_NAMED]
+    indices = np.flatnonzero(bad)
+    order = indices[np.argsort(worst * values[indices])][:_NAMED]
     digits = ".2f" if worst < 0 else ".0f"
-    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+    more = f" and {len(indices) - _NAMED} more" if len(indices) > _NAMED else ""
     return ", ".join(f"{names[i]} {values[i]:{digits}}" for i in order) + more
 
 

@@ -182,13 +182,13 @@ class Term(NamedTuple):
     def needs(self) -> tuple[str, ...]:
         return (self.name, *self.stated.names)
 
-    def terms(self, values: dict[str, Operand], known: np.ndarray | None = None) -> Result:
-        """Return the log density of each observation; `known` has the known ones, nan for the
+    def terms(self, values: dict[str, Operand], certain: np.ndarray | None = None) -> Result:
+        """Return the log density of each observation; `certain` has the known ones, nan for the
         others.
         """
-        if known is None or self.y is None:
+        if certain is None or self.y is None:
             return self.stated.pointwise(values, values[self.name] if self.y is None else self.y)
-        return self.stated.weighted(_where_varying(self.stated.at(values), self.y, known))
+        return self.stated.weighted(_where_varying(self.stated.at(values), self.y, certain))
 
     def total(self, values: dict[str, Operand]) -> Result:
         """Return the log density of all observations."""
@@ -213,21 +213,21 @@ class OwnTerms(NamedTuple):
     where: np.ndarray | None = None
     is_observed: bool = False
 
-    def terms(self, values: dict[str, Operand], known: np.ndarray | None = None) -> Result:
+    def terms(self, values: dict[str, Operand], certain: np.ndarray | None = None) -> Result:
         terms = self.density(values, False)
         parts = terms if isinstance(terms, (tuple, list)) else (terms,)
-        found = [np.reshape(x, (-1,)) for x in parts]
-        return np.concatenate(found) if found else np.zeros(0)
+        result = [np.reshape(x, (-1,)) for x in parts]
+        return np.concatenate(result) if result else np.zeros(0)
 
     def total(self, values: dict[str, Operand]) -> Result:
         return np.sum(self.terms(values))
 
 
-def _where_varying(distribution: Distribution, y: np.ndarray, known: np.ndarray) -> Result:
+def _where_varying(distribution: Distribution, y: np.ndarray, certain: np.ndarray) -> Result:
     """Return the log density of each observation, evaluated only where it is not known."""
-    varying = np.isnan(known)
+    varying = np.isnan(certain)
     if not np.any(varying):
-        return known
+        return certain
     if not (isinstance(distribution, OfRow) and isinstance(distribution.row, Univariate)):
         return distribution.lpdf.pointwise(y)
     values = (
@@ -236,8 +236,8 @@ def _where_varying(distribution: Distribution, y: np.ndarray, known: np.ndarray)
     )
     terms = type(distribution)(*values).lpdf.pointwise(y[varying])
     # The places of those that are evaluated, and of the two that follow.
-    places = np.where(varying, np.cumsum(varying).reshape(y.shape) - 1, np.where(known, -1, -2))
-    return np.concatenate([terms, _KNOWN])[places]
+    indices = np.where(varying, np.cumsum(varying).reshape(y.shape) - 1, np.where(certain, -1, -2))
+    return np.concatenate([terms, _KNOWN])[indices]
 
 
 # --- sums ---
@@ -358,14 +358,14 @@ class SummedOut:
         by evaluations at several points.
         """
         with np.errstate(all="ignore"):
-            points, found = self._points(self._at_all_terms)
-            if self._elements > 1 and (shared := self._find_elements(points, found)):
+            points, logs = self._points(self._at_all_terms)
+            if self._elements > 1 and (shared := self._find_elements(points, logs)):
                 self._sum_jointly(f"have elements that share {shared}")
-                found = [self._at_all_terms(values) for values in points]
+                logs = [self._at_all_terms(values) for values in points]
         for i, statement in enumerate(self.statements):
-            self._shapes[i] = found[0][i].shape[1:]
+            self._shapes[i] = logs[0][i].shape[1:]
             if isinstance(statement, Term) and statement.is_observed:
-                x = np.stack([item[i] for item in found])
+                x = np.stack([item[i] for item in logs])
                 is_known = np.all((x == x[0]) & np.isin(x, _KNOWN), axis=0)
                 for k in np.flatnonzero(is_known.reshape(self._count, -1).any(axis=1)).tolist():
                     # A continuous distribution may have an end that depends on parameters.
@@ -384,7 +384,7 @@ class SummedOut:
         return [np.stack(row) for row in zip(*rows, strict=True)]
 
     def _find_elements(
-        self, points: Sequence[Mapping[str, Operand]], found: Sequence[list[np.ndarray]]
+        self, points: Sequence[Mapping[str, Operand]], logs: Sequence[list[np.ndarray]]
     ) -> str:
         """Find the element of each observation, and return a statement with an observation that
         depends on several; empty if none does.
@@ -395,10 +395,10 @@ class SummedOut:
         numbers = np.arange(self._elements).reshape(self.outer)
         bits = range((self._elements - 1).bit_length())
         # The first term that makes a difference to each observation; 0 if none does.
-        firsts = [[np.argmax(x != x[:1], axis=0) for x in value] for value in found]
+        firsts = [[np.argmax(x != x[:1], axis=0) for x in value] for value in logs]
         others = {1, *(k for value in firsts for x in value for k in np.unique(x).tolist())} - {0}
-        index = [np.full(x.shape[1:], -1) for x in found[0]]
-        for values, base, first in zip(points, found, firsts, strict=True):
+        index = [np.full(x.shape[1:], -1) for x in logs[0]]
+        for values, base, first in zip(points, logs, firsts, strict=True):
             unread = [(x < 0) & (k > 0) for x, k in zip(index, first, strict=True)]
             if not any(map(np.any, unread)):
                 continue
@@ -416,7 +416,7 @@ class SummedOut:
         tried = [np.where(numbers >> b & 1, *pair) for b in bits for k in others
                  for pair in ((k, 0), (0, k))]  # fmt: skip
         tried += [rng.integers(self._count, size=self.outer) for _ in range(_RANDOM)]
-        for values, base in zip(points, found, strict=True):
+        for values, base in zip(points, logs, strict=True):
             for terms in tried if values is points[0] else tried[-_RANDOM:]:
                 now = self._pointwise(values, terms)
                 for i, (x, item) in enumerate(zip(now, index, strict=True)):
@@ -444,9 +444,9 @@ class SummedOut:
         """
         counts = np.bincount(index.ravel(), minlength=self._elements)[:, np.newaxis]
         steps = np.arange(np.max(counts))
-        places = np.full((self._elements, steps.size), index.size)
-        places[steps < counts] = np.argsort(index, axis=None, kind="stable")
-        return places
+        indices = np.full((self._elements, steps.size), index.size)
+        indices[steps < counts] = np.argsort(index, axis=None, kind="stable")
+        return indices
 
     # --- densities ---
 
@@ -464,16 +464,16 @@ class SummedOut:
             rows.append(sum(parts[1:], parts[0]) if parts else np.zeros(self._elements))
         return np.stack(rows)
 
-    def _by_element(self, i: int, values: dict[str, Operand], known: np.ndarray | None) -> Result:
+    def _by_element(self, i: int, values: dict[str, Operand], certain: np.ndarray | None) -> Result:
         """Return the log density that a statement gives the observations of each element."""
-        statement, places, count = self.statements[i], self._places[i], self._elements
+        statement, indices, count = self.statements[i], self._places[i], self._elements
         if count == 1:
-            if known is None:
+            if certain is None:
                 return np.reshape(statement.total(values), (1,))
-            return np.reshape(np.sum(statement.terms(values, known)), (1,))
-        terms = statement.terms(values, known)
-        if places is not None:
-            return np.sum(np.append(terms, 0.0)[places], axis=1)
+            return np.reshape(np.sum(statement.terms(values, certain)), (1,))
+        terms = statement.terms(values, certain)
+        if indices is not None:
+            return np.sum(np.append(terms, 0.0)[indices], axis=1)
         return terms if np.shape(terms) == (count,) else np.sum(
             np.reshape(terms, (count, -1)), axis=1
         )  # fmt: skip
@@ -519,13 +519,13 @@ class SummedOut:
         p = np.exp(logs - np.reshape(logsumexp(logs, axis=1), (-1, 1)))
         choice = _Choice([*self._tables.values()])
         drawn = rng.draw(choice, (p,)) if isinstance(rng, Source) else choice(p, rng=rng)
-        found: dict[str, Operand] = {}
+        result: dict[str, Operand] = {}
         start = 0
         for name, variable in self.variables.items():
             end = start + math.prod(variable.shape)
-            found[name] = as_values(drawn[start:end], variable)
+            result[name] = as_values(drawn[start:end], variable)
             start = end
-        return found, p
+        return result, p
 
     def completed(self, values: dict[str, Operand], rng: Any) -> dict[str, Operand]:
         """Add the parameters, drawn if they are missing, and the values that depend on them."""
@@ -538,8 +538,8 @@ class SummedOut:
     def quantities(self, values: dict[str, Operand], rng: Any) -> dict[str, Operand]:
         """Return draws of the parameters, the values that depend on them, and the probabilities."""
         drawn, p = self._drawn(values, rng)
-        whole = self._with_derived({**values, **drawn})
-        result = {name: whole[name] for name in (*drawn, *self.derived)}
+        completed = self._with_derived({**values, **drawn})
+        result = {name: completed[name] for name in (*drawn, *self.derived)}
         for name, variable in self.variables.items():
             result[f"{name}_probability"] = np.reshape(
                 p @ self._indicator(name), (*variable.shape, len(variable.support))

@@ -173,22 +173,22 @@ def maximise(
     options = {**_TIGHT.get(kind, {}), **options}
     iterations = 0
     for _ in range(_RESTARTS):
-        found = optimize.minimize(
+        optimum = optimize.minimize(
             objective, start, jac=True, method=method, options=options, **second
         )
-        iterations += int(found.get("nit", found.nfev))
-        value, gradient = density_at(model, found.x, jacobian)
-        gain = _gain(model, found.x, value, gradient, jacobian, found.get("hess_inv"))
-        start = found.x
+        iterations += int(optimum.get("nit", optimum.nfev))
+        value, gradient = density_at(model, optimum.x, jacobian)
+        gain = _gain(model, optimum.x, value, gradient, jacobian, optimum.get("hess_inv"))
+        start = optimum.x
         if objective.best is not None and not np.isfinite(value):
             start = objective.best[2]
-        elif not found.success or gain <= _LITTLE_GAIN:
+        elif not optimum.success or gain <= _LITTLE_GAIN:
             break
-    stuck, message = found.status == _STUCK.get(kind), str(found.message)
-    success = bool(found.success and gain <= _LITTLE_GAIN) or (stuck and gain <= _NO_GAIN)
-    if found.success and not success:
+    stuck, message = optimum.status == _STUCK.get(kind), str(optimum.message)
+    success = bool(optimum.success and gain <= _LITTLE_GAIN) or (stuck and gain <= _NO_GAIN)
+    if optimum.success and not success:
         message = "the optimiser ended where the log density still grows along its gradient"
-    return _optimum(model, found.x, jacobian, success, message, iterations)
+    return _optimum(model, optimum.x, jacobian, success, message, iterations)
 
 
 # A parabola with the gradient g and the curvature h would gain g**2 / (2 h). This does not depend
@@ -300,11 +300,11 @@ class LaplaceApproximation:
         if self.named_values is None:
             return {}
         slopes = jacobian(self.named_values, self.mode.q)
-        found = {
+        result = {
             name: np.sqrt(np.einsum("...i,ij,...j", slope, self.covariance, slope))
             for name, slope in slopes.items()
         }
-        return {name: x if np.ndim(x) else float(x) for name, x in found.items()}
+        return {name: x if np.ndim(x) else float(x) for name, x in result.items()}
 
     def __repr__(self) -> str:
         lines = [f"{len(self.q)} draws around the {self.mode!r}"]
@@ -322,9 +322,9 @@ class LaplaceApproximation:
             return title
         flat = np.concatenate([x.reshape(len(self.q), -1) for x in self.draws.values()], axis=1)
         names = [label for name, x in self.draws.items() for label in indexed(name, x.shape[1:])]
-        found = columns(flat)
-        rows = ((name, *(f"{x[i]:.4g}" for x in found.values())) for i, name in enumerate(names))
-        return title + html.table(["", *found], rows)
+        result = columns(flat)
+        rows = ((name, *(f"{x[i]:.4g}" for x in result.values())) for i, name in enumerate(names))
+        return title + html.table(["", *result], rows)
 
     def groups(self) -> Groups:
         """Return the groups of ArviZ, with the draws as one chain."""
@@ -400,18 +400,20 @@ def named_draws(
     parameters are kept if they can be computed.
     """
 
-    def at(x: np.ndarray, whole: bool) -> dict[str, Operand] | None:
+    def at(x: np.ndarray, complete: bool) -> dict[str, Operand] | None:
         with Attempt(of_values):
-            return model.constrain(x, whole, whole, rng)
+            return model.constrain(x, complete, complete, rng)
         return None
 
-    found = [at(x, True) for x in q]
-    known = [row for row in found if row is not None]
-    shapes = {n: np.shape(x) for n, x in known[0].items()} if known else model.shapes(True, True)
+    result = [at(x, True) for x in q]
+    complete = [row for row in result if row is not None]
+    shapes = (
+        {n: np.shape(x) for n, x in complete[0].items()} if complete else model.shapes(True, True)
+    )
     nans = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
     rows = [
         {**nans, **(at(x, False) or {})} if row is None else row
-        for x, row in zip(q, found, strict=True)
+        for x, row in zip(q, result, strict=True)
     ]
     return stacked(f"Model.{function}", rows, (len(q),), shapes)
 

@@ -44,7 +44,7 @@ class Named:
         self,
         title: str,
         function: Function,
-        given: Mapping[str, Operand],
+        data: Mapping[str, Operand],
         by_dict: bool = True,
         is_last: bool = False,
     ) -> None:
@@ -67,24 +67,24 @@ class Named:
         if by_dict and len(self._required) == 1:
             (name,) = self._required
             self._dict = None if kinds[name] is inspect.Parameter.KEYWORD_ONLY else name
-        self._given = dict(given)
-        self._fixed = {n: x for n, x in given.items() if self._everything or n in self.names}
-        self._varying = tuple(name for name in self.names if name not in given)
+        self._given = dict(data)
+        self._fixed = {n: x for n, x in data.items() if self._everything or n in self.names}
+        self._varying = tuple(name for name in self.names if name not in data)
 
-    def check(self, known: Iterable[str]) -> None:
+    def check(self, cached: Iterable[str]) -> None:
         """Raise `TypeError` if the function takes something that the model does not have."""
-        known = [*known, *self._given]
+        cached = [*cached, *self._given]
         for name in OPTIONS if self._dict is None else ():
-            if name in self.names and name in known:
+            if name in self.names and name in cached:
                 raise TypeError(
                     f"Model: {self.title} takes {name!r}, which is the name of an argument "
                     f"that the model passes to functions: rename the parameter or the data {name}!"
                 )
         for name in self._required:
             # One parameter of another name takes a dict, unless it looks like one of them.
-            near = get_close_matches(name, known, n=1, cutoff=0.6) if len(name) > 1 else []
-            if name not in known and (self._dict is None or near):
-                names = ", ".join(known) or "there are none"
+            near = get_close_matches(name, cached, n=1, cutoff=0.6) if len(name) > 1 else []
+            if name not in cached and (self._dict is None or near):
+                names = ", ".join(cached) or "there are none"
                 raise TypeError(
                     f"Model: {self.title} takes {name!r}, but must take parameters and data: "
                     f"{names}!" + "".join(f" Did you mean {x!r}?" for x in near)

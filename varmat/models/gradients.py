@@ -61,8 +61,8 @@ class DensityModel(NamedDensity):
 
     def __getstate__(self) -> dict[str, Operand]:
         """Return the state without derivatives, because a copy makes its own."""
-        made = ("log_density_gradient", "_hessian")
-        return {name: x for name, x in vars(self).items() if name not in made}
+        result = ("log_density_gradient", "_hessian")
+        return {name: x for name, x in vars(self).items() if name not in result}
 
     def for_many_calls(self, spent: float = math.inf) -> Self:
         """Return the model, recorded if it can be and should be; only for the time of one call.
@@ -161,8 +161,8 @@ class DensityModel(NamedDensity):
         """Name the reason for a density of zero at a point: data, a prior, or the first result that
         is not finite; empty if all are.
         """
-        found = self.stated.impossible(lambda q: self.constrain(q, True), q)
-        return found or self._not_finite(q)
+        result = self.stated.impossible(lambda q: self.constrain(q, True), q)
+        return result or self._not_finite(q)
 
     def _not_finite(self, q: np.ndarray) -> str:
         """Name the first result at a point that is not finite, of a density if there is one."""
@@ -285,12 +285,12 @@ class LogDensityGradient:
         if self._model.recorded:
             self._model.for_many_calls(self._seconds)
         block = _Block(self._model, propto, jacobian, len(points), executor is None)
-        found = of_blocks(name, block, points, executor)
+        result = of_blocks(name, block, points, executor)
         self._seconds += time.perf_counter() - start
-        if len(found) != 1:
-            values = np.concatenate([np.empty(0), *(x[0] for x in found)])
-            return values, np.concatenate([np.empty((0, size)), *(x[1] for x in found)])
-        ((values, gradients),) = found
+        if len(result) != 1:
+            values = np.concatenate([np.empty(0), *(x[0] for x in result)])
+            return values, np.concatenate([np.empty((0, size)), *(x[1] for x in result)])
+        ((values, gradients),) = result
         return values, gradients
 
 
@@ -312,13 +312,13 @@ class _Block:
         left: Iterable[int] = range(len(points))
         recorder = self._model.recorder()
         if len(points) and recorder is not None:
-            known = recorder.known(points[0], *self._options)
-            if known is None:
+            recording = recorder.known(points[0], *self._options)
+            if recording is None:
                 self._at(points, 0, start, values, gradients)  # records it
-                known = recorder.known(points[0], *self._options)
-            if known is not None:
+                recording = recorder.known(points[0], *self._options)
+            if recording is not None:
                 threads = None if self._is_alone else "serial"
-                known.run.map([points], [values, gradients], threads)
+                recording.run.map([points], [values, gradients], threads)
                 # The function itself is called where the program stopped, or is not finite.
                 holds = np.isfinite(values)
                 left = () if holds.all() else np.flatnonzero(~holds).tolist()

@@ -86,14 +86,12 @@ def groups(*columns: Plain) -> Groups:
     return Groups(np.reshape(codes, -1), labels, len(labels))
 
 
-def code_names(
-    given: dict[str, Plain], coords: Mapping[str, Sequence[Any]]
-) -> dict[str, list[Any]]:
+def code_names(data: dict[str, Plain], coords: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
     """Replace data that are columns of names, or categorical, by their codes.
 
     Parameters
     ----------
-    given : dict
+    data : dict
         The data, which are changed.
     coords : mapping
         The labels of some of them, in whose order they are numbered.
@@ -104,11 +102,11 @@ def code_names(
         The labels of the data that were replaced.
     """
     result: dict[str, list[Any]] = {}
-    for name, x in given.items():
+    for name, x in data.items():
         if _has_names(x):
-            made = groups(x)
-            result[name] = [*coords.get(name, made.labels)]
-            given[name] = _numbered(name, made, result[name])
+            output = groups(x)
+            result[name] = [*coords.get(name, output.labels)]
+            data[name] = _numbered(name, output, result[name])
     return result
 
 
@@ -123,20 +121,20 @@ def _has_names(x: Any) -> bool:
     return isinstance(x, (list, tuple, np.ndarray)) and any(isinstance(e, str) for e in x)
 
 
-def _numbered(name: str, made: Groups, labels: list[Any]) -> np.ndarray:
+def _numbered(name: str, result: Groups, labels: list[Any]) -> np.ndarray:
     """Return the codes of groups by labels in another order, or with additional ones."""
-    if labels == made.labels:
-        return made.codes
-    places = {label: i for i, label in enumerate(labels)}
-    for code, label in enumerate(made.labels):
-        if label not in places and np.any(made.codes == code):
-            row = int(np.argmax(made.codes == code))
+    if labels == result.labels:
+        return result.codes
+    indices = {label: i for i, label in enumerate(labels)}
+    for code, label in enumerate(result.labels):
+        if label not in indices and np.any(result.codes == code):
+            row = int(np.argmax(result.codes == code))
             raise DataError(
                 f"Model: {name}[{row}] is {label!r}, but must be one of the labels "
                 f"{', '.join(map(repr, labels[:5]))}{', ...' if len(labels) > 5 else ''}!"
             )
-    codes = np.array([places.get(label, -1) for label in made.labels], np.int64)
-    return np.asarray(codes[made.codes])
+    codes = np.array([indices.get(label, -1) for label in result.labels], np.int64)
+    return np.asarray(codes[result.codes])
 
 
 def _coded(number: int, column: Any) -> tuple[np.ndarray, list[Any]]:
@@ -154,8 +152,8 @@ def _coded(number: int, column: Any) -> tuple[np.ndarray, list[Any]]:
         missing = np.array([_is_missing(x) for x in values], bool)
         codes, labels = np.empty(0, np.int64), []
         if not missing.any():
-            found, codes = np.unique(values, return_inverse=True)
-            labels = found.tolist() if found.dtype.kind not in "mM" else [*found]
+            result, codes = np.unique(values, return_inverse=True)
+            labels = result.tolist() if result.dtype.kind not in "mM" else [*result]
     if missing.any():
         raise ValueError(
             f"groups: column {number + 1} is missing in row {int(np.argmax(missing))}, but each "

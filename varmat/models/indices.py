@@ -20,11 +20,11 @@ class DataIndexError(DataError, IndexError):
     """Data of a model cannot be an index."""
 
 
-def below_zero(given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def below_zero(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Find the data that are arrays of integers, some of them below 0."""
     arrays = {
         name: np.asarray(x)
-        for name, x in given.items()
+        for name, x in data.items()
         if isinstance(x, list) or getattr(x, "ndim", None)
     }
     return {n: x for n, x in arrays.items() if x.dtype.kind == "i" and np.min(x, initial=0) < 0}
@@ -38,23 +38,23 @@ def check_indices(data: Mapping[str, np.ndarray], tape: Sequence[Any]) -> None:
         for axis, part in enumerate(_parts(index)):
             for name, x in data.items():
                 # `np.take` counts from the end by itself.
-                for places in (x, np.where(x < 0, x + source.shape[axis], x)):
-                    if np.shape(part) == x.shape and np.array_equal(part, places):
+                for indices in (x, np.where(x < 0, x + source.shape[axis], x)):
+                    if np.shape(part) == x.shape and np.array_equal(part, indices):
                         _refuse(_first(name, x, x < 0), "must not be below 0", source.shape)
 
 
-def refuse_index(given: Mapping[str, Any], error: IndexError) -> None:
+def refuse_index(data: Mapping[str, Any], error: IndexError) -> None:
     """Reject the data from which an index was made that variables do not accept."""
     for index, shape in _indices(error):
         for axis, part in enumerate(_parts(index)):
-            for name, x in given.items():
+            for name, x in data.items():
                 if x is not part or not np.ndim(part) or axis >= len(shape):
                     continue
-                places = np.asarray(x)
-                if places.dtype.kind not in "biu":
-                    _refuse(f"{name} has dtype {places.dtype}", "must be integers", shape)
-                if np.any(bad := places >= shape[axis]):
-                    _refuse(_first(name, places, bad), f"must be below {shape[axis]}", shape)
+                indices = np.asarray(x)
+                if indices.dtype.kind not in "biu":
+                    _refuse(f"{name} has dtype {indices.dtype}", "must be integers", shape)
+                if np.any(bad := indices >= shape[axis]):
+                    _refuse(_first(name, indices, bad), f"must be below {shape[axis]}", shape)
 
 
 def _indices(error: IndexError) -> Iterator[tuple[Index, Shape]]:
@@ -73,11 +73,11 @@ def _parts(index: Index) -> tuple[Index, ...]:
     return index if isinstance(index, tuple) else (index,)
 
 
-def _first(name: str, places: np.ndarray, bad: np.ndarray) -> str:
+def _first(name: str, indices: np.ndarray, bad: np.ndarray) -> str:
     index = tuple(np.argwhere(bad)[0])
-    return f"{name}[{', '.join(map(str, index))}] is {places[index]}"
+    return f"{name}[{', '.join(map(str, index))}] is {indices[index]}"
 
 
-def _refuse(found: str, rule: str, shape: Shape) -> NoReturn:
-    text = f"{found}, but {rule}, because it is an index of an array of shape {shape}!"
+def _refuse(result: str, rule: str, shape: Shape) -> NoReturn:
+    text = f"{result}, but {rule}, because it is an index of an array of shape {shape}!"
     raise DataIndexError(f"Model: {text}") from None

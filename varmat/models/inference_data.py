@@ -182,18 +182,18 @@ def from_draws(
             }
     else:
         groups = _named(model, draws, generator("Model.to_arviz", seed), executor)
-    wanted: dict[str, LogLikelihood] = {}
+    requested: dict[str, LogLikelihood] = {}
     if model.likelihood is not None and LOG_LIKELIHOOD not in groups:
-        wanted[LOG_LIKELIHOOD] = model.likelihood
+        requested[LOG_LIKELIHOOD] = model.likelihood
     if log_prior:
         if not model.stated.priors:
             raise TypeError(
                 "Model.to_arviz: log_prior is True, but must be False where no parameter states a "
                 "prior, as in varmat.real(prior=...)!"
             )
-        function, given = model.stated.log_prior, model.layout.given
-        wanted["log_prior"] = LogLikelihood(function, (), {}, given, "log_prior")
-    for name, terms in wanted.items():
+        function, data = model.stated.log_prior, model.layout.given
+        requested["log_prior"] = LogLikelihood(function, (), {}, data, "log_prior")
+    for name, terms in requested.items():
         parameters = model.layout.parameters
         arrays, shape = draws_of("Model.to_arviz", groups.get("posterior", base), parameters)
         groups[name] = terms.of_draws(model.completed, arrays, shape, never, executor)
@@ -224,9 +224,9 @@ def _named(
     if q.ndim != 3 or q.shape[2] != size:
         raise misfit(name, "draws", q.shape, f"have shape (chains, draws, {size})")
     points = np.ascontiguousarray(q, float).reshape(math.prod(q.shape[:2]), size)
-    found = of_blocks(name, partial(_constrained, model), points, executor, rng)
-    posterior = stacked(name, [row for rows, _ in found for row in rows], q.shape[:2])
-    lp = np.array([value for _, values in found for value in values]).reshape(q.shape[:2])
+    result = of_blocks(name, partial(_constrained, model), points, executor, rng)
+    posterior = stacked(name, [row for rows, _ in result for row in rows], q.shape[:2])
+    lp = np.array([value for _, values in result for value in values]).reshape(q.shape[:2])
     return {"posterior": posterior, "sample_stats": {"lp": lp}}
 
 

@@ -44,9 +44,9 @@ class Layout:
 
     scale: np.ndarray | None = None
 
-    def __init__(self, parameters: Mapping[str, Transform], given: Mapping[str, Operand]) -> None:
+    def __init__(self, parameters: Mapping[str, Transform], data: Mapping[str, Operand]) -> None:
         self.parameters = dict(parameters)
-        self.given = given
+        self.given = data
         # For each parameter its name, its index in the vector, the shape if it is not a scalar or
         # vector, and its transform.
         self._entries: list[tuple[str, Index, Shape | None, Transform | None]] = []
@@ -56,8 +56,8 @@ class Layout:
             self._check(name, transform)
             shape, size = transform.unconstrained_shape, transform.unconstrained_size
             where = slice(start, start + size) if shape else start
-            inner, made = shape if len(shape) > 1 else None, transform
-            self._entries.append((name, where, inner, None if type(made) is Real else made))
+            inner, result = shape if len(shape) > 1 else None, transform
+            self._entries.append((name, where, inner, None if type(result) is Real else result))
             simple = part_of(transform, where)
             if simple is not None:
                 parts[name] = simple
@@ -73,18 +73,18 @@ class Layout:
                 "go into data={...}!"
             )
         if isinstance(transform, Dependent):
-            known = [entry[0] for entry in self._entries] + list(self.given)
+            names = [entry[0] for entry in self._entries] + list(self.given)
             for function in transform.functions:
                 # For a parameter that comes later the default would be used silently.
                 for other in [
                     *function.needed,
                     *(x for x in function.optional if x in self.parameters),
                 ]:
-                    if other not in known:
+                    if other not in names:
                         raise TypeError(
                             f"Model: a bound of {name} is a function of {other!r}, but must be one "
                             "of parameters before it or of data: "
-                            f"{', '.join(known) or 'there are none'}!"
+                            f"{', '.join(names) or 'there are none'}!"
                         )
 
     def unpack(self, q: Operand, jacobian: bool) -> tuple[dict[str, Operand], list[Operand]]:
@@ -150,8 +150,8 @@ class Layout:
                 f"{function}: the dict {text}, but must have the parameters "
                 f"{', '.join(self.parameters)}!"
             )
-        given = [name for name in self.parameters if name in values]
-        plain = {name: self._plain(function, name, values[name]) for name in given}
+        names = [name for name in self.parameters if name in values]
+        plain = {name: self._plain(function, name, values[name]) for name in names}
         q, is_given = np.zeros(self.size), np.zeros(self.size, bool)
         for name, where, shape, transform in self._entries:
             if type(transform) is Dependent:

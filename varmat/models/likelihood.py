@@ -64,17 +64,17 @@ class LogLikelihood:
         function: Function | bool,
         observed: Sequence[str],
         parameters: Mapping[str, Operand],
-        given: Mapping[str, Operand],
+        data: Mapping[str, Operand],
         title: str = LOG_LIKELIHOOD,
     ) -> None:
         self.title = title
-        for kind, names in (("a parameter", parameters), ("data", given)):
+        for kind, names in (("a parameter", parameters), ("data", data)):
             if LOG_LIKELIHOOD in names:
                 raise TypeError(
                     f"Model: {LOG_LIKELIHOOD} is {kind}, but must be the log-likelihood that is "
                     "given to the model alone!"
                 )
-        self.function = Named(title, function, given)  # type: ignore[arg-type]
+        self.function = Named(title, function, data)  # type: ignore[arg-type]
         # In ArviZ a term has the name of the observations to which it belongs.
         self._name = observed[0] if len(observed) == 1 else LOG_LIKELIHOOD
 
@@ -103,19 +103,19 @@ class LogLikelihood:
         inner = {name: x.shape[2:] for name, x in arrays.items()}
         is_recorded = math.prod(shape) >= MANY
         block = _Pointwise(self, completed, inner, allows, is_recorded, executor is None)
-        found = of_blocks(self.title, block, rows_of(arrays), executor)
+        blocks = of_blocks(self.title, block, rows_of(arrays), executor)
         shapes = next(
-            ({n: x.shape[1:] for n, x in value.items()} for value, _ in found if value), {}
+            ({n: x.shape[1:] for n, x in value.items()} for value, _ in blocks if value), {}
         )
         terms: NamedArrays = {}
-        for item, size in found:
+        for item, size in blocks:
             if not item:
                 item.update((name, np.full((size, *s), np.nan)) for name, s in shapes.items())
             elif size:
                 check_shapes(self.title, {n: x[0] for n, x in item.items()}, shapes)
         for name, s in shapes.items():
             # Each part is dropped as soon as it is joined, because terms may fill the memory.
-            parts = [x.pop(name) for x, _ in found]
+            parts = [x.pop(name) for x, _ in blocks]
             joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
             terms[name] = joined.reshape(shape + s)
         return terms
@@ -161,16 +161,18 @@ class _Pointwise:
 
     def __call__(self, block: Draws) -> tuple[NamedArrays, int]:
         """Return the terms in rows, nan where an error is allowed, and the number of rows."""
-        points, found = block.rows, NamedArrays()
+        points, result = block.rows, NamedArrays()
         # Where all are nan, the chain was interrupted.
         left = np.flatnonzero(~np.isnan(points).all(axis=1)).tolist()
 
-        def once(i: int, _: Operand, known: NamedArrays) -> NamedArrays:
+        def once(i: int, _: Operand, first_terms: NamedArrays) -> NamedArrays:
             with Attempt(self._allows), block.noted(self._terms.title, left[i]):
                 values = self._completed(self._at_draws.named(points[left[i]]))
                 row = self._terms.plain(values)
-                if known:
-                    check_shapes(self._terms.title, row, {n: x.shape[1:] for n, x in known.items()})
+                if first_terms:
+                    check_shapes(
+                        self._terms.title, row, {n: x.shape[1:] for n, x in first_terms.items()}
+                    )
                 return row
             return {}
 
@@ -180,15 +182,15 @@ class _Pointwise:
         if recorded is not None and len(left) < len(points):
             recorded = {name: _spread(x, left, len(points)) for name, x in recorded.items()}
         for i in range(len(left)) if recorded is None else ():
-            for name, x in once(i, None, found).items():
-                if name not in found:
-                    found[name] = np.full((len(points), *x.shape), np.nan)
-                found[name][left[i]] = x
-        return found if recorded is None else recorded, len(points)
+            for name, x in once(i, None, result).items():
+                if name not in result:
+                    result[name] = np.full((len(points), *x.shape), np.nan)
+                result[name][left[i]] = x
+        return result if recorded is None else recorded, len(points)
 
 
-def _spread(rows: np.ndarray, places: Sequence[int], count: int) -> np.ndarray:
+def _spread(rows: np.ndarray, indices: Sequence[int], count: int) -> np.ndarray:
     """Spread rows over an array of `count` rows; the others are nan."""
     result = np.full((count, *rows.shape[1:]), np.nan)
-    result[places] = rows
+    result[indices] = rows
     return result

@@ -59,17 +59,17 @@ def _scale_of(model: DensityModel, metric: Operand) -> np.ndarray:
         metric = metric.covariance
     elif groups_of(metric) is not None:
         metric = _covariance(model, metric)
-    found = np.asarray(data(metric, f"{name}: metric"))
-    if found.shape not in ((size,), (size, size)):
-        raise misfit(name, "metric", found.shape, f"have shape {(size,)} or {(size, size)}")
-    if found.ndim == 1 and np.all((found > 0.0) & np.isfinite(found)):
-        deviations: np.ndarray = np.sqrt(found)
+    scale = np.asarray(data(metric, f"{name}: metric"))
+    if scale.shape not in ((size,), (size, size)):
+        raise misfit(name, "metric", scale.shape, f"have shape {(size,)} or {(size, size)}")
+    if scale.ndim == 1 and np.all((scale > 0.0) & np.isfinite(scale)):
+        deviations: np.ndarray = np.sqrt(scale)
         return deviations
     try:
-        factor: np.ndarray = np.linalg.cholesky(found)
+        factor: np.ndarray = np.linalg.cholesky(scale)
     except np.linalg.LinAlgError:
         factor = np.full(size, np.nan)
-    if found.ndim == 1 or not np.all(np.isfinite(factor)) or not np.allclose(found, found.T):
+    if scale.ndim == 1 or not np.all(np.isfinite(factor)) or not np.allclose(scale, scale.T):
         rule = "variances, or a covariance that is symmetric and positive definite"
         raise DomainError(f"{name}: metric has invalid numbers, but must be {rule}!")
     return factor

@@ -522,14 +522,14 @@ class Model(DensityModel):
                 check_integer("Model.sample", name, choice, least)
         if executor is not None:
             check_executor(cores, executor)
-        known = inspect.signature(Model.sample).parameters
+        parameters = inspect.signature(Model.sample).parameters
         settings.update(target_accept=target_accept, max_depth=max_depth, metric=metric)
         model = self
         if not isinstance(metric, str):
             model, inits = with_metric(self, metric, inits, settings)
         settings.update(draws=draws, chains=chains, tune=tune, thin=thin, cores=cores)
         settings.update(progress_bar=progress_bar, keep_warmup=keep_warmup)
-        check_settings(known, settings)
+        check_settings(parameters, settings)
         if self.generated is None:
             self._need_parameters("sample")
         starts = self._starts(inits, init_radius, chains, "Model.sample", seed)

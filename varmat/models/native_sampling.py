@@ -49,11 +49,11 @@ def prepared(calls: Callbacks) -> NativeModel | None:
         for q in np.random.default_rng(0).uniform(-2.0, 2.0, (_WAYS, size)):
             with Attempt():
                 recorder(q, True, True)
-    if point is None or (known := recorder.known(point, True, True)) is None:
+    if point is None or (recording := recorder.known(point, True, True)) is None:
         return None
-    if known.run.name != "native":
+    if recording.run.name != "native":
         return None
-    return NativeModel(calls, point, known.run)
+    return NativeModel(calls, point, recording.run)
 
 
 class NativeModel:
@@ -108,23 +108,23 @@ class NativeModel:
         rejected.
         """
         try:
-            found, slope = self.calls.log_density(self._doubles(point, self._size).copy())
+            density, slope = self.calls.log_density(self._doubles(point, self._size).copy())
         # A refusal, or kept among the failures: compiled code can only print it.
         except BaseException:
             if self.calls.failures:
                 self._data.refuse()
             return 1
-        if not math.isfinite(found):
+        if not math.isfinite(density):
             return 1
-        self._doubles(gradient, self._size)[...], self._doubles(value, 1)[...] = slope, found
+        self._doubles(gradient, self._size)[...], self._doubles(value, 1)[...] = slope, density
         return 0
 
     def _values_at(self, point: int, draw: int, _: int) -> int:
         """Compute the values at a draw where their recording does not hold; nan if they are
         rejected.
         """
-        made = sum(map(math.prod, self._made.values()))
-        q, place = self._doubles(point, self._size).copy(), self._doubles(draw, made)
+        result = sum(map(math.prod, self._made.values()))
+        q, place = self._doubles(point, self._size).copy(), self._doubles(draw, result)
         try:
             with np.errstate(all="ignore"):
                 values = self.calls.model.constrain(q, True)
@@ -147,11 +147,11 @@ class NativeModel:
         shapes, nuts = dict(self.calls.shapes), library()
         if self._later:
             shapes[_POINT] = (self._size,)
-        made, sizes = variables(shapes)
+        result, sizes = variables(shapes)
         user, total = self._data.user.ctypes.data, sum(map(math.prod, shapes.values()))
         density = nuts.LogpFunc(self._data.log_density, user, self._data)
         expand = nuts.ExpandFunc(self._size, total, self._data.expand, user, self._data)
-        return nuts.PyMcModel(density, expand, made, self._size, sizes, {}, start, None)
+        return nuts.PyMcModel(density, expand, result, self._size, sizes, {}, start, None)
 
     def completed(self, result: Groups, progress_bar: bool = False) -> Groups:
         """Add the values that are made after sampling to the result, and remove the points."""
@@ -208,13 +208,13 @@ class NativeModel:
             with Attempt():
                 rows = rows_of({name: draws[name] for name in self._made})[there.ravel()]
                 with np.errstate(all="ignore"):
-                    found = at_draws.everywhere(
+                    result = at_draws.everywhere(
                         rows, rng, lambda i, numbers, _: at_draws.once(rows[i], numbers)
                     )
-                if found is not None and all(
-                    x.shape[1:] == calls.shapes.get(name) for name, x in found.items()
+                if result is not None and all(
+                    x.shape[1:] == calls.shapes.get(name) for name, x in result.items()
                 ):
-                    for name, x in found.items():
+                    for name, x in result.items():
                         draws[name][there] = x
                     count.add(there.size)
                     return
@@ -239,10 +239,10 @@ class NativeModel:
         """Remove values made after sampling from all but the first draws. Keep parameters, because
         they are cheap to compute.
         """
-        places = (
+        indices = (
             (group, place) for group in groups for place in np.ndindex(group[_POINT].shape[:2])
         )
-        for group, place in islice(places, done, None):
+        for group, place in islice(indices, done, None):
             q = group[_POINT][place]
             with np.errstate(all="ignore"):
                 values = {} if np.isnan(q).all() else self.calls.model.constrain(q)

@@ -108,10 +108,10 @@ def library() -> Any:
 @cache
 def _check_interface(loaded: Any) -> None:
     for name, parameters in _INTERFACE.items():
-        found = loaded
+        attribute = loaded
         for part in name.split("."):
-            found = getattr(found, part, None)
-        signature = getattr(found, "__text_signature__", None) or " is missing"
+            attribute = getattr(attribute, part, None)
+        signature = getattr(attribute, "__text_signature__", None) or " is missing"
         if not signature.startswith(f"({parameters}"):
             from importlib.metadata import version
 
@@ -126,22 +126,22 @@ def _check_interface(loaded: Any) -> None:
 def _loaded() -> Any:
     with _LOCK, uninterrupted():
         package = importlib.util.find_spec("nutpie")
-        places = None if package is None else package.submodule_search_locations
-        found = None if places is None else PathFinder.find_spec(_LIBRARY, places)
-        if found is None or found.loader is None:
+        indices = None if package is None else package.submodule_search_locations
+        spec = None if indices is None else PathFinder.find_spec(_LIBRARY, indices)
+        if spec is None or spec.loader is None:
             return optional("nutpie", "Model.sample")._lib
         if _LIBRARY not in sys.modules:
-            module = importlib.util.module_from_spec(found)
-            found.loader.exec_module(module)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
             sys.modules[_LIBRARY] = module
         return sys.modules[_LIBRARY]
 
 
-def check_settings(known: Iterable[str], settings: Settings) -> None:
-    """Raise if a setting is unknown, or its value is refused; `known` are the other keywords."""
-    names, made = {*known, *_SETTINGS} - {"self", "settings"}, library().PyNutsSettings.Diag(0)
+def check_settings(values: Iterable[str], settings: Settings) -> None:
+    """Raise if a setting is unknown, or its value is refused; `values` are the other keywords."""
+    names, result = {*values, *_SETTINGS} - {"self", "settings"}, library().PyNutsSettings.Diag(0)
     for name, value in settings.items():
-        if name not in names and not (name not in _OURS and _has_setting(made, name, value)):
+        if name not in names and not (name not in _OURS and _has_setting(result, name, value)):
             hint = _ELSEWHERE.get(name.lower()) or meant(name, names)
             raise TypeError(f"Model.sample: there is no setting {name}: {hint}")
     metric, target = settings["metric"], settings["target_accept"]
@@ -157,9 +157,9 @@ def check_settings(known: Iterable[str], settings: Settings) -> None:
     _nuts_settings(0, settings)
 
 
-def _has_setting(made: Any, name: str, value: object) -> bool:
+def _has_setting(result: Any, name: str, value: object) -> bool:
     try:
-        setattr(made, name, value)
+        setattr(result, name, value)
     except _REFUSED as error:
         return not isinstance(error, AttributeError)
     return True
@@ -192,8 +192,10 @@ def variables(shapes: Mapping[str, Shape]) -> tuple[Any, dict[str, int]]:
     """
     sizes: dict[str, int] = {}
     kinds = ["float64"] * len(shapes)
-    made = library().PyVariable.new_variables(list(shapes), kinds, list(shapes.values()), sizes, {})
-    return made, sizes
+    result = library().PyVariable.new_variables(
+        list(shapes), kinds, list(shapes.values()), sizes, {}
+    )
+    return result, sizes
 
 
 class Chain:
@@ -210,10 +212,10 @@ class Chain:
     def __init__(self, model: Any, seed: int, settings: Settings) -> None:
         lib = library()
         start = lib.PySampler.from_pyfunc if type(model) is lib.PyModel else lib.PySampler.from_pymc
-        made, store = _nuts_settings(seed, settings), lib.PyStorage.arrow()
+        result, store = _nuts_settings(seed, settings), lib.PyStorage.arrow()
         # Newer ones also take a callback, and after how many milliseconds to call it.
         more = (None, 1) if "extra_callback" in (start.__text_signature__ or "") else ()
-        self._sampler = start(made, 1, model, lib.ProgressType.none(), *more, store)
+        self._sampler = start(result, 1, model, lib.ProgressType.none(), *more, store)
         self._settings = settings
 
     def wait(self, timeout: float) -> Groups:
@@ -239,16 +241,16 @@ class Chain:
     def _groups(self, trace: Any) -> Groups:
         (draws,), (stats,) = trace.get_arrow_trace()
         count = int(stats.column("tuning").to_numpy().sum())
-        left_out = {name for name, given in _STORED.items() if not self._settings.get(given)}
+        left_out = {name for name, setting in _STORED.items() if not self._settings.get(setting)}
         left_out.add("divergence_message")  # a text, not an array of numbers
         groups: Groups = {}
         for title, batch in (("posterior", draws), ("sample_stats", stats)):
             names = [name for name in batch.column_names if name not in left_out]
             arrays = {name: _array(batch.column(name)) for name in names}
             thin = self._settings["thin"]
-            kept = {name: x[count + thin - 1 :: thin] for name, x in arrays.items()}
+            saved = {name: x[count + thin - 1 :: thin] for name, x in arrays.items()}
             # A copy, because the view would keep all draws in memory.
-            groups[title] = {n: (x.copy() if thin > 1 else x)[np.newaxis] for n, x in kept.items()}
+            groups[title] = {n: (x.copy() if thin > 1 else x)[np.newaxis] for n, x in saved.items()}
             if self._settings["keep_warmup"]:
                 groups[f"warmup_{title}"] = {n: x[np.newaxis, :count] for n, x in arrays.items()}
         order = ("posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats")

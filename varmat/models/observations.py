@@ -46,26 +46,26 @@ class Labelled:
 
     def __init__(
         self,
-        given: dict[str, Operand],
+        data: dict[str, Operand],
         observed: Mapping[str, tuple[Sequence[Any], list[list[Any] | None]]],
         *parameters: Mapping[str, Transform],
         coords: Labels,
         dims: Mapping[str, str | Sequence[str]],
     ) -> None:
         # The labels of data that are names of groups, which become numbers.
-        self.groups = code_names(given, coords)
+        self.groups = code_names(data, coords)
         coords = {**self.groups, **coords}
-        for name, x in given.items():
+        for name, x in data.items():
             refuse_missing(x, f"Model: {name}")
-        found: dict[str, tuple[Sequence[Any], list[list[Any] | None]]]
-        found = {name: labelled(x) for name, x in given.items()}
-        found |= observed
+        result: dict[str, tuple[Sequence[Any], list[list[Any] | None]]]
+        result = {name: labelled(x) for name, x in data.items()}
+        result |= observed
         self.dims: dict[str, list[str]] = {
-            name: list(names) for name, (names, _) in found.items() if names and all(names)
+            name: list(names) for name, (names, _) in result.items() if names and all(names)
         }
         self.coords: dict[str, Sequence[Any]] = {}
         for name, names in self.dims.items():
-            for dim, labels in zip(names, found[name][1], strict=False):
+            for dim, labels in zip(names, result[name][1], strict=False):
                 if labels is not None:
                     self.coords[dim] = labels
         for name, item in {**parameters[0], **parameters[1]}.items():

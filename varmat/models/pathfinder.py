@@ -47,11 +47,11 @@ def _path(model: DensityModel, start: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Follow L-BFGS: return its points, and the gradients of the log density there."""
     from scipy.optimize import minimize
 
-    points, slopes, known = [start], [], {}
+    points, slopes, history = [start], [], {}
 
     def objective(q: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = density_at(model, q, True)
-        known[q.tobytes()] = gradient
+        history[q.tobytes()] = gradient
         if not np.isfinite(value):
             return 1e300, np.zeros(q.shape)
         return -value, -gradient
@@ -59,7 +59,7 @@ def _path(model: DensityModel, start: np.ndarray) -> tuple[np.ndarray, np.ndarra
     options = {"maxcor": _HISTORY, "maxiter": _STEPS, "ftol": 1e-12, "gtol": 1e-8}
     keep = {"callback": lambda q: points.append(q.copy())}
     minimize(objective, start, jac=True, method="L-BFGS-B", options=options, **keep)
-    slopes = [known[q.tobytes()] for q in points]
+    slopes = [history[q.tobytes()] for q in points]
     return np.array(points), np.array(slopes)
 
 
@@ -191,16 +191,16 @@ def approximate_by_paths(
     with statistics; see `Model.pathfinder`.
     """
     normals = [_best(model, start, trials, rng) for start in starts]
-    kept = [(i, normal) for i, normal in enumerate(normals) if normal is not None]
-    if not kept:
+    saved = [(i, normal) for i, normal in enumerate(normals) if normal is not None]
+    if not saved:
         raise DomainError("pathfinder: no path led to a normal approximation; try other starts")
-    made = [normal.draws(rng.standard_normal((draws, starts[0].size))) for _, normal in kept]
-    q = np.concatenate([points for points, _ in made])
-    log_normal = np.concatenate([values for _, values in made])
+    result = [normal.draws(rng.standard_normal((draws, starts[0].size))) for _, normal in saved]
+    q = np.concatenate([points for points, _ in result])
+    log_normal = np.concatenate([values for _, values in result])
     log_density = np.array([density_at(model, x, True)[0] for x in q])
     weights, k = pareto_smoothed(log_density - log_normal)
     chosen = rng.choice(len(q), draws, p=weights)
-    paths = np.repeat([i for i, _ in kept], draws)
+    paths = np.repeat([i for i, _ in saved], draws)
     stats = {
         "lp": log_density[chosen],
         "log_approximation": log_normal[chosen],

@@ -98,29 +98,29 @@ def draws_of(
     """Return the draws of the parameters in a result, of shape (chains, draws, ...), and their
     number.
     """
-    whole = groups_of(result)
-    if whole is None:
+    groups = groups_of(result)
+    if groups is None:
         raise TypeError(
             f"{function}: result is a {type(result).__name__}, but must be what Model.sample or "
             "Model.laplace returned, or a dict of arrays of shape (chains, draws, ...)!"
         )
-    found = whole[0]["posterior"]
+    output = groups[0]["posterior"]
     arrays: dict[str, np.ndarray] = {}
     outer: Shape | None = None
     for name, transform in parameters.items():
-        if name not in found:
+        if name not in output:
             raise TypeError(
                 f"{function}: result has no {name}, but must have the parameters "
                 f"{', '.join(parameters)}!"
             )
-        x, _ = with_missing(found[name])
-        wanted = "(chains, draws)" if outer is None else str(outer)
+        x, _ = with_missing(output[name])
+        requested = "(chains, draws)" if outer is None else str(outer)
         if (
             x.ndim != 2 + len(transform.shape)
             or x.shape[2:] != transform.shape
             or (outer or x.shape[:2]) != x.shape[:2]
         ):
-            rule = f"have shape {wanted} and then {transform.shape}"
+            rule = f"have shape {requested} and then {transform.shape}"
             raise misfit(function, name, x.shape, rule)
         arrays[name], outer = x, x.shape[:2]
     if outer is None:
@@ -181,12 +181,12 @@ class Predictor:
         executor: Executor | str | None = None,
     ) -> dict[str, np.ndarray]:
         """Join the simulations of all blocks to arrays of shape (chains, draws, ...)."""
-        found = of_blocks(self.function, block, rows, executor, self.rng)
-        inner = {name: x.shape[1:] for name, x in found[0].items()}
-        for item in found:
+        result = of_blocks(self.function, block, rows, executor, self.rng)
+        inner = {name: x.shape[1:] for name, x in result[0].items()}
+        for item in result:
             check_shapes(self.function, {name: x[0] for name, x in item.items()}, inner)
         return {
-            name: np.concatenate([x[name] for x in found]).reshape(shape + of_one)
+            name: np.concatenate([x[name] for x in result]).reshape(shape + of_one)
             for name, of_one in inner.items()
         }
 
@@ -285,8 +285,8 @@ def _check_prior(predictor: Predictor, draws: dict[str, np.ndarray]) -> None:
                 transform._unconstrain(x)  # of all draws at once
             else:
                 for i, value in enumerate(x):
-                    given = {**layout.given, **{n: draw[i] for n, draw in draws.items()}}
-                    transform.at(given).unconstrain(value)
+                    data = {**layout.given, **{n: draw[i] for n, draw in draws.items()}}
+                    transform.at(data).unconstrain(value)
         except DomainError as error:
             raise DomainError(f"{predictor.function}: {name}: {error}") from None
 
@@ -310,8 +310,8 @@ def posterior_predictive(
     if model.stated.discrete.keys() <= posterior.keys():
         parameters = {**model.layout.parameters, **model.stated.discrete}
         arrays, _ = draws_of(predictor.function, result, parameters)
-    found = predictor.simulated(simulate, arrays, executor)
-    return predictor.result({"posterior_predictive": found})
+    output = predictor.simulated(simulate, arrays, executor)
+    return predictor.result({"posterior_predictive": output})
 
 
 def prior_predictive(
@@ -330,6 +330,6 @@ def prior_predictive(
     if simulate is not None:
         names = (*model.layout.parameters, *model.stated.discrete)
         arrays = {name: drawn[name] for name in names} if draws else {}
-        found = predictor.simulated(simulate, arrays, executor) if draws else {}
-        groups["prior_predictive"] = found
+        result = predictor.simulated(simulate, arrays, executor) if draws else {}
+        groups["prior_predictive"] = result
     return predictor.result(groups)

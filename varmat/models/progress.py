@@ -93,10 +93,10 @@ def table(
 def bar(done: int, of: int, size: int) -> str:
     """Make a bar that shows how much is done."""
     full = size * done // of if of else size
-    whole, rest = (
+    filled, remainder = (
         ("━", " ") if "utf" in (getattr(sys.stderr, "encoding", None) or "").lower() else ("#", ".")
     )
-    return whole * full + rest * (size - full)
+    return filled * full + remainder * (size - full)
 
 
 def remaining(done: int, of: int, seconds: float) -> str:

@@ -56,11 +56,11 @@ def check_names(
     """Raise if a parameter or quantity has the name of a dimension: ArviZ would silently keep the
     dimension alone.
     """
-    for title, given in (
+    for title, data in (
         ("coords", coords),
         ("dims", [dim for names in dims.values() for dim in names]),
     ):
-        for dim in given:
+        for dim in data:
             if dim in DRAWS:
                 raise TypeError(
                     f"Model: {title} has {dim!r}, but must have names other than chain and draw, "
@@ -111,13 +111,13 @@ def coordinates(
     return labels
 
 
-def check_shapes(function: str, values: Mapping[str, Operand], known: Mapping[str, Shape]) -> None:
+def check_shapes(function: str, values: Mapping[str, Operand], cached: Mapping[str, Shape]) -> None:
     """Raise if named values have other names or shapes at one draw than at another."""
     shapes = {name: np.shape(value) for name, value in values.items()}
-    if shapes != known:
-        name = next(name for name in [*known, *shapes] if shapes.get(name) != known.get(name))
+    if shapes != cached:
+        name = next(name for name in [*cached, *shapes] if shapes.get(name) != cached.get(name))
         now, before = (
-            f"has shape {x[name]}" if name in x else "is missing" for x in (shapes, known)
+            f"has shape {x[name]}" if name in x else "is missing" for x in (shapes, cached)
         )
         raise ShapeError(
             f"{function}: {name} {now} at a draw, but {before} at another, and must be the same at "
@@ -277,12 +277,12 @@ class Sampled:
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_repr_", "_ipython_")):  # asked by notebooks
             raise AttributeError(name)
-        found = self._dataset(name)
-        return getattr(self.whole(), name) if found is None else found
+        dataset = self._dataset(name)
+        return getattr(self.whole(), name) if dataset is None else dataset
 
     def __getitem__(self, name: str) -> Any:
-        found = self._dataset(name)
-        return self.whole()[name] if found is None else found
+        dataset = self._dataset(name)
+        return self.whole()[name] if dataset is None else dataset
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in Sampled.__slots__:
@@ -354,11 +354,11 @@ def to_arviz(
     }
     if any(name.startswith("warmup_") for name in groups):
         settings["save_warmup"] = True
-    given = {name: dict(group) for name, group in groups.items()}
+    data = {name: dict(group) for name, group in groups.items()}
     if int(arviz.__version__.partition(".")[0]) >= 1:
-        return arviz.from_dict(given, **settings)
-    prior = given.pop("log_prior", None)  # which is not taken
-    result = arviz.from_dict(**given, **settings)
+        return arviz.from_dict(data, **settings)
+    prior = data.pop("log_prior", None)  # which is not taken
+    result = arviz.from_dict(**data, **settings)
     if prior:
         result.add_groups(log_prior=prior, **{n: settings[n] for n in ("coords", "dims")})
     return result
@@ -443,11 +443,11 @@ class Summary:
         if self.divergences is not None:
             said.append(f"{self.divergences} divergences")
         # Constants have no R-hat.
-        known = self.table.get("r_hat", np.empty(0))
-        known = np.isfinite(known)
-        if known.any():
-            least = min(np.min(self.table[name][known]) for name in DIAGNOSTICS[:2])
-            said.append(f"r_hat up to {np.max(self.table['r_hat'][known]):.3f}")
+        r_hat = self.table.get("r_hat", np.empty(0))
+        r_hat = np.isfinite(r_hat)
+        if r_hat.any():
+            least = min(np.min(self.table[name][r_hat]) for name in DIAGNOSTICS[:2])
+            said.append(f"r_hat up to {np.max(self.table['r_hat'][r_hat]):.3f}")
             said.append(f"at least {least:.0f} effective draws")
         return ", ".join(said)
 
@@ -490,13 +490,13 @@ def columns(flat: np.ndarray) -> dict[str, np.ndarray]:
 
 def labelled(name: str, shape: Shape, dims: Dims, coords: Labels) -> list[str]:
     """Return the names of elements, with the labels of their dimensions or indices from 0."""
-    known = dims.get(name, [""] * len(shape))
+    names = dims.get(name, [""] * len(shape))
     labels = [
         coords.get(dim, range(size)) if dim else range(size)
-        for dim, size in zip(known, shape, strict=True)
+        for dim, size in zip(names, shape, strict=True)
     ]
-    found = (map(getitem, labels, index) for index in np.ndindex(*shape))
-    return [f"{name}[{', '.join(map(str, x))}]" if shape else name for x in found]
+    result = (map(getitem, labels, index) for index in np.ndindex(*shape))
+    return [f"{name}[{', '.join(map(str, x))}]" if shape else name for x in result]
 
 
 def _names(arrays: Mapping[str, np.ndarray], dims: Dims, coords: Labels) -> list[str]:
@@ -521,9 +521,9 @@ def _diagnosed(
     return table, problems(names, table, chains, draws, stats, finite, centred)
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def meant(name: str, values: Iterable[str]) -> str:
     """Suggest a name instead of an unknown one: "did you mean x?", or all names if none is near."""
-    names = sorted(known)
+    names = sorted(values)
     close = difflib.get_close_matches(name, names, 1)
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
 
@@ -535,14 +535,14 @@ def summarised(
     centred: Sequence[str] = (),
 ) -> Summary:
     """Summarise draws for `Model.summary`."""
-    found = groups_of(result)
-    if found is None:
+    output = groups_of(result)
+    if output is None:
         raise TypeError(
             f"Model.summary: result is a {type(result).__name__}, but must be what Model.sample, "
             "Model.laplace or Model.to_arviz returned, or a dict of arrays of shape (chains, "
             "draws, ...)!"
         )
-    groups, dims, coords = found
+    groups, dims, coords = output
     arrays = {name: np.asarray(x) for name, x in groups["posterior"].items()}
     chosen = [var_names] if isinstance(var_names, str) else var_names or list(arrays)
     for name in chosen:

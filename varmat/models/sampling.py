@@ -94,10 +94,10 @@ def run_nutpie(
             text = f"Model.sample: chains are sampled one after the other, for {hindrance}"
             warnings.warn(text, UserWarning, stacklevel=3)
         with calls.failing_first():
-            found = run_chains(job, executor)
+            result = run_chains(job, executor)
     if not is_told:
         _warn_of_obstacle(model)
-    groups, numbers = joined_chains(found, settings["chains"])
+    groups, numbers = joined_chains(result, settings["chains"])
     return (native or calls).completed(groups, settings["progress_bar"]), numbers
 
 

@@ -66,9 +66,9 @@ def starts_of(
         raise DomainError(f"{name}: init_radius is {radius!r}, but must be nonnegative finite!")
     if inits is None:
         return Starts(None, radius)
-    found = None if type(inits) is dict else groups_of(inits)
-    if found is not None:
-        posterior = found[0]["posterior"]
+    result = None if type(inits) is dict else groups_of(inits)
+    if result is not None:
+        posterior = result[0]["posterior"]
         if missing := [parameter for parameter in parameters if parameter not in posterior]:
             raise TypeError(f"{name}: inits has no draws of {missing[0]}, but must have some!")
         there, draws = draws_in(posterior)
@@ -132,9 +132,9 @@ def random_start(
         reason = refused.error or reason
     if reason is not None and not recoverable(reason):
         raise reason
-    places = f"{tries} random starts" if is_random else "the start that was given"
+    indices = f"{tries} random starts" if is_random else "the start that was given"
     text = (
-        f"the log density is not finite at {places}; check the data and the priors, or give "
+        f"the log density is not finite at {indices}; check the data and the priors, or give "
         f"{'a' if is_random else 'another'} start"
     )
     term = "" if rejected is None else blame(rejected)

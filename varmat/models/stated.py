@@ -88,9 +88,9 @@ class Derived(Named):
     """
 
     def __init__(
-        self, functions: Mapping[str, Named], others: Function | None, given: Mapping[str, Operand]
+        self, functions: Mapping[str, Named], others: Function | None, data: Mapping[str, Operand]
     ) -> None:
-        super().__init__("transformed_parameters", others or _nothing, given)
+        super().__init__("transformed_parameters", others or _nothing, data)
         waiting, self.functions = dict(functions), dict[str, Named]()
         while waiting:
             # None is ready if they depend on each other: the check finds the name that is unknown.
@@ -98,45 +98,46 @@ class Derived(Named):
             for name in ready or [*waiting]:
                 self.functions[name] = waiting.pop(name)
 
-    def check(self, known: Iterable[str]) -> None:
-        known = [*known]
+    def check(self, names: Iterable[str]) -> None:
+        names = [*names]
         for name, function in self.functions.items():
-            function.check(known)
-            known.append(name)
-        super().check(known)
+            function.check(names)
+            names.append(name)
+        super().check(names)
 
     def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
-        found: dict[str, Operand] = {}
+        result: dict[str, Operand] = {}
         for name, function in self.functions.items():
-            found[name] = function({**values, **found}, **options)
-            if isinstance(found[name], Transform):
+            result[name] = function({**values, **result}, **options)
+            if isinstance(result[name], Transform):
                 raise TypeError(
                     f"Model: {name} is a function that returns a parameter, but must be one such "
                     "as varmat.real(), or a function of parameters and data!"
                 )
-            if isinstance(found[name], Distribution):
+            if isinstance(result[name], Distribution):
                 raise TypeError(
-                    f"Model: {name} is a function that returns a {type(found[name]).__name__}, but "
+                    f"Model: {name} is a function that returns a {type(result[name]).__name__}, "
+                    "but "
                     f"must be varmat.observed(y, ...) with it if {name} is data, or a parameter "
                     "such as varmat.real(prior=...)!"
                 )
-        return {**found, **super().named_values({**values, **found}, **options)}
+        return {**result, **super().named_values({**values, **result}, **options)}
 
 
 class Generated(Named):
     """Draws of discrete parameters with their probabilities, and generated quantities."""
 
     def __init__(
-        self, stated: StatedModel, function: Function | None, given: Mapping[str, Operand]
+        self, stated: StatedModel, function: Function | None, data: Mapping[str, Operand]
     ) -> None:
-        super().__init__("generated_quantities", function or _nothing, given)
+        super().__init__("generated_quantities", function or _nothing, data)
         self._stated = stated
 
     def named_values(self, values: dict[str, Operand], **options: Any) -> dict[str, Operand]:
-        found: dict[str, Operand] = {}
+        result: dict[str, Operand] = {}
         for x in self._stated.summed:
-            found |= x.quantities(values, options["rng"])
-        return {**found, **super().named_values({**values, **found}, **options)}
+            result |= x.quantities(values, options["rng"])
+        return {**result, **super().named_values({**values, **result}, **options)}
 
 
 class _Part(NamedTuple):
@@ -170,19 +171,19 @@ class StatedModel:
         self,
         parameters: Mapping[str, Transform],
         observed: Mapping[str, Observed],
-        given: dict[str, Operand],
+        data: dict[str, Operand],
     ) -> None:
         self.discrete, self.parameters = taken(parameters, lambda x: isinstance(x, Discrete))
-        self._given = given
+        self._given = data
         self.parts: dict[str, _Part] = {}
         self.completions: dict[str, Named] = {}
         for name, item in observed.items():
             if item.missing == INTEGRATED or not np.isnan(item.y.astype(float)).any():
-                given[name] = item.y
+                data[name] = item.y
         for name, item in observed.items():
             self.parts[name] = self._part(name, item)
         self.priors = {
-            name: Stated(f"the prior of {name}", declared.prior, given, transform)
+            name: Stated(f"the prior of {name}", declared.prior, data, transform)
             for name, transform in {**self.parameters, **self.discrete}.items()
             if (declared := getattr(transform, "declaration", None)) and declared.prior is not None
         }
@@ -209,18 +210,18 @@ class StatedModel:
             See `SummedOut`.
         """
         depends = {*self.discrete, *derived}
-        found: list[Term | OwnTerms] = [
+        statements: list[Term | OwnTerms] = [
             Term(name, prior)
             for name, prior in self.priors.items()
             if name in self.discrete or not depends.isdisjoint(prior.names)
         ]
-        found += [
+        statements += [
             Term(name, part.stated, part.y if part.where is None else None, part.where, True)
             for name, part in self.parts.items()
             if not depends.isdisjoint(part.stated.names)
         ]
-        self._summed_names = frozenset(x.name for x in found)
-        self.summed = summed_out(self.discrete, derived, [*found, *own], points)
+        self._summed_names = frozenset(x.name for x in statements)
+        self.summed = summed_out(self.discrete, derived, [*statements, *own], points)
 
     def _part(self, name: str, observed: Observed) -> _Part:
         y = observed.y
@@ -263,12 +264,12 @@ class StatedModel:
             if isinstance(self.parameters.get(name), Real) and {*prior.names} - self._given.keys()
         ]
 
-    def check(self, known: Iterable[str]) -> None:
+    def check(self, names: Iterable[str]) -> None:
         """Raise `TypeError` if a distribution depends on something that the model does not have."""
-        known = [*known]
+        names = [*names]
         for prior in [*self.priors.values(), *(part.stated for part in self.parts.values())]:
             if prior.function:
-                prior.function.check(known)
+                prior.function.check(names)
 
     def impossible(self, values_at: Callable[[np.ndarray], Any], q: np.ndarray) -> str:
         """Name the observation, or the prior, whose density is zero around the start of a sampler;

@@ -42,12 +42,12 @@ _SETS: dict[str, tuple[str, tuple[type[Transform], ...]]] = {
 }
 
 
-def check_distribution(title: str, found: object) -> None:
-    """Raise if `found` is not a distribution."""
-    if isinstance(found, Distribution):
+def check_distribution(title: str, distribution: object) -> None:
+    """Raise if `distribution` is not a distribution."""
+    if isinstance(distribution, Distribution):
         return
-    is_class = isinstance(found, type) and issubclass(found, Distribution)
-    kind = f"the class {found.__name__}" if is_class else f"a {type(found).__name__}"  # type: ignore[attr-defined]
+    is_class = isinstance(distribution, type) and issubclass(distribution, Distribution)
+    kind = f"the class {distribution.__name__}" if is_class else f"a {type(distribution).__name__}"  # type: ignore[attr-defined]
     raise TypeError(
         f"Model: {title} is {kind}, but must be a distribution such as "
         "varmat.distributions.Normal(0, 1), dist.Custom with a density of your own, or a function "
@@ -134,7 +134,7 @@ class Stated:
         self,
         title: str,
         distribution: Statement,
-        given: Mapping[str, Operand],
+        data: Mapping[str, Operand],
         of: Transform | np.ndarray,
         weights: np.ndarray | None = None,
     ) -> None:
@@ -145,13 +145,13 @@ class Stated:
         self._shape, self._transform = of.shape, of if isinstance(of, Transform) else None
         self._checked: set[tuple[Any, ...] | None] = set()
         if callable(self.fixed) and not isinstance(self.fixed, type):
-            self.function = Named(title, self.fixed, given, by_dict=False)
+            self.function = Named(title, self.fixed, data, by_dict=False)
         else:
             self._check(self.fixed)
 
-    def _check(self, found: Any) -> None:
-        check_distribution(self.title, found)
-        check_statement(self.title, found, self._shape, self._transform)
+    def _check(self, distribution: Any) -> None:
+        check_distribution(self.title, distribution)
+        check_statement(self.title, distribution, self._shape, self._transform)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -174,14 +174,14 @@ class Stated:
 
     def for_prediction(self, values: dict[str, Operand]) -> tuple[Distribution, Shape]:
         """Return the distribution for other data, and the shape of the observations that it has."""
-        made = self.fixed if self.function is None else as_distribution(self.function(values))
-        check_distribution(self.title, made)
-        outer = made.extent()[0]
-        return made, outer or self._shape[: len(self._shape) - made.event]
+        result = self.fixed if self.function is None else as_distribution(self.function(values))
+        check_distribution(self.title, result)
+        outer = result.extent()[0]
+        return result, outer or self._shape[: len(self._shape) - result.event]
 
     @staticmethod
-    def _seen(made: OfRow) -> tuple[Any, ...]:
-        return (type(made), *[getattr(x, "shape", type(x)) for x in made.parameters.values()])
+    def _seen(result: OfRow) -> tuple[Any, ...]:
+        return (type(result), *[getattr(x, "shape", type(x)) for x in result.parameters.values()])
 
     def log_density(self, values: dict[str, Operand], y: Operand, propto: bool) -> Result:
         """Return the log density of observations or of a parameter.

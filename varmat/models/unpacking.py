@@ -77,21 +77,21 @@ def _exp(x: Operand) -> Result:
 def read_off(q: Operand, parts: Sequence[BoundedParameter]) -> tuple[Result, ...]:
     """Return the parameters and the sum of their log-Jacobians, on the tape of `q`, a `VarMat`."""
     tape, total, values, free = own_tape(q).top, 0.0, [], value_now(q)
-    kept: list[Result] = []
+    retained: list[Result] = []
     for where, shape, sign, bounds, op in parts:
         x = free[where].reshape(shape) if shape else float(free[where])
         if op is not None:
             (value, term), saved = value_of(op, WITH_JACOBIAN, (x, *bounds))
             total += term
-            kept.append(((value, term), saved))
+            retained.append(((value, term), saved))
         else:
             value = from_bound(bounds[0], _exp(x), sign) if sign else x
             if sign:
                 total += float(np.add.reduce(x, None)) if shape else x
-            kept.append(None)
+            retained.append(None)
         values.append(value)
     results = Outputs(make_result(value, tape) for value in (*values, total))
-    tape.append((_RULE, results, q, (parts, kept)))
+    tape.append((_RULE, results, q, (parts, retained)))
     return results
 
 
@@ -102,13 +102,13 @@ def _chain(results: Operand, q: Operand, saved: Operand) -> None:
         [result._adj for result in results],
     )
     h = of_jacobian or 0.0
-    for g, (where, shape, sign, bounds, op), kept in zip(adjoints, *saved, strict=True):
+    for g, (where, shape, sign, bounds, op), retained in zip(adjoints, *saved, strict=True):
         c = h
         x: Plain = free[where].reshape(shape) if shape else float(free[where])
         if op is not None and (g is not None or h):
-            places = ((0, shape),)
+            indices = ((0, shape),)
             (c,) = contributions_of(
-                op, WITH_JACOBIAN, places, tuple, (g, h), kept[0], (x, *bounds), kept[1]
+                op, WITH_JACOBIAN, indices, tuple, (g, h), retained[0], (x, *bounds), retained[1]
             )
         elif g is not None:
             c = sign * _exp(x) * g + h if sign else g

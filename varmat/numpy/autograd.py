@@ -114,16 +114,16 @@ def jacobian(fun: Function, argnum: int = 0) -> Function:
 
 def _jacobian(fun: Function, x: Operand) -> Operand:
     traced = _Traced(fun, x)
-    found = jacobian_of(lambda points: traced(*points), tuple(traced.points))
+    result = jacobian_of(lambda points: traced(*points), tuple(traced.points))
     if traced.is_constant:
         warnings.warn("Output seems independent of input.", stacklevel=2)
         return np.zeros(np.shape(traced.result) + np.shape(x))
-    if len(found) != 1 or isinstance(x, (list, tuple, dict)):
+    if len(result) != 1 or isinstance(x, (list, tuple, dict)):
         raise TypeError(
             "jacobian: the argument and the result must be a real scalar or array, the argument "
             "may be complex: use grad for other arguments!"
         )
-    parts = found[0]
+    parts = result[0]
     return _like(x, parts[0] if len(parts) == 1 else parts[0] - 1j * parts[1])
 
 
@@ -151,18 +151,18 @@ class _Called:
         parents: tuple[Operand, ...],
     ) -> None:
         core, tracer = sys.modules["autograd.core"], sys.modules["autograd.tracer"]
-        given = dict(zip(argnums, parents, strict=True))
+        arguments = dict(zip(argnums, parents, strict=True))
         if any(fun in tracer.notrace_primitives[kind] for kind in (core.VJPNode, core.JVPNode)):
-            self.result = fun(*(getval(given.get(i, x)) for i, x in enumerate(args)), **kwargs)
+            self.result = fun(*(getval(arguments.get(i, x)) for i, x in enumerate(args)), **kwargs)
         elif id(fun) in _REPLACED:  # held elsewhere while the names in modules were replaced
             _, answer = _REPLACED[id(fun)]
-            self.result = answer(*(given.get(i, x) for i, x in enumerate(args)), **kwargs)
+            self.result = answer(*(arguments.get(i, x) for i, x in enumerate(args)), **kwargs)
         elif fun not in core.primitive_vjps and fun not in core.primitive_jvps:
             raise NotImplementedError(
                 f"VJP and JVP of {getattr(fun, '__name__', fun)} wrt argnums {argnums} not defined"
             )
         else:
-            op = Ruled(fun, args, kwargs, given, ans)
+            op = Ruled(fun, args, kwargs, arguments, ans)
             self.result = joined(op.template, op(*op.variables))
 
 
@@ -173,8 +173,8 @@ def find_top_boxed_args(args: Arguments) -> tuple[Any, ...]:
         for i, x in enumerate(args)
         if holds(x)
     ]
-    found = boxes, 0, _Called, False
-    return found[: _LENGTH[0]]
+    result = boxes, 0, _Called, False
+    return result[: _LENGTH[0]]
 
 
 def new_box(value: Operand, trace: int, node: _Called) -> Operand:
@@ -353,16 +353,16 @@ def _refuse_to_interrupt() -> None:
             outer = outer.f_back
 
 
-def stand_ins(known: dict[int, object]) -> Iterator[tuple[object, object]]:
+def stand_ins(replacements: dict[int, object]) -> Iterator[tuple[object, object]]:
     """Yield objects of autograd, each with its replacement.
 
     Parameters
     ----------
-    known : dict
+    replacements : dict
         Id of an object of NumPy or SciPy -> its replacement.
     """
-    found = modules()
-    for module in found:
+    result = modules()
+    for module in result:
         things, table = vars(module), TABLE.get(module.__name__, {})
         missing = ", ".join(sorted(table.keys() - things.keys()))
         if missing and module.__name__ in ("autograd.core", "autograd.tracer"):
@@ -376,25 +376,25 @@ def stand_ins(known: dict[int, object]) -> Iterator[tuple[object, object]]:
             _REPLACED[id(things[name])] = things[name], table[name]
             if name == "find_top_boxed_args":
                 _LENGTH[0] = len(things[name](()))
-    if found:
+    if result:
         _refuse_to_interrupt()
-    for module in found:
+    for module in result:
         things = vars(module)
         space = things["VSpace"] if module.__name__ == "autograd.core" else None
         for thing in [*things.values(), *(vars(space).values() if space is not None else ())]:
             if getattr(thing, "_is_autograd_primitive", False) and id(thing) not in _REPLACED:
-                answer = _answer(module.__name__, thing.fun, known)
+                answer = _answer(module.__name__, thing.fun, replacements)
                 if answer is not None:
                     _REPLACED[id(thing)] = thing, answer
     yield from _REPLACED.values()
 
 
-def _answer(module: str, raw: Any, known: dict[int, object]) -> Any:
+def _answer(module: str, raw: Any, replacements: dict[int, object]) -> Any:
     """Return the function that varmat calls in place of a primitive of autograd, made of the
     function `raw`; None if it needs autograd's rules.
     """
-    if id(raw) in known:
-        answer = known[id(raw)]
+    if id(raw) in replacements:
+        answer = replacements[id(raw)]
         return None if getattr(answer, "_refuses", False) else answer
     is_plain = module.startswith(("autograd.numpy", "autograd.core", "autograd.builtins"))
     if is_plain or (isinstance(raw, np.ufunc) and find(raw)):

@@ -67,9 +67,12 @@ def parts_of(tree: Operand) -> list[Operand]:
 
 def joined(tree: Operand, parts: Sequence[Operand], sign: float = 1.0) -> Operand:
     """Make a tree like `tree` from the parts of its leaves."""
-    rest = iter(parts)
+    remainder = iter(parts)
     return map_leaves(
-        lambda x, _: next(rest) + sign * 1j * next(rest) if is_complex(x) else next(rest), tree
+        lambda x, _: (
+            next(remainder) + sign * 1j * next(remainder) if is_complex(x) else next(remainder)
+        ),
+        tree,
     )
 
 
@@ -112,8 +115,8 @@ def pulled_back(
     if not any(map(isbox, weights)):
         return pullback(weights)  # type: ignore[no-any-return]
 
-    def product(*given: Operand) -> Operand:
-        return sum(np.sum(y * w) for y, w in zip(function(*given), weights, strict=True))
+    def product(*args: Operand) -> Operand:
+        return sum(np.sum(y * w) for y, w in zip(function(*args), weights, strict=True))
 
     return grad(product, tuple(range(len(points))))(*points)  # type: ignore[no-any-return]
 
@@ -148,8 +151,8 @@ class Pushed(Transposable):
     def __init__(self, op: Transposable, i: int) -> None:
         self.op, self.i = op, i
 
-        def pushed(*given: Plain) -> tuple[Plain, ...]:
-            *values, t = given
+        def pushed(*args: Plain) -> tuple[Plain, ...]:
+            *values, t = args
             r = op.function(*values)
             zeros = [np.zeros(np.shape(y)) for y in r]
             _, pullback = vjp(lambda *g: [op.pulled(g, r, *values)[i]], *zeros)
@@ -157,8 +160,8 @@ class Pushed(Transposable):
 
         super().__init__(op.name, pushed)
 
-    def pulled(self, g: Adjoint, r: Plain, *given: Operand) -> tuple[Operand, ...]:
-        *values, t = given
+    def pulled(self, g: Adjoint, r: Plain, *args: Operand) -> tuple[Operand, ...]:
+        *values, t = args
 
         def contribution(*values: Operand) -> Operand:
             return self.op.pulled(g, self.op(*values), *values)[self.i]
@@ -192,11 +195,11 @@ class Ruled(Transposable):
     ) -> None:
         self.fun, self.args, self.kwargs = fun, args, kwargs
         self.argnums = tuple(parents)
-        given = [parts_of(x) for x in parents.values()]
+        arguments = [parts_of(x) for x in parents.values()]
         # The places of the operands among the parts of the parents; the others are constants.
-        self.places = [(i, k) for i, x in enumerate(given) for k, p in enumerate(x) if holds(p)]
-        self.given = list(map(values_of, given))
-        self.variables = [given[i][k] for i, k in self.places]
+        self.places = [(i, k) for i, x in enumerate(arguments) for k, p in enumerate(x) if holds(p)]
+        self.given = list(map(values_of, arguments))
+        self.variables = [arguments[i][k] for i, k in self.places]
         self.template = map_leaves(template, ans)
         shapes = list(map(np.shape, parts_of(ans)))
 
@@ -245,11 +248,11 @@ class Ruled(Transposable):
         parts = [np.zeros(np.shape(y)) if c is None else c for c, y in zip(g, r, strict=True)]
         args, ans = self.filled(values), joined(self.template, r)
         rule = self.rules("vjp")(self.argnums, ans, args, self.kwargs)
-        found = [
+        result = [
             conjugates(self.args[i], c)
             for i, c in zip(self.argnums, rule(joined(self.template, parts, -1.0)), strict=True)
         ]
-        return tuple(found[i][k] for i, k in self.places)
+        return tuple(result[i][k] for i, k in self.places)
 
     def push(self, r: Plain, values: Sequence[Operand], settings: Settings) -> tuple[Linear, ...]:
         if self.fun not in sys.modules["autograd.core"].primitive_jvps:
@@ -266,7 +269,7 @@ class Ruled(Transposable):
             ans, args = joined(self.template, r), self.filled(values)
             rule = self.rules("jvp")
             tangent = joined(self.args[argnum], directions)
-            found = rule((argnum,), [tangent], ans, args, self.kwargs)
-            return tuple(parts_of(settled(found)))
+            result = rule((argnum,), [tangent], ans, args, self.kwargs)
+            return tuple(parts_of(settled(result)))
 
         return pushed

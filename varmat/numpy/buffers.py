@@ -59,11 +59,11 @@ def made(result: Operand) -> Operand:
         return Buffer(result)
     # The place of a part is that in one piece of memory, which the whole stands for.
     inward = sorted(range(result.ndim), key=lambda axis: -abs(result.strides[axis]))
-    whole = result.transpose(inward)
-    if not (whole.flags.c_contiguous and result.flags.writeable):
-        whole = whole.copy()
-        result = whole.transpose(np.argsort(inward))
-    return part_of(Buffer(whole.reshape(-1)), result)
+    full = result.transpose(inward)
+    if not (full.flags.c_contiguous and result.flags.writeable):
+        full = full.copy()
+        result = full.transpose(np.argsort(inward))
+    return part_of(Buffer(full.reshape(-1)), result)
 
 
 class Buffer(np.lib.mixins.NDArrayOperatorsMixin, Standing):
@@ -348,13 +348,13 @@ def _filled(variable: Operand, values: Operand) -> Operand:
     return variable
 
 
-def _separate(given: Operand, operands: list[Operand]) -> list[Operand]:
+def _separate(arguments: Operand, operands: list[Operand]) -> list[Operand]:
     """Copy plain buffers that meet variables, because the tape holds data by reference and they may
     be changed.
     """
     return [
         y.copy() if type(x) is Buffer and type(y) is np.ndarray else y
-        for x, y in zip(given, operands, strict=True)
+        for x, y in zip(arguments, operands, strict=True)
     ]
 
 

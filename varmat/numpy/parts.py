@@ -42,41 +42,41 @@ class Region:
 
     __slots__ = ("_how", "_which", "places")
 
-    def __init__(self, which: str | None, how: Function, places: np.ndarray | None) -> None:
+    def __init__(self, which: str | None, how: Function, indices: np.ndarray | None) -> None:
         self._which, self._how = which, how
         # Indices of an element, which is read whenever it is needed, or of a part with repeated
         # elements, to write into them.
-        self.places = places
+        self.places = indices
 
-    def __call__(self, whole: Operand) -> Operand:
-        x = _component(whole, self._which)
+    def __call__(self, full: Operand) -> Operand:
+        x = _component(full, self._which)
         if self.places is not None and not self.places.ndim:
             return np.reshape(x, -1)[int(self.places)]
         if isinstance(x, ComplexVar):
             return ComplexVar(view(x.real, self._how), view(x.imag, self._how))
         return view(x, self._how)
 
-    def write(self, whole: Operand, index: Index, source: Operand) -> None:
+    def write(self, full: Operand, index: Index, source: Operand) -> None:
         """Assign to elements by their places."""
         assert self.places is not None
-        flat, places = np.reshape(_component(whole, self._which), -1), self.places[index]
-        if np.ndim(places):
-            flat[places] = source
+        flat, indices = np.reshape(_component(full, self._which), -1), self.places[index]
+        if np.ndim(indices):
+            flat[indices] = source
         else:
-            flat[int(places)] = np.reshape(source, ())
+            flat[int(indices)] = np.reshape(source, ())
 
 
-def taking(whole: np.ndarray, part: np.ndarray) -> Function:
+def taking(full: np.ndarray, part: np.ndarray) -> Function:
     """Return how to take from a variable the part that `part`, which lies in its memory, is of an
     array in row-major order.
     """
-    item, offset = whole.itemsize, address(part) - address(whole) if part.size else 0
+    item, offset = full.itemsize, address(part) - address(full) if part.size else 0
     steps = [
         step if n > 1 and part.size else 0 for step, n in zip(part.strides, part.shape, strict=True)
     ]
     which = None
-    if part.dtype != whole.dtype or any(step % item for step in steps) or offset % item:
-        if not (whole.dtype.kind == "c" and part.dtype == whole.real.dtype) or any(
+    if part.dtype != full.dtype or any(step % item for step in steps) or offset % item:
+        if not (full.dtype.kind == "c" and part.dtype == full.real.dtype) or any(
             step % item for step in steps
         ):
             return _refuse
@@ -88,28 +88,28 @@ def taking(whole: np.ndarray, part: np.ndarray) -> Function:
     how = partial(strided, offset=offset, shape=part.shape, strides=strides)
     if part.ndim and not overlaps(part):
         return Region(which, how, None)
-    places = np.array(offset)
+    indices = np.array(offset)
     for n, step in zip(part.shape, strides, strict=True):
-        places = places[..., None] + step * np.arange(n)
-    return Region(which, how, places)
+        indices = indices[..., None] + step * np.arange(n)
+    return Region(which, how, indices)
 
 
-def _refuse(whole: Operand) -> Operand:
+def _refuse(full: Operand) -> Operand:
     raise TypeError(BYTES)
 
 
-def plain_part(whole: np.ndarray, variable: Operand, part: Operand) -> np.ndarray | None:
+def plain_part(full: np.ndarray, variable: Operand, part: Operand) -> np.ndarray | None:
     """Return the part of an array that `part`, a variable, is of the variable that it became; None
     if it is not a view of that.
     """
-    pairs = [(variable, part, whole)]
+    pairs = [(variable, part, full)]
     if isinstance(variable, ComplexVar):
         if isinstance(part, ComplexVar):
             if not _lies_in(part.imag, variable.imag):
                 return None
-            pairs = [(variable.real, part.real, whole)]
+            pairs = [(variable.real, part.real, full)]
         else:
-            pairs = [(variable.real, part, whole.real), (variable.imag, part, whole.imag)]
+            pairs = [(variable.real, part, full.real), (variable.imag, part, full.imag)]
     for x, y, array in pairs:
         if _lies_in(y, x):
             a, b = memory_of(x), memory_of(y)
@@ -125,10 +125,10 @@ def plain_part(whole: np.ndarray, variable: Operand, part: Operand) -> np.ndarra
     return None
 
 
-def _lies_in(part: Operand, whole: Operand) -> bool:
+def _lies_in(part: Operand, full: Operand) -> bool:
     if isinstance(part, ComplexVar):
         return False
-    a, b = memory_of(whole), memory_of(part)
+    a, b = memory_of(full), memory_of(part)
     return (
         type(a) is np.ndarray and type(b) is np.ndarray and b.ndim > 0 and np.may_share_memory(a, b)
     )

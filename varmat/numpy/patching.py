@@ -43,10 +43,10 @@ def replacements(ours: ModuleType) -> dict[int, object]:
     return result
 
 
-def _modules(given: tuple[object, ...]) -> list[ModuleType]:
+def _modules(arguments: tuple[object, ...]) -> list[ModuleType]:
     """Return the modules, and for a package all imported modules of it."""
-    found: dict[int, ModuleType] = {}
-    for module in given:
+    modules: dict[int, ModuleType] = {}
+    for module in arguments:
         if not isinstance(module, ModuleType):
             raise TypeError(f"patched: a {type(module).__name__} is given, but must be a module!")
         name = module.__name__
@@ -55,12 +55,12 @@ def _modules(given: tuple[object, ...]) -> list[ModuleType]:
                 f"patched: {name} is given, but must be a module that uses NumPy, not of NumPy or "
                 "varmat itself!"
             )
-        found[id(module)] = module
+        modules[id(module)] = module
         inside = f"{name}." if hasattr(module, "__path__") else None
         for key, x in list(sys.modules.items()):
             if inside is not None and key.startswith(inside) and isinstance(x, ModuleType):
-                found[id(x)] = x
-    return list(found.values())
+                modules[id(x)] = x
+    return list(modules.values())
 
 
 @contextmanager
@@ -121,21 +121,21 @@ def patched(*modules: ModuleType) -> Iterator[None]:
 
 
 def _enter(module: ModuleType, table: dict[int, object]) -> None:
-    count, places = PATCHED.get(id(module), (0, []))
+    count, indices = PATCHED.get(id(module), (0, []))
     if not count:
-        places = list(_places(module, table))
-    PATCHED[id(module)] = (count + 1, places)
+        indices = list(_places(module, table))
+    PATCHED[id(module)] = (count + 1, indices)
     if not count:
-        for owner, name, _, ours in places:
+        for owner, name, _, ours in indices:
             setattr(owner, name, ours)
 
 
 def _leave(module: ModuleType) -> None:
-    count, places = PATCHED.pop(id(module))
+    count, indices = PATCHED.pop(id(module))
     if count > 1:
-        PATCHED[id(module)] = (count - 1, places)
+        PATCHED[id(module)] = (count - 1, indices)
     else:
-        for owner, name, theirs, _ in places:
+        for owner, name, theirs, _ in indices:
             setattr(owner, name, theirs)
 
 

@@ -102,14 +102,14 @@ def _padded(theirs: Function) -> Function:
 
     @wraps(theirs)
     def padded(*args: Operand, **settings: Any) -> Operand:
-        given = parameters.bind(*args, **settings)
-        of = given.arguments
+        arguments = parameters.bind(*args, **settings)
+        of = arguments.arguments
         c = ours.array(of["c"], ndmin=1)
         axis = of.get("axis", 0)
         if c.shape[axis] != 1 or not is_differentiable([c, of.get("k", 0)]):
             return theirs(*args, **settings)
         of["c"] = numpy.concatenate([c, numpy.zeros(c.shape)], axis)
-        result = numpy.moveaxis(theirs(*given.args, **given.kwargs), axis, 0)
+        result = numpy.moveaxis(theirs(*arguments.args, **arguments.kwargs), axis, 0)
         return numpy.moveaxis(result[:-1], 0, axis)
 
     return padded
@@ -131,8 +131,8 @@ def _roots(theirs: Function) -> Function:
         if len(c) <= 2:
             return theirs(c)
         companion = theirs.__globals__[theirs.__name__.replace("roots", "companion")]
-        found = numpy.linalg.eigvals(companion(c))
-        return found[numpy.argsort(value(found))]
+        result = numpy.linalg.eigvals(companion(c))
+        return result[numpy.argsort(value(result))]
 
     return roots
 

@@ -33,10 +33,10 @@ class Extra:
         fill_value: Operand = None,
         **settings: Any,
     ) -> Operand:
-        given = args if isinstance(args, (list, tuple)) else (args,)
-        if not is_differentiable([*map(settled, given)]):
+        arguments = args if isinstance(args, (list, tuple)) else (args,)
+        if not is_differentiable([*map(settled, arguments)]):
             return self._plain.apply_where(cond, args, f1, f2, fill_value=fill_value, **settings)
-        flags, *arrays = np.broadcast_arrays(np.asarray(cond), *map(asarray, given))
+        flags, *arrays = np.broadcast_arrays(np.asarray(cond), *map(asarray, arguments))
         out = full(flags.shape, fill_value) if f2 is None else zeros(flags.shape)
         for function, chosen in ((f1, flags), (f2, ~flags)):
             if function is not None and chosen.any():

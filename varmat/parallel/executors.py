@@ -222,7 +222,11 @@ def _beside_others(
 
 @one_blas_thread()
 def _round(
-    asking: Asking, pool: Executor, requests: Sequence[object], found: list[Result], left: list[int]
+    asking: Asking,
+    pool: Executor,
+    requests: Sequence[object],
+    result: list[Result],
+    left: list[int],
 ) -> list[int]:
     """Submit the requests in `left`, collect the answers, and return those lost with a worker."""
     lost: list[int] = []
@@ -238,13 +242,13 @@ def _round(
                     lost.append(i)
                     continue
                 try:
-                    found[i] = _checked(asking, partial(asking.result, i, future))
+                    result[i] = _checked(asking, partial(asking.result, i, future))
                 except BrokenExecutor:
                     lost.append(i)
                     continue
-                if type(found[i]) is Unknown:
+                if type(result[i]) is Unknown:
                     unknown.append(i)
-                    without += found[i].lacks_work
+                    without += result[i].lacks_work
             # Send the work at most once for each worker: later requests find it there, or say that
             # they do not.
             most = min(without, workers_of(pool))

@@ -104,20 +104,20 @@ def _number(x: Operand) -> Result:
     return np.ascontiguousarray(x) if np.ndim(x) else float(x)
 
 
-def _values(call: MappedCall, found: list[Result]) -> Result:
+def _values(call: MappedCall, result: list[Result]) -> Result:
     """Return the user's result: the sum or the vector."""
-    values = [value for answer in found for value in answer.values]
+    values = [value for answer in result for value in answer.values]
     if call.work.is_sum:
         return float(sum(float(value[0]) for value in values))
     return np.concatenate(values) if values else np.zeros(0)
 
 
 def _gradients(
-    call: MappedCall, leaves: Sequence[Operand], requests: list[Request], found: list[Result]
+    call: MappedCall, leaves: Sequence[Operand], requests: list[Request], result: list[Result]
 ) -> list[Plain]:
     """Add up the gradients of the workers, in the order of the jobs."""
     total: list[Plain] = [np.zeros(np.shape(x)) for x in leaves]
-    for request, answer in zip(requests, found, strict=True):
+    for request, answer in zip(requests, result, strict=True):
         for leaf, c in answer.common.items():
             total[leaf] += c
         for job, own in zip(request.jobs, answer.own, strict=True):
@@ -138,11 +138,11 @@ def shared_out(*leaves: Plain, call: MappedCall, workspace: Any = None) -> Plain
     if not all(isinstance(x, (float, np.ndarray)) for x in leaves):
         refuse()  # a function of the user is not run on symbols
     requests = call.requests(leaves, workspace is not None)
-    found = call.answers(requests)
+    result = call.answers(requests)
     # Compute the gradient of the sum at once: it is what the reverse pass usually needs.
-    gradients = None if workspace is None else _gradients(call, leaves, requests, found)
-    sizes = [value.size for answer in found for value in answer.values]
-    return Saved(_values(call, found), gradients=gradients, sizes=sizes)
+    gradients = None if workspace is None else _gradients(call, leaves, requests, result)
+    sizes = [value.size for answer in result for value in answer.values]
+    return Saved(_values(call, result), gradients=gradients, sizes=sizes)
 
 
 @shared_out.reverse
@@ -378,10 +378,10 @@ def map_rect(
     jobs, data = _container(jobs), tuple(map(_container, data))
     count = _items(name, "jobs", jobs)
     for i, item in enumerate(data):
-        found = _items(name, f"data argument {i + 1}", item)
-        if found != count:
+        result = _items(name, f"data argument {i + 1}", item)
+        if result != count:
             raise ShapeError(
-                f"{name}: data argument {i + 1} has {found} items, but must have one for each of "
+                f"{name}: data argument {i + 1} has {result} items, but must have one for each of "
                 f"the {count} jobs!"
             )
 

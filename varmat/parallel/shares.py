@@ -389,7 +389,7 @@ def keep(key: str, work: Any) -> None:
         _KNOWN[key] = work
         _KNOWN.move_to_end(key)
         if len(_KNOWN) > MOST_WORKS:
-            free = [item for item, known in _KNOWN.items() if not known.is_awaited]
+            free = [item for item, state in _KNOWN.items() if not state.is_awaited]
             for x in free[:-MOST_WORKS]:
                 del _KNOWN[x]
 

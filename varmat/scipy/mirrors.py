@@ -182,11 +182,11 @@ def matched(
         bound = inspect.signature(theirs).bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(f"{called}: {error}") from None
-    places = _places(theirs, own)
+    indices = _places(theirs, own)
     positional: list[Operand] = []
     named: dict[str, Operand] = {}
     for name, value in bound.arguments.items():
-        parameter, place = _parameters(theirs)[name], places.get(name)
+        parameter, place = _parameters(theirs)[name], indices.get(name)
         if parameter.kind is parameter.VAR_POSITIONAL:
             positional += value
         elif parameter.kind is parameter.VAR_KEYWORD:

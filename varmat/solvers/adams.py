@@ -49,7 +49,7 @@ class Adams(Multistep):
         [1.0, *_EXPLICIT[:-1]], np.tri(HIGHEST + 2)[:, 1:], [0.0, *np.ones(HIGHEST + 1)]
     ])  # fmt: skip
 
-    def memory(self, t: Operand, y: Operand, given: Operand) -> list[Operand]:
+    def memory(self, t: Operand, y: Operand, parameters: Operand) -> list[Operand]:
         return []
 
     def changes(self, factor: Operand, order: Operand) -> Operand:
@@ -63,12 +63,12 @@ class Adams(Multistep):
         return _WEIGHTS @ np.cumprod(np.ones(HIGHEST) * (s / h))
 
     def corrected(
-        self, trial: Trial, given: Operand, cut: Operand, memory: Sequence[Operand]
+        self, trial: Trial, parameters: Operand, cut: Operand, memory: Sequence[Operand]
     ) -> Correction:
         predicted, rates = trial.differences[0], trial.differences[-1]
-        d = trial.h * self.equation.rate(trial.t, predicted, given) - rates
+        d = trial.h * self.equation.rate(trial.t, predicted, parameters) - rates
         y = predicted + trial.factor * d
-        change = trial.h * self.equation.rate(trial.t, y, given) - rates
+        change = trial.h * self.equation.rate(trial.t, y, parameters) - rates
         safety = AIM ** (1.0 / (trial.order + 1.0))
         return Correction(d, change, y, np.isfinite(change).all(), safety, memory)
 

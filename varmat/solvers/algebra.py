@@ -96,7 +96,7 @@ def _solution(
     """
     y = checked_vector(name, "y_guess", y_guess, ndmin=1)
     _positive(name, **settings)
-    return solved_with(Inner(name, f, args), lambda *given: search(Inner(name, f, given), y))
+    return solved_with(Inner(name, f, args), lambda *operands: search(Inner(name, f, operands), y))
 
 
 def _by_newton(
@@ -127,18 +127,18 @@ def _by_powell(
     def search(inner: Inner, y: np.ndarray) -> np.ndarray:
         from scipy.optimize import root
 
-        found = root(
+        result = root(
             lambda x: _residual(inner, x),
             y,
             jac=lambda x: jacobian_of(inner, x, ()),
             method="hybr",
             options={"xtol": rel_tol, "maxfev": max_steps},
         )
-        norm = float(np.linalg.norm(found.fun))
+        norm = float(np.linalg.norm(result.fun))
         if not math.isnan(norm):
-            _check_residual(inner, norm, f_tol, found.nfev)
+            _check_residual(inner, norm, f_tol, result.nfev)
         # Newton's method removes the remaining error, which would enter the derivatives too.
-        return _newton(inner, found.x, f_tol, max_steps, 1e-15)
+        return _newton(inner, result.x, f_tol, max_steps, 1e-15)
 
     settings = {"rel_tol": rel_tol, "f_tol": f_tol, "max_steps": max_steps}
     return _solution(name, f, y_guess, args, search, **settings)
@@ -475,21 +475,21 @@ def algebra_solver_fp(
 def _fixed_point(
     name: str, f: Function, y_guess: Operand, args: Sequence[Operand], f_tol: float, max_steps: int
 ) -> Result:
-    def residual(unknowns: Operand, *given: Operand) -> Result:
-        return f(unknowns, *given) - unknowns
+    def residual(unknowns: Operand, *operands: Operand) -> Result:
+        return f(unknowns, *operands) - unknowns
 
     def search(inner: Inner, y: np.ndarray) -> np.ndarray:
         from scipy.optimize import fixed_point as iterate
 
         _residual(inner, y)  # raises for a function of another size
         try:
-            found = iterate(lambda x: x + _residual(inner, x), y, xtol=1e-12, maxiter=max_steps)
+            result = iterate(lambda x: x + _residual(inner, x), y, xtol=1e-12, maxiter=max_steps)
         except RuntimeError:
             norm = float(np.linalg.norm(_residual(inner, y)))
             raise DomainError(
                 f"{name}: no convergence after {max_steps} steps; the norm of f(y) - y is "
                 f"{norm!r} at y_guess"
             ) from None
-        return _newton(inner, found, f_tol, 5, 1e-15)
+        return _newton(inner, result, f_tol, 5, 1e-15)
 
     return _solution(name, residual, y_guess, args, search, f_tol=f_tol, max_steps=max_steps)

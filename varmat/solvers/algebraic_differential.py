@@ -89,12 +89,12 @@ def dae_solution(
     """Compute the states at `times` but the first, the initial one; `in_state`: whether derivatives
     in the initial state are wanted.
     """
-    y, yp, given, n = np.asarray(yy0), np.asarray(yp0), Leaves(leaves), system.n
+    y, yp, parameters, n = np.asarray(yy0), np.asarray(yp0), Leaves(leaves), system.n
     k = n * in_state + sum(map(np.size, leaves))
     if k:
-        s, sp = _initial_derivatives(system, times[0], y, yp, given, in_state, k)
+        s, sp = _initial_derivatives(system, times[0], y, yp, parameters, in_state, k)
         y, yp = np.concatenate([y, s.ravel()]), np.concatenate([yp, sp.ravel()])
-    states = _integrated(system, times, y, yp, given, limits, in_state)
+    states = _integrated(system, times, y, yp, parameters, limits, in_state)
     return Saved(
         np.ascontiguousarray(states[:, :n]), sensitivity=states[:, n:].reshape(len(times) - 1, k, n)
     )
@@ -119,15 +119,15 @@ def _initial_derivatives(
     s = np.zeros((k, n))
     if in_state:
         s[:n] = np.eye(n)
-    start, rest = np.concatenate([y, s.ravel()]), np.concatenate([yp, np.zeros(k * n)])
-    missing = system.with_derivatives(t, start, rest, leaves, in_state)[n:].reshape(k, n)
+    start, remainder = np.concatenate([y, s.ravel()]), np.concatenate([yp, np.zeros(k * n)])
+    missing = system.with_derivatives(t, start, remainder, leaves, in_state)[n:].reshape(k, n)
     in_y, in_yp = system.jacobians(t, y, yp, leaves)
     _, values, axes = np.linalg.svd(in_yp)
     moving = values > n * np.finfo(float).eps * values[0]
     free, fixed = axes[moving].T, axes[~moving].T
-    found = np.linalg.lstsq(np.hstack([in_yp @ free, in_y @ fixed]), -missing.T, rcond=None)[0]
+    solution = np.linalg.lstsq(np.hstack([in_yp @ free, in_y @ fixed]), -missing.T, rcond=None)[0]
     count = free.shape[1]
-    return s + (fixed @ found[count:]).T, (free @ found[:count]).T
+    return s + (fixed @ solution[count:]).T, (free @ solution[:count]).T
 
 
 def _integrated(
@@ -145,12 +145,12 @@ def _integrated(
     n, parts, first = system.n, len(y) // system.n, sundials.FirstError()
     moves = steppers.Progress(system.inner.name, float(times[0]))
 
-    def residual(t: float, y: np.ndarray, yp: np.ndarray, found: np.ndarray) -> None:
+    def residual(t: float, y: np.ndarray, yp: np.ndarray, residuals: np.ndarray) -> None:
         moves(t)
         if parts == 1:
-            found[:] = system.residual(t, y.copy(), yp.copy(), leaves)
+            residuals[:] = system.residual(t, y.copy(), yp.copy(), leaves)
         else:
-            found[:] = system.with_derivatives(t, y.copy(), yp.copy(), leaves, in_state)
+            residuals[:] = system.with_derivatives(t, y.copy(), yp.copy(), leaves, in_state)
 
     def jacobian(
         t: float, y: np.ndarray, yp: np.ndarray, _: np.ndarray, cj: float, matrix: np.ndarray

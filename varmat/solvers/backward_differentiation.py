@@ -52,8 +52,8 @@ class BackwardDifferentiation(Multistep):
         super().__init__(equation)
         self.slopes, self.n = slopes, n
 
-    def memory(self, t: Operand, y: Operand, given: Operand) -> list[Operand]:
-        return [self._slopes(t, y, given), np.zeros((self.n, self.n)), 0.0, 1.0, 0.0]
+    def memory(self, t: Operand, y: Operand, parameters: Operand) -> list[Operand]:
+        return [self._slopes(t, y, parameters), np.zeros((self.n, self.n)), 0.0, 1.0, 0.0]
 
     def changes(self, factor: Operand, order: Operand) -> Operand:
         low = np.where(order >= self.rows, 1.0, 0.0)
@@ -65,11 +65,11 @@ class BackwardDifferentiation(Multistep):
         return np.cumprod((s + h * numbers) / (h * (1.0 + numbers)))
 
     def corrected(
-        self, trial: Trial, given: Operand, cut: Operand, memory: Sequence[Operand]
+        self, trial: Trial, parameters: Operand, cut: Operand, memory: Sequence[Operand]
     ) -> Correction:
         *matrices, stale, current = memory
         y, past = trial.differences[0], trial.differences[-1] / trial.factor
-        shared = [trial.t, y, past, trial.h / trial.factor, given]
+        shared = [trial.t, y, past, trial.h / trial.factor, parameters]
         carried = [*matrices, np.where(cut, 1.0, stale), current, 0.0, 0.0, 0.0 * y]
         *memory, converged, count, d = loop(self._solve, 2, carried, [], shared, ends=True)
         return Correction(d, d, y + d, converged > 0.0, 8.1 / (8.0 + count), memory)
@@ -78,9 +78,9 @@ class BackwardDifferentiation(Multistep):
         *matrices, stale, current = c.memory
         return [*matrices, np.where(adapts, 1.0, stale), np.where(good, 0.0, current)]
 
-    def _slopes(self, t: Operand, y: Operand, given: Operand) -> Operand:
+    def _slopes(self, t: Operand, y: Operand, parameters: Operand) -> Operand:
         """Evaluate the slopes; set elements that are not finite to 0, as predictions may be bad."""
-        flat = called(self.slopes, t, y, given)
+        flat = called(self.slopes, t, y, parameters)
         return np.reshape(np.where(np.isfinite(flat), flat, 0.0), (self.n, y.size))
 
     def _solve(self, *operands: Operand) -> tuple[list[Operand], Operand]:
@@ -88,15 +88,15 @@ class BackwardDifferentiation(Multistep):
         `stale` becomes 2: they have to be solved again with those at the prediction.
         """
         slopes, inverse, used, stale, current, _, _, d, *shared = operands
-        t, y, _, c, given = shared
+        t, y, _, c, parameters = shared
         (slopes,) = branch(
             stale > 1.0,
-            [lambda known, *_: [known], lambda _, *point: [self._slopes(*point)]],
-            slopes, t, y, given,
+            [lambda cached, *_: [cached], lambda _, *point: [self._slopes(*point)]],
+            slopes, t, y, parameters,
         )  # fmt: skip
         (inverse,) = branch(
             stale > 0.0,
-            [lambda known, *_: [known], lambda _, a, c: [np.linalg.inv(np.eye(self.n) - c * a)]],
+            [lambda cached, *_: [cached], lambda _, a, c: [np.linalg.inv(np.eye(self.n) - c * a)]],
             inverse, slopes[:, : self.n], c,
         )  # fmt: skip
         used = np.where(stale > 0.0, c, used)
@@ -112,8 +112,8 @@ class BackwardDifferentiation(Multistep):
 
     def _iterate(self, *operands: Operand) -> tuple[list[Operand], Operand]:
         """Iterate the simplified Newton's method once. The last norm is nan at the first."""
-        d, before, count, _, t, y, past, c, given, *matrices = operands
-        rate = self.equation.rate(t, y + d, given)
+        d, before, count, _, t, y, past, c, parameters, *matrices = operands
+        rate = self.equation.rate(t, y + d, parameters)
         change = self._change(c * rate - past - d, *matrices)
         norm, rtol = self.equation.norm(change, abs(y)), self.equation.rtol
         tolerance = max(10.0 * np.finfo(float).eps / rtol, min(0.03, rtol**0.5))
@@ -124,13 +124,13 @@ class BackwardDifferentiation(Multistep):
         converged = ~diverges & ((norm == 0.0) | (left < tolerance))
         return [d + change, norm, count + 1.0, converged], ~diverges & ~converged
 
-    def _change(self, rest: Operand, slopes: Operand, inverse: Operand, c: Operand) -> Operand:
+    def _change(self, remainder: Operand, slopes: Operand, inverse: Operand, c: Operand) -> Operand:
         """Solve the equations of Newton's method: first for the state, because its change also
         changes the rates of the sensitivities.
         """
-        n, size = self.n, rest.size
-        first = rest[:n] @ inverse
+        n, size = self.n, remainder.size
+        first = remainder[:n] @ inverse
         if size == n:
             return first
-        others = np.reshape(rest[n:] + c * (first @ slopes[:, n:]), (-1, n)) @ inverse
+        others = np.reshape(remainder[n:] + c * (first @ slopes[:, n:]), (-1, n)) @ inverse
         return np.concatenate([first, np.reshape(others, (size - n,))])

@@ -64,7 +64,7 @@ class Choices:
             if i != now:
                 with suppress(DomainError):
                     written[i] = weighted_program(name, f, [*points])
-        first, given = written[now], len(points)
+        first, count = written[now], len(points)
         shapes = [*map(np.shape, first.template)]
         for i, x in written.items():
             if [*map(np.shape, x.template)] != shapes:
@@ -77,7 +77,7 @@ class Choices:
             for i in range(len(functions))
         ]
         values, gradients = slice(1, 1 + len(shapes)), slice(1 + len(shapes), None)
-        self.forward = Branch([_part(p, slice(given), values) for p in programs])
+        self.forward = Branch([_part(p, slice(count), values) for p in programs])
         self.backward = Branch([_part(p, slice(None), gradients) for p in programs])
 
     def along(self, which: int) -> Choices:
@@ -125,11 +125,11 @@ def chosen(index: Plain, *leaves: Plain, choices: Choices) -> tuple[Plain, ...]:
     """Evaluate one of the functions."""
     if any(map(is_symbol, (index, *leaves))):
         return tuple(called(choices.forward, index, *leaves))
-    found = choices.functions[_number(index, len(choices.functions))](*leaves)
-    for x in found:
+    result = choices.functions[_number(index, len(choices.functions))](*leaves)
+    for x in result:
         if is_differentiable(x):
             raise lost(choices.name, x)
-    return tuple(found)
+    return tuple(result)
 
 
 @chosen.reverse
@@ -190,8 +190,8 @@ def _recorded(name: str, index: Operand, inners: Sequence[Inner]) -> Result:
     points, functions = [*map(value_now, leaves)], [partial(of_leaves, inner) for inner in inners]
     now = _number(value_now(index), len(functions))
     choices = _shared(Choices(name, functions, points, now))
-    made = chosen(np.reshape(index, ()), *leaves, choices=choices)
-    return rebuilt(patterns[0], made)
+    result = chosen(np.reshape(index, ()), *leaves, choices=choices)
+    return rebuilt(patterns[0], result)
 
 
 def _shared(choices: Choices) -> Choices:

@@ -161,9 +161,9 @@ def _solvers(method: str, limits: Limits) -> tuple[Function, Function]:
     def solve(f: Function, y0: Operand, t0: Operand, ts: Operand, *args: Operand) -> Result:
         return _solved(f"ode_{method}", method, f, y0, t0, ts, limits, args)
 
-    given = "1e-9, 1e-9, 10000, "
+    defaults = "1e-9, 1e-9, 10000, "
 
-    @filled(f"ode_{method}_tol", _solved, settings=TOLERANCES, given=given, limit="", **words)
+    @filled(f"ode_{method}_tol", _solved, settings=TOLERANCES, given=defaults, limit="", **words)
     def solve_tol(
         f: Function,
         y0: Operand,

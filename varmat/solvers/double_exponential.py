@@ -99,8 +99,8 @@ class RangeSums:
         """Keep the points from the first good one to the last, and some more on both sides."""
         if good.any():
             first, last = np.flatnonzero(good)[[0, -1]]
-            kept = slice(max(first - more, 0), last + 1 + more)
-            self.t, self.values = self.t[kept], self.values[kept]
+            saved = slice(max(first - more, 0), last + 1 + more)
+            self.t, self.values = self.t[saved], self.values[saved]
 
     def _of_differences(self) -> np.ndarray:
         """Estimate the errors by the differences of the sums between the last levels.
@@ -152,7 +152,7 @@ def integrals(ranges: Sequence[RangeSums], aim: float) -> tuple[np.ndarray, np.n
 
     for level in range(MOST):
         bound = 0.5 * aim * np.abs(total("integral"))
-        wanted = [
+        requested = [
             item
             for item in ranges
             if level < FEWEST
@@ -160,8 +160,8 @@ def integrals(ranges: Sequence[RangeSums], aim: float) -> tuple[np.ndarray, np.n
             or (item.error > np.maximum(bound, 2.0 * ROUNDING * item.norm)).any()
         ]
         # An integrand that does not fall off at an end will not do so between the points either.
-        if not wanted or (level > FEWEST and np.isinf(total("ends")).any()):
+        if not requested or (level > FEWEST and np.isinf(total("ends")).any()):
             break
-        for x in wanted:
+        for x in requested:
             x.refine()
     return total("integral"), total("error"), total("norm")

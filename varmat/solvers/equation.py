@@ -34,16 +34,16 @@ class Equation(NamedTuple):
     atol: float
     max_steps: int
 
-    def rate(self, t: Operand, y: Operand, given: Operand) -> Operand:
+    def rate(self, t: Operand, y: Operand, parameters: Operand) -> Operand:
         """Evaluate the rates of change."""
-        return called(self.rates, t, y, given)
+        return called(self.rates, t, y, parameters)
 
     def norm(self, x: Operand, size: Operand) -> Operand:
         """Return the norm of `x` relative to the tolerances at a state of magnitudes `size`."""
         return np.sqrt(np.sum(np.square(x / (self.atol + size * self.rtol))) / x.size)
 
     def first_step(
-        self, t: Operand, y: Operand, rate: Operand, span: Operand, given: Operand, order: int
+        self, t: Operand, y: Operand, rate: Operand, span: Operand, parameters: Operand, order: int
     ) -> Operand:
         """Choose the first step size for an error of the given order, as in SciPy; the run ends if
         it is not positive.
@@ -54,7 +54,7 @@ class Equation(NamedTuple):
         size = abs(y)
         d0, d1 = self.norm(y, size), self.norm(rate, size)
         h = np.minimum(np.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / d1), span)
-        d2 = self.norm(self.rate(t + h, y + h * rate, given) - rate, size) / h
+        d2 = self.norm(self.rate(t + h, y + h * rate, parameters) - rate, size) / h
         most = np.where(d2 > d1, d2, d1)
         far = np.where(
             most <= 1e-15, np.maximum(1e-6, h * 1e-3), (0.01 / most) ** (1 / (order + 1))
@@ -64,11 +64,11 @@ class Equation(NamedTuple):
         return ahead
 
 
-def called(program: Program, t: Operand, y: Operand, given: Operand) -> Operand:
+def called(program: Program, t: Operand, y: Operand, parameters: Operand) -> Operand:
     """Call a program of the time, a state and the parameters; return its second output."""
-    point: Operand = np.concatenate([np.reshape(t, (1,)), y, given])
-    _, made = point.builder.inlined(program, point.value)
-    return Symbol(point.builder, made)
+    point: Operand = np.concatenate([np.reshape(t, (1,)), y, parameters])
+    _, result = point.builder.inlined(program, point.value)
+    return Symbol(point.builder, result)
 
 
 def least_step(t: Operand) -> Operand:

@@ -127,16 +127,16 @@ def implicit_solution_tangent(
 def jacobian_of(inner: Inner, y: Operand, leaves: Sequence[Operand]) -> np.ndarray:
     """Compute the derivatives of the residual with respect to the unknowns, at plain numbers."""
     n = int(np.size(y))
-    found = jacobian(lambda unknowns: inner((unknowns,), leaves), y)
-    check_size(inner, np.size(found) // n, n)
-    return np.reshape(found, (n, n))
+    result = jacobian(lambda unknowns: inner((unknowns,), leaves), y)
+    check_size(inner, np.size(result) // n, n)
+    return np.reshape(result, (n, n))
 
 
-def check_size(inner: Inner, found: int, n: int) -> None:
+def check_size(inner: Inner, result: int, n: int) -> None:
     """Raise unless the residual has as many elements as the unknowns."""
-    if found != n:
+    if result != n:
         raise ShapeError(
-            f"{inner.name}: the residual has {found} elements, but must have {n}, one for each "
+            f"{inner.name}: the residual has {result} elements, but must have {n}, one for each "
             f"unknown!"
         )
 

@@ -137,9 +137,9 @@ def check_arguments(name: str, args: Sequence[Operand]) -> None:
     for x in args:
         values = np.asarray(value_now(x)) if not callable(x) else np.zeros(())
         if values.dtype.kind == "f" and not np.isfinite(values).all():
-            found = float(values[~np.isfinite(values)][0])
+            result = float(values[~np.isfinite(values)][0])
             raise DomainError(
-                f"{name}: an argument of f has an element {found!r}, but must be finite!"
+                f"{name}: an argument of f has an element {result!r}, but must be finite!"
             )
 
 
@@ -173,21 +173,21 @@ def ode_solution(
         return _by_loops(y0, t0, ts, leaves, system, how, in_state)
     y0, t0, ts = np.asarray(y0), float(t0), np.asarray(ts)
     checked_start(system.inner.name, y0, t0, ts, leaves)  # in a recording they may be other values
-    given, between, sensitivity = Leaves(leaves), None, None
+    parameters, between, sensitivity = Leaves(leaves), None, None
     if how.backward is not None:
         states, between = integrate(
-            how.method, problem_of(system, how, given), t0, y0, ts, dense=True
+            how.method, problem_of(system, how, parameters), t0, y0, ts, dense=True
         )
         states = np.ascontiguousarray(states)
     else:
-        states, sensitivity = integrated(system, how, y0, t0, ts, given, in_state)
+        states, sensitivity = integrated(system, how, y0, t0, ts, parameters, in_state)
 
     def rates() -> np.ndarray:
         return np.array(
-            [system.rate(t, y, given) for t, y in zip(ts.tolist(), states, strict=True)]
+            [system.rate(t, y, parameters) for t, y in zip(ts.tolist(), states, strict=True)]
         )
 
-    first = lambda: system.rate(t0, y0, given)  # noqa: E731
+    first = lambda: system.rate(t0, y0, parameters)  # noqa: E731
     return Saved(states, sensitivity=sensitivity, between=between, first=first, rates=rates)
 
 
@@ -203,15 +203,15 @@ def integrated(
     """Compute the states and their derivatives, shapes (T, n) and (T, n, k), on plain numbers."""
     n, k, start = system.n, *start_of(system.n, y0, leaves.elements.size, in_state)
     problem = problem_of(system, how, leaves, k, in_state)
-    whole, _ = integrate(how.method, problem, t0, start, ts)
-    sensitivity = whole[:, n:].reshape(ts.size, k, n).swapaxes(1, 2)
-    return np.ascontiguousarray(whole[:, :n]), np.ascontiguousarray(sensitivity)
+    states, _ = integrate(how.method, problem, t0, start, ts)
+    sensitivity = states[:, n:].reshape(ts.size, k, n).swapaxes(1, 2)
+    return np.ascontiguousarray(states[:, :n]), np.ascontiguousarray(sensitivity)
 
 
-def start_of(n: int, y0: Operand, given: int, in_state: bool) -> tuple[int, Operand]:
+def start_of(n: int, y0: Operand, count: int, in_state: bool) -> tuple[int, Operand]:
     """Return the number of directions, and the initial state with its derivatives in them."""
     units = np.eye(n).ravel() if in_state else np.empty(0)
-    return n * in_state + given, np.concatenate([y0, units, np.zeros(given * n)])
+    return n * in_state + count, np.concatenate([y0, units, np.zeros(count * n)])
 
 
 def as_loops(
@@ -256,10 +256,10 @@ def _by_loops(
     require(t0 < ts[0])
     require(ts[1:] >= ts[:-1])
     flat = np.concatenate([np.empty(0), *(np.reshape(x, (np.size(x),)) for x in leaves)])
-    whole, slopes, first = method.solve(t0, start, ts, flat)
-    sensitivity: Operand = np.swapaxes(np.reshape(whole[:, n:], (count, k, n)), 1, 2)
+    states, slopes, first = method.solve(t0, start, ts, flat)
+    sensitivity: Operand = np.swapaxes(np.reshape(states[:, n:], (count, k, n)), 1, 2)
     return Saved(
-        whole[:, :n],
+        states[:, :n],
         sensitivity=sensitivity,
         between=None,
         first=lambda: first[:n],

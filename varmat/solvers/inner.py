@@ -62,17 +62,20 @@ class KernelRunners:
             return called(kernel, *operands)
         if kernel not in self._runners:
             builder = Builder()
-            zero, given = builder.constant(0.0), [builder.argument(np.shape(x)) for x in operands]
-            program = builder.program([zero, *builder.apply(kernel, *given)])
+            zero, arguments = (
+                builder.constant(0.0),
+                [builder.argument(np.shape(x)) for x in operands],
+            )
+            program = builder.program([zero, *builder.apply(kernel, *arguments)])
             runner = "auto" if native_pays(count) else "numpy"
             self._runners[kernel] = runner_for(optimised(program), runner)
         try:
-            ended, *found = self._runners[kernel]([*operands])
+            ended, *result = self._runners[kernel]([*operands])
         except (ArithmeticError, ValueError, ElsewhereError) as error:
             if from_signal(error):
                 raise
             return None
-        return found if ended == 0.0 else None
+        return result if ended == 0.0 else None
 
 
 class _Place:
@@ -175,10 +178,10 @@ class Inner:
 
     def values(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> np.ndarray:
         """Return the function's results for plain numbers, as a float64 vector."""
-        found = self(lead, leaves)
-        if is_differentiable(found):
-            raise lost(self.name, found)
-        return np.ravel(data(found, f"{self.name}: what the function returns"))
+        result = self(lead, leaves)
+        if is_differentiable(result):
+            raise lost(self.name, result)
+        return np.ravel(data(result, f"{self.name}: what the function returns"))
 
     def tangent(
         self, lead: Sequence[Operand], leaves: Sequence[Operand], directions: Sequence[Operand]

@@ -55,14 +55,14 @@ def states_at_ends(
     rows of a chain are equal, and the sensitivities are with respect to this row since the chain
     began.
     """
-    given = begins, ends, jumps, active, passive
-    if any(map(is_symbol, given)):
+    arguments = begins, ends, jumps, active, passive
+    if any(map(is_symbol, arguments)):
         in_program = threads is None or threads.executor == "serial"
-        return _by_loops(given, system, how, chain, in_state) if in_program else refuse()
+        return _by_loops(arguments, system, how, chain, in_state) if in_program else refuse()
     if np.any(begins > ends):
         raise ElsewhereError  # a time of a recording has passed the initial one
     solve = in_sequence if threads is None else threads.solve
-    states, sensitivity = solve(given, system, how, chain, in_state)
+    states, sensitivity = solve(arguments, system, how, chain, in_state)
     before = jumps + _before(states, chain)
 
     def rates(times: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -89,14 +89,14 @@ def _goes_on(count: int, chain: int) -> np.ndarray:
 
 
 def in_sequence(
-    given: Sequence[np.ndarray],
+    arguments: Sequence[np.ndarray],
     system: System,
     how: SolverSettings,
     chain: int,
     in_state: bool | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the states at the ends and, if `in_state` says which, sensitivities."""
-    begins, ends, jumps, active, passive = given
+    begins, ends, jumps, active, passive = arguments
     n, states, slopes = system.n, [], []
     k, start = _start(n, active.shape[1], in_state)
     z = start
@@ -136,15 +136,15 @@ class ChainThreads:
 
     def solve(
         self,
-        given: Sequence[np.ndarray],
+        arguments: Sequence[np.ndarray],
         system: System,
         how: SolverSettings,
         chain: int,
         in_state: bool | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Compute the same as `in_sequence`."""
-        total = len(given[0])
-        rows = [np.reshape(x, (total // chain, chain, *x.shape[1:])) for x in given]
+        total = len(arguments[0])
+        rows = [np.reshape(x, (total // chain, chain, *x.shape[1:])) for x in arguments]
 
         def alone(s: int) -> tuple[np.ndarray, np.ndarray]:
             return in_sequence([x[s] for x in rows], system, how, chain, in_state)
@@ -161,10 +161,10 @@ class ChainThreads:
             return np.concatenate(states), np.concatenate(slopes)
         n, k = system.n, _start(system.n, rows[3].shape[2], in_state)[0]
         template = [np.empty((chain, n)), np.empty((chain, n, k))]
-        _, found, holds = run_rows(self._runner, rows, template, self.executor)
+        _, result, holds = run_rows(self._runner, rows, template, self.executor)
         for s in np.flatnonzero(~holds).tolist():
-            found[0][s], found[1][s] = alone(s)
-        return np.reshape(found[0], (total, n)), np.reshape(found[1], (total, n, k))
+            result[0][s], result[1][s] = alone(s)
+        return np.reshape(result[0], (total, n)), np.reshape(result[1], (total, n, k))
 
 
 def _runner_of_chain(
@@ -173,21 +173,25 @@ def _runner_of_chain(
     """Make the runner of a chain: from the operands to zero, the states and the sensitivities."""
     builder = Builder()
     symbols = [Symbol(builder, builder.argument(x.shape)) for x in operands]
-    made = _by_loops(symbols, system, how, len(operands[0]), in_state)
-    outputs = [0.0, made.value, made.saved["sensitivity"]]
+    result = _by_loops(symbols, system, how, len(operands[0]), in_state)
+    outputs = [0.0, result.value, result.saved["sensitivity"]]
     program = builder.program([builder.contiguous(lift(builder, x)) for x in outputs])
     return runner_for(optimised(program))
 
 
 def _by_loops(
-    given: Sequence[Operand], system: System, how: SolverSettings, chain: int, in_state: bool | None
+    arguments: Sequence[Operand],
+    system: System,
+    how: SolverSettings,
+    chain: int,
+    in_state: bool | None,
 ) -> Saved:
     """Compute the same as a loop of a program over the intervals."""
-    begins, ends, jumps, active, passive = given
+    begins, ends, jumps, active, passive = arguments
     n, (count, p) = system.n, np.shape(active)
     k, start = _start(n, p, in_state)
     method = as_loops(system, how, k, bool(in_state), unrolled=True)
-    for x in given:
+    for x in arguments:
         require(np.isfinite(x))
     require(begins <= ends)
     rows, zeros = np.concatenate([active, passive], axis=1), np.zeros(start.size)
@@ -210,9 +214,9 @@ def _by_loops(
         return [z, ahead], [z]
 
     goes_on, every = _goes_on(count, chain), [begins, ends, jumps]
-    *_, whole = loop(interval, count, [zeros, 0.0], [*every, goes_on, rows])
-    states = whole[:, :n]
-    slopes = np.swapaxes(np.reshape(whole[:, n:], (count, k, n)), 1, 2)
+    *_, full = loop(interval, count, [zeros, 0.0], [*every, goes_on, rows])
+    states = full[:, :n]
+    slopes = np.swapaxes(np.reshape(full[:, n:], (count, k, n)), 1, 2)
 
     def rates_at(times: Operand, at: Operand) -> Operand:
         def rate(*point: Operand) -> tuple[list[Operand], list[Operand]]:
@@ -297,8 +301,8 @@ def states_at_ends_tangent(
     is_plain = not any(type(x) in VARIABLES or isinstance(x, ArrayMethods) for x in operands)
 
     def rates(times: Operand, at: Operand) -> Operand:
-        found = [system.inner((times[i], at[i]), (active[i], passive[i])) for i in range(count)]
-        return np.stack([*map(system.checked, found)])
+        result = [system.inner((times[i], at[i]), (active[i], passive[i])) for i in range(count)]
+        return np.stack([*map(system.checked, result)])
 
     def along(of_jumps: Operand, of_active: Operand) -> Operand:
         """Differentiate along jumps and arguments; if some are variables, by a larger system."""
@@ -310,11 +314,11 @@ def states_at_ends_tangent(
         joined = np.concatenate([jumps, of_jumps], axis=1)
         both = np.concatenate([active, of_active], axis=1)
         larger = _with_tangents(system, p, np.shape(passive)[1])
-        whole = states_at_ends(
+        states = states_at_ends(
             begins, ends, joined, both, passive,
             system=larger, how=how, chain=chain, in_state=True,
         )  # fmt: skip
-        return whole[:, n:]
+        return states[:, n:]
 
     no_jumps, none_active = np.zeros((count, n)), np.zeros((count, p))
 

@@ -49,10 +49,10 @@ def _zero_of_margin(
     elements, and a small step across; return None if it finds none.
     """
     for _ in range(20):
-        found = _margins(rates, at)
-        if i >= len(found) or not found[i][1][:own].any():
+        result = _margins(rates, at)
+        if i >= len(result) or not result[i][1][:own].any():
             return None
-        value, slope = found[i][0], found[i][1][:own]
+        value, slope = result[i][0], result[i][1][:own]
         across = slope * (_NEAR * (1.0 + np.abs(at[:own]).max()) / np.abs(slope).max())
         if abs(value) < 1e-3 * abs(slope @ across):
             return at, across

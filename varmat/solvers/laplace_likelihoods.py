@@ -115,9 +115,9 @@ def _grouped(
 
 def _problem(likelihood: Function) -> Callable[..., tuple[Function, Sequence[Operand]]]:
     def problem(
-        name: str, covariance: Operand, y: Operand, y_index: ArrayLike, *rest: Operand
+        name: str, covariance: Operand, y: Operand, y_index: ArrayLike, *args: Operand
     ) -> tuple[Function, Sequence[Operand]]:
-        *eta, m = rest
+        *eta, m = args
         return likelihood, _grouped(name, likelihood, y, y_index, m, covariance, *eta)
 
     return problem

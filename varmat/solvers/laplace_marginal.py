@@ -104,8 +104,8 @@ def _written(inner: Inner, control: Control, covariance: Operand, *leaves: Opera
 def _gradient(inner: Inner, theta: Operand, leaves: Sequence[Operand]) -> Result:
     """Compute the gradient of the log likelihood in theta, which may be a variable."""
     n = np.shape(theta)[0]
-    _, found = inner.along((theta,), (np.eye(n), *[None] * len(leaves)), leaves)
-    return np.zeros(n) if found is None else found
+    _, result = inner.along((theta,), (np.eye(n), *[None] * len(leaves)), leaves)
+    return np.zeros(n) if result is None else result
 
 
 def _with_curvature(
@@ -113,7 +113,7 @@ def _with_curvature(
 ) -> Result:
     """Compute I + K W."""
     n = np.shape(theta)[0]
-    slope = Inner(inner.name, lambda theta, *given: _gradient(inner, theta, given), ())
+    slope = Inner(inner.name, lambda theta, *args: _gradient(inner, theta, args), ())
     matrix = np.eye(n)
     for k, unit in enumerate(units(n, block)):
         _, column = slope.along((theta, *leaves), (unit, *[None] * len(leaves)), ())
@@ -156,7 +156,7 @@ def laplace_mode_tangent(
     r: Operand, covariance: Operand, *leaves: Operand, inner: Inner, control: Control
 ) -> tuple[Linear, ...]:
     matrix = _with_curvature(inner, control.block, covariance, r, leaves)
-    slope = Inner(inner.name, lambda theta, *given: _gradient(inner, theta, given), ())
+    slope = Inner(inner.name, lambda theta, *args: _gradient(inner, theta, args), ())
 
     def along(i: int, t: Operand) -> Result:
         rate = slope.rate((r,), leaves, i, t)
@@ -173,15 +173,15 @@ def laplace_mode_tangent(
 # --- Stan's functions ---
 
 
-def control_of(name: str, given: Operand) -> Control:
+def control_of(name: str, tolerances: Operand) -> Control:
     """Check the settings of a ``_tol`` form."""
-    if not isinstance(given, (list, tuple)) or not 6 <= len(given) <= 7:
+    if not isinstance(tolerances, (list, tuple)) or not 6 <= len(tolerances) <= 7:
         raise TypeError(
-            f"{name}: tolerances is {given!r}, but must be a tuple (theta_0, tolerance, "
+            f"{name}: tolerances is {tolerances!r}, but must be a tuple (theta_0, tolerance, "
             "max_num_steps, hessian_block_size, solver, max_steps_line_search, allow_fallthrough), "
             "whose last element may be left out!"
         )
-    return _checked(name, Control(*given))
+    return _checked(name, Control(*tolerances))
 
 
 def _checked(name: str, control: Control) -> Control:
@@ -237,7 +237,7 @@ def draws(
 
 
 def laplace_functions(
-    family: str, given: Sequence[str], problem: Callable[..., tuple[Function, Sequence[Operand]]]
+    family: str, names: Sequence[str], problem: Callable[..., tuple[Function, Sequence[Operand]]]
 ) -> tuple[Function, Function, Function, Function]:
     """Make the log density of a family, the one with tolerances, and the draws of both.
 
@@ -245,7 +245,7 @@ def laplace_functions(
     ----------
     family : str
         The end of the names of the functions, empty for likelihoods that the caller passes.
-    given : sequence of str
+    names : sequence of str
         The arguments before the covariance.
     problem : callable
         Takes the name of the function, the covariance and the values of these arguments, and
@@ -255,7 +255,7 @@ def laplace_functions(
     marginal, latent = f"{ending}_lpmf" if family else "", f"{ending}_rng"
 
     def made(name: str) -> Function:
-        return _laplace_function(name, given, problem)
+        return _laplace_function(name, names, problem)
 
     return (
         made(f"laplace_marginal{marginal}"),
@@ -266,7 +266,7 @@ def laplace_functions(
 
 
 def _laplace_function(
-    name: str, given: Sequence[str], problem: Callable[..., tuple[Function, Sequence[Operand]]]
+    name: str, inputs: Sequence[str], problem: Callable[..., tuple[Function, Sequence[Operand]]]
 ) -> Function:
     """{title}
 
@@ -319,16 +319,16 @@ def _laplace_function(
     >>> x, y = np.arange(4.0), np.array({y})
     {example}
     """
-    names = [*given, "covariance_function", "covariance_args"]
-    places = [inspect.Parameter(x, inspect.Parameter.POSITIONAL_OR_KEYWORD) for x in names]
+    names = [*inputs, "covariance_function", "covariance_args"]
+    indices = [inspect.Parameter(x, inspect.Parameter.POSITIONAL_OR_KEYWORD) for x in names]
     if "_tol" in name:
-        places.append(places[0].replace(name="tolerances"))
-    elif "log_likelihood" in given:
-        places.append(places[0].replace(name="hessian_block_size", default=1))
+        indices.append(indices[0].replace(name="tolerances"))
+    elif "log_likelihood" in inputs:
+        indices.append(indices[0].replace(name="hessian_block_size", default=1))
     settings = ("rng", "size") if name.endswith("_rng") else ()
     kind = inspect.Parameter.KEYWORD_ONLY
-    places += [inspect.Parameter(setting, kind, default=None) for setting in settings]
-    signature = inspect.Signature(places)
+    indices += [inspect.Parameter(setting, kind, default=None) for setting in settings]
+    signature = inspect.Signature(indices)
 
     def function(*args: Operand, **named: Operand) -> Result:
         try:
@@ -342,7 +342,7 @@ def _laplace_function(
         else:
             control = _checked(name, Control(block=values.get("hessian_block_size", 1)))
         covariance = covariance_of(name, values["covariance_function"], values["covariance_args"])
-        likelihood, arguments = problem(name, covariance, *(values[x] for x in given))
+        likelihood, arguments = problem(name, covariance, *(values[x] for x in inputs))
         inner = Inner(name, likelihood, arguments)
         if settings:
             return draws(inner, covariance, control, values["rng"], values["size"])

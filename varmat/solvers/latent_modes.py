@@ -46,9 +46,9 @@ class DirectionalRate(Inner):
         self.inner, self.leaves = inner, inner.leaves
 
     def __call__(self, lead: Sequence[Operand], leaves: Sequence[Operand]) -> Result:
-        *rest, direction = lead
-        nothing = [None] * (len(rest) - 1 + len(leaves))
-        _, rate = self.inner.along(rest, (direction, *nothing), leaves)
+        *others, direction = lead
+        nothing = [None] * (len(others) - 1 + len(leaves))
+        _, rate = self.inner.along(others, (direction, *nothing), leaves)
         return 0.0 if rate is None else rate
 
 
@@ -166,11 +166,11 @@ class Factor:
             return self.k - z.T @ z, v.T @ v
         if self.form == 2:
             p = linalg.solve_triangular(self.factor, self.root.T, lower=True, check_finite=False)
-            found = p.T @ p
+            result = p.T @ p
         else:
-            found = linalg.lu_solve(self.factor, self.k, check_finite=False)
-            found = 0.5 * (found + found.T)
-        return found, times(self.w, np.eye(n)) - times(self.w, times(self.w, found).T)
+            result = linalg.lu_solve(self.factor, self.k, check_finite=False)
+            result = 0.5 * (result + result.T)
+        return result, times(self.w, np.eye(n)) - times(self.w, times(self.w, result).T)
 
 
 def _root_of_covariance(name: str, k: np.ndarray) -> np.ndarray:
@@ -256,12 +256,12 @@ class Search:
 
     def value(self, theta: np.ndarray) -> float:
         """Evaluate the log likelihood."""
-        found = self.inner((theta,), self.leaves)
-        if is_differentiable(found):
-            raise lost(self.inner.name, found)
-        if np.shape(found):
-            raise misfit(self.inner.name, "the log likelihood", np.shape(found), "be a scalar")
-        return float(data(found, f"{self.inner.name}: what the log likelihood returns"))
+        result = self.inner((theta,), self.leaves)
+        if is_differentiable(result):
+            raise lost(self.inner.name, result)
+        if np.shape(result):
+            raise misfit(self.inner.name, "the log likelihood", np.shape(result), "be a scalar")
+        return float(data(result, f"{self.inner.name}: what the log likelihood returns"))
 
     def derivatives(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute the gradient of the log likelihood, and the blocks of minus its Hessian."""

@@ -126,12 +126,12 @@ class Multistep(ABC):
         self.rows = np.arange(self.highest + 2.0)
 
     @abstractmethod
-    def memory(self, t: Operand, y: Operand, given: Operand) -> list[Operand]:
+    def memory(self, t: Operand, y: Operand, parameters: Operand) -> list[Operand]:
         """Return what the method keeps from trial to trial, at the first time."""
 
     @abstractmethod
     def corrected(
-        self, trial: Trial, given: Operand, cut: Operand, memory: Sequence[Operand]
+        self, trial: Trial, parameters: Operand, cut: Operand, memory: Sequence[Operand]
     ) -> Correction:
         """Correct a trial, which may be `cut` short at the last time."""
 
@@ -154,34 +154,34 @@ class Multistep(ABC):
         return c.memory
 
     def solve(
-        self, t0: Operand, y0: Operand, ts: Operand, given: Operand
+        self, t0: Operand, y0: Operand, ts: Operand, parameters: Operand
     ) -> tuple[Operand, Function, Operand]:
         """Compute the states at the times, a function that returns their rates of change there, and
         the first rates; the run ends if the solver stops.
         """
-        t0, y0, ts, given = as_symbols(t0, y0, ts, given)
-        first = self.equation.rate(t0, y0, given)
-        h = self.equation.first_step(t0, y0, first, ts[-1] - t0, given, 1)
+        t0, y0, ts, parameters = as_symbols(t0, y0, ts, parameters)
+        first = self.equation.rate(t0, y0, parameters)
+        h = self.equation.first_step(t0, y0, first, ts[-1] - t0, parameters, 1)
         higher = np.zeros((self.highest, y0.size))
         differences = np.concatenate([np.stack([y0, h * first]), higher])
         state = State(t0, differences, 1.0, h, 1.0, 0.0, 0.0, 0.0)
-        carried = [*state, *self.memory(t0, y0, given)]
-        *_, states = loop(self._to, len(ts), carried, [ts], [ts[-1], given])
+        carried = [*state, *self.memory(t0, y0, parameters)]
+        *_, states = loop(self._to, len(ts), carried, [ts], [ts[-1], parameters])
 
-        def at(t: Operand, y: Operand, given: Operand) -> tuple[list[Operand], list[Operand]]:
-            return [], [self.equation.rate(t, y, given)]
+        def at(t: Operand, y: Operand, arguments: Operand) -> tuple[list[Operand], list[Operand]]:
+            return [], [self.equation.rate(t, y, arguments)]
 
-        return states, lambda: loop(at, len(ts), [], [ts, states], [given])[0], first
+        return states, lambda: loop(at, len(ts), [], [ts, states], [parameters])[0], first
 
     def go_on(
-        self, t: Operand, y: Operand, ahead: Operand, end: Operand, given: Operand
+        self, t: Operand, y: Operand, ahead: Operand, end: Operand, parameters: Operand
     ) -> list[Operand]:
         """Return the state at the end of an interval, where the method restarts, and `ahead`."""
-        return [self.solve(t, y, np.reshape(end, (1,)), given)[0][0], ahead]
+        return [self.solve(t, y, np.reshape(end, (1,)), parameters)[0][0], ahead]
 
     def _to(self, *operands: Operand) -> tuple[list[Operand], list[Operand]]:
         """Step to an output time or past it, and interpolate; the run ends if it is not reached."""
-        *carried, time, bound, given = operands
+        *carried, time, bound, parameters = operands
         count = len(carried)
         carried[CARRIED - 1] = 0.0
 
@@ -191,12 +191,12 @@ class Multistep(ABC):
         def go_on(*operands: Operand) -> Sequence[Operand]:
             return loop(self._try, ENDLESS, operands[:count], [], operands[count:], ends=True)
 
-        carried = branch(carried[0] < time, [stay, go_on], *carried, time, bound, given)
-        state, places = State(*carried[:CARRIED]), slice(1, 1 + self.highest)
+        carried = branch(carried[0] < time, [stay, go_on], *carried, time, bound, parameters)
+        state, indices = State(*carried[:CARRIED]), slice(1, 1 + self.highest)
         require(state.t >= time)
         weights = self.weights(time - state.t, state.h)
-        weights = np.where(self.rows[places] <= state.order, weights, 0.0)
-        y = state.differences[0] + weights @ state.differences[places]
+        weights = np.where(self.rows[indices] <= state.order, weights, 0.0)
+        y = state.differences[0] + weights @ state.differences[indices]
         require(np.isfinite(y))
         return carried, [y]
 
@@ -204,7 +204,7 @@ class Multistep(ABC):
         """Try a step, which may be rejected. It may go past the output time `end`, but not past
         the last one, `bound`.
         """
-        s, (*memory, end, bound, given) = State(*operands[:CARRIED]), operands[CARRIED:]
+        s, (*memory, end, bound, parameters) = State(*operands[:CARRIED]), operands[CARRIED:]
         least, ahead = least_step(s.t), s.h * s.factor
         short = (ahead < least) & ~(s.rejected > 0.0)
         ahead = np.where(short, least, ahead)
@@ -216,15 +216,15 @@ class Multistep(ABC):
         correction, *constants = self.constants @ np.where(s.order == self.rows, 1.0, 0.0)
         (how,) = branch(factor != 1.0, [self._advanced, self._resampled], s.order, factor)
         trial = Trial(later, h, how.T @ s.differences, s.order, correction)
-        c = self.corrected(trial, given, cut, memory)
+        c = self.corrected(trial, parameters, cut, memory)
         size = abs(c.y)
         error = constants[0] * self.equation.norm(c.d, size)
         good = c.converged & ~(error > 1.0)
         shorter = np.maximum(0.2, c.safety * error ** (-1 / (s.order + 1)))
         order, shorter = self.shortened(s, trial, c, np.where(c.converged, shorter, 0.5))
-        places = np.reshape(np.where(s.order + 2.0 >= self.rows[1:], 1.0, 0.0), (-1, 1))
+        indices = np.reshape(np.where(s.order + 2.0 >= self.rows[1:], 1.0, 0.0), (-1, 1))
         after = np.concatenate(
-            [np.reshape(c.y, (1, -1)), trial.differences[1:-1] + places * c.change]
+            [np.reshape(c.y, (1, -1)), trial.differences[1:-1] + indices * c.change]
         )
         differences = np.where(good, after, s.differences)
         adapts = good & (equal > s.order)

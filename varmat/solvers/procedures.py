@@ -57,8 +57,8 @@ class StatementCode:
     def run(self, kernel: Procedure, *operands: Plain) -> list[np.ndarray]:
         """Compute the results of a procedure for operands, before the data."""
         n = len(self.source.leaves)
-        given = [*operands[:n], *self.data, *operands[n:]]
-        result = self._runners.run(kernel, kernel.cost, *given)
+        arguments = [*operands[:n], *self.data, *operands[n:]]
+        result = self._runners.run(kernel, kernel.cost, *arguments)
         if result is None:
             raise TapeError("a loop ends here, and is run as it is written")
         return result

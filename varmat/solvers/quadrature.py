@@ -165,12 +165,12 @@ class IntegrandRate:
 
 
 def _number(inner: Inner, lead: tuple[Operand, ...], leaves: Sequence[Operand]) -> float:
-    found = inner.values(lead, leaves)
-    if found.size != 1:
+    result = inner.values(lead, leaves)
+    if result.size != 1:
         raise ShapeError(
-            f"{inner.name}: f returns {found.size} elements, but must return a number!"
+            f"{inner.name}: f returns {result.size} elements, but must return a number!"
         )
-    return float(found[0])
+    return float(result[0])
 
 
 def _numbers(
@@ -368,12 +368,13 @@ def _cubature(
             [_numbers(inner, (np.ascontiguousarray(x),), leaves, with_gradient) for x in points]
         )
 
-    found = cubature(integrand, low, high, rtol=relative, atol=absolute, max_subdivisions=most)
-    values: np.ndarray = np.atleast_1d(found.estimate)
-    if found.status != "converged" or not np.isfinite(values).all():
+    integral = cubature(integrand, low, high, rtol=relative, atol=absolute, max_subdivisions=most)
+    values: np.ndarray = np.atleast_1d(integral.estimate)
+    if integral.status != "converged" or not np.isfinite(values).all():
         raise DomainError(
-            f"{inner.name}: the estimate of the error is {float(np.max(found.error))!r} after "
-            f"{found.subdivisions} subdivisions, but must be at most {absolute!r}, or {relative!r} "
+            f"{inner.name}: the estimate of the error is {float(np.max(integral.error))!r} after "
+            f"{integral.subdivisions} subdivisions, but must be at most {absolute!r}, or "
+            f"{relative!r} "
             "of the integral; allow more of either!"
         )
     return values

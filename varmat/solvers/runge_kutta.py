@@ -38,41 +38,47 @@ class RungeKutta(NamedTuple):
     unrolled: bool = False
 
     def solve(
-        self, t0: Operand, y0: Operand, ts: Operand, given: Operand
+        self, t0: Operand, y0: Operand, ts: Operand, parameters: Operand
     ) -> tuple[Operand, Function, Operand]:
         """Compute the states at the times, a function that returns their rates of change there, and
         the first rates; the run ends if the solver stops.
         """
-        t0, y0, ts, given = as_symbols(t0, y0, ts, given)
-        first = self.equation.rate(t0, y0, given)
-        ahead = self.equation.first_step(t0, y0, first, ts[0] - t0, given, 4)
-        *_, states, rates = loop(self._to, len(ts), [t0, y0, first, ahead], [ts], [given])
+        t0, y0, ts, parameters = as_symbols(t0, y0, ts, parameters)
+        first = self.equation.rate(t0, y0, parameters)
+        ahead = self.equation.first_step(t0, y0, first, ts[0] - t0, parameters, 4)
+        *_, states, rates = loop(self._to, len(ts), [t0, y0, first, ahead], [ts], [parameters])
         return states, lambda: rates, first
 
     def go_on(
-        self, t: Operand, y: Operand, ahead: Operand, end: Operand, given: Operand
+        self, t: Operand, y: Operand, ahead: Operand, end: Operand, parameters: Operand
     ) -> list[Operand]:
         """Return the state at the end of an interval, and the step size to try next; a size of zero
         is not known yet.
         """
-        rate = self.equation.rate(t, y, given)
+        rate = self.equation.rate(t, y, parameters)
 
         def first(_: Operand, *point: Operand) -> list[Operand]:
-            t, y, rate, end, given = point
-            return [self.equation.first_step(t, y, rate, end - t, given, 4)]
+            t, y, rate, end, arguments = point
+            return [self.equation.first_step(t, y, rate, end - t, arguments, 4)]
 
         sizes = [first, lambda ahead, *_: [ahead]]
-        (ahead,) = branch(ahead > 0.0, sizes, ahead, t, y, rate, end, given)
-        (_, y, _, ahead), _ = self._to(t, y, rate, ahead, end, given)
+        (ahead,) = branch(ahead > 0.0, sizes, ahead, t, y, rate, end, parameters)
+        (_, y, _, ahead), _ = self._to(t, y, rate, ahead, end, parameters)
         return [y, ahead]
 
     def _to(
-        self, t: Operand, y: Operand, rate: Operand, ahead: Operand, end: Operand, given: Operand
+        self,
+        t: Operand,
+        y: Operand,
+        rate: Operand,
+        ahead: Operand,
+        end: Operand,
+        parameters: Operand,
     ) -> tuple[list[Operand], list[Operand]]:
         """Integrate to an output time; the run ends if it is not reached."""
         zero = np.zeros(())
         carried = [t, y, rate, ahead, ahead, zero, zero]
-        t, y, rate, ahead, *_ = loop(self._try, ENDLESS, carried, [], [end, given], ends=True)
+        t, y, rate, ahead, *_ = loop(self._try, ENDLESS, carried, [], [end, parameters], ends=True)
         require(t == end)
         return [t, y, rate, ahead], [y, rate]
 
@@ -86,7 +92,7 @@ class RungeKutta(NamedTuple):
         rejected: Operand,
         steps: Operand,
         end: Operand,
-        given: Operand,
+        parameters: Operand,
     ) -> tuple[list[Operand], Operand]:
         """Try a step, which may be rejected.
 
@@ -97,7 +103,7 @@ class RungeKutta(NamedTuple):
         before = np.where(rejected, before, ahead)
         later = np.minimum(t + np.where(rejected, ahead, np.maximum(ahead, least)), end)
         h = later - t
-        error, slope, point = self._stages(t, y, rate, h, given)
+        error, slope, point = self._stages(t, y, rate, h, parameters)
         error = self.equation.norm(h * error, np.maximum(abs(y), abs(point)))
         good, factor = error < 1.0, 0.9 * error**-0.2
         larger = np.minimum(factor, np.where(rejected, 1.0, 10.0))
@@ -113,7 +119,7 @@ class RungeKutta(NamedTuple):
         return [t, y, rate, ahead, before, ~good, steps], (t < end) & goes_on
 
     def _stages(
-        self, t: Operand, y: Operand, rate: Operand, h: Operand, given: Operand
+        self, t: Operand, y: Operand, rate: Operand, h: Operand, parameters: Operand
     ) -> list[Operand]:
         """Return the error, the rates after a step, and the state after it, for a step of length
         `h`.
@@ -127,12 +133,12 @@ class RungeKutta(NamedTuple):
         table[count - 1, :-1], table[count] = self.weights, self.errors
         # The weights of the rates of a stage, in the sums of the stages after it.
         columns = np.stack([np.append(table[i:, i], np.zeros(i)) for i in range(count + 1)])
-        times, shared = np.append(self.times[1:], 1.0), [t, y, h, given]
+        times, shared = np.append(self.times[1:], 1.0), [t, y, h, parameters]
 
         def stage(*operands: Operand) -> tuple[list[Operand], list[Operand]]:
-            *sums, _, _, time, column, t, y, h, given = operands
+            *sums, _, _, time, column, t, y, h, arguments = operands
             point = y + h * sums[0]
-            slope = self.equation.rate(t + time * h, point, given)
+            slope = self.equation.rate(t + time * h, point, arguments)
             # A weight of zero is a number only if the stages are unrolled.
             terms = zip(sums[1:], column, strict=False)
             left = [x if not is_symbol(c) and c == 0.0 else x + c * slope for x, c in terms]

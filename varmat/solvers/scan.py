@@ -66,7 +66,7 @@ class Body:
     def _of_leaves(
         self, carried: LeafSequence, row: LeafSequence, shared: LeafSequence
     ) -> list[Operand]:
-        after, made = self.function(carried, row, shared)
+        after, result = self.function(carried, row, shared)
         for i, (x, y) in enumerate(zip(carried, after, strict=True)):
             if np.shape(x) != np.shape(y):
                 raise misfit(
@@ -75,7 +75,7 @@ class Body:
                     np.shape(y),
                     f"have the shape of init, {np.shape(x)}",
                 )
-        return [*after, *made]
+        return [*after, *result]
 
     def parts(self, operands: LeafSequence) -> tuple[LeafSequence, LeafSequence, LeafSequence]:
         """Split operands into the carry, the rows, and the shared leaves."""
@@ -89,10 +89,10 @@ class Body:
         the steps.
         """
         if count not in self._loops:
-            n, given = self.carried, sum(map(len, self._points))
-            program = part_of(self._written.program, slice(given), slice(1, 1 + n + self.made))
-            arguments, (_, *found) = program.arguments, program.outputs
-            body = Program(arguments, program.steps, [*found[:n], *arguments[:n], *found[n:]])
+            n, values = self.carried, sum(map(len, self._points))
+            program = part_of(self._written.program, slice(values), slice(1, 1 + n + self.made))
+            arguments, (_, *result) = program.arguments, program.outputs
+            body = Program(arguments, program.steps, [*result[:n], *arguments[:n], *result[n:]])
             self._loops[count] = Loop(body, count, n, self.rows, n + self.made)
         return self._loops[count]
 
@@ -106,28 +106,28 @@ class Body:
         """
         key = count, in_rows, in_history
         if key not in self._loops:
-            n, given = self.carried, sum(map(len, self._points))
+            n, arguments = self.carried, sum(map(len, self._points))
             program = self._written.program
             zero, *outputs = program.outputs
             of_carried, of_rows, of_shared = self.parts(outputs[n + self.made :])
             of_rows = of_rows if in_rows else []
-            depending = depending_on(program, program.arguments[given:])
+            depending = depending_on(program, program.arguments[arguments:])
             steps = [
                 step for step in program.steps if id(step) in depending or not step.kernel.is_guard
             ]
             chosen = Program(program.arguments, steps, [zero, *of_carried, *of_rows, *of_shared])
             program = part_of(chosen, slice(None), slice(1, None))
-            found, weights = program.outputs[1:], program.arguments[given:]
-            carried, rows, shared = self.parts(program.arguments[:given])
+            result, weights = program.outputs[1:], program.arguments[arguments:]
+            carried, rows, shared = self.parts(program.arguments[:arguments])
             builder = Builder()
             more = [builder.argument(x.shape) for x in carried] if in_history else []
             builder.arguments = [*weights[:n], *carried, *rows, *weights[n:], *more, *shared]
             builder.steps = [*program.steps]
             for i, x in enumerate(more):
-                found[i] = builder.ufunc(np.add, found[i], x)
+                result[i] = builder.ufunc(np.add, result[i], x)
             sliced = n + self.rows + self.made + len(more)
             self._loops[key] = Loop(
-                builder.program(found), count, n, sliced, len(of_rows), backwards=True
+                builder.program(result), count, n, sliced, len(of_rows), backwards=True
             )
         return self._loops[key]
 
@@ -145,8 +145,8 @@ class Body:
         n, (_, rows, shared) = self.carried, self.parts(operands)
         weights, in_history = filled(g, results), any(x is not None for x in g[n : 2 * n])
         more = weights[n : 2 * n] if in_history else []
-        given = [*weights[:n], *results[n : 2 * n], *rows, *weights[2 * n :], *more, *shared]
-        result = self.run(self.backward(count, in_rows, in_history), *given)
+        arguments = [*weights[:n], *results[n : 2 * n], *rows, *weights[2 * n :], *more, *shared]
+        result = self.run(self.backward(count, in_rows, in_history), *arguments)
         if result is None or in_rows:
             return result
         return [*result[:n], *[0.0] * self.rows, *result[n:]]
@@ -160,11 +160,11 @@ class Body:
         now, rows, shared = self.parts(operands)
         steps = []
         for t in range(count):
-            found = self._step(t, self._of_leaves, now, _row(rows, t), shared)
-            if is_differentiable(found):
-                raise lost(self.name, next(x for x in found if is_differentiable(x)))
-            steps.append([*now, *found[self.carried :]])
-            now = found[: self.carried]
+            result = self._step(t, self._of_leaves, now, _row(rows, t), shared)
+            if is_differentiable(result):
+                raise lost(self.name, next(x for x in result if is_differentiable(x)))
+            steps.append([*now, *result[self.carried :]])
+            now = result[: self.carried]
         return [*now, *map(np.stack, zip(*steps, strict=True))]
 
     def backward_as_written(
@@ -179,19 +179,19 @@ class Body:
             [*map(zeros_like, shared)],
         )
         for t in reversed(range(count)):
-            given = [*now, *_row(weights[2 * n :], t)]
-            found = self._step(
+            arguments = [*now, *_row(weights[2 * n :], t)]
+            result = self._step(
                 t,
-                lambda *leaves, given=given: vjp(self._of_leaves, *leaves)[1](given),
+                lambda *leaves, inputs=arguments: vjp(self._of_leaves, *leaves)[1](inputs),
                 _row(results[n : 2 * n], t),
                 _row(rows, t),
                 shared,
             )
             more = _row(weights[n : 2 * n], t)
-            now = [x + y for x, y in zip(found[0], more, strict=True)]
-            for place, x in zip(of_rows, found[1], strict=True):
+            now = [x + y for x, y in zip(result[0], more, strict=True)]
+            for place, x in zip(of_rows, result[1], strict=True):
                 place[t] = x
-            total = [x + y for x, y in zip(total, found[2], strict=True)]
+            total = [x + y for x, y in zip(total, result[2], strict=True)]
         return [*now, *of_rows, *total]
 
     def _step(self, t: int, function: Function, *leaves: LeafSequence) -> Result:
@@ -251,10 +251,10 @@ def scan_history(*operands: Plain, body: Body, count: int, in_rows: bool) -> Sav
 
     `in_rows` says whether the rows are variables.
     """
-    found = body.run(body.forward(count), *operands)
-    is_written = found is None
-    found = body.forward_as_written(operands, count) if found is None else found
-    return Saved(tuple(found), is_written=is_written)
+    result = body.run(body.forward(count), *operands)
+    is_written = result is None
+    result = body.forward_as_written(operands, count) if result is None else result
+    return Saved(tuple(result), is_written=is_written)
 
 
 @scan_history.reverse
@@ -262,8 +262,8 @@ def scan_history_reverse(
     g: Adjoint, r: Plain, *operands: Plain, body: Body, count: int, in_rows: bool, is_written: bool
 ) -> tuple[Adjoint, ...]:
     # Backwards, the program lacks the guards that have held forward.
-    found = None if is_written else body.adjoint(operands, r, g, count, in_rows)
-    return tuple(body.backward_as_written(operands, r, g, count) if found is None else found)
+    result = None if is_written else body.adjoint(operands, r, g, count, in_rows)
+    return tuple(body.backward_as_written(operands, r, g, count) if result is None else result)
 
 
 # The derivative of a recursion is a linear one: t' = (dc'/dc) t + the slope along the direction.
@@ -277,8 +277,8 @@ def scan_history_tangent(
     def along(which: int, t: Operand) -> Result:
         first = [t if i == which else zeros_like(x) for i, x in enumerate(start)]
         of_row, of_shared = [t] if n <= which < m else [], [t] if which >= m else []
-        given = [*first, *r[n : 2 * n], *rows, *of_row, *shared, *of_shared]
-        return scan_history(*given, body=body.along(which), count=count, in_rows=True)
+        arguments = [*first, *r[n : 2 * n], *rows, *of_row, *shared, *of_shared]
+        return scan_history(*arguments, body=body.along(which), count=count, in_rows=True)
 
     return tuple(partial(along, which) for which in range(len(operands)))
 
@@ -385,7 +385,7 @@ def scan(
     columns, count = _columns(name, xs, length)
     shared = [to_varmat(x) if isinstance(x, MatVar) else x for x in inner.leaves]
     row = [_number(x[-1 if reverse else 0]) for x in map(value_now, columns)]
-    kept: list[Operand] = []
+    saved: list[Operand] = []
 
     def of_leaves(
         carried: LeafSequence, row: LeafSequence, shared: LeafSequence
@@ -399,19 +399,19 @@ def scan(
         after, y = pair
         if _nesting(after) != _nesting(init):
             raise ShapeError(f"{name}: the carry returned by f must have the structure of init!")
-        kept[:] = [y]
+        saved[:] = [y]
         return leaves_of(after), [] if y is None else leaves_of(y)
 
     body = Body(name, of_leaves, [*map(value_now, carried)], row, [*map(value_now, shared)])
     columns = [x[::-1] for x in columns] if reverse else columns
-    last, made = (
+    last, result = (
         _run(body, carried, columns, shared, count, checkpoints)
         if body.carried + body.made
         else ([], [])
     )
-    (pattern,) = kept
-    made = [x[::-1] for x in made] if reverse else made
-    return rebuilt(init, last), None if pattern is None else rebuilt(pattern, made)
+    (pattern,) = saved
+    result = [x[::-1] for x in result] if reverse else result
+    return rebuilt(init, last), None if pattern is None else rebuilt(pattern, result)
 
 
 def _run(
@@ -427,26 +427,28 @@ def _run(
     size = count if checkpoints is None else checkpoints
     pieces = count // size
     if pieces < 2:
-        found = scan_history(*start, *rows, *shared, body=body, count=count, in_rows=in_rows)
-        return found[:n], found[2 * n :]
+        result = scan_history(*start, *rows, *shared, body=body, count=count, in_rows=in_rows)
+        return result[:n], result[2 * n :]
 
     # A loop over pieces, each a loop.
     def piece(
         carried: LeafSequence, rows: LeafSequence, shared: LeafSequence
     ) -> tuple[LeafSequence, LeafSequence]:
-        found = scan_history(*carried, *rows, *shared, body=body, count=size, in_rows=True)
-        return found[:n], found[2 * n :]
+        output = scan_history(*carried, *rows, *shared, body=body, count=size, in_rows=True)
+        return output[:n], output[2 * n :]
 
-    whole = pieces * size
+    covered = pieces * size
     first = [[value_now(x) for x in item] for item in (start, [x[:size] for x in rows], shared)]
     outer = Body(body.name, piece, *[[*map(_number, x)] for x in first])
-    blocks = [np.reshape(x[:whole], (pieces, size, *np.shape(x)[1:])) for x in rows]
-    last, made = _run(outer, start, blocks, shared, pieces, None)
-    made = [np.reshape(x, (whole, *np.shape(x)[2:])) for x in made]
-    if whole < count:
-        last, rest = _run(body, last, [x[whole:] for x in rows], shared, count - whole, None)
-        made = [np.concatenate(both) for both in zip(made, rest, strict=True)]
-    return last, made
+    blocks = [np.reshape(x[:covered], (pieces, size, *np.shape(x)[1:])) for x in rows]
+    last, created = _run(outer, start, blocks, shared, pieces, None)
+    created = [np.reshape(x, (covered, *np.shape(x)[2:])) for x in created]
+    if covered < count:
+        last, remainder = _run(
+            body, last, [x[covered:] for x in rows], shared, count - covered, None
+        )
+        created = [np.concatenate(both) for both in zip(created, remainder, strict=True)]
+    return last, created
 
 
 def _nesting(tree: Any) -> Result:

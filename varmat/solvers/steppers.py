@@ -99,8 +99,8 @@ def _by_one_step(
     states, ahead, common = [], 0.0, {"rtol": problem.rtol, "atol": problem.atol}
     for time in times.tolist():
         if time != t0:
-            known = {"first_step": min(ahead, abs(time - t0))} if ahead else {}
-            solver = _started(problem, one_step(method), t0, z, time, **common, **known)
+            settings = {"first_step": min(ahead, abs(time - t0))} if ahead else {}
+            solver = _started(problem, one_step(method), t0, z, time, **common, **settings)
             solver.h_abs = ahead or solver.h_abs
             steps = 0
             while solver.status == "running":
@@ -183,8 +183,8 @@ def _zero(
     from scipy.optimize import brentq
 
     def at(t: float) -> float:
-        whole = integrate(method, problem, t0, z, np.array([t]))[0] if t != t0 else [z]
-        return value(t, whole[0])
+        states = integrate(method, problem, t0, z, np.array([t]))[0] if t != t0 else [z]
+        return value(t, states[0])
 
     # At the end it may still have the first sign, because it is zero up to the tolerances.
     return float(brentq(at, t0, end, xtol=1e-14)) if sign * at(end) < 0.0 else end
@@ -282,8 +282,8 @@ def _jacobian(problem: Problem, t: float, z: np.ndarray) -> Result:
     at, same = part * len(slopes[0]), np.broadcast_to(slopes[0], slopes.shape)
     values = np.concatenate([np.ravel(same), np.ravel(slopes[1:])])
     diagonal, below = np.stack([row + at, column + at]), np.stack([row + at, column])[:, 1:]
-    places = np.concatenate([np.reshape(x, (2, -1)) for x in (diagonal, below)], axis=1)
-    return coo_array((values, tuple(places)), shape=(z.size, z.size))
+    indices = np.concatenate([np.reshape(x, (2, -1)) for x in (diagonal, below)], axis=1)
+    return coo_array((values, tuple(indices)), shape=(z.size, z.size))
 
 
 @cache
@@ -336,8 +336,8 @@ def _by_sundials(
         rates[:] = problem.rate(t, y)
 
     def jacobian(t: float, y: np.ndarray, rates: np.ndarray, matrix: np.ndarray) -> None:
-        found = _jacobian(problem, t, y.copy())
-        matrix[:] = found if isinstance(found, np.ndarray) else found.toarray()
+        result = _jacobian(problem, t, y.copy())
+        matrix[:] = result if isinstance(result, np.ndarray) else result.toarray()
 
     settings = sundials.limits(problem.rtol, problem.atol, problem.max_steps)
     if method == "bdf":

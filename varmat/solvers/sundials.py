@@ -99,10 +99,12 @@ def solve(
         None if the solver stopped before the last time.
     """
     ahead = 1.0 if times[-1] >= times[0] else -1.0
-    kept, where = np.unique(ahead * times, return_inverse=True)
-    kept = ahead * kept
+    saved, where = np.unique(ahead * times, return_inverse=True)
+    saved = ahead * saved
     # Given only two times, a solver returns all its steps and ignores their limit: ask for three.
-    asked = kept if len(kept) > 2 else np.array([kept[0], 0.5 * kept[0] + 0.5 * kept[1], kept[1]])
+    asked = (
+        saved if len(saved) > 2 else np.array([saved[0], 0.5 * saved[0] + 0.5 * saved[1], saved[1]])
+    )
     try:
         report = solver.solve(asked, *start)
     # One of the functions, or of the handler of a signal: neither rates in native code nor the
@@ -119,6 +121,6 @@ def solve(
     if not report.success or len(report.t) < len(asked):
         return report, None
     states = np.asarray(report.y)
-    states = states[[0, -1]] if len(kept) == 2 else states
+    states = states[[0, -1]] if len(saved) == 2 else states
     chosen: np.ndarray = states[where[1:]]
     return report, chosen

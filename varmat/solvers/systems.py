@@ -48,11 +48,11 @@ class Leaves(tuple[Any, ...]):
     def point(self, t: float, z: np.ndarray) -> np.ndarray:
         """Return time, state and elements as one vector, which the next call overwrites."""
         if z.size not in self.vectors:
-            whole = np.concatenate([(t,), z, self.elements])
-            self.vectors[z.size] = whole, whole[1 : 1 + z.size]
-        whole, state = self.vectors[z.size]
-        whole[0], state[:] = t, z
-        return whole
+            point = np.concatenate([(t,), z, self.elements])
+            self.vectors[z.size] = point, point[1 : 1 + z.size]
+        point, state = self.vectors[z.size]
+        point[0], state[:] = t, z
+        return point
 
 
 class System:
@@ -89,16 +89,16 @@ class System:
     def _rate(self, t: Operand, y: Operand, leaves: Sequence[Operand]) -> Result:
         return self.checked(self.inner((t, y), leaves))
 
-    def checked(self, found: Operand) -> Result:
+    def checked(self, result: Operand) -> Result:
         """Return the results of the user's function: a vector with one element for each state."""
-        if isinstance(found, (list, tuple)):
-            found = np.stack(found)
-        if np.shape(found) != (self.n,):
+        if isinstance(result, (list, tuple)):
+            result = np.stack(result)
+        if np.shape(result) != (self.n,):
             raise ShapeError(
-                f"{self.inner.name}: {self.returned.format(np.shape(found))} for each state, "
+                f"{self.inner.name}: {self.returned.format(np.shape(result))} for each state, "
                 f"({self.n},)!"
             )
-        return found
+        return result
 
     def along(
         self,
@@ -152,8 +152,8 @@ class System:
         tape, tangents = current_tape(), (None, np.eye(self.n), *[None] * (1 + len(leaves)))
         size, lost = self.n * np.size(z), tape.lost
         with Attempt():
-            _, found = Inner(self.inner.name, coupled, ()).along((t, y, s, *leaves), tangents, ())
-            return np.zeros(size) if found is None else np.reshape(found, (size,))
+            _, result = Inner(self.inner.name, coupled, ()).along((t, y, s, *leaves), tangents, ())
+            return np.zeros(size) if result is None else np.reshape(result, (size,))
         # Without second derivatives, Newton's method needs smaller steps.
         tape.lost = lost
         flat = np.reshape(self._jacobian(t, y, leaves), (self.n, self.n))
@@ -198,13 +198,13 @@ class System:
         self, key: Key, function: Function, t: float, z: np.ndarray, leaves: Leaves
     ) -> None:
         """Extend a program to another point, where the function takes another branch."""
-        known, branches = self._programs[key], self._branches.get(key, 1)
-        if known is None or known.python_steps() or branches == _MOST_BRANCHES:
+        cached, branches = self._programs[key], self._branches.get(key, 1)
+        if cached is None or cached.python_steps() or branches == _MOST_BRANCHES:
             return
         self._branches[key] = branches + 1
         program = self._program(key, function, t, z, leaves)
         if program is not None and not program.python_steps():
-            self._programs[key] = either(known, program)
+            self._programs[key] = either(cached, program)
             self._prepare(key)
 
     def _program(
@@ -245,13 +245,13 @@ class System:
         does; None if it cannot be recorded, or calls Python.
         """
         key, function = self._slopes_of(k, in_state)
-        whole = None
+        combined = None
         for t, z, leaves in [*self.vectors.get(self._rates_of(k, in_state)[0], [])]:
             program = self._program(key, function, t, z, leaves)
             if program is None or program.python_steps():
                 return None
-            whole = program if whole is None else either(whole, program)
-        return whole
+            combined = program if combined is None else either(combined, program)
+        return combined
 
     def _rates_of(self, k: int, in_state: bool) -> tuple[Key, Function]:
         """Return the key and the function of the rates of the state and its derivatives in `k`

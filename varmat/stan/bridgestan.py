@@ -161,8 +161,8 @@ class BridgeStanModel:
         self, theta_json: str, *, out: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the unconstrained vector of constrained values in Stan's JSON."""
-        given = json.loads(theta_json).items()
-        values = {label: x for name, item in given for label, x in orders.leaves(name, item)}
+        arguments = json.loads(theta_json).items()
+        values = {label: x for name, item in arguments for label, x in orders.leaves(name, item)}
         return self._unconstrained("param_unconstrain_json", values, out)
 
     def _unconstrained(

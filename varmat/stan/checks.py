@@ -310,15 +310,17 @@ class _Checks(ExpressionChecks):
             self.error(f"The ending belongs to calls: {reason}.", node.at)
         self.increment("`~`", node.at)
         arguments = [node.value, *node.arguments]
-        given = [overloads.GivenArgument(argument.type, argument.data) for argument in arguments]
-        found = self.family(node, given)
-        if found is None:
+        argument_types = [
+            overloads.GivenArgument(argument.type, argument.data) for argument in arguments
+        ]
+        result = self.family(node, argument_types)
+        if result is None:
             own = (name.rpartition("_")[0] for name in self.functions)
             library = (name for name in names() if name.endswith(("_lpdf", "_lpmf")))
-            known = [*own, *(name.rpartition("_")[0] for name in library)]
-            self.error(f"There is no density `{node.name}`.{nearest(node.name, known)}", node.at)
-        if isinstance(found, str):
-            self.error(found, node.at)
+            value = [*own, *(name.rpartition("_")[0] for name in library)]
+            self.error(f"There is no density `{node.name}`.{nearest(node.name, value)}", node.at)
+        if isinstance(result, str):
+            self.error(result, node.at)
         for bound in (node.lower, node.upper):
             if bound:
                 limit = overloads.GivenArgument(bound.type, bound.data)
@@ -326,7 +328,7 @@ class _Checks(ExpressionChecks):
                     name = node.name + ending
                     own_ones = self.functions.get(name, ())
                     if not self.known(name) or isinstance(
-                        overloads.resolve(name, [limit, *given[1:]], own_ones), str
+                        overloads.resolve(name, [limit, *argument_types[1:]], own_ones), str
                     ):
                         self.error(f"Truncation needs `{name}` for the arguments.", node.at)
         if node.definition is not None and (node.lower or node.upper):
@@ -364,7 +366,7 @@ class _Checks(ExpressionChecks):
         return syntax.TargetIncrement(at, value)
 
     def family(
-        self, node: syntax.Tilde, given: list[overloads.GivenArgument]
+        self, node: syntax.Tilde, arguments: list[overloads.GivenArgument]
     ) -> overloads.Found | str | None:
         """Find the density that `~` means, and note it on the node."""
         result: overloads.Found | str | None = None
@@ -379,7 +381,7 @@ class _Checks(ExpressionChecks):
                 return REAL, None
             if not self.known(name):
                 continue
-            results = overloads.resolve(name, given, self.functions.get(name, ()))
+            results = overloads.resolve(name, arguments, self.functions.get(name, ()))
             if not isinstance(results, str):
                 node.function, node.definition = name, results[1]
                 if ending == "_log":
@@ -425,16 +427,16 @@ class _Checks(ExpressionChecks):
     def return_(self, node: syntax.Return) -> int:
         if self.function is None:
             self.error("`return` belongs to functions.", node.at)
-        wanted = self.function.result
+        requested = self.function.result
         if node.value is None:
-            if wanted:
-                self.error(f"`{self.function.name}` must return {wanted}.", node.at)
+            if requested:
+                self.error(f"`{self.function.name}` must return {requested}.", node.at)
             return NEVER
-        if wanted is None:
+        if requested is None:
             self.error(f"`{self.function.name}` is void and returns nothing.", node.at)
         got = self.expression(node.value)
-        if types.promotion(wanted, got) is None:
-            self.error(f"`{self.function.name}` returns {wanted}, not {got}.", node.at)
+        if types.promotion(requested, got) is None:
+            self.error(f"`{self.function.name}` returns {requested}, not {got}.", node.at)
         return NEVER
 
     def break_(self, node: syntax.Break) -> int:

@@ -227,7 +227,7 @@ class CmdStanModel:
             rule = "be False: generate_quantities takes draws of a program with parameters"
             raise outside("CmdStanModel.sample", "fixed_param", True, rule)
         chains = config["chains"]
-        found = model.sample(
+        result = model.sample(
             config["iter_sampling"],
             chains,
             seed,
@@ -240,10 +240,10 @@ class CmdStanModel:
             **adaptation,
         )
         config |= {"adapt_delta": adaptation["target_accept"], "method": "sample"}
-        values, stats = _kept(found, "", config["thin"])
-        before = _kept(found, "warmup_", config["thin"]) if save_warmup else ()
+        values, stats = _kept(result, "", config["thin"])
+        before = _kept(result, "warmup_", config["thin"]) if save_warmup else ()
         warmup = dict(ChainMap(*before))
-        return CmdStanMCMC(values, stats, model.layout.parameters, config, found, warmup)
+        return CmdStanMCMC(values, stats, model.layout.parameters, config, result, warmup)
 
     def optimize(
         self,
@@ -279,8 +279,8 @@ class CmdStanModel:
                 "CmdStanModel.optimize: the optimizer did not converge to a mode, which "
                 f"require_converged=False would accept: {optimum.message}!"
             )
-        found = model.constrain(optimum.q, True, True, np.random.default_rng(seed))
-        values = {name: np.asarray(x)[np.newaxis, np.newaxis] for name, x in found.items()}
+        result = model.constrain(optimum.q, True, True, np.random.default_rng(seed))
+        values = {name: np.asarray(x)[np.newaxis, np.newaxis] for name, x in result.items()}
         config |= {"algorithm": kind, "jacobian": jacobian, "method": "optimize"}
         stats = {"lp__": np.full((1, 1), optimum.value)}
         return CmdStanMLE(values, stats, model.layout.parameters, config, optimum)
@@ -307,12 +307,12 @@ class CmdStanModel:
             rule = f"be what optimize(jacobian={jacobian}) returned"
             raise outside("CmdStanModel.laplace_sample", "mode", mode, rule)
         model = self._program.model(data, seed=seed)
-        found = model.laplace(mode.result, draws=config["draws"], jacobian=jacobian, seed=seed)
-        values = {name: x[np.newaxis] for name, x in found.draws.items()}
-        densities = {"log_p__": found.log_density, "log_q__": found.log_approximation}
+        result = model.laplace(mode.result, draws=config["draws"], jacobian=jacobian, seed=seed)
+        values = {name: x[np.newaxis] for name, x in result.draws.items()}
+        densities = {"log_p__": result.log_density, "log_q__": result.log_approximation}
         stats = {name: x[np.newaxis] for name, x in densities.items()}
         config |= {"jacobian": jacobian, "method": "laplace"}
-        fit = CmdStanLaplace(values, stats, model.layout.parameters, config, found)
+        fit = CmdStanLaplace(values, stats, model.layout.parameters, config, result)
         fit.mode = mode
         return fit
 
@@ -337,17 +337,17 @@ class CmdStanModel:
             seed=(seed, None, 0),
         )
         model, paths = self._program.model(data, seed=seed), config["num_paths"]
-        found = model.pathfinder(
+        result = model.pathfinder(
             config["draws"],
             paths=paths,
             trials=config["num_elbo_draws"],
             seed=seed,
             **_starts("pathfinder", model, inits, paths, seed),
         )
-        values, stats = _kept(found, "")
+        values, stats = _kept(result, "")
         stats["path__"] = stats["path__"] + 1  # paths count from 1
         config |= {"method": "pathfinder"}
-        return CmdStanPathfinder(values, stats, model.layout.parameters, config, found)
+        return CmdStanPathfinder(values, stats, model.layout.parameters, config, result)
 
     def variational(self, *_: Any, **__: Any) -> NoReturn:
         """Raise, because ADVI is not supported: call `pathfinder`."""
@@ -376,9 +376,9 @@ class CmdStanModel:
                 "must have some!"
             )
         draws, simulate = previous_fit.parameters(model.layout.parameters), model.generated.function
-        found = model.sample_posterior_predictive(draws, simulate, seed=seed)
+        result = model.sample_posterior_predictive(draws, simulate, seed=seed)
         config |= {"method": "generate_quantities"}
-        fit = CmdStanGQ(found["posterior_predictive"], {}, (), config, found)
+        fit = CmdStanGQ(result["posterior_predictive"], {}, (), config, result)
         fit.previous_fit = previous_fit
         return fit
 
@@ -402,14 +402,14 @@ class CmdStanModel:
         return table([[value, *gradient]], columns=["lp__", *names])
 
 
-def _check(method: str, given: Settings) -> None:
+def _check(method: str, arguments: Settings) -> None:
     """Raise for arguments of CmdStanPy that have no meaning here, and for unknown ones."""
     title = method if method == "CmdStanModel" else f"CmdStanModel.{method}"
-    known = _OTHERS[method].split()
-    for name, value in given.items():
-        if name not in known:
+    cached = _OTHERS[method].split()
+    for name, value in arguments.items():
+        if name not in cached:
             function = CmdStanModel if method == "CmdStanModel" else getattr(CmdStanModel, method)
-            names = {*known, *inspect.signature(function).parameters} - {"self", "others"}
+            names = {*cached, *inspect.signature(function).parameters} - {"self", "others"}
             raise TypeError(f"{title}: {name} is not an argument!{nearest(name, names)}")
         default, remedy = _REFUSED.get(name, (value, ""))
         if value is not None and value != default:
@@ -438,15 +438,15 @@ def _adaptation(
     if not isinstance(metric, (str, NoneType)) or metric not in _METRICS:
         rule = "be 'diag_e': for correlations, Model.sample has metric='low_rank'"
         raise outside("CmdStanModel.sample", "metric", metric, rule)
-    found = {"target_accept": delta, "metric": _METRICS[metric]}
-    return found if step_size is None else {**found, "initial_step": step_size}
+    settings = {"target_accept": delta, "metric": _METRICS[metric]}
+    return settings if step_size is None else {**settings, "initial_step": step_size}
 
 
 def _kept(result: Any, prefix: str, thin: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return every `thin`-th draw: variables, and statistics by Stan's names."""
     groups, _, _ = groups_of(result) or ({}, {}, {})
-    values, given = groups[f"{prefix}posterior"], groups[f"{prefix}sample_stats"]
-    stats = {name: given[x][:, ::thin] for x, name in _STATS.items() if x in given}
+    values, arguments = groups[f"{prefix}posterior"], groups[f"{prefix}sample_stats"]
+    stats = {name: arguments[x][:, ::thin] for x, name in _STATS.items() if x in arguments}
     return {name: x[:, ::thin] for name, x in values.items()}, stats
 
 
@@ -456,8 +456,8 @@ def _starts(method: str, model: Model, inits: Any, chains: int, seed: int | None
     if inits is None:
         return {}
     if isinstance(inits, CmdStanDraws):
-        found = inits.create_inits(seed, chains)
-        inits = [found] if chains == 1 else found
+        starts = inits.create_inits(seed, chains)
+        inits = [starts] if chains == 1 else starts
     if isinstance(inits, (int, float)):
         if not 0.0 <= inits < np.inf:
             raise outside(title, "inits", inits, "be nonnegative finite")
@@ -476,32 +476,35 @@ def _starts(method: str, model: Model, inits: Any, chains: int, seed: int | None
 
 def _start(model: Model, inits: Any, seed: int | None) -> Any:
     """Return the start of an optimiser as `Model.optimize` takes it."""
-    found = _starts("optimize", model, inits, 1, seed)
-    if "init_radius" not in found:
-        return found["inits"][0] if found else None
-    radius, rng = found["init_radius"], np.random.default_rng(seed)
+    result = _starts("optimize", model, inits, 1, seed)
+    if "init_radius" not in result:
+        return result["inits"][0] if result else None
+    radius, rng = result["init_radius"], np.random.default_rng(seed)
     return rng.uniform(-radius, radius, model.param_unc_num())
 
 
 def _values(
-    method: str, title: str, given: Any, model: Model, seed: int | None = None
+    method: str, title: str, arguments: Any, model: Model, seed: int | None = None
 ) -> dict[str, Any]:
     """Read parameters by name or from a file; with a seed, missing ones are drawn."""
-    known = model.layout.parameters
-    if not isinstance(given, (Mapping, str, Path)):
+    parameters = model.layout.parameters
+    if not isinstance(arguments, (Mapping, str, Path)):
         raise TypeError(
-            f"CmdStanModel.{method}: {title} is {given!r}, but must be a dict of parameters or the "
+            f"CmdStanModel.{method}: {title} is {arguments!r}, but must be a dict of parameters "
+            "or the "
             "path of a JSON file!"
         )
-    result = dict(pair for name, x in read_data(given).items() for pair in orders.leaves(name, x))
-    surplus = [name for name in result if name not in known]
+    result = dict(
+        pair for name, x in read_data(arguments).items() for pair in orders.leaves(name, x)
+    )
+    surplus = [name for name in result if name not in parameters]
     if surplus and not {*surplus} <= model.shapes(True, True).keys():
         raise TypeError(
             f"CmdStanModel.{method}: {title} has {surplus[0]}, but must have parameters: "
-            f"{', '.join(known)}!{nearest(surplus[0], known)}"
+            f"{', '.join(parameters)}!{nearest(surplus[0], parameters)}"
         )
-    result = {name: x for name, x in result.items() if name in known}
-    if seed is not None and len(result) < len(known):
+    result = {name: x for name, x in result.items() if name in parameters}
+    if seed is not None and len(result) < len(parameters):
         result = {**model.constrain(model.initial_point(seed=seed)), **result}
     model.layout.pack(f"CmdStanModel.{method}: {title}", result)  # raises for bad values
     return result

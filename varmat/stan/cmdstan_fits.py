@@ -115,13 +115,13 @@ class CmdStanDraws:
 
     def draws_pd(self, vars: str | Sequence[str] | None = None, inc_warmup: bool = False) -> Table:
         """Tabulate draws, chain after chain, of all or of some variables."""
-        found = self._by_chain(inc_warmup)
-        chains, draws, _ = found.shape
-        places = np.indices((chains, draws)).reshape(2, -1) + 1
+        result = self._by_chain(inc_warmup)
+        chains, draws, _ = result.shape
+        indices = np.indices((chains, draws)).reshape(2, -1) + 1
         table = optional("pandas", "draws_pd").DataFrame(
-            found.reshape(chains * draws, -1), columns=self.column_names
+            result.reshape(chains * draws, -1), columns=self.column_names
         )
-        for i, x in enumerate([*places, np.arange(chains * draws) + 1]):
+        for i, x in enumerate([*indices, np.arange(chains * draws) + 1]):
             table.insert(i, _PLACES[i], x)
         if vars is None:
             return table
@@ -136,10 +136,10 @@ class CmdStanDraws:
         return self._columns(name)
 
     def _refuse(self, method: str, name: str) -> NoReturn:
-        known = [*self._values, *self._stats]
+        names = [*self._values, *self._stats]
         raise ValueError(
             f"{type(self).__name__}.{method}: the variable is {name!r}, but must be one of "
-            f"{', '.join(known)}!{nearest(name, known)}"
+            f"{', '.join(names)}!{nearest(name, names)}"
         )
 
     def stan_variable(self, var: str, inc_warmup: bool = False) -> Any:
@@ -174,8 +174,8 @@ class CmdStanDraws:
         flat = {name: _joined(self._values[name]) for name in self._parameters}
         count = len(next(iter(flat.values())))
         rows = np.random.default_rng(seed).choice(count, chains, replace=count < chains)
-        found = [{name: x[i] for name, x in flat.items()} for i in rows]
-        return found[0] if chains == 1 else found
+        result = [{name: x[i] for name, x in flat.items()} for i in rows]
+        return result[0] if chains == 1 else result
 
     def with_values(self, values: Mapping[str, np.ndarray]) -> CmdStanChains:
         """Add draws of other variables."""
@@ -200,8 +200,8 @@ class CmdStanChains(CmdStanDraws):
         """Return all columns, of shape (draws, chains, columns) or (draws of all chains,
         columns).
         """
-        found = self._by_chain(inc_warmup)
-        return found.reshape(-1, found.shape[2]) if concat_chains else found.swapaxes(0, 1)
+        result = self._by_chain(inc_warmup)
+        return result.reshape(-1, result.shape[2]) if concat_chains else result.swapaxes(0, 1)
 
     def draws_xr(
         self, vars: str | Sequence[str] | None = None, inc_warmup: bool = False
@@ -214,8 +214,8 @@ class CmdStanChains(CmdStanDraws):
             dims = [f"{name}_dim_{i}" for i in range(x.ndim - 1)]
             shape = (self.chains, len(x) // self.chains, *x.shape[1:])
             arrays[name] = (["chain", "draw", *dims], x.reshape(shape))
-        made = optional("xarray", "draws_xr").Dataset(arrays, {"chain": self.chain_ids})
-        return made.assign_coords(draw=np.arange(made.sizes["draw"]))
+        result = optional("xarray", "draws_xr").Dataset(arrays, {"chain": self.chain_ids})
+        return result.assign_coords(draw=np.arange(result.sizes["draw"]))
 
     def method_variables(self) -> dict[str, np.ndarray]:
         """Return the variables of the sampler by name, of shape (draws, chains)."""
@@ -280,7 +280,7 @@ class CmdStanMCMC(CmdStanChains):
         arrays = {**first, **self._values}
         x = orders.by_columns(arrays.values(), 2)
         flat = x.reshape(-1, x.shape[2])
-        found = diagnostics(x)
+        result = diagnostics(x)
         with np.errstate(all="ignore"):
             middle = np.median(flat, axis=0)
             columns = {"Mean": flat.mean(0), "MCSE": mean_errors(x), "StdDev": flat.std(0, ddof=1)}
@@ -288,10 +288,10 @@ class CmdStanMCMC(CmdStanChains):
             columns["MAD"] = 1.4826 * np.median(np.abs(flat - middle), axis=0)
             for item in percentiles:
                 columns[f"{item}%"] = np.percentile(flat, item, axis=0)
-        columns |= {"ESS_bulk": found["ess_bulk"], "ESS_tail": found["ess_tail"]}
+        columns |= {"ESS_bulk": result["ess_bulk"], "ESS_tail": result["ess_tail"]}
         names = [label for name in arrays for label in self._columns(name)]
         return optional("pandas", "summary").DataFrame(
-            {**columns, "R_hat": found["r_hat"]}, index=names
+            {**columns, "R_hat": result["r_hat"]}, index=names
         )
 
     def diagnose(self) -> str:
@@ -368,8 +368,8 @@ class CmdStanMLE(CmdStanDraws):
 
     def stan_variable(self, var: str, inc_warmup: bool = False) -> Any:
         """Return the value of a variable, a float or an array."""
-        found = super().stan_variable(var)[0]
-        return found if np.ndim(found) else float(found)
+        result = super().stan_variable(var)[0]
+        return result if np.ndim(result) else float(result)
 
 
 class CmdStanLaplace(CmdStanDraws):

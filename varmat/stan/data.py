@@ -81,11 +81,11 @@ def from_dump(text: str) -> Iterator[tuple[str, Any]]:
     [('y', [[1, 3], [2, 4]])]
     """
     text = re.sub(r"#[^\n]*", "", text)
-    found = [*_DUMPED.finditer(text)]
+    matches = [*_DUMPED.finditer(text)]
     # `.Dim =` inside of a structure is not an assignment.
-    found = [item for item in found if not item.group(1).startswith(".")]
-    for i, x in enumerate(found):
-        end = found[i + 1].start() if i + 1 < len(found) else len(text)
+    matches = [item for item in matches if not item.group(1).startswith(".")]
+    for i, x in enumerate(matches):
+        end = matches[i + 1].start() if i + 1 < len(matches) else len(text)
         yield x.group(1), _dumped(text[x.end() : end].strip().rstrip(";").strip())
 
 
@@ -128,8 +128,8 @@ def missing(name: str, declared: str, names: Iterable[str]) -> TypeError:
 def value_of(name: str, raw: Any, kind: Type, shape: Shape, declared: str) -> StanValue:
     """Convert a given value to an array of a type and shape without tuples."""
     array = _array(name, raw, declared)
-    wanted = dtype_of(kind)
-    if wanted is complex and array.dtype.kind != "c":
+    requested = dtype_of(kind)
+    if requested is complex and array.dtype.kind != "c":
         array = _complex(array, shape)
     if array.shape != shape:
         if array.size == 0 and prod(shape) == 0:
@@ -138,15 +138,15 @@ def value_of(name: str, raw: Any, kind: Type, shape: Shape, declared: str) -> St
             raise ShapeError(
                 f"data: {name} has shape {array.shape}, but must have shape {shape}: {declared}!"
             )
-    if wanted is np.int64 and array.dtype.kind == "f":
+    if requested is np.int64 and array.dtype.kind == "f":
         wrong = array[~(array == np.floor(array))]
         if wrong.size:
             raise TypeError(
                 f"data: {name} contains {wrong[0].item()!r}, but must hold integers: {declared}!"
             )
-    if wanted is not complex and array.dtype.kind == "c":
+    if requested is not complex and array.dtype.kind == "c":
         raise TypeError(f"data: {name} is complex, but must be real: {declared}!")
-    array = np.array(array, wanted, order="C")
+    array = np.array(array, requested, order="C")
     array.flags.writeable = False
     return array.item() if not shape else array
 

@@ -209,8 +209,8 @@ class Translator(Expressions):
         """Tell whether a variable needs a copy of a value, because elements of one are assigned."""
         if isinstance(innermost(kind), Tuple):
             return True
-        made = isinstance(value, (s.Binary, s.ArrayExpression, s.RowVectorExpression))
-        return not made and (name in self._written or self.may_share(value))
+        result = isinstance(value, (s.Binary, s.ArrayExpression, s.RowVectorExpression))
+        return not result and (name in self._written or self.may_share(value))
 
     def part_setter(self, target: s.Expression) -> Setter:
         """Return the function that stores a changed value to which nothing else refers."""
@@ -220,17 +220,17 @@ class Translator(Expressions):
         return self.setter(target)
 
     def distribution(self, d: s.Tilde) -> Executed:
-        whole = [d.value, *d.arguments]
+        full = [d.value, *d.arguments]
         if d.truncated is not None:
             return self.increment(d.truncated)
         if d.definition is not None:
             routine = self.routine(d.definition)
-            arguments = self._arguments(whole, d.definition)
+            arguments = self._arguments(full, d.definition)
             density = _applied(lambda run, *values: routine(run, values), arguments)
         else:
-            arguments = [*map(self.expression, whole)]
-            function = functions.implementation(d.function, tuple(e.type for e in whole))
-            function = proportional(function, self.of_variables(whole))
+            arguments = [*map(self.expression, full)]
+            function = functions.implementation(d.function, tuple(e.type for e in full))
+            function = proportional(function, self.of_variables(full))
             density = _applied(function, arguments)
         if d.lower is not None or d.upper is not None:
             density = self._truncated(d, arguments)
@@ -401,11 +401,11 @@ class Translator(Expressions):
             lowered = self.lowered(w)
 
         def passes(f: Frame) -> Iterator[None]:
-            whole = values(f)
+            container = values(f)
             # Row by row, as compiled programs do; by Stan's manual it were by columns.
-            places = np.ndindex(np.shape(whole)) if kind in MATRICES else range(len(whole))
-            for i in places:
-                f[place] = scalar((again(f) if again else whole)[i])
+            indices = np.ndindex(np.shape(container)) if kind in MATRICES else range(len(container))
+            for i in indices:
+                f[place] = scalar((again(f) if again else container)[i])
                 yield
 
         run = self.loop(body, passes)
@@ -451,11 +451,11 @@ def _whole(place: int, kind: Type, name: str, keep: Callable[[StanValue], StanVa
     return assign
 
 
-def check_shape(name: str, given: tuple[int, ...], declared: tuple[int, ...]) -> None:
+def check_shape(name: str, shape: tuple[int, ...], declared: tuple[int, ...]) -> None:
     """Raise unless a value has the shape of the variable to which it is assigned."""
-    if given != declared:
+    if shape != declared:
         raise ShapeError(
-            f"{name}: the value has shape {given}, but must have the declared shape {declared}!"
+            f"{name}: the value has shape {shape}, but must have the declared shape {declared}!"
         )
 
 

@@ -86,8 +86,8 @@ class ExpressionChecks:
         return self.function is not None and self.function.name.endswith(endings)
 
     def unknown(self, name: str, at: Position) -> NoReturn:
-        known = [*self.scope, *self.functions, *names(), "target"]
-        self.error(f"There is no `{name}`.{nearest(name, known)}", at)
+        value = [*self.scope, *self.functions, *names(), "target"]
+        self.error(f"There is no `{name}`.{nearest(name, value)}", at)
 
     def known(self, name: str) -> bool:
         """Tell whether a function has the name."""
@@ -269,14 +269,14 @@ class ExpressionChecks:
         return self.meaning(node, name)
 
     def meaning(self, node: syntax.Call, name: str) -> Type | None:
-        given = list(map(_given, node.arguments))
+        arguments = list(map(_given, node.arguments))
         for argument in node.arguments:
             if isinstance(argument, syntax.VariableName) and argument.definition:
                 self.plain(node, argument.name)
-        found = overloads.resolve(name, given, self.functions.get(name, ()))
-        if isinstance(found, str):
-            self.error(found, node.at)
-        result, node.definition = found
+        output = overloads.resolve(name, arguments, self.functions.get(name, ()))
+        if isinstance(output, str):
+            self.error(output, node.at)
+        result, node.definition = output
         return result
 
     def rename(self, node: syntax.Call) -> None:
@@ -374,14 +374,14 @@ class ExpressionChecks:
     ) -> Type | None:
         """Check a call of a function that passes arguments on to its first argument."""
         own = self.passed(node, 0)
-        given = list(map(_given, node.arguments[1:]))
-        found = overloads.forward(node.name, given, own, signature_for)
-        if isinstance(found, str):
-            self.error(found, node.at)
+        arguments = list(map(_given, node.arguments[1:]))
+        result = overloads.forward(node.name, arguments, own, signature_for)
+        if isinstance(result, str):
+            self.error(result, node.at)
         first = node.arguments[0]
         assert isinstance(first, syntax.VariableName)
-        first.definition, first.type = found, overloads.definition_type(found)
-        return signature_for(found).result
+        first.definition, first.type = result, overloads.definition_type(result)
+        return signature_for(result).result
 
     def reduce_sum(self, node: syntax.Call) -> Type | None:
         self.passed(node, 0)
@@ -405,28 +405,28 @@ class ExpressionChecks:
 
     def laplace(self, node: syntax.Call) -> Type:
         """Check a marginal over latent normals, which takes functions and tuples for them."""
-        name, rest = node.name, 0
+        name, remainder = node.name, 0
         family = next((family for family in LAPLACE if f"_{family}_" in name), None)
         if family:
-            rest = len(LAPLACE[family])
-            kinds = [argument.type for argument in node.arguments[:rest]]
-            if len(kinds) < rest or any(
+            remainder = len(LAPLACE[family])
+            kinds = [argument.type for argument in node.arguments[:remainder]]
+            if len(kinds) < remainder or any(
                 types.promotion(*pair) is None for pair in zip(LAPLACE[family], kinds, strict=True)
             ):
-                wanted = ", ".join(map(str, LAPLACE[family]))
-                self.error(f"`{name}` begins with arguments ({wanted}).", node.at)
+                requested = ", ".join(map(str, LAPLACE[family]))
+                self.error(f"`{name}` begins with arguments ({requested}).", node.at)
         else:
             self.forwarded(node, 0, (Argument(VECTOR),), REAL)
-            rest = 2
-        size = node.arguments[rest] if rest < len(node.arguments) else None
+            remainder = 2
+        size = node.arguments[remainder] if remainder < len(node.arguments) else None
         if size is None or size.type not in (INT, VECTOR):
             at = size.at if size else node.at
             reason = "the size of a block of the Hessian, int, or the first vector"
-            self.error(f"Argument {rest + 1} of `{name}` must be {reason}.", at)
-        self.forwarded(node, rest + 1, (), MATRIX)
-        extra = node.arguments[rest + 3 :]
+            self.error(f"Argument {remainder + 1} of `{name}` must be {reason}.", at)
+        self.forwarded(node, remainder + 1, (), MATRIX)
+        extra = node.arguments[remainder + 3 :]
         if "_tol" not in name and extra:
-            self.error(f"`{name}` takes {rest + 3} arguments.", extra[0].at)
+            self.error(f"`{name}` takes {remainder + 3} arguments.", extra[0].at)
         if "_tol" in name and not extra:
             self.error(f"`{name}` ends with a tuple of tolerances.", node.at)
         if name.endswith("_rng"):
@@ -442,19 +442,19 @@ class ExpressionChecks:
         if pack is None or not isinstance(pack.type, Tuple):
             at = pack.at if pack else node.at
             self.error(f"Argument {position + 2} of `{node.name}` must be a tuple.", at)
-        given = [GivenArgument(argument.type, argument.data) for argument in first]
+        arguments = [GivenArgument(argument.type, argument.data) for argument in first]
         if isinstance(pack, syntax.TupleExpression):
-            given += map(_given, pack.elements)
+            arguments += map(_given, pack.elements)
         else:
-            given += [GivenArgument(element, pack.data) for element in pack.type.elements]
-        found = overloads.resolve("", given, own)
-        if isinstance(found, str) or found[0] != result:
-            kinds = ", ".join(str(argument.type) for argument in given)
+            arguments += [GivenArgument(element, pack.data) for element in pack.type.elements]
+        output = overloads.resolve("", arguments, own)
+        if isinstance(output, str) or output[0] != result:
+            kinds = ", ".join(str(argument.type) for argument in arguments)
             reason = f"`{node.name}` calls `{own[0].name}` with ({kinds}) for {result}"
             self.error(f"{reason}, but it is {overloads.definition_type(own[0])}.", pack.at)
         function = node.arguments[position]
         assert isinstance(function, syntax.VariableName)
-        function.definition = found[1]
+        function.definition = output[1]
 
 
 SPECIAL = ("reduce_sum", "laplace_marginal", "laplace_latent")
@@ -469,9 +469,9 @@ def operate(operator: str, left: Expression, right: Expression) -> Type | None:
     if operator == "%/%":
         return INT if left.type == right.type == INT else None
     for name in BINARY[operator]:
-        found = overloads.resolve(name, [_given(left), _given(right)], ())
-        if not isinstance(found, str):
-            return found[0]
+        result = overloads.resolve(name, [_given(left), _given(right)], ())
+        if not isinstance(result, str):
+            return result[0]
     return None
 
 

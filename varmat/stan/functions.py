@@ -62,13 +62,13 @@ class Passed:
 
 
 def library(
-    name: str, kinds: Kinds, result: Type | None, kept: Sequence[bool] = ()
+    name: str, kinds: Kinds, result: Type | None, saved: Sequence[bool] = ()
 ) -> Callable[..., StanValue]:
     """Find the library function for arguments of these types; it takes the run, then them."""
     if name.endswith("_rng"):
         function = _generator(implementation(name, kinds))
     elif name.endswith(("_lupdf", "_lupmf")):
-        return proportional(implementation(name.replace("_lup", "_lp"), kinds), kept)
+        return proportional(implementation(name.replace("_lup", "_lp"), kinds), saved)
     elif name.endswith("_jacobian"):
         return _with_jacobian(name)
     else:
@@ -85,11 +85,11 @@ def _result_of(function: Callable[..., StanValue], kind: Type | None) -> Callabl
     """Make a function return Python numbers, or arrays of integers, as its type requires."""
 
     def call(run: Evaluation, *arguments: StanValue) -> StanValue:
-        found = function(run, *arguments)
+        result = function(run, *arguments)
         if kind not in SCALARS:
-            return np.asarray(found, np.int64)
-        found = found.item() if isinstance(found, (np.generic, np.ndarray)) else found
-        return int(found) if kind == types.INT else found
+            return np.asarray(result, np.int64)
+        result = result.item() if isinstance(result, (np.generic, np.ndarray)) else result
+        return int(result) if kind == types.INT else result
 
     return call
 
@@ -116,10 +116,10 @@ def _of_varmat(name: str) -> StanFunction:
     """Find the varmat function for a name of Stan."""
     set_name, _, direction = name.rpartition("_")
     if direction in ("constrain", "unconstrain"):
-        found = _TRANSFORMS.get(set_name) or tuple(
+        result = _TRANSFORMS.get(set_name) or tuple(
             getattr(vm, f"{_SETS.get(set_name, set_name)}_{end}") for end in ("constrain", "free")
         )
-        transform: StanFunction = found[direction == "unconstrain"]
+        transform: StanFunction = result[direction == "unconstrain"]
         return transform
     function: StanFunction = getattr(vm, name)
     return function
@@ -172,9 +172,9 @@ def row_of(name: str) -> Elementwise | None:
     """Find the row of the elementwise table behind a function; None if it is not elementwise."""
     if name in _NUMPY or name in _ELEMENTWISE:
         return ELEMENTWISE[_NUMPY.get(name, name)]
-    found = ELEMENTWISE["logaddexp"] if name == "log_sum_exp" else getattr(vm, name, None)
-    found = getattr(found, "alias_of", found)
-    return found if isinstance(found, Elementwise) else None
+    result = ELEMENTWISE["logaddexp"] if name == "log_sum_exp" else getattr(vm, name, None)
+    result = getattr(result, "alias_of", result)
+    return result if isinstance(result, Elementwise) else None
 
 
 def _elementwise(name: str, kinds: Kinds) -> StanFunction:
@@ -330,7 +330,7 @@ def _rep_array(kinds: Kinds) -> StanFunction:
 
 def _part(*indices: Callable[..., StanValue]) -> StanFunction:
     """Return a function that reads a part, whose indices are functions of the other arguments."""
-    return lambda x, *places: read(x, [index(x, *places) for index in indices])
+    return lambda x, *args: read(x, [index(x, *args) for index in indices])
 
 
 def _dot_products(axis: int, own: frozenset[Type]) -> Callable[[Kinds], StanFunction]:
@@ -430,8 +430,8 @@ def _map_rect(
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def _integrate_1d(f: Passed, a: StanValue, b: StanValue, *rest: StanValue) -> StanValue:
-    theta, x_r, x_i, *tolerance = rest
+def _integrate_1d(f: Passed, a: StanValue, b: StanValue, *args: StanValue) -> StanValue:
+    theta, x_r, x_i, *tolerance = args
     settings = {"relative_tolerance": tolerance[0]} if tolerance else {}
     return vm.integrate_1d(f, a, b, theta, x_r, x_i, **settings)
 
@@ -441,9 +441,9 @@ def _integral(f: Passed, a: StanValue, b: StanValue, *args: StanValue) -> StanVa
 
 
 def _integral_tol(
-    f: Passed, a: StanValue, b: StanValue, relative: float, *rest: StanValue
+    f: Passed, a: StanValue, b: StanValue, relative: float, *args: StanValue
 ) -> StanValue:
-    return vm.integrate_1d(f, a, b, *rest[2:], relative_tolerance=relative)
+    return vm.integrate_1d(f, a, b, *args[2:], relative_tolerance=relative)
 
 
 # Tolerance, steps, solver, halvings of a step, and whether other solvers are tried.

@@ -82,7 +82,7 @@ def _tables() -> _Tables:
         for rule, ahead in reductions:
             row.update(dict.fromkeys(sets[ahead], ~rule))
         actions.append(row)
-    rules = [_Rule(symbols[i], *rest) for i, *rest in stored["rules"]]
+    rules = [_Rule(symbols[i], *remaining) for i, *remaining in stored["rules"]]
     return _Tables(re.compile(pattern), words, rules, actions)
 
 
@@ -171,8 +171,8 @@ def _tokens(text: str) -> Iterator[_Token]:
         match = pattern.match(text, start)
         if not match:
             raise ParsingError(start, text[start], set())
-        kind, found, end = str(match.lastgroup), match[0], match.end()
+        kind, result, end = str(match.lastgroup), match[0], match.end()
         if not kind.startswith("__IGNORE"):
-            yield _Token(words.get(found, kind), found, start, end)
+            yield _Token(words.get(result, kind), result, start, end)
         start = end
     yield _Token("$END", "", start, start)

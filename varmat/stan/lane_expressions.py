@@ -77,12 +77,12 @@ class LaneExpressions(ABC):
         """Tell whether an expression differs between iterations, as random numbers do."""
         return any(name in self._varying for name in s.names_in(e)) or draws(e)
 
-    def of_passes(self, f: Frame, slots: Collection[int], places: np.ndarray) -> Frame:
+    def of_passes(self, f: Frame, slots: Collection[int], indices: np.ndarray) -> Frame:
         """Make a frame of some iterations, which may be repeated."""
         inner = f.copy()
-        inner[self._count] = len(places)
+        inner[self._count] = len(indices)
         for slot in (*slots, self._mask):
-            inner[slot] = None if f[slot] is None else f[slot][places]
+            inner[slot] = None if f[slot] is None else f[slot][indices]
         return inner
 
     def branches(self, e: s.Expression) -> Callable[[Frame], Iterator[tuple[StanValue, Frame]]]:
@@ -93,9 +93,9 @@ class LaneExpressions(ABC):
         condition, slots = self.expression(e), {*self._slots}
 
         def branches(f: Frame) -> Iterator[tuple[StanValue, Frame]]:
-            found = condition(f)
-            if isinstance(found, ArrayMethods):
-                holds = found != 0
+            result = condition(f)
+            if isinstance(result, ArrayMethods):
+                holds = result != 0
                 for mask in (holds, ~holds):
                     # Elements may be assigned to vectors; numbers are assigned as a whole.
                     inner = f.copy()
@@ -105,9 +105,9 @@ class LaneExpressions(ABC):
                     inner[self._mask] = mask if f[self._mask] is None else mask & f[self._mask]
                     yield mask, inner
                 return
-            holds = np.asarray(found, bool)
-            for places in map(np.flatnonzero, (holds, ~holds)):
-                yield places, self.of_passes(f, slots, places) if len(places) else []
+            holds = np.asarray(result, bool)
+            for indices in map(np.flatnonzero, (holds, ~holds)):
+                yield indices, self.of_passes(f, slots, indices) if len(indices) else []
 
         return branches
 
@@ -119,12 +119,12 @@ class LaneExpressions(ABC):
         branches = self.branches(e)
 
         def run(f: Frame) -> StanValue:
-            found = [
-                (places, value(inner))
-                for value, (places, inner) in zip((yes, no), branches(f), strict=True)
+            result = [
+                (indices, value(inner))
+                for value, (indices, inner) in zip((yes, no), branches(f), strict=True)
                 if inner
             ]
-            return merged(found)
+            return merged(result)
 
         return run
 
@@ -135,14 +135,14 @@ class LaneExpressions(ABC):
 
     # --- expressions ---
 
-    def alike(self, whole: Sequence[s.Expression]) -> list[StanEvaluated]:
+    def alike(self, full: Sequence[s.Expression]) -> list[StanEvaluated]:
         """Translate arguments of a density, so that scalars broadcast against batched vectors."""
-        if any(e.type not in SCALARS and e.type not in _ROWS_OF_DATA for e in whole):
-            raise BoundError("a density takes matrices, or arrays of vectors", whole[0].at)
-        arguments = [*map(self.expression, whole)]
-        if all(e.type in SCALARS for e in whole):
+        if any(e.type not in SCALARS and e.type not in _ROWS_OF_DATA for e in full):
+            raise BoundError("a density takes matrices, or arrays of vectors", full[0].at)
+        arguments = [*map(self.expression, full)]
+        if all(e.type in SCALARS for e in full):
             return arguments
-        return [self._spread(e, argument) for e, argument in zip(whole, arguments, strict=True)]
+        return [self._spread(e, argument) for e, argument in zip(full, arguments, strict=True)]
 
     def expression(self, e: s.Expression) -> StanEvaluated:
         """Translate an expression: the value is an array with the batch axis first if it varies."""
@@ -199,16 +199,16 @@ class LaneExpressions(ABC):
 
     def _logical(self, e: s.Binary) -> StanEvaluated:
         """Translate "and" or "or", whose right side is computed only where it decides."""
-        count, known = self._count, int(e.operator == "||")
+        count, certain = self._count, int(e.operator == "||")
         right = self.full(e.right, types.INT)
 
         def given(f: Frame) -> StanValue:
-            return np.full(f[count], known)
+            return np.full(f[count], certain)
 
         def decides(f: Frame) -> StanValue:
             return 1 * (right(f) != 0)
 
-        return self.either(e.left, *((given, decides) if known else (decides, given)))
+        return self.either(e.left, *((given, decides) if certain else (decides, given)))
 
     def _spread(self, e: s.Expression, evaluate: StanEvaluated) -> StanEvaluated:
         """Add an axis to a batched scalar, so that it acts on all elements of a batched vector."""
@@ -284,8 +284,8 @@ class LaneExpressions(ABC):
                 propto = dropping(density, self._translator.of_variables(e.arguments))
 
             def terms(run: Evaluation, *xs: StanValue) -> StanValue:
-                found = density(*xs, propto=run.propto and propto)
-                return np.sum(found, -1) if rows else found
+                result = density(*xs, propto=run.propto and propto)
+                return np.sum(result, -1) if rows else result
 
             return terms
         if e.name == "log_mix" and len(kinds) == 3:
@@ -320,15 +320,15 @@ def repeated(x: StanValue, count: int) -> StanValue:
     return x + np.zeros((count, *np.shape(x)), int)
 
 
-def merged(found: Sequence[tuple[StanValue, StanValue]]) -> StanValue:
+def merged(result: Sequence[tuple[StanValue, StanValue]]) -> StanValue:
     """Merge batched values of some iterations and of the others."""
-    if len(found) == 1:
-        return found[0][1]
-    (mask, yes), (_, no) = found
+    if len(result) == 1:
+        return result[0][1]
+    (mask, yes), (_, no) = result
     if not isinstance(mask, np.ndarray):
         return selected(mask, yes, no)
-    order = np.argsort(np.concatenate([places for places, _ in found]))
-    return np.concatenate([x for _, x in found])[order]
+    order = np.argsort(np.concatenate([indices for indices, _ in result]))
+    return np.concatenate([x for _, x in result])[order]
 
 
 def selected(mask: StanValue, yes: StanValue, no: StanValue) -> StanValue:
@@ -355,17 +355,17 @@ def own_places(x: StanValue, index: StanValue) -> StanValue:
 
 def places_of(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
     """Convert integer indices of Stan, some of them batched, to an index of NumPy."""
-    places = [place(i, x.shape[axis], axis + 1) for axis, i in enumerate(indices)]
-    if sum(type(at) is np.ndarray for at in places) == 1 and len(places) == 1:
-        return _as_slice(places[0])
-    return tuple(places)
+    positions = [place(i, x.shape[axis], axis + 1) for axis, i in enumerate(indices)]
+    if sum(type(at) is np.ndarray for at in positions) == 1 and len(positions) == 1:
+        return _as_slice(positions[0])
+    return tuple(positions)
 
 
-def _as_slice(places: StanValue) -> StanValue:
+def _as_slice(indices: StanValue) -> StanValue:
     """Convert consecutive indices to a slice, because that makes a view."""
-    if type(places) is np.ndarray and len(places) and np.all(np.diff(places) == 1):
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
+    if type(indices) is np.ndarray and len(indices) and np.all(np.diff(indices) == 1):
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return indices
 
 
 def elementwise_density(name: str, at: s.Position) -> Any:

@@ -268,21 +268,21 @@ class Lanes(LaneExpressions):
         return run
 
     def distribution(self, d: s.Tilde) -> Executed:
-        whole = [d.value, *d.arguments]
+        arguments = [d.value, *d.arguments]
         if d.truncated is not None:
             return self.increment(d.truncated)
         if d.lower is not None or d.upper is not None:
-            return self._added([*whole, d.lower, d.upper], self._truncated(d, whole))
+            return self._added([*arguments, d.lower, d.upper], self._truncated(d, arguments))
         if d.definition is None:
-            return self._added(whole, self._density(d.function, whole, True, d.at))
-        call = s.Call(d.at, d.name, whole)
+            return self._added(arguments, self._density(d.function, arguments, True, d.at))
+        call = s.Call(d.at, d.name, arguments)
         call.type, call.definition = types.REAL, d.definition
         return self.increment(s.TargetIncrement(d.at, call))
 
-    def _truncated(self, d: s.Tilde, whole: Sequence[s.Expression]) -> StanEvaluated:
-        if any(e.type not in SCALARS for e in whole):
+    def _truncated(self, d: s.Tilde, full: Sequence[s.Expression]) -> StanEvaluated:
+        if any(e.type not in SCALARS for e in full):
             raise BoundError("what is truncated is no density of numbers", d.at)
-        arguments, density = [*map(self.expression, whole)], functions.truncated(d.function)
+        arguments, density = [*map(self.expression, full)], functions.truncated(d.function)
         ends = [None if e is None else self.expression(e) for e in (d.lower, d.upper)]
 
         def term(f: Frame) -> StanValue:
@@ -292,23 +292,23 @@ class Lanes(LaneExpressions):
         return term
 
     def _density(
-        self, name: str, whole: Sequence[s.Expression], drops: bool, at: s.Position
+        self, name: str, full: Sequence[s.Expression], drops: bool, at: s.Position
     ) -> StanEvaluated:
         """Translate the sum of a density over all iterations."""
         if name in STACKED:
-            if any(e.type not in kinds for e, kinds in zip(whole, STACKED[name], strict=True)):
+            if any(e.type not in kinds for e, kinds in zip(full, STACKED[name], strict=True)):
                 raise BoundError("a pass has a density of several observations", at)
-            density, arguments = getattr(vm, name), [*map(self.expression, whole)]
+            density, arguments = getattr(vm, name), [*map(self.expression, full)]
         else:
-            density, arguments = elementwise_density(name, at), self.alike(whole)
-        dropped = drops and dropping(density, self._translator.of_variables(whole))
-        differs = self.varies(whole)
+            density, arguments = elementwise_density(name, at), self.alike(full)
+        dropped = drops and dropping(density, self._translator.of_variables(full))
+        differs = self.varies(full)
 
         def summed(f: Frame) -> StanValue:
-            given, propto = [x(f) for x in arguments], f[0].propto and dropped
+            values, propto = [x(f) for x in arguments], f[0].propto and dropped
             if f[self._mask] is None:
-                return density(*given, propto=propto)
-            terms = density.pointwise(*given, propto=propto)
+                return density(*values, propto=propto)
+            terms = density.pointwise(*values, propto=propto)
             # The first axis is the batch axis, if the terms differ.
             axis = -1 if differs else None
             return self._counted(f, np.sum(terms, axis) if np.ndim(terms) > differs else terms)
@@ -320,9 +320,9 @@ class Lanes(LaneExpressions):
         mask = f[self._mask]
         return np.sum(terms if mask is None else selected(mask, terms, 0.0))
 
-    def _added(self, whole: object, term: StanEvaluated) -> Executed:
+    def _added(self, arguments: object, term: StanEvaluated) -> Executed:
         """Return the function that adds a term; `count` times if all iterations have the same."""
-        differs, count = self.varies(whole), self._count
+        differs, count = self.varies(arguments), self._count
 
         def run(f: Frame) -> None:
             is_sum = differs or f[self._mask] is not None
@@ -336,8 +336,10 @@ class Lanes(LaneExpressions):
         if isinstance(t.value, s.Call) and t.value.definition is None:
             name = t.value.name.replace("_lup", "_lp")
             if name in STACKED:
-                whole = t.value.arguments
-                return self._added(whole, self._density(name, whole, name != t.value.name, t.at))
+                arguments = t.value.arguments
+                return self._added(
+                    arguments, self._density(name, arguments, name != t.value.name, t.at)
+                )
         value = self.expression(t.value)
         return self._added(t.value, lambda f: self._counted(f, value(f)))
 
@@ -411,14 +413,14 @@ class Lanes(LaneExpressions):
 
         def run(f: Frame) -> None:
             ran = []
-            for body, (places, inner) in zip(bodies, branches(f), strict=True):
+            for body, (indices, inner) in zip(bodies, branches(f), strict=True):
                 if inner:
                     body(inner)
-                    ran.append((places, inner))
+                    ran.append((indices, inner))
                     for slot in self._outer:
                         f[slot] = inner[slot]
             for slot in slots:
-                f[slot] = merged([(places, inner[slot]) for places, inner in ran])
+                f[slot] = merged([(positions, inner[slot]) for positions, inner in ran])
 
         return run
 
@@ -445,12 +447,12 @@ class Lanes(LaneExpressions):
         for argument in definition.arguments:
             translator.declare(argument.name, argument.type)
         pairs = [*zip(definition.arguments, e.arguments, strict=True)]
-        varying = [x.name for x, given in pairs if self.varies(given)]
+        varying = [x.name for x, argument in pairs if self.varies(argument)]
         inner = Lanes(translator, definition, translator.declare("", types.INT), varying)
         inner.calls = (*self.calls, definition)
         value = inner.result(definition.body, e)
         size, count = translator.size - len(pairs) - 2, self._count
-        arguments = [self.promoted(given, x.type) for x, given in pairs]
+        arguments = [self.promoted(argument, x.type) for x, argument in pairs]
         keeps = self._translator.routine(definition).keeps and e.name == definition.name
 
         def call(f: Frame) -> StanValue:
@@ -475,8 +477,8 @@ class Lanes(LaneExpressions):
             if isinstance(x, s.Return) and x.value is not None:
                 value = self.full(x.value, e.type)
             elif isinstance(x, s.If):
-                rest = body[k + 1 :]
-                yes, no = (self.result([*part, *rest], e) for part in (x.body, x.otherwise))
+                remainder = body[k + 1 :]
+                yes, no = (self.result([*part, *remainder], e) for part in (x.body, x.otherwise))
                 value = self.either(x.condition, yes, no)
             else:
                 raise BoundError(f"`{e.name}` returns from within a loop", x.at)
@@ -492,11 +494,11 @@ def without_continue(body: Sequence[s.Statement]) -> list[s.Statement]:
     """Move the statements after a `continue` at the end of a branch into the other branch."""
     for k, x in enumerate(body):
         if isinstance(x, s.If) and (x.body or x.otherwise):
-            rest = [*body[k + 1 :]]
+            remainder = [*body[k + 1 :]]
             if x.body and isinstance(x.body[-1], s.Continue):
-                yes, no = x.body[:-1], [*x.otherwise, *rest]
+                yes, no = x.body[:-1], [*x.otherwise, *remainder]
             elif x.otherwise and isinstance(x.otherwise[-1], s.Continue):
-                yes, no = [*x.body, *rest], x.otherwise[:-1]
+                yes, no = [*x.body, *remainder], x.otherwise[:-1]
             else:
                 continue
             return [*body[:k], s.If(x.at, x.condition, without_continue(yes), without_continue(no))]

@@ -249,13 +249,13 @@ class LoweredExpressions(ABC):
         return self.array(buffer, x.shape, x.bounds)
 
     def copy(
-        self, to: Storage, x: Lowered, places: Callable[..., Sequence[Number]] | None = None
+        self, to: Storage, x: Lowered, indices: Callable[..., Sequence[Number]] | None = None
     ) -> None:
         """Write the elements of a value into an array; at other places, given by their indices."""
 
         def put(*i: Number) -> None:
             value = x.at(*i) if isinstance(x, Elements) else x
-            self.write(ir.Store(to, self.places(places(*i) if places else i), value))
+            self.write(ir.Store(to, self.places(indices(*i) if indices else i), value))
 
         if isinstance(x, Elements):
             self.each(x, put)
@@ -291,14 +291,14 @@ class LoweredExpressions(ABC):
 
     def extreme(self, x: Elements, function: ScalarFunction, first: float) -> Number:
         """Find the largest or smallest element."""
-        found = self.variable_cell("m", first)
+        extreme = self.variable_cell("m", first)
         self.each(
             x,
             lambda *i: self.write(
-                ir.Compute(found, SAME, (self.apply(function, found, x.at(*i)),))
+                ir.Compute(extreme, SAME, (self.apply(function, extreme, x.at(*i)),))
             ),
         )
-        return self.apply(_RESULT, found)
+        return self.apply(_RESULT, extreme)
 
     def log_sum_exp(self, x: Elements) -> Number:
         """Compute the log-sum-exp of the elements, with the weights ``exp(x - max) / sum``."""
@@ -347,11 +347,11 @@ class LoweredExpressions(ABC):
 
     def mapped(self, function: ScalarFunction, *x: Lowered) -> Lowered:
         """Apply a function of numbers to each element."""
-        whole = [item for item in x if isinstance(item, Elements)]
-        if not whole:
+        containers = [item for item in x if isinstance(item, Elements)]
+        if not containers:
             return self.apply(function, *x)  # type: ignore[arg-type]
-        first = whole[0]
-        for other in whole[1:]:
+        first = containers[0]
+        for other in containers[1:]:
             self.same_shape(first, other)
 
         def at(*i: Number) -> Number:
@@ -421,18 +421,18 @@ class LoweredExpressions(ABC):
 
     def _logical(self, e: s.Binary) -> Number:
         """Lower "and" or "or", whose right side is computed where it decides."""
-        known = float(e.operator == "||")
+        certain = float(e.operator == "||")
         left = self.compare("!=", self.number(e.left), 0.0)
         if not isinstance(left, Cell):
-            if left == known:
-                return int(known)
+            if left == certain:
+                return int(certain)
             return self._whole_number(self.compare("!=", self.number(e.right), 0.0))
         out = Cell()
         with self.inside([]) as decides:
             right = self.compare("!=", self.number(e.right), 0.0)
             self.write(ir.Compute(out, SAME, (right,)))
-        given: list[Statement] = [ir.Compute(out, SAME, (known,))]
-        yes, no = (given, decides) if known else (decides, given)
+        statements: list[Statement] = [ir.Compute(out, SAME, (certain,))]
+        yes, no = (statements, decides) if certain else (decides, statements)
         self.write(ir.If(left, yes, no))
         return self._whole_number(out)
 
@@ -480,22 +480,22 @@ class LoweredExpressions(ABC):
 
     def _row(self, e: s.ArrayExpression | s.RowVectorExpression) -> Elements:
         """Lower `{a, b}` or `[a, b]` into an array."""
-        found = [self.expression(element) for element in e.elements]
-        first = found[0] if found else None
+        result = [self.expression(element) for element in e.elements]
+        first = result[0] if result else None
         inner: tuple[Any, Any] = ((), ())
         if isinstance(first, Elements):
             inner = first.shape, first.most
-        buffer = self.temporary((len(found), *inner[1]), "row")
-        for k, x in enumerate(found):
+        buffer = self.temporary((len(result), *inner[1]), "row")
+        for k, x in enumerate(result):
             self.copy(buffer, x, lambda *i, k=k: (k, *i))
-        return self.array(buffer, (len(found), *inner[0]))
+        return self.array(buffer, (len(result), *inner[0]))
 
     # --- indices ---
 
     def _index(self, e: s.Indexed) -> Lowered:
         base = self.elements(e.base)
-        found = self.part(base, e.indices)
-        return found if found.shape else found.at()
+        result = self.part(base, e.indices)
+        return result if result.shape else result.at()
 
     def part(self, base: Elements, indices: Sequence[s.Expression | s.Range]) -> Elements:
         """Return the elements of a part; indices begin with 0."""
@@ -522,10 +522,10 @@ class LoweredExpressions(ABC):
         shape += base.shape[len(indices) :]
         most += base.most[len(indices) :]
 
-        def places(*given: Number) -> tuple[Number, ...]:
-            left = [*given]
-            found = [x(left.pop(0)) if callable(x) else x for x in maps]
-            return (*found, *left)
+        def places(*args: Number) -> tuple[Number, ...]:
+            left = [*args]
+            result = [x(left.pop(0)) if callable(x) else x for x in maps]
+            return (*result, *left)
 
         return Elements(
             tuple(shape),

@@ -151,20 +151,20 @@ class LoweredFunctions(LoweredExpressions):
             raise BoundError(f"`{name}` looks at numbers", at) from error
 
     def density(
-        self, name: str, whole: Sequence[s.Expression], drops: bool, at: s.Position
+        self, name: str, arguments: Sequence[s.Expression], drops: bool, at: s.Position
     ) -> Number:
         """Sum a log density over all elements."""
         drops = drops and self.propto
         if drops and not self.in_block:
             raise BoundError("which terms of a density are dropped depends on the call", at)
-        variable = self.translator.of_variables(whole)
+        variable = self.translator.of_variables(arguments)
         special = getattr(self, f"_d_{name}", None)
         if special is not None:
-            result: Number = 0.0 if drops and not any(variable) else special(*whole)
+            result: Number = 0.0 if drops and not any(variable) else special(*arguments)
             return result
         density = elementwise_density(name, at)
         keep: KeptTerms | None = kept_arguments(density, variable) if drops else None
-        x = [self.expression(item) for item in whole]
+        x = [self.expression(item) for item in arguments]
         ends = {
             name: item.bounds if isinstance(item, Elements) else self.bounds(item)
             for name, item in zip(density.operands, x, strict=True)
@@ -217,9 +217,9 @@ class LoweredFunctions(LoweredExpressions):
         return self.apply(DIVIDE, self.total(x), self._f_num_elements(e))
 
     def _f_prod(self, e: s.Call) -> Number:
-        x, found = self.elements(e.arguments[0]), self.variable_cell("product", 1.0)
-        self.each(x, lambda *i: self.write(ir.Compute(found, MULTIPLY, (found, x.at(*i)))))
-        return self.apply(SAME, found)
+        x, product = self.elements(e.arguments[0]), self.variable_cell("product", 1.0)
+        self.each(x, lambda *i: self.write(ir.Compute(product, MULTIPLY, (product, x.at(*i)))))
+        return self.apply(SAME, product)
 
     def _f_dot_product(self, e: s.Call) -> Number:
         x, y = map(self.elements, e.arguments)
@@ -388,9 +388,9 @@ class LoweredFunctions(LoweredExpressions):
         if isinstance(x, Elements) and e.name == "rep_matrix":
             is_row = e.arguments[0].type in ROWS
             shape, limit = (sizes, most)
-            whole = (*shape, *x.shape) if is_row else (*x.shape, *shape)
+            shape_out = (*shape, *x.shape) if is_row else (*x.shape, *shape)
             limits = (*limit, *x.most) if is_row else (*x.most, *limit)
-            return Elements(tuple(whole), tuple(limits), lambda i, j: x.at(j if is_row else i))
+            return Elements(tuple(shape_out), tuple(limits), lambda i, j: x.at(j if is_row else i))
         if isinstance(x, Elements):
             k = len(sizes)
             return Elements(

@@ -59,23 +59,23 @@ class Lowering(LoweredFunctions):
             kind = kinds[name][1]
             if innermost(kind) not in NUMBERS:
                 continue
-            known = self._given(name, x, kind)
+            bound = self._given(name, x, kind)
             if name in assigned:
                 if kind in SCALARS:
                     cell = Cell(name, False, kind == types.INT)
-                    self.write(ir.Compute(cell, SAME, (known,)))  # type: ignore[arg-type]
+                    self.write(ir.Compute(cell, SAME, (bound,)))  # type: ignore[arg-type]
                     out = Storage((), name)
                     if name in results:
                         ends.append(ir.Store(out, (), cell))
                     self.env[name] = cell
                 else:
-                    assert isinstance(known, Elements)
-                    out = Storage(known.most, name)
-                    self.write(ir.Fill(out, known.buffer))  # type: ignore[arg-type]
-                    self.env[name] = self.array(out, known.shape)
+                    assert isinstance(bound, Elements)
+                    out = Storage(bound.most, name)
+                    self.write(ir.Fill(out, bound.buffer))  # type: ignore[arg-type]
+                    self.env[name] = self.array(out, bound.shape)
                 outputs[name] = out
             else:
-                self.env[name] = known
+                self.env[name] = bound
         if outputs.keys() != {*assigned}:
             raise BoundError("a loop assigns to what is no array of numbers", loop.at)
         self._reassigned = assigned_in([loop])
@@ -116,14 +116,14 @@ class Lowering(LoweredFunctions):
         for k, item in enumerate(body):
             self.at = item.at
             self.statement(item)
-            rest = body[k + 1 :]
-            if rest and _leaves(item):
+            remainder = body[k + 1 :]
+            if remainder and _leaves(item):
                 flags = [x for name, x in self._flags.items() if name in _FLAGS]
                 holds = flags[0]
                 for x in flags[1:]:
                     holds = self.apply(ADD, holds, x)  # type: ignore[assignment]
                 with self.inside([]) as inner:
-                    self.statements(rest)
+                    self.statements(remainder)
                 self.write(ir.If(holds, [], inner))
                 return
 
@@ -189,15 +189,15 @@ class Lowering(LoweredFunctions):
             raise BoundError(f"a loop assigns to `{name}`", a.at)
         buffer = variable.buffer
         target = self._target(a.target, variable)
-        whole: Lowered
+        lowered: Lowered
         if a.target.type in SCALARS:
-            whole = self.number(value)
+            lowered = self.number(value)
         else:
-            whole = self.elements(value)
-            self.same_shape(target, whole)
+            lowered = self.elements(value)
+            self.same_shape(target, lowered)
             if name in s.names_in(value):
-                whole = self.copied(whole)
-        self.copy(buffer, whole, target.places)
+                lowered = self.copied(lowered)
+        self.copy(buffer, lowered, target.places)
 
     def _target(self, e: s.Expression, variable: Elements) -> Elements:
         if isinstance(e, s.VariableName):
@@ -208,15 +208,15 @@ class Lowering(LoweredFunctions):
     def _tilde(self, d: s.Tilde) -> None:
         if d.lower is not None or d.upper is not None:
             raise BoundError("a truncated density", d.at)
-        whole = [d.value, *d.arguments]
+        arguments = [d.value, *d.arguments]
         if d.definition is not None:
-            call = s.Call(d.at, d.function, whole, True)
+            call = s.Call(d.at, d.function, arguments, True)
             call.type, call.data, call.definition = types.REAL, False, d.definition
-            found = self.routine(call, d.definition, drops=True)
-            assert not isinstance(found, Elements)
-            self.write(ir.Increment(found))
+            result = self.routine(call, d.definition, drops=True)
+            assert not isinstance(result, Elements)
+            self.write(ir.Increment(result))
             return
-        self.write(ir.Increment(self.density(d.function, whole, True, d.at)))
+        self.write(ir.Increment(self.density(d.function, arguments, True, d.at)))
 
     def _increment(self, t: s.TargetIncrement) -> None:
         x = self.expression(t.value)
@@ -344,10 +344,10 @@ class Lowering(LoweredFunctions):
         if definition in self._calls or not definition.body:
             raise BoundError(f"`{e.name}` calls itself", e.at)
         env: dict[str, Lowered] = {}
-        for argument, given in zip(definition.arguments, e.arguments, strict=True):
+        for argument, value in zip(definition.arguments, e.arguments, strict=True):
             if innermost(argument.type) not in NUMBERS:
                 raise BoundError(f"`{e.name}` takes a {argument.type}", e.at)
-            x = self.expression(given)
+            x = self.expression(value)
             env[argument.name] = self.stored(x) if isinstance(x, Elements) else x
         drops = drops or "_lup" in e.name
         keeps = definition.name.endswith(("_lpdf", "_lpmf")) and not drops
@@ -365,10 +365,10 @@ class Lowering(LoweredFunctions):
             _calls=[*self._calls, definition],
         ):  # fmt: skip
             self.statements(body)
-            found = self._result
-        if isinstance(found, Cell):
-            return self.apply(SAME, found)
-        return found if definition.result is not None else 0.0
+            output = self._result
+        if isinstance(output, Cell):
+            return self.apply(SAME, output)
+        return output if definition.result is not None else 0.0
 
     def _return(self, r: s.Return) -> None:
         if r.value is not None:

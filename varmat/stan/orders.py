@@ -39,7 +39,7 @@ def bracketed(name: str) -> str:
     ['x', 'm[2,1]', 't[1].2[3]']
     """
     parts = (part.split(".") for part in name.split(":"))
-    return ".".join(f"{head}[{','.join(rest)}]" if rest else head for head, *rest in parts)
+    return ".".join(f"{head}[{','.join(others)}]" if others else head for head, *others in parts)
 
 
 def by_columns(values: Iterable[np.ndarray | float], axes: int = 0) -> np.ndarray:

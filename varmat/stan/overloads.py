@@ -36,52 +36,52 @@ def definition_type(definition: FunctionDefinition) -> FunctionType:
 
 
 def resolve(
-    name: str, given: Sequence[GivenArgument], own: Sequence[FunctionDefinition]
+    name: str, argument_types: Sequence[GivenArgument], own: Sequence[FunctionDefinition]
 ) -> Found | str:
     """Find what a call means, or say why it means nothing.
 
     The function with the fewest promotions of arguments is meant, and only one may have so few.
     """
-    found: list[tuple[int, Found]] = []
+    candidates: list[tuple[int, Found]] = []
     for definition in own:
         arguments = definition_type(definition).arguments
-        cost = _cost(tuple((argument,) for argument in arguments), tuple(given))
+        cost = _cost(tuple((argument,) for argument in arguments), tuple(argument_types))
         if cost is not None:
-            found.append((cost, (definition.result, definition)))
-    library = _library(library_name(name), tuple(given))
+            candidates.append((cost, (definition.result, definition)))
+    library = _library(library_name(name), tuple(argument_types))
     if library:
-        found.append((library[0], (library[1], None)))
-    if not found:
-        return _refusal(name, given, own)
-    least = min(cost for cost, _ in found)
-    best = [meaning for cost, meaning in found if cost == least]
+        candidates.append((library[0], (library[1], None)))
+    if not candidates:
+        return _refusal(name, argument_types, own)
+    least = min(cost for cost, _ in candidates)
+    best = [meaning for cost, meaning in candidates if cost == least]
     if len(best) > 1:
-        return _ambiguous(name, given, len(best))
+        return _ambiguous(name, argument_types, len(best))
     return best[0]
 
 
 @cache
-def _library(name: str, given: tuple[GivenArgument, ...]) -> tuple[int, Type | None] | None:
+def _library(name: str, arguments: tuple[GivenArgument, ...]) -> tuple[int, Type | None] | None:
     costs = [
         (cost, signature.result)
         for signature in signatures(name)
-        if (cost := _cost(signature.arguments, given)) is not None
+        if (cost := _cost(signature.arguments, arguments)) is not None
     ]
-    return min(costs, key=lambda found: found[0], default=None)
+    return min(costs, key=lambda result: result[0], default=None)
 
 
 def _cost(
-    arguments: tuple[tuple[Argument, ...], ...], given: tuple[GivenArgument, ...]
+    arguments: tuple[tuple[Argument, ...], ...], argument_types: tuple[GivenArgument, ...]
 ) -> int | None:
-    if len(arguments) != len(given):
+    if len(arguments) != len(argument_types):
         return None
     total = 0
-    for alternatives, argument in zip(arguments, given, strict=True):
+    for alternatives, argument in zip(arguments, argument_types, strict=True):
         costs = [
             cost
-            for wanted in alternatives
-            if (argument.data or not wanted.data)
-            and (cost := promotion(wanted.type, argument.type)) is not None
+            for requested in alternatives
+            if (argument.data or not requested.data)
+            and (cost := promotion(requested.type, argument.type)) is not None
         ]
         if not costs:
             return None
@@ -89,66 +89,69 @@ def _cost(
     return total
 
 
-def _refusal(name: str, given: Sequence[GivenArgument], own: Sequence[FunctionDefinition]) -> str:
-    known = [
+def _refusal(
+    name: str, argument_types: Sequence[GivenArgument], own: Sequence[FunctionDefinition]
+) -> str:
+    names = [
         Signature(tuple((argument,) for argument in definition_type(one).arguments), one.result)
         for one in own
     ] + list(signatures(library_name(name)))
-    sizes = sorted({len(signature.arguments) for signature in known})
-    if len(given) not in sizes:
+    sizes = sorted({len(signature.arguments) for signature in names})
+    if len(argument_types) not in sizes:
         count = " or ".join(map(str, sizes))
-        return f"`{name}` takes {count} argument{'s' * (count != '1')}, not {len(given)}."
-    fitting = [one.arguments for one in known if len(one.arguments) == len(given)]
-    for position, argument in enumerate(given):
-        wanted = dict.fromkeys(one for arguments in fitting for one in arguments[position])
-        if not any(promotion(one.type, argument.type) is not None for one in wanted):
-            kinds = " or ".join(dict.fromkeys(str(one.type) for one in wanted))
+        return f"`{name}` takes {count} argument{'s' * (count != '1')}, not {len(argument_types)}."
+    fitting = [one.arguments for one in names if len(one.arguments) == len(argument_types)]
+    for position, argument in enumerate(argument_types):
+        requested = dict.fromkeys(one for arguments in fitting for one in arguments[position])
+        if not any(promotion(one.type, argument.type) is not None for one in requested):
+            kinds = " or ".join(dict.fromkeys(str(one.type) for one in requested))
             return f"Argument {position + 1} of `{name}` is {argument.type}, but must be {kinds}."
-        if not argument.data and all(one.data for one in wanted):
+        if not argument.data and all(one.data for one in requested):
             return (
                 f"Argument {position + 1} of `{name}` must be data, but depends on parameters or on"
                 " local variables that could hold them."
             )
-    return f"`{name}` takes no arguments of the types ({_kinds(given)}) together."
+    return f"`{name}` takes no arguments of the types ({_kinds(argument_types)}) together."
 
 
 def forward(
     name: str,
-    given: Sequence[GivenArgument],
+    arguments: Sequence[GivenArgument],
     own: Sequence[FunctionDefinition],
     signature_for: Callable[[FunctionDefinition], Signature],
 ) -> FunctionDefinition | str:
     """Find the function meant by the first argument of one that takes any number of others.
 
-    `given` are the arguments behind the function; those behind the fixed ones go on to it. A
+    `arguments` are the arguments behind the function; those behind the fixed ones go on to it. A
     function that does not fit is answered by the reason.
     """
-    found, reason = [], ""
+    candidates, reason = [], ""
     for definition in own:
         mine, signature = definition_type(definition), signature_for(definition)
         (expected,) = signature.arguments[0]
         assert isinstance(expected.type, FunctionType)
         count = len(expected.type.arguments)
-        first, rest = mine.arguments[:count], mine.arguments[count:]
+        first, remainder = mine.arguments[:count], mine.arguments[count:]
         if not types.callable_as(expected.type, FunctionType(first, mine.result)):
             reason = f"`{name}` calls {expected.type} or more, but `{definition.name}` is {mine}."
             continue
-        wanted = (*signature.arguments[1:], *((argument,) for argument in rest))
-        cost = _cost(wanted, tuple(given))
+        requested = (*signature.arguments[1:], *((argument,) for argument in remainder))
+        cost = _cost(requested, tuple(arguments))
         if cost is None:
-            kinds = ", ".join(str(alternatives[0]) for alternatives in wanted)
-            reason = f"`{name}` takes ({kinds}) after `{definition.name}`, not ({_kinds(given)})."
+            kinds = ", ".join(str(alternatives[0]) for alternatives in requested)
+            reason = f"`{name}` takes ({kinds}) after `{definition.name}`, not "
+            f"({_kinds(arguments)})."
         else:
-            found.append((cost, definition))
-    best = [one for cost, one in found if cost == min(cost for cost, _ in found)]
+            candidates.append((cost, definition))
+    best = [one for cost, one in candidates if cost == min(cost for cost, _ in candidates)]
     if len(best) > 1:
-        return _ambiguous(own[0].name, given, len(best))
+        return _ambiguous(own[0].name, arguments, len(best))
     return best[0] if best else reason
 
 
-def _kinds(given: Sequence[GivenArgument]) -> str:
-    return ", ".join(str(argument.type) for argument in given)
+def _kinds(arguments: Sequence[GivenArgument]) -> str:
+    return ", ".join(str(argument.type) for argument in arguments)
 
 
-def _ambiguous(name: str, given: Sequence[GivenArgument], count: int) -> str:
-    return f"`{name}` of ({_kinds(given)}) is ambiguous: {count} definitions fit equally well."
+def _ambiguous(name: str, arguments: Sequence[GivenArgument], count: int) -> str:
+    return f"`{name}` of ({_kinds(arguments)}) is ambiguous: {count} definitions fit equally well."

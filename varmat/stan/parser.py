@@ -97,7 +97,7 @@ class _Reader:
         """Yield the lines of a text, its includes replaced."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         self.sources[name] = text.split("\n")
-        kept, start = "", 0
+        saved, start = "", 0
         first = 1
         for match in _PIECES.finditer(text):
             number = 1 + text.count("\n", 0, match.start())
@@ -106,14 +106,14 @@ class _Reader:
                 raise StanSyntaxError("This comment has no end.", at, self.sources)
             if match["comment"]:
                 self.note(at, "`#` no longer begins a comment: write `//`.")
-                kept += text[start : match.start()]
+                saved += text[start : match.start()]
                 start = match.end()
             elif path := match["quoted"] or match["angled"] or match["bare"]:
-                yield from self._place(name, first, kept + text[start : match.start()])
+                yield from self._place(name, first, saved + text[start : match.start()])
                 yield from self._include(at, path, (*within, name))
-                kept, start = "", match.end()
+                saved, start = "", match.end()
                 first = 1 + text.count("\n", 0, start)
-        yield from self._place(name, first, kept + text[start:])
+        yield from self._place(name, first, saved + text[start:])
 
     def _place(self, name: str, first: int, text: str) -> Iterator[str]:
         for number, line in enumerate(text.split("\n"), first):
@@ -123,10 +123,10 @@ class _Reader:
     def _include(self, at: Position, path: str, within: tuple[str, ...]) -> Iterator[str]:
         # Packages of R begin paths with a slash, and mean their own directory. Included files name
         # others that are next to them.
-        places = [Path(path)] * Path(path).is_absolute()
-        places += [directory / path.lstrip("/") for directory in self.directories]
-        places += [Path(x).parent / path.lstrip("/") for x in within[1:][-1:]]
-        for file in places:
+        indices = [Path(path)] * Path(path).is_absolute()
+        indices += [directory / path.lstrip("/") for directory in self.directories]
+        indices += [Path(x).parent / path.lstrip("/") for x in within[1:][-1:]]
+        for file in indices:
             if str(file) in within:
                 raise StanSyntaxError(f"`{path}` includes itself.", at, self.sources)
             if file.is_file():
@@ -173,9 +173,9 @@ def _describe(error: lalr.ParsingError) -> str:
     if not error.expected:
         return f"Unexpected character `{error.text}`."
     words, following = lalr.spellings(), error.expected
-    found = f"`{error.text}`" if error.text else "end of the program"
+    token = f"`{error.text}`" if error.text else "end of the program"
     if "NAME" in following and "INTEGER" not in following and re.match("[A-Za-z]", error.text):
-        return f"{found} is a word of the language, not a name."
+        return f"{token} is a word of the language, not a name."
     expected = []
     for group, (mark, others) in _GROUPS.items():
         spelled = {words.get(name, name) for name in following}
@@ -185,7 +185,7 @@ def _describe(error: lalr.ParsingError) -> str:
                 name for name in following if not {name, words.get(name)} & {mark, *others.split()}
             }
     expected = [*(f"`{words[name]}`" for name in sorted(following) if name in words), *expected]
-    return f"Unexpected {found}; expected {' or '.join(expected)}."
+    return f"Unexpected {token}; expected {' or '.join(expected)}."
 
 
 def _flat(items: Iterable[Any]) -> list[Any]:
@@ -234,17 +234,17 @@ class _Builder:
         return StanSyntaxError(reason, at, self.reader.sources)
 
     def program(self, at: Position, *blocks: tuple[str, Position, list[Any]]) -> syntax.ProgramTree:
-        found: dict[str, list[Any]] = {}
+        result: dict[str, list[Any]] = {}
         for name, place, items in blocks:
             title = name.replace("_", " ")
-            if name in found:
+            if name in result:
                 raise self.error(f"The block `{title}` is here a second time.", place)
-            late = [other for other in found if BLOCKS.index(other) > BLOCKS.index(name)]
+            late = [other for other in result if BLOCKS.index(other) > BLOCKS.index(name)]
             if late:
                 reason = f"The block `{title}` must stand before `{late[0].replace('_', ' ')}`."
                 raise self.error(reason, place)
-            found[name] = items
-        parts = {name: found.get(name, []) for name in BLOCKS}
+            result[name] = items
+        parts = {name: result.get(name, []) for name in BLOCKS}
         return syntax.ProgramTree(at, **parts, sources=self.reader.sources, notes=self.reader.notes)
 
     # Functions
@@ -312,9 +312,9 @@ class _Builder:
     def tuple_type(self, at: Position, *elements: syntax.SizedType) -> syntax.SizedType:
         return syntax.SizedType(at, "tuple", [], [], list(elements))
 
-    def basic_type(self, at: Position, name: str, *rest: Any) -> syntax.SizedType:
-        bounds = rest[0] if rest and isinstance(rest[0], dict) else {}
-        return syntax.SizedType(at, name, [*rest[bool(bounds) :]], [], **bounds)
+    def basic_type(self, at: Position, name: str, *args: Any) -> syntax.SizedType:
+        bounds = args[0] if args and isinstance(args[0], dict) else {}
+        return syntax.SizedType(at, name, [*args[bool(bounds) :]], [], **bounds)
 
     def constraint(self, _: Position, *bounds: Any) -> dict[str, syntax.Expression]:
         names = {name for _, name, _ in bounds}
@@ -404,10 +404,10 @@ class _Builder:
         return syntax.Call(at, name, [first, *(others or [])], True)
 
 
-def _assignable(target: syntax.Expression, whole: bool = True) -> bool:
-    """Tell whether an expression can be assigned to; tuples of names only as a `whole`."""
+def _assignable(target: syntax.Expression, is_whole: bool = True) -> bool:
+    """Tell whether an expression can be assigned to; tuples of names only as a `is_whole`."""
     if isinstance(target, syntax.TupleExpression):
-        return whole and all(map(_assignable, target.elements))
+        return is_whole and all(map(_assignable, target.elements))
     if isinstance(target, syntax.Indexed | syntax.Projection):
-        return _assignable(target.base, whole=False)
+        return _assignable(target.base, is_whole=False)
     return isinstance(target, syntax.VariableName)

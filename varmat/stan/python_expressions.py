@@ -31,7 +31,7 @@ _OPERATORS = {
     "/": ("/", PRODUCT),
     "./": ("/", PRODUCT), "^": ("**", POWER), ".^": ("**", POWER),
 }  # fmt: skip
-_CONDITIONS = {name for name, (_, found) in _OPERATORS.items() if found in (OR, AND, COMPARED)}
+_CONDITIONS = {name for name, (_, result) in _OPERATORS.items() if result in (OR, AND, COMPARED)}
 # Functions of Stan that are NumPy's; the others have their own name in varmat, or a text here, with
 # the arguments {0}, {1}, ... as operands, {f0} on their own, and {m0} less 1.
 _NUMPY = {
@@ -97,15 +97,15 @@ class ExpressionWriter:
 
     def text(self, e: s.Expression, precedence: int = LOOSEST) -> str:
         """Write an expression, in brackets if it binds less than it must."""
-        text, found = self._expression(e)
-        return f"({text})" if found < precedence else text
+        text, result = self._expression(e)
+        return f"({text})" if result < precedence else text
 
     def condition(self, e: s.Expression, precedence: int = LOOSEST) -> str:
         """Write an expression used only as a condition."""
         if not (isinstance(e, s.Binary) and e.operator in _CONDITIONS):
             return self.text(e, precedence)
-        text, found = self._binary(e)
-        return f"({text})" if found < precedence else text
+        text, result = self._binary(e)
+        return f"({text})" if result < precedence else text
 
     def _expression(self, e: s.Expression) -> tuple[str, int]:
         match e:
@@ -218,12 +218,12 @@ class ExpressionWriter:
 
     def _binary(self, e: s.Binary) -> tuple[str, int]:
         left, right = e.left.type, e.right.type
-        whole = left == types.INT and right == types.INT
-        if whole and e.operator in "+-":
+        both_integers = left == types.INT and right == types.INT
+        if both_integers and e.operator in "+-":
             return self._whole(e, 0)
-        if whole and e.operator in ("/", "%/%"):
+        if both_integers and e.operator in ("/", "%/%"):
             return f"int({self.text(e.left, PRODUCT)} / {self.text(e.right, POWER)})", ATOM
-        if whole and e.operator == "%":
+        if both_integers and e.operator == "%":
             return f"np.fmod({self.text(e.left)}, {self.text(e.right)})", ATOM
         if e.operator == "\\":
             return f"np.linalg.solve({self.text(e.left)}, {self.text(e.right)})", ATOM
@@ -246,7 +246,7 @@ class ExpressionWriter:
                 break
             text = f"{first.operator} {self.text(first.right, high)} {text}"
             first = first.left
-        if whole and precedence == POWER and not isinstance(e.right, s.Number):
+        if both_integers and precedence == POWER and not isinstance(e.right, s.Number):
             text = f"float({self.text(first)}) {text}"
         else:
             text = f"{as_operand(first, low)} {text}"
@@ -266,8 +266,8 @@ class ExpressionWriter:
             text = _CONSTANTS[name]
             return text, SIGN if text.startswith("-") else ATOM
         for special in (self._converted, self._read, self._joined):
-            if found := special(name, e, kinds):
-                return found, ATOM
+            if result := special(name, e, kinds):
+                return result, ATOM
         if name in _TEXTS:
             return self._filled(*_TEXTS[name], e.arguments)
         if name in _NUMPY:
@@ -334,14 +334,14 @@ class ExpressionWriter:
             is_one = kinds[0] in {"size": SCALARS, "rows": ROWS, "cols": VECTORS}[name]
             return "1" if is_one else f"len({self.text(x)})"
         if name == "tail":
-            whole, n = (self.text(argument, ATOM) for argument in e.arguments)
-            return f"{whole}[len({whole}) - {n}:]"
+            arguments, n = (self.text(argument, ATOM) for argument in e.arguments)
+            return f"{arguments}[len({arguments}) - {n}:]"
         if name not in ("segment", "sub_col", "sub_row"):
             return None
-        x, *places, count = e.arguments
+        x, *indices, count = e.arguments
         if name == "sub_row":
-            places.reverse()
-        start, *other = places
+            indices.reverse()
+        start, *other = indices
         end = s.Binary(e.at, "+", start, count)
         end.type = types.INT
         parts = [f"{self.place(start)}:{self.place(end)}", *map(self.place, other)]

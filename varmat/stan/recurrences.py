@@ -56,7 +56,7 @@ class Recurrence(Lanes):
             )
             for name in sorted(filled)
         }
-        self._slots |= {place for places in self._filled.values() for place in places}
+        self._slots |= {place for indices in self._filled.values() for place in indices}
         self.most_lags = 0
         inner = {node.name for node in s.walk(loop.body) if isinstance(node, s.For)}
         self._inside = declared_in(loop.body) | {*carried, *filled} | inner
@@ -161,17 +161,17 @@ class Recurrence(Lanes):
         return super().distribution(d)
 
     def _density(
-        self, name: str, whole: Sequence[s.Expression], drops: bool, at: s.Position
+        self, name: str, full: Sequence[s.Expression], drops: bool, at: s.Position
     ) -> StanEvaluated:
         if name in STACKED:
             raise BoundError("an iteration has a density of several observations", at)
-        density, arguments = elementwise_density(name, at), self.alike(whole)
-        pairs = [*zip(density.operands, whole, strict=True)]
+        density, arguments = elementwise_density(name, at), self.alike(full)
+        pairs = [*zip(density.operands, full, strict=True)]
         if any(x in density.discrete and self.varies(e) for x, e in pairs):
             raise BoundError("a count of a row is a real number in the recording", at)
         if drops and not self._translator.in_block:
             raise BoundError("which terms of a density are dropped depends on the call", at)
-        keep = kept_arguments(density, self._translator.of_variables(whole))
+        keep = kept_arguments(density, self._translator.of_variables(full))
 
         def summed(f: Frame) -> StanValue:
             terms = density.pointwise.operation(
@@ -210,10 +210,10 @@ class Recurrence(Lanes):
                 first += [to_varmat(f[array])[start - lags : start] for array in arrays]
             step = self._step(f, body, carried, [*shared.values()])
             others = [f[at] for at in shared.values()]
-            last, (totals, *made) = vm.scan(step, tuple(first), tuple(columns), *others)
+            last, (totals, *result) = vm.scan(step, tuple(first), tuple(columns), *others)
             for place, x in zip(carried, last, strict=False):
                 f[place] = x
-            for array, x in zip(arrays, made, strict=True):
+            for array, x in zip(arrays, result, strict=True):
                 f[array] = receiving(f[array], x, False)
                 put(f[array], own, x)
             f[0].terms.append(np.sum(totals))
@@ -228,12 +228,12 @@ class Recurrence(Lanes):
         """
         elements = [element for element, _ in self._filled.values()]
         windows = [before for _, before in self._filled.values()] if self.most_lags else []
-        given = [*carried, *windows, *(place for place, _ in self._rows.values()), *elements]
+        arguments = [*carried, *windows, *(place for place, _ in self._rows.values()), *elements]
 
         def step(carry: Any, row: Any, *others: Any) -> Any:
             inner = f.copy()
             inner[self._count] = 1
-            for place, x in zip(given, (*carry, *row), strict=True):
+            for place, x in zip(arguments, (*carry, *row), strict=True):
                 inner[place] = np.reshape(x, (1, *np.shape(x)))
             for place, x in zip(shared, others, strict=True):
                 inner[place] = x
@@ -244,10 +244,10 @@ class Recurrence(Lanes):
             finally:
                 f[0].terms = terms
             after = [np.reshape(inner[place], ()) for place in carried]
-            made = [np.reshape(inner[element], ()) for element in elements]
-            for before, x in zip(windows, made, strict=False):
+            result = [np.reshape(inner[element], ()) for element in elements]
+            for before, x in zip(windows, result, strict=False):
                 after.append(np.concatenate([inner[before][0], np.reshape(x, (1,))])[1:])
-            return tuple(after), (total, *made)
+            return tuple(after), (total, *result)
 
         return step
 

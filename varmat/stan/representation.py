@@ -139,7 +139,7 @@ def recorded_loops(
     """Describe what the recording of the terms of a log density makes of each loop that is run
     iteration by iteration, by the id of the loop.
     """
-    made: dict[int, list[Entry]] = {}
+    created: dict[int, list[Entry]] = {}
     passes: dict[int, int] = {}
 
     def watched(q: Operand, tape: Sequence[Entry]) -> Operand:
@@ -148,7 +148,7 @@ def recorded_loops(
             try:
                 return run_passes()
             finally:
-                made.setdefault(id(loop), []).extend(tape[first:])
+                created.setdefault(id(loop), []).extend(tape[first:])
                 passes[id(loop)] = passes.get(id(loop), 0) + count
 
         return sum(map(np.sum, evaluate(q, Evaluation(watch=watch))))
@@ -156,14 +156,14 @@ def recorded_loops(
     try:
         entries = rolled_entries("log_density", watched, np.zeros(size))
     except TapeError as error:
-        return dict.fromkeys(made, f"not recorded: {error}")
-    kept, rolled = ({id(result) for _, result, _, _ in entry} for entry in entries)
+        return dict.fromkeys(created, f"not recorded: {error}")
+    saved, rolled = ({id(result) for _, result, _, _ in entry} for entry in entries)
     output = {}
-    for loop, operations in made.items():
+    for loop, operations in created.items():
         if any(rule.op is procedure_results for rule, *_ in operations):
             output[loop] = WRITTEN_ONCE
             continue
-        results = {id(result) for _, result, _, _ in operations} & kept
+        results = {id(result) for _, result, _, _ in operations} & saved
         inside = len(results & rolled)
         text = (
             f"{inside} of {len(results)} operations are in loops"
@@ -275,12 +275,12 @@ class _Uses:
             return Choice("scalar", "it is a single number")
         if innermost(kind) not in (types.REAL, types.VECTOR, types.ROW_VECTOR, types.MATRIX):
             return Choice("varmat", f"a {innermost(kind)} has no other form")
-        whole = self._whole.get(name, [])
-        inside = next((line for line in whole if line is not None), None)
+        uses = self._whole.get(name, [])
+        inside = next((line for line in uses if line is not None), None)
         line = self._elements.get(name)
         if line is None:
             return Choice("varmat", "no loop that is run pass by pass takes its elements")
         if inside is not None:
             return Choice("varmat", f"the loop of line {inside} uses it as a whole")
         text = f"the loop of line {line} takes its elements"
-        return Choice("matvar", f"{text}; {len(whole)} conversions outside of loops")
+        return Choice("matvar", f"{text}; {len(uses)} conversions outside of loops")

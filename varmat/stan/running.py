@@ -57,21 +57,21 @@ class FatalError(RuntimeError):
     """Raised by `fatal_error`: the program ends, also while sampling."""
 
 
-def kept_arguments(density: Callable[..., StanValue], kept: Sequence[bool]) -> frozenset[str]:
+def kept_arguments(density: Callable[..., StanValue], saved: Sequence[bool]) -> frozenset[str]:
     """Return the names of the arguments of a density whose terms are kept."""
-    return frozenset(compress(inspect.signature(density).parameters, kept))
+    return frozenset(compress(inspect.signature(density).parameters, saved))
 
 
-def dropping(density: Callable[..., StanValue], kept: Sequence[bool]) -> Propto:
+def dropping(density: Callable[..., StanValue], saved: Sequence[bool]) -> Propto:
     """Return `propto` for a density that drops terms, except those of some arguments."""
-    return kept_arguments(density, kept) or True
+    return kept_arguments(density, saved) or True
 
 
 def proportional(
-    density: Callable[..., StanValue], kept: Sequence[bool]
+    density: Callable[..., StanValue], saved: Sequence[bool]
 ) -> Callable[..., StanValue]:
     """Return a density that drops constants if the run does."""
-    propto = dropping(density, kept)
+    propto = dropping(density, saved)
 
     def call(run: Evaluation, *arguments: StanValue) -> StanValue:
         return density(*arguments, propto=run.propto and propto)

@@ -52,13 +52,13 @@ def names() -> frozenset[str]:
 @cache
 def signatures(name: str) -> tuple[Signature, ...]:
     """Return the signatures of a function of Stan's library; empty for other names."""
-    found = []
+    result = []
     for packed in _table().get(name, "").split():
         text, _, more = packed.rpartition("+") if "+" in packed else (packed, "", "0")
         for depth in range(int(more) + 1):
             deeper = re.sub(r"\d", lambda digit, k=depth: str(int(digit[0]) + k), text)  # type: ignore[misc]
-            found.append(_signature(deeper))
-    return tuple(found)
+            result.append(_signature(deeper))
+    return tuple(result)
 
 
 def _signature(text: str) -> Signature:

@@ -59,7 +59,7 @@ class Blocks:
     def __init__(
         self,
         tree: s.ProgramTree,
-        given: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         seed: int | None,
         matvars: Mapping[s.FunctionDefinition | None, set[str]],
     ) -> None:
@@ -78,7 +78,7 @@ class Blocks:
         self.data: dict[str, StanValue] = {}
         with np.errstate(all="ignore"):
             for x in tree.data:
-                self._read(x, given)
+                self._read(x, arguments)
             self._run_transformed_data(run)
             self.parameters = dict(self._declared_parameters())
         self.transforms, self.generates = (
@@ -91,15 +91,15 @@ class Blocks:
 
     # --- data ---
 
-    def _read(self, declaration: s.Declaration, given: Mapping[str, Any]) -> None:
+    def _read(self, declaration: s.Declaration, arguments: Mapping[str, Any]) -> None:
         name, declared = declaration.name, declaration.declared
         text = self._line(declaration)
-        if name not in given:
+        if name not in arguments:
             empty = self._empty(declared)
             if empty is None:
-                raise given_data.missing(name, text, given)
-            given = {name: empty}
-        value = self._value(name, given[name], declared, text)
+                raise given_data.missing(name, text, arguments)
+            arguments = {name: empty}
+        value = self._value(name, arguments[name], declared, text)
         self.data[name] = value
         self.translator.declare(name, declared.unsized)
         self._frame.append(value)

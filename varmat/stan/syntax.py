@@ -414,10 +414,10 @@ def walk(node: object) -> Iterator[SyntaxNode]:
 
 def in_a_row(e: Binary) -> list[Binary]:
     """List operators that have the one before on their left, as in a long sum; the last is `e`."""
-    found = [e]
-    while isinstance(found[-1].left, Binary):
-        found.append(found[-1].left)
-    return found[::-1]
+    operands = [e]
+    while isinstance(operands[-1].left, Binary):
+        operands.append(operands[-1].left)
+    return operands[::-1]
 
 
 def names_in(node: object) -> Iterator[str]:

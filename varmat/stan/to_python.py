@@ -28,15 +28,15 @@ _PARAMETERS = {
 
 def _is_shifted(loop: s.For) -> bool:
     """Tell whether the variable of a loop is an index more often than a number."""
-    places: list[object] = []
+    positions: list[object] = []
     for node in s.walk(loop.body):
         if isinstance(node, s.Indexed):
-            places += node.indices
+            positions += node.indices
         elif isinstance(node, s.Call) and node.name in ("col", "row", "segment"):
-            places += node.arguments[1:2]
+            positions += node.arguments[1:2]
     indices, all_uses = (
         sum(isinstance(x, s.VariableName) and x.name == loop.name for x in s.walk(part))
-        for part in (places, loop.body)
+        for part in (positions, loop.body)
     )
     return 2 * indices >= all_uses > 0
 
@@ -335,14 +335,14 @@ class Printer(ExpressionWriter):
 
     def _part(self, title: str, statements: Sequence[s.Statement]) -> None:
         """Write the function of a block."""
-        known = (
+        converters = (
             self._known()
             if title != "transformed_parameters"
             else [d.name for d in self._tree.parameters]
         )
         used = {*s.names_in(statements)}
         own = [name for name in _declared(statements) if title != "log_density"]
-        arguments = [renamed(name) for name in known if name in used and name not in own]
+        arguments = [renamed(name) for name in converters if name in used and name not in own]
         if any(isinstance(x, s.Call) and x.name.endswith("_rng") for x in s.walk(statements)):
             arguments.append("rng")
         self.line(f"def {title}({', '.join(arguments)}):")
@@ -359,15 +359,15 @@ class Printer(ExpressionWriter):
     def _terms(self, statements: Sequence[s.Statement]) -> None:
         """Write the statements of the model, with one return of all terms if that is possible."""
         count = next((i for i in range(len(statements), 0, -1) if _is_straight(statements[:i])), 0)
-        first, rest = statements[:count], statements[count:]
+        first, remainder = statements[:count], statements[count:]
         self._collected = []
         for x in first:
             self.statement(x)
         terms, self._collected = self._collected, None
-        if len(terms) == 1 and not rest:
+        if len(terms) == 1 and not remainder:
             self.line(f"return {terms[0]}")
             return
-        opening, closing = ("terms = [", "]") if rest else ("return (", ")")
+        opening, closing = ("terms = [", "]") if remainder else ("return (", ")")
         if terms:
             self.line(opening)
             self._depth += 1
@@ -377,9 +377,9 @@ class Printer(ExpressionWriter):
             self.line(closing)
         else:
             self.line(opening + closing)
-        for x in rest:
+        for x in remainder:
             self.statement(x)
-        if rest:
+        if remainder:
             self.line("return terms")
 
     def _model(self) -> None:

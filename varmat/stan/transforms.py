@@ -49,8 +49,8 @@ def logarithmic_ratios_free(y: Operand) -> Result:
 
 def columns_of_ratios(x: Operand, jacobian: bool = False) -> Result:
     """Compute matrices whose columns are simplexes."""
-    found = logarithmic_ratios(np.swapaxes(x, -1, -2), jacobian)
-    return (np.swapaxes(found[0], -1, -2), found[1]) if jacobian else np.swapaxes(found, -1, -2)
+    result = logarithmic_ratios(np.swapaxes(x, -1, -2), jacobian)
+    return (np.swapaxes(result[0], -1, -2), result[1]) if jacobian else np.swapaxes(result, -1, -2)
 
 
 def columns_of_ratios_free(y: Operand) -> Result:

@@ -280,10 +280,10 @@ class Expressions(ABC):
         yes, no = self.promoted(e.yes, e.type), self.promoted(e.no, e.type)
 
         def choose(f: Frame) -> StanValue:
-            found = condition(f)
-            if type(found) is int or e.type not in SCALARS:
-                return yes(f) if found else no(f)
-            return np.where(found, yes(f), no(f))
+            result = condition(f)
+            if type(result) is int or e.type not in SCALARS:
+                return yes(f) if result else no(f)
+            return np.where(result, yes(f), no(f))
 
         return choose
 
@@ -358,11 +358,11 @@ class Expressions(ABC):
         return routine.with_all_terms if routine.keeps and name == definition.name else routine
 
     def _arguments(
-        self, given: Sequence[s.Expression], definition: s.FunctionDefinition
+        self, arguments: Sequence[s.Expression], definition: s.FunctionDefinition
     ) -> list[StanEvaluated]:
         return [
             self.promoted(x, argument.type)
-            for x, argument in zip(given, definition.arguments, strict=True)
+            for x, argument in zip(arguments, definition.arguments, strict=True)
         ]
 
 

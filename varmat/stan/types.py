@@ -84,34 +84,34 @@ _PROMOTIONS: dict[tuple[Type, Type], int] = {
 }
 
 
-def promotion(expected: Type, found: Type) -> int | None:
+def promotion(expected: Type, actual: Type) -> int | None:
     """Count the steps from one type to an expected one, or None if it does not become that.
 
     A function fits if it takes exactly the expected arguments, gives the expected result, and does
     not require data where parameters may come.
     """
-    if expected == found:
+    if expected == actual:
         return 0
-    if isinstance(expected, ArrayType) and isinstance(found, ArrayType):
-        return promotion(expected.element, found.element)
-    if isinstance(expected, Tuple) and isinstance(found, Tuple):
-        steps = [promotion(*pair) for pair in zip(expected.elements, found.elements, strict=False)]
-        if len(expected.elements) != len(found.elements) or None in steps:
+    if isinstance(expected, ArrayType) and isinstance(actual, ArrayType):
+        return promotion(expected.element, actual.element)
+    if isinstance(expected, Tuple) and isinstance(actual, Tuple):
+        steps = [promotion(*pair) for pair in zip(expected.elements, actual.elements, strict=False)]
+        if len(expected.elements) != len(actual.elements) or None in steps:
             return None
         return sum(step for step in steps if step)
-    if isinstance(expected, FunctionType) and isinstance(found, FunctionType):
-        return 0 if callable_as(expected, found) else None
-    return _PROMOTIONS.get((expected, found))
+    if isinstance(expected, FunctionType) and isinstance(actual, FunctionType):
+        return 0 if callable_as(expected, actual) else None
+    return _PROMOTIONS.get((expected, actual))
 
 
-def callable_as(expected: FunctionType, found: FunctionType) -> bool:
+def callable_as(expected: FunctionType, actual: FunctionType) -> bool:
     """Tell whether a function can be called where another is expected."""
     return (
-        expected.result == found.result
-        and len(expected.arguments) == len(found.arguments)
+        expected.result == actual.result
+        and len(expected.arguments) == len(actual.arguments)
         and all(
-            wanted.type == given.type and wanted.data >= given.data
-            for wanted, given in zip(expected.arguments, found.arguments, strict=True)
+            requested.type == actual_argument.type and requested.data >= actual_argument.data
+            for requested, actual_argument in zip(expected.arguments, actual.arguments, strict=True)
         )
     )
 

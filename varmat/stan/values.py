@@ -126,11 +126,11 @@ def place(index: StanValue, size: int, position: int) -> StanValue:
         return index - 1
     if type(index) is slice:
         return _range(index, size, position)
-    places = np.asarray(index, np.int64)
-    if places.size and not (places.min() >= 1 and places.max() <= size):
-        wrong = places[(places < 1) | (places > size)]
+    indices = np.asarray(index, np.int64)
+    if indices.size and not (indices.min() >= 1 and indices.max() <= size):
+        wrong = indices[(indices < 1) | (indices > size)]
         raise out_of_range(position, int(wrong[0]), size)
-    return places - 1
+    return indices - 1
 
 
 def _range(index: slice, size: int, position: int) -> slice:
@@ -151,22 +151,22 @@ def _places(x: StanValue, indices: Sequence[StanValue]) -> tuple[StanValue, ...]
     return tuple([place(index, shape[i], i + 1) for i, index in enumerate(indices)])
 
 
-def _mesh(places: Sequence[StanValue], shape: Shape) -> tuple[tuple[StanValue, ...], Shape]:
+def _mesh(indices: Sequence[StanValue], shape: Shape) -> tuple[tuple[StanValue, ...], Shape]:
     """Make an open mesh of indices with several arrays, and find the shape that they select."""
-    axes_, kept = [], []
-    for at, size in zip(places, shape, strict=False):
+    axes_, saved = [], []
+    for at, size in zip(indices, shape, strict=False):
         if type(at) is int:
             axes_.append(np.array([at]))
             continue
         axes_.append(np.arange(size)[at] if type(at) is slice else at)
-        kept.append(len(axes_[-1]))
-    return np.ix_(*axes_), (*kept, *shape[len(places) :])
+        saved.append(len(axes_[-1]))
+    return np.ix_(*axes_), (*saved, *shape[len(indices) :])
 
 
-def _is_mixed(places: Sequence[StanValue]) -> bool:
+def _is_mixed(indices: Sequence[StanValue]) -> bool:
     """Tell whether NumPy would pair arrays of indices, or move their axis to the front."""
-    arrays = sum(type(at) is np.ndarray for at in places)
-    return arrays > 1 or (arrays == 1 and any(type(at) is int for at in places))
+    arrays = sum(type(at) is np.ndarray for at in indices)
+    return arrays > 1 or (arrays == 1 and any(type(at) is int for at in indices))
 
 
 def scalar(x: StanValue) -> StanValue:
@@ -177,16 +177,16 @@ def scalar(x: StanValue) -> StanValue:
 def read(x: StanValue, indices: Sequence[StanValue]) -> StanValue:
     """Read `x[indices]`, with integers, slices of Stan's ranges, and arrays of integers."""
     if type(x) is list or type(x) is tuple:
-        first, rest = place(indices[0], len(x), 1), indices[1:]
+        first, remainder = place(indices[0], len(x), 1), indices[1:]
         if type(first) is int:
-            return read(x[first], rest) if rest else x[first]
+            return read(x[first], remainder) if remainder else x[first]
         chosen = x[first] if type(first) is slice else [x[i] for i in first.tolist()]
-        return [read(item, rest) for item in chosen] if rest else list(chosen)
-    places = _places(x, indices)
-    if _is_mixed(places):
-        mesh, shape = _mesh(places, x.shape)
+        return [read(item, remainder) for item in chosen] if remainder else list(chosen)
+    positions = _places(x, indices)
+    if _is_mixed(positions):
+        mesh, shape = _mesh(positions, x.shape)
         return np.reshape(x[mesh], shape)
-    return scalar(x[places if len(places) > 1 else places[0]])
+    return scalar(x[positions if len(positions) > 1 else positions[0]])
 
 
 # --- writing ---
@@ -219,9 +219,9 @@ def receiving(x: StanValue, source: StanValue, matvar: bool) -> StanValue:
     return result
 
 
-def put(x: StanValue, places: StanValue, source: StanValue) -> None:
+def put(x: StanValue, indices: StanValue, source: StanValue) -> None:
     """Assign `x[places] = source`, with an index of NumPy."""
-    x[places] = to_matvar(source) if type(x) is MatVar else source
+    x[indices] = to_matvar(source) if type(x) is MatVar else source
 
 
 def write(
@@ -231,16 +231,16 @@ def write(
     if type(x) is list or type(x) is tuple:
         return _write_tuples(x, indices, source)
     x = receiving(x, source, matvar)
-    places = _places(x, indices)
-    if not _is_mixed(places):
-        selected = places if len(places) > 1 else places[0]
+    positions = _places(x, indices)
+    if not _is_mixed(positions):
+        selected = positions if len(positions) > 1 else positions[0]
         if type(source) not in (float, int):
-            _check_fits(np.shape(source), _selected_shape(places, x.shape))
+            _check_fits(np.shape(source), _selected_shape(positions, x.shape))
         put(x, selected, source)
         return x
-    mesh, shape = _mesh(places, x.shape)
+    mesh, shape = _mesh(positions, x.shape)
     _check_fits(np.shape(source), shape)
-    put(x, mesh, np.reshape(source, (*map(len_of, mesh), *x.shape[len(places) :])))
+    put(x, mesh, np.reshape(source, (*map(len_of, mesh), *x.shape[len(positions) :])))
     return x
 
 
@@ -249,30 +249,30 @@ def len_of(x: np.ndarray) -> int:
     return x.size
 
 
-def _selected_shape(places: Sequence[StanValue], shape: Shape) -> Shape:
-    kept = [
+def _selected_shape(indices: Sequence[StanValue], shape: Shape) -> Shape:
+    saved = [
         len(range(*at.indices(size))) if type(at) is slice else len(at)
-        for at, size in zip(places, shape, strict=False)
+        for at, size in zip(indices, shape, strict=False)
         if type(at) is not int
     ]
-    return (*kept, *shape[len(places) :])
+    return (*saved, *shape[len(indices) :])
 
 
-def _check_fits(given: Shape, needed: Shape) -> None:
-    if given != needed:
+def _check_fits(shape: Shape, needed: Shape) -> None:
+    if shape != needed:
         raise ShapeError(
-            f"assignment: the value has shape {given}, but the part assigned to has shape {needed}!"
+            f"assignment: the value has shape {shape}, but the part assigned to has shape {needed}!"
         )
 
 
 def _write_tuples(x: StanValue, indices: Sequence[StanValue], source: StanValue) -> StanValue:
-    first, rest = place(indices[0], len(x), 1), indices[1:]
+    first, remainder = place(indices[0], len(x), 1), indices[1:]
     if type(first) is int:
-        x[first] = write(x[first], rest, source) if rest else owned(source)
+        x[first] = write(x[first], remainder, source) if remainder else owned(source)
         return x
     chosen = range(len(x))[first] if type(first) is slice else first.tolist()
     for i, item in zip(chosen, source, strict=True):
-        x[i] = write(x[i], rest, item) if rest else owned(item)
+        x[i] = write(x[i], remainder, item) if remainder else owned(item)
     return x
 
 
@@ -300,13 +300,13 @@ def from_python(x: StanValue, kind: Type) -> StanValue:
         array = without_missing(x, "a value")
         if array.size == 0 and array.ndim < axes(kind):
             array = array.reshape(array.shape + (0,) * (axes(kind) - array.ndim))
-        wanted = dtype_of(kind)
-        whole = wanted is not np.int64 or array.dtype.kind in "iub" or not array.size
+        requested = dtype_of(kind)
+        is_valid = requested is not np.int64 or array.dtype.kind in "iub" or not array.size
         if array.dtype.kind not in "iubfc" or not (
-            whole or (array.dtype.kind == "f" and np.all(array == np.floor(array)))
+            is_valid or (array.dtype.kind == "f" and np.all(array == np.floor(array)))
         ):
             raise TypeError(f"a value is {x!r}, but must be of type {kind}!")
-        array = array.astype(wanted)
+        array = array.astype(requested)
     if np.ndim(array) != axes(kind):
         raise ShapeError(
             f"a value has shape {np.shape(array)}, but must have {axes(kind)} axes, as a {kind}!"

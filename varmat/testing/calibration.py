@@ -173,17 +173,17 @@ def calibration(
         raise TypeError("calibration: simulate and model_of_data must be given with a prior!")
     rng = np.random.default_rng(seed)
     sampler = _sampler(thin, settings) if sample is None else sample
-    found: dict[str, list[tuple[int, bool]]] = {}
+    result: dict[str, list[tuple[int, bool]]] = {}
     for _ in range(simulations):
         truth = dict(prior(rng))
         model = model_of_data(simulate(rng, **truth))
         posterior = sampler(model, draws, int(rng.integers(2**32)))
         for name, value in truth.items():
             for label, rank, varies in _ranks(name, np.asarray(value), posterior, draws, rng):
-                found.setdefault(label, []).append((rank, varies))
+                result.setdefault(label, []).append((rank, varies))
     ranks = {
         label: np.array([rank for rank, _ in x])
-        for label, x in found.items()
+        for label, x in result.items()
         if any(varies for _, varies in x)
     }
     statistics = {label: _statistic(x, draws) for label, x in ranks.items()}
@@ -250,9 +250,9 @@ def _tails(counts: np.ndarray, simulations: int, chances: Plain) -> Plain:
 
 
 def _statistic(ranks: np.ndarray, draws: int) -> float:
-    places = _places(draws)
-    counts = np.searchsorted(np.sort(ranks), places, side="right")
-    return float(np.min(_tails(counts, len(ranks), (places + 1) / (draws + 1))))
+    indices = _places(draws)
+    counts = np.searchsorted(np.sort(ranks), indices, side="right")
+    return float(np.min(_tails(counts, len(ranks), (indices + 1) / (draws + 1))))
 
 
 def _p_value(statistic: float, simulations: int, draws: int) -> float:
@@ -271,15 +271,15 @@ def _p_value(statistic: float, simulations: int, draws: int) -> float:
             _tails(every.astype(float), simulations, chance) > statistic * (1 + 1e-9)
         ].astype(float)
         step = (chance - last) / (1.0 - last)
-        rest, more = (simulations - before)[:, None], now - before[:, None]
-        possible = (more >= 0) & (more <= rest)
+        remainder, more = (simulations - before)[:, None], now - before[:, None]
+        possible = (more >= 0) & (more <= remainder)
         n = np.where(possible, more, 0.0)
         log = (
-            gammaln(rest + 1)
+            gammaln(remainder + 1)
             - gammaln(n + 1)
-            - gammaln(rest - n + 1)
+            - gammaln(remainder - n + 1)
             + xlogy(n, step)
-            + xlog1py(rest - n, -step)
+            + xlog1py(remainder - n, -step)
         )
         inside = inside @ np.where(possible, np.exp(log), 0.0)
         before, last = now, float(chance)

@@ -359,8 +359,8 @@ class Observer:
         code = frame.f_code
         if code in DISPATCHERS:
             names = frame.f_locals
-            whole = names.get("method", "__call__") == "__call__"
-            return self.recorder.by_identity.get(id(names[DISPATCHERS[code]])) if whole else None
+            is_call = names.get("method", "__call__") == "__call__"
+            return self.recorder.by_identity.get(id(names[DISPATCHERS[code]])) if is_call else None
         if code.co_name == "__call__":
             return self.recorder.by_identity.get(id(frame.f_locals.get("self")))
         # Functions made by one maker share their code and differ in what they close over.

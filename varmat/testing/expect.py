@@ -247,8 +247,8 @@ class _Check:
             if not self.finite:
                 estimate = np.where(np.isfinite(gradient[i]), estimate, np.nan)
             tolerance, hint = self.tolerances.finite_difference, partial(self.third_opinion, i)
-            pair, found = (REVERSE, DIFFERENCE), gradient[i]
-            self.against(pair, what, found, estimate, error, tolerance, self.floor, hint)
+            pair, result = (REVERSE, DIFFERENCE), gradient[i]
+            self.against(pair, what, result, estimate, error, tolerance, self.floor, hint)
 
     def beside_what_is_not_finite(self, mixture: Mixture, call: str) -> None:
         """Check the gradient of the results that are finite."""
@@ -298,10 +298,10 @@ class _Check:
             marked = x.copy()
             marked[index] = np.nan
             try:
-                found = routes.numbers(case.at({i: marked}).plain())
+                result = routes.numbers(case.at({i: marked}).plain())
             except (ArithmeticError, ValueError):
                 continue
-            parts = zip(found, values, self.expected, strict=True)
+            parts = zip(result, values, self.expected, strict=True)
             reaches[index] = any(
                 a.shape != b.shape or np.any((a != b) & ~np.isfinite(y)) for a, b, y in parts
             )
@@ -319,9 +319,9 @@ class _Check:
         hint: Function | None,
     ) -> None:
         """Compare with finite differences, beyond their own error and where they tell something."""
-        known = conclusive(exact, estimate, error)
+        is_conclusive = conclusive(exact, estimate, error)
         exact, estimate, slack = (
-            np.where(known, x, 0.0) for x in (exact, estimate, 3.0 * error + TINY)
+            np.where(is_conclusive, x, 0.0) for x in (exact, estimate, 3.0 * error + TINY)
         )
         self.comparison.close(pair, what, exact, estimate, tolerance, floor, slack, hint)
 
@@ -386,12 +386,12 @@ class _Check:
 
     def worst(self, mixture: Mixture, gradient: routes.Partials, _: Index) -> str:
         """Describe where forward and reverse mode disagree most."""
-        found = [(0.0, "")]
+        errors = [(0.0, "")]
         for i in mixture:
             for index in list(np.ndindex(np.shape(self.case.args[i])))[: routes.MOST_ELEMENTS]:
                 a, b = self.pushed(self.unit(i, index)), float(gradient[i][index])
                 error = float(difference(np.asarray(a), np.asarray(b), self.floor))
-                found.append(
+                errors.append(
                     (
                         error,
                         (
@@ -400,7 +400,7 @@ class _Check:
                         ),
                     )
                 )
-        return max(found)[1]
+        return max(errors)[1]
 
     def fan_out(self, mixture: Mixture, call: str, gradient: routes.Partials) -> None:
         # Use different weights, because a rule that returns the same array again overwrites one
@@ -423,16 +423,16 @@ class _Check:
         or with a vector the Hessian times that. It is run here, and where comparisons go the other
         way.
         """
-        whole = self.is_whole(mixture)
-        every = whole and (v is None or self.compile_hessian)
+        is_whole = self.is_whole(mixture)
+        every = is_whole and (v is None or self.compile_hessian)
         runners = routes.RUNNERS[: None if every else 1]
         run = self.attempt(RECORDED, call, routes.recording, mixture, self.weights, v, runners)
-        places = [(self.case, call)]
-        if self.flipped is not None and whole:  # data are kept
-            places.append((self.flipped, f"{call}, at {ELSEWHERE}"))
-        for case, where in places if run is not None else ():
-            found = attempt(self.comparison, RECORDED, where, run, case)
-            if found is None:
+        indices = [(self.case, call)]
+        if self.flipped is not None and is_whole:  # data are kept
+            indices.append((self.flipped, f"{call}, at {ELSEWHERE}"))
+        for case, where in indices if run is not None else ():
+            result = attempt(self.comparison, RECORDED, where, run, case)
+            if result is None:
                 continue
             if case is not self.case:
                 more = (case, mixture, self.weights)
@@ -440,21 +440,21 @@ class _Check:
                     gradient = routes.reverse(*more)[2][0]
                     hv = None if v is None else routes.flat(routes.hessian_times_vector(*more, v))
             if v is None:
-                value, other = found
+                value, other = result
                 self.recorded_sum(where, case, value, other, gradient)
             elif np.all(np.isfinite(hv)):
                 what = f"{where}: the Hessian times a vector"
                 floor = 1e-2 * _largest(routes.flat(gradient))
                 tolerance = self.tolerances.rounding
                 self.comparison.close(
-                    (RECORDED, HESSIAN), what, routes.flat(found[1]), hv, tolerance, floor
+                    (RECORDED, HESSIAN), what, routes.flat(result[1]), hv, tolerance, floor
                 )
 
     def recorded_sum(
         self,
         call: str,
         case: routes.Case,
-        found: float,
+        result: float,
         gradient: routes.Partials,
         expected: routes.Partials,
     ) -> None:
@@ -464,9 +464,9 @@ class _Check:
                 float(np.sum(np.abs(w * x))) for w, x in zip(self.weights, values, strict=True)
             ]
         # Relative to the terms of the sum, not to what is left of them.
-        what, whole = f"{call}: the weighted sum", case.weighted(self.weights)
+        what, full = f"{call}: the weighted sum", case.weighted(self.weights)
         tolerance = self.tolerances.rounding
-        self.comparison.close((RECORDED, NUMPY), what, found, whole, tolerance, sum(terms))
+        self.comparison.close((RECORDED, NUMPY), what, result, full, tolerance, sum(terms))
         floor = floor_of(case, values)
         for i, g in gradient.items():
             what = f"{call}: the gradient with respect to argument {i}"
@@ -509,10 +509,10 @@ class _Check:
         """
         all_of_them = dict.fromkeys(self.case.active, "varmat")
         along = {i: v.get(i, np.zeros(np.shape(self.case.args[i]))) for i in all_of_them}
-        whole = self.attempt(
+        full = self.attempt(
             HESSIAN, call, routes.hessian_times_vector, all_of_them, self.weights, along
         )
-        part, what = routes.flat({i: whole[i] for i in mixture}), f"{call}: the product"
+        part, what = routes.flat({i: full[i] for i in mixture}), f"{call}: the product"
         if np.all(np.isfinite(hv)) and np.all(np.isfinite(part)):
             pair, tolerance = (HESSIAN, f"{HESSIAN} of all arguments"), self.tolerances.hessian
             self.comparison.close(pair, what, hv, part, tolerance, floor)

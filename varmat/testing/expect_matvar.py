@@ -66,7 +66,7 @@ def expect_ad_matvar(f: Function, *args: Operand, tolerances: Tolerances | None 
     )[2][0]
     for mixture in _mixtures(case):
         call = case.describe(mixture)
-        kinds, values, (found,) = attempt(
+        kinds, values, (result,) = attempt(
             comparison, MATVAR, call, routes.reverse, case, mixture, weights
         )
         for i, (a, b) in enumerate(zip(values, expected, strict=True)):
@@ -78,7 +78,7 @@ def expect_ad_matvar(f: Function, *args: Operand, tolerances: Tolerances | None 
             comparison.close(
                 ("gradient with matvar", "varmat"),
                 what,
-                found[i],
+                result[i],
                 gradient[i],
                 tolerance,
                 slack=ROUNDING,

@@ -77,14 +77,14 @@ def expect_reference(
         np.asarray(w, np.float64) for w in (weights if isinstance(output, tuple) else (weights,))
     ]  # fmt: skip
     with nested(), np.errstate(all="ignore"):
-        given = [x if g is None else var(x) for x, g in zip(args, gradients, strict=True)]
-        results = routes.outputs(f(*given))
+        arguments = [x if g is None else var(x) for x, g in zip(args, gradients, strict=True)]
+        results = routes.outputs(f(*arguments))
         for i, (value, exact) in enumerate(
             zip(routes.numbers(tuple(results)), expected, strict=True)
         ):
             comparison.close((VALUE, "ours"), f"result {i}", exact, value, rtol, floor=_size(exact))
         total: Any = sum(np.sum(w * r) for w, r in zip(scales, results, strict=True))
-        variables = [x for x, g in zip(given, gradients, strict=True) if g is not None]
+        variables = [x for x, g in zip(arguments, gradients, strict=True) if g is not None]
         if variables and not hasattr(total, "grad"):
             comparison.fail((GRADIENT, "ours"), f"the result {total!r} is no variable")
         ours = iter(total.grad(variables) if variables else ())

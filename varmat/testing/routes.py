@@ -189,11 +189,11 @@ class CallArguments:
     def _argument(x: Operand, kind: str | None, layout: str | None) -> Operand:
         if layout is not None:
             how, shape = LAYOUTS[layout]
-            whole = np.full(shape(x.shape), np.nan)
-            how(whole)[...] = x
+            full = np.full(shape(x.shape), np.nan)
+            how(full)[...] = x
             if kind is None:
-                return how(whole)
-            parent = var(whole)
+                return how(full)
+            parent = var(full)
             return make_view(parent, how, how(value_now(parent)))
         if kind is None:
             return _copied(x)
@@ -229,8 +229,8 @@ def check_apart(tape: Tape) -> None:
         for x in results
         if isinstance(x, VarMat) and not isinstance(x, View) and x.size
     ]
-    places = sorted((a.__array_interface__["data"][0], a.nbytes) for a in owned)
-    for (start, length), (following, _) in pairwise(places):
+    indices = sorted((a.__array_interface__["data"][0], a.nbytes) for a in owned)
+    for (start, length), (following, _) in pairwise(indices):
         if following < start + length:
             raise ContractError(
                 "two results are in the same memory: a value function returns what it keeps, or "
@@ -353,8 +353,8 @@ def flipped(case: Case) -> Case | None:
 
 def _flips(x: Operand) -> list[Operand]:
     with np.errstate(all="ignore"):
-        found = [-x, np.reciprocal(x)]
-    return found if type(x) is float else [*found, reversed_axes(x)]
+        result = [-x, np.reciprocal(x)]
+    return result if type(x) is float else [*result, reversed_axes(x)]
 
 
 def _holds(case: Case, args: Mapping[int, Operand], shapes: Sequence[tuple[int, ...]]) -> bool:
@@ -381,13 +381,13 @@ def recording(
     With `directions` it is the derivative of the sum along them, whose gradient is the Hessian
     times a vector. To make machine code takes the longest."""
 
-    def argument(i: int, given: Mapping[int, Operand]) -> Operand:
-        x = given.get(i, _copied(case.args[i]))
-        return Dual(x, directions[i]) if directions is not None and i in given else x
+    def argument(i: int, mixture: Mapping[int, Operand]) -> Operand:
+        x = mixture.get(i, _copied(case.args[i]))
+        return Dual(x, directions[i]) if directions is not None and i in mixture else x
 
     def weighted(*variables: Operand) -> Operand:
-        given = dict(zip(mixture, variables, strict=True))
-        results = outputs(case.f(*(argument(i, given) for i in range(len(case.args)))))
+        arguments = dict(zip(mixture, variables, strict=True))
+        results = outputs(case.f(*(argument(i, arguments) for i in range(len(case.args)))))
         if directions is not None:
             results = [x.tan if isinstance(x, Dual) else np.zeros(np.shape(x)) for x in results]
         return sum(np.sum(w * x) for w, x in zip(weights, results, strict=True))
@@ -418,32 +418,32 @@ def _run_everywhere(
     """Run a program with all runners at a point, and compare; return None where a guard ends the
     run.
     """
-    found: list[Operand] = []
+    result: list[Operand] = []
     point = [_copied(case.args[i]) for i in mixture]
     with np.errstate(all="ignore"):
         for name, run in runners.items():
             try:
-                found.append((name, *run(point)))
-                if not np.isfinite(found[-1][1]):  # where a guard ends a native run
-                    found[-1] = (name, None)
+                result.append((name, *run(point)))
+                if not np.isfinite(result[-1][1]):  # where a guard ends a native run
+                    result[-1] = (name, None)
             except (ArithmeticError, ElsewhereError):
-                found.append((name, None))
-    (first, *expected), *others = found
-    for name, *made in others:
-        _check_same(f"the {first} runner", expected, f"the {name} runner", made)
+                result.append((name, None))
+    (first, *expected), *others = result
+    for name, *output in others:
+        _check_same(f"the {first} runner", expected, f"the {name} runner", output)
     if expected[0] is None or not np.isfinite(expected[0]):
         return None
     value, *gradients = expected
     return value, dict(zip(mixture, gradients, strict=True))
 
 
-def _check_same(first: str, expected: list[Operand], second: str, made: list[Operand]) -> None:
+def _check_same(first: str, expected: list[Operand], second: str, result: list[Operand]) -> None:
     """Check that two runners give the same, but for the order in which sums are taken."""
-    if (expected[0] is None) != (made[0] is None):
+    if (expected[0] is None) != (result[0] is None):
         raise ContractError(
             f"{first} ends a program at a guard, but {second} does not, or vice versa"
         )
-    for i, (x, y) in enumerate(zip(expected, made, strict=True)):
+    for i, (x, y) in enumerate(zip(expected, result, strict=True)):
         if x is not None:
             scale = np.max(np.abs(x), initial=0.0, where=np.isfinite(x))
             if not np.allclose(x, y, rtol=1e-11, atol=1e-12 * scale, equal_nan=True):

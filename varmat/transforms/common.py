@@ -101,13 +101,13 @@ def check_vector(
         raise misfit(function, name, shape, f"be a vector {rule}")
 
 
-def check_within(function: str, name: str, shape: Shape, whole: Shape) -> None:
-    """Raise `ShapeError` unless `shape` broadcasts to `whole`, the shape of the first argument."""
-    fits = len(shape) <= len(whole) and all(
-        n in (1, m) for n, m in zip(reversed(shape), reversed(whole), strict=False)
+def check_within(function: str, name: str, shape: Shape, full_shape: Shape) -> None:
+    """Raise `ShapeError` unless `shape` broadcasts to `full_shape`, as the first argument."""
+    fits = len(shape) <= len(full_shape) and all(
+        n in (1, m) for n, m in zip(reversed(shape), reversed(full_shape), strict=False)
     )
     if not fits:
-        raise misfit(function, name, shape, f"broadcast to the shape {whole}")
+        raise misfit(function, name, shape, f"broadcast to the shape {full_shape}")
 
 
 def check_inside(
@@ -121,11 +121,11 @@ def check_inside(
     a recording.
     """
     check = partial(domain.check, function, name)
-    whole: Function = check if part is None else lambda x: check(part(x))
+    check_all: Function = check if part is None else lambda x: check(part(x))
     if type(value) is np.ndarray and value.dtype is FLOAT64:  # data is not checked again
-        whole(value)
+        check_all(value)
     else:
-        check_values(whole, value)
+        check_values(check_all, value)
 
 
 def check_against(

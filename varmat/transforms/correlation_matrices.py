@@ -104,13 +104,13 @@ class Places(NamedTuple):
         """Return the elements in their places, zeros elsewhere; differentiable."""
         return np.concatenate([v, np.zeros((*np.shape(v)[:-1], 1))], axis=-1)[..., self.source]
 
-    def filled(self, v: Operand, rest: Operand) -> Result:
-        """Return the elements in their places in a new array, elements of `rest` elsewhere."""
+    def filled(self, v: Operand, remainder: Operand) -> Result:
+        """Return the elements in their places in a new array, elements of `remainder` elsewhere."""
         if type(v) is Symbol:
             a = self.matrix(v)
-            return np.where(self.source < self.rows.size, a, rest) if np.any(rest) else a
+            return np.where(self.source < self.rows.size, a, remainder) if np.any(remainder) else a
         a = np.empty((*v.shape[:-1], *self.shape))
-        a[...] = rest
+        a[...] = remainder
         a[..., self.rows, self.cols] = v
         return a
 
@@ -125,9 +125,9 @@ def checked_elements(
     function: str, x: Operand, size: Operand, places_of: Callable[[int], Places]
 ) -> tuple[Result, Places]:
     """Return the unconstrained elements of matrices with `size` rows, and their places."""
-    x, places = operand(x, function, "x"), places_of(size_of(function, "K", size))
-    check_vector(function, "x", np.shape(x), places.rows.size)
-    return x, places
+    x, indices = operand(x, function, "x"), places_of(size_of(function, "K", size))
+    check_vector(function, "x", np.shape(x), indices.rows.size)
+    return x, indices
 
 
 def checked_square(function: str, y: Operand) -> Result:
@@ -144,47 +144,47 @@ def checked_square(function: str, y: Operand) -> Result:
 # dL[i, j] = S[j] c[j]**2 dx[j] - L[i, j] sum_{m < j} z[m] dx[m]. The log-Jacobian counts each
 # log(c) twice for tanh, and once more for each element between it and the diagonal.
 @operation(stacked=True)
-def correlation_factor(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
+def correlation_factor(x: Operand, *, indices: Places, jacobian: bool = False) -> Result:
     """Compute the Cholesky factor of a correlation matrix from partial correlations."""
     z, e = np.tanh(x), np.exp(-np.abs(x))
     c = 2.0 * e / (1.0 + e * e)
-    factors = places.filled(c, 1.0)
+    factors = indices.filled(c, 1.0)
     if type(x) is Symbol and x.size:
         s = before(np.multiply.accumulate(factors, axis=-1))
     else:
-        s = np.ones((*x.shape[:-1], *places.shape))
+        s = np.ones((*x.shape[:-1], *indices.shape))
     if type(x) is not Symbol:
         np.multiply.accumulate(factors[..., :-1], axis=-1, out=s[..., 1:])
-    y = s * places.filled(z, places.eye)
-    slope = s[..., places.rows, places.cols] * (c * c)
+    y = s * indices.filled(z, indices.eye)
+    slope = s[..., indices.rows, indices.cols] * (c * c)
     if jacobian:
-        return Saved((y, -plain_sum(places.weights * log_cosh(x))), z=z, slope=slope)
+        return Saved((y, -plain_sum(indices.weights * log_cosh(x))), z=z, slope=slope)
     return Saved(y, z=z, slope=slope)
 
 
 @correlation_factor.reverse
 def correlation_factor_reverse(
-    g: Adjoint, r: Operand, x: Operand, places: Places, jacobian: bool, z: Operand, slope: Operand
+    g: Adjoint, r: Operand, x: Operand, indices: Places, jacobian: bool, z: Operand, slope: Operand
 ) -> Result:
     g, h, r = split(g, r, jacobian)
-    rows, cols = places.rows, places.cols
-    later = later_sums(np.where(places.lower, g, 0.0) * r)
+    rows, cols = indices.rows, indices.cols
+    later = later_sums(np.where(indices.lower, g, 0.0) * r)
     c = g[..., rows, cols] * slope - z * later[..., rows, cols + 1]
-    return c - h * (places.weights * z) if jacobian else c
+    return c - h * (indices.weights * z) if jacobian else c
 
 
 @correlation_factor.tangent
-def correlation_factor_tangent(r: Operand, x: Operand, places: Places, jacobian: bool) -> Result:
+def correlation_factor_tangent(r: Operand, x: Operand, indices: Places, jacobian: bool) -> Result:
     y = r[0] if jacobian else r
     z, a = np.tanh(x), log_cosh(x)
-    n = places.shape[1]
+    n = indices.shape[1]
     slope = np.exp(-2.0 * a) * np.exp(
-        -exclusive_cumsum(places.matrix(a), n)[..., places.rows, places.cols]
+        -exclusive_cumsum(indices.matrix(a), n)[..., indices.rows, indices.cols]
     )
 
     def maps(t: Operand) -> Result:
-        value = places.matrix(slope * t) - y * exclusive_cumsum(places.matrix(z * t), n)
-        return value, -sum_over(places.weights * z * t, x)
+        value = indices.matrix(slope * t) - y * exclusive_cumsum(indices.matrix(z * t), n)
+        return value, -sum_over(indices.weights * z * t, x)
 
     return joined(maps, jacobian)
 
@@ -248,17 +248,17 @@ def cholesky_corr_constrain(x: Operand, K: int, jacobian: bool = False) -> Resul
     array([[1. , 0. ],
            [0.6, 0.8]])
     """
-    x, places = checked_elements("cholesky_corr_constrain", x, K, _by_rows)
-    return correlation_factor(x, places=places, jacobian=jacobian)
+    x, indices = checked_elements("cholesky_corr_constrain", x, K, _by_rows)
+    return correlation_factor(x, indices=indices, jacobian=jacobian)
 
 
-def _partial_correlations(factor: Operand, places: Places) -> Result:
+def _partial_correlations(factor: Operand, indices: Places) -> Result:
     """Compute ``arcsinh(z / sqrt(1 - z**2))``, whatever the lengths of the rows; differentiable."""
-    rows, cols = places.rows, places.cols
+    rows, cols = indices.rows, indices.cols
     # The square root has no derivative at the zeros above the diagonal, so only the rest is taken.
-    rest = np.sqrt(later_sums(np.square(factor))[..., rows, cols + 1])
+    remainder = np.sqrt(later_sums(np.square(factor))[..., rows, cols + 1])
     with np.errstate(divide="ignore"):
-        return np.arcsinh(factor[..., rows, cols] / rest)
+        return np.arcsinh(factor[..., rows, cols] / remainder)
 
 
 def _check_factor(function: str, title: str, y: Operand) -> None:
@@ -355,8 +355,8 @@ def corr_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     array([[1. , 0.6],
            [0.6, 1. ]])
     """
-    x, places = checked_elements("corr_matrix_constrain", x, K, by_columns)
-    return squared(correlation_factor(x, places=places, jacobian=jacobian), jacobian)
+    x, indices = checked_elements("corr_matrix_constrain", x, K, by_columns)
+    return squared(correlation_factor(x, indices=indices, jacobian=jacobian), jacobian)
 
 
 def squared(factor: Operand, jacobian: bool) -> Result:

@@ -39,38 +39,38 @@ __all__ = [
 
 # The diagonal is exp(x) and the rest is x, so log|J| is a weighted sum of the x on the diagonal.
 @operation(stacked=True)
-def covariance_factor(x: Operand, *, places: Places, jacobian: bool = False) -> Result:
+def covariance_factor(x: Operand, *, indices: Places, jacobian: bool = False) -> Result:
     """Compute a lower triangular matrix with positive diagonal."""
     if type(x) is Symbol:
-        v = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), x)
+        v = np.where(indices.diagonal, np.exp(np.where(indices.diagonal, x, 0.0)), x)
     else:
         v = np.array(x)
-        v[..., places.diagonal] = np.exp(v[..., places.diagonal])
-    y = places.filled(v, 0.0)
-    return (
-        (y, prod(x.shape[:-1]) * places.constant + plain_sum(x * places.weights)) if jacobian else y
-    )
+        v[..., indices.diagonal] = np.exp(v[..., indices.diagonal])
+    y = indices.filled(v, 0.0)
+    if not jacobian:
+        return y
+    return y, prod(x.shape[:-1]) * indices.constant + plain_sum(x * indices.weights)
 
 
 @covariance_factor.reverse
 def covariance_factor_reverse(
-    g: Adjoint, r: Operand, x: Operand, places: Places, jacobian: bool
+    g: Adjoint, r: Operand, x: Operand, indices: Places, jacobian: bool
 ) -> Result:
     g, h, r = split(g, r, jacobian)
-    c = g[..., places.rows, places.cols]
+    c = g[..., indices.rows, indices.cols]
     # Where the adjoint is 0 the slope may be infinite, as in `times_slope`.
-    scaled = places.diagonal & (c != 0.0)
+    scaled = indices.diagonal & (c != 0.0)
     if type(c) is Symbol:
-        c = np.where(scaled, c * r[..., places.rows, places.cols], c)
+        c = np.where(scaled, c * r[..., indices.rows, indices.cols], c)
     else:
-        np.multiply(c, r[..., places.rows, places.cols], out=c, where=scaled)
-    return c + h * places.weights if jacobian else c
+        np.multiply(c, r[..., indices.rows, indices.cols], out=c, where=scaled)
+    return c + h * indices.weights if jacobian else c
 
 
 @covariance_factor.tangent
-def covariance_factor_tangent(r: Operand, x: Operand, places: Places, jacobian: bool) -> Result:
-    slope = np.where(places.diagonal, np.exp(np.where(places.diagonal, x, 0.0)), 1.0)
-    return joined(lambda t: (places.matrix(slope * t), sum_over(places.weights * t, x)), jacobian)
+def covariance_factor_tangent(r: Operand, x: Operand, indices: Places, jacobian: bool) -> Result:
+    slope = np.where(indices.diagonal, np.exp(np.where(indices.diagonal, x, 0.0)), 1.0)
+    return joined(lambda t: (indices.matrix(slope * t), sum_over(indices.weights * t, x)), jacobian)
 
 
 @lru_cache(maxsize=64)
@@ -142,15 +142,15 @@ def cholesky_factor_constrain(
         raise DomainError(
             f"cholesky_factor_constrain: M is {m}, but must be at least N, which is {n}!"
         )
-    places = _trapezoid(m, n)
-    check_vector("cholesky_factor_constrain", "x", np.shape(x), places.rows.size)
-    return covariance_factor(x, places=places, jacobian=jacobian)
+    indices = _trapezoid(m, n)
+    check_vector("cholesky_factor_constrain", "x", np.shape(x), indices.rows.size)
+    return covariance_factor(x, indices=indices, jacobian=jacobian)
 
 
-def _coordinates(factor: Operand, places: Places) -> Result:
+def _coordinates(factor: Operand, indices: Places) -> Result:
     """Read the elements from their places, with logarithms of the diagonal; differentiable."""
-    v = factor[..., places.rows, places.cols]
-    return np.where(places.diagonal, np.log(np.where(places.diagonal, v, 1.0)), v)
+    v = factor[..., indices.rows, indices.cols]
+    return np.where(indices.diagonal, np.log(np.where(indices.diagonal, v, 1.0)), v)
 
 
 def cholesky_factor_free(y: Operand) -> Result:
@@ -238,8 +238,8 @@ def cov_matrix_constrain(x: Operand, K: int, jacobian: bool = False) -> Result:
     array([[ 1.,  5.],
            [ 5., 29.]])
     """
-    x, places = checked_elements("cov_matrix_constrain", x, K, _triangle)
-    return squared(covariance_factor(x, places=places, jacobian=jacobian), jacobian)
+    x, indices = checked_elements("cov_matrix_constrain", x, K, _triangle)
+    return squared(covariance_factor(x, indices=indices, jacobian=jacobian), jacobian)
 
 
 def cov_matrix_free(y: Operand) -> Result:
@@ -328,10 +328,10 @@ def cov_matrix_constrain_lkj(x: Operand, K: int, jacobian: bool = False) -> Resu
     """
     x = operand(x, "cov_matrix_constrain_lkj", "x")
     k = size_of("cov_matrix_constrain_lkj", "K", K)
-    places = by_columns(k)
-    m = places.rows.size
+    indices = by_columns(k)
+    m = indices.rows.size
     check_vector("cov_matrix_constrain_lkj", "x", np.shape(x), m + k)
-    factor = correlation_factor(x[..., :m], places=places, jacobian=jacobian)
+    factor = correlation_factor(x[..., :m], indices=indices, jacobian=jacobian)
     scales = np.exp(x[..., m:])[..., None]
     if not jacobian:
         return tcrossprod(scales * factor)

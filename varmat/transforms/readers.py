@@ -26,14 +26,14 @@ inside = Domain("between -1 and 1", lambda z: abs(z) < 1.0)
 def _corr_factor(function: str, z: Operand, size: Operand, jacobian: bool) -> Result:
     """Compute the Cholesky factor, with the log-Jacobian of the correlation matrix if asked for."""
     z = operand(z, function, "z")
-    places = by_columns(size_of(function, "K", size))
-    check_vector(function, "z", np.shape(z), places.rows.size)
+    indices = by_columns(size_of(function, "K", size))
+    check_vector(function, "z", np.shape(z), indices.rows.size)
     check_values(lambda z: inside.check(function, "z", z), z)
-    factor = correlation_factor(np.arctanh(z), places=places, jacobian=False)
+    factor = correlation_factor(np.arctanh(z), indices=indices, jacobian=False)
     if not jacobian:
         return factor
     # Each weight counts log(sqrt(1 - z**2)). Two of them belong to tanh, which is not applied here.
-    return factor, np.sum((0.5 * places.weights - 1.0) * np.log1p(-z * z))
+    return factor, np.sum((0.5 * indices.weights - 1.0) * np.log1p(-z * z))
 
 
 def _cov_factor(function: str, z: Operand, sds: Operand, jacobian: bool) -> Result:

@@ -90,20 +90,22 @@ def simplex_constrain(x: Operand, jacobian: bool = False) -> Result:
     n = x.shape[-1]
     left, shift = _sticks(n)
     a = x - shift
-    z, rest = expit.ufunc(a), expit.ufunc(-a)  # `x` is a plain array here
-    left_over = np.multiply.accumulate(rest, axis=-1)
+    z, remainder = expit.ufunc(a), expit.ufunc(-a)  # `x` is a plain array here
+    left_over = np.multiply.accumulate(remainder, axis=-1)
     inner = [z[..., :1], left_over[..., :-1] * z[..., 1:], left_over[..., n - 1 :]]
     y = np.concatenate(inner, axis=-1) if n else np.ones((*x.shape[:-1], 1))
-    return Saved((y, plain_sum(a - left * np.logaddexp(0.0, a))) if jacobian else y, z=z, rest=rest)
+    return Saved(
+        (y, plain_sum(a - left * np.logaddexp(0.0, a))) if jacobian else y, z=z, remainder=remainder
+    )
 
 
 @simplex_constrain.reverse
 def simplex_reverse(
-    g: Adjoint, r: Operand, x: Operand, jacobian: bool, z: Operand, rest: Operand
+    g: Adjoint, r: Operand, x: Operand, jacobian: bool, z: Operand, remainder: Operand
 ) -> Result:
     g, h, r = split(g, r, jacobian)
     p = g * r
-    c = p[..., :-1] * rest - z * later_sums(p[..., 1:])
+    c = p[..., :-1] * remainder - z * later_sums(p[..., 1:])
     return c + h * (1.0 - _sticks(x.shape[-1])[0] * z) if jacobian else c
 
 
@@ -112,11 +114,11 @@ def simplex_tangent(r: Operand, x: Operand, jacobian: bool) -> Result:
     y = r[0] if jacobian else r
     n = np.shape(x)[-1]
     left, shift = _sticks(n)
-    z, rest = expit(x - shift), expit(shift - x)
+    z, remainder = expit(x - shift), expit(shift - x)
 
     def maps(t: Operand) -> Result:
         # The derivative of log(y), in two parts.
-        own = np.concatenate([rest * t, np.zeros((*np.shape(t)[:-1], 1))], axis=-1)
+        own = np.concatenate([remainder * t, np.zeros((*np.shape(t)[:-1], 1))], axis=-1)
         return y * (own - exclusive_cumsum(z * t, n + 1)), sum_over((1.0 - left * z) * t, x)
 
     return joined(maps, jacobian)
@@ -168,9 +170,9 @@ def _odds(y: Operand) -> Result:
     """Compute the unconstrained elements of simplexes that have been checked; differentiable."""
     pieces = y[..., :-1]
     # An empty piece may follow when the stick is used up: 0 / 1 stands for 0 / 0.
-    rest = np.where(pieces == 0.0, 1.0, later_sums(y[..., 1:]))
+    remainder = np.where(pieces == 0.0, 1.0, later_sums(y[..., 1:]))
     with np.errstate(divide="ignore"):
-        odds = np.log(pieces) - np.log(rest)
+        odds = np.log(pieces) - np.log(remainder)
     return odds + _sticks(np.shape(y)[-1] - 1)[1]
 
 

@@ -147,7 +147,7 @@ def test_variables_beside_it():
     (lambda a: scipy.sparse.csr_matrix(A.T) * a, TypeError,
      r"^multiply: a csr_matrix, of which \* is the matrix product, is m"),
     (lambda a: a * RIGHT[:3], vm.ShapeError,
-     r"^multiply: operand 2 has shape \(3,\), but must broadcast to that of the SparseVar"),
+     r"^multiply: operand 2 has shape \(3,\), but must broadcast to the shape of the SparseVar"),
     (lambda a: a + a.T, vm.ShapeError,
      (r"^add: operand 2 has shape \(5, 4\), but must have the shape of operand 1, \(4, 5\), "
      r"because both are")),

@@ -56,12 +56,12 @@ def _gumbel(x: Operand, mu: Operand, beta: Operand, fast: bool) -> Tails:
         t = np.exp(-z)
     else:  # an infinite one is without derivatives
         t = np.where(-z < LARGEST_EXPONENT, np.exp(np.minimum(-z, LARGEST_EXPONENT)), math.inf)
-    rest, odds = less(t, fast)
+    remainder, odds = less(t, fast)
     if not fast:
-        rest = np.where(z > 50.0, -z, rest)
+        remainder = np.where(z > 50.0, -z, remainder)
     return Tails(
         below=Tail(-t, y=t * inv, mu=-t * inv, beta=-t * inv * z),
-        above=Tail(rest, y=-odds * inv, mu=odds * inv, beta=odds * inv * z),
+        above=Tail(remainder, y=-odds * inv, mu=odds * inv, beta=odds * inv * z),
         when=within(t),
     )
 
@@ -86,13 +86,13 @@ def _frechet(x: Operand, alpha: Operand, sigma: Operand, fast: bool) -> Tails:
     u = x / sigma
     log_u = np.log(u)
     t = power_of(u, log_u, -alpha, fast)
-    rest, odds = less(t, fast)
+    remainder, odds = less(t, fast)
     if not fast:
-        rest = np.where(t < 1e-20, -alpha * log_u, rest)
+        remainder = np.where(t < 1e-20, -alpha * log_u, remainder)
     slope = odds * alpha
     return Tails(
         below=Tail(-t, y=t * alpha / x, alpha=t * log_u, sigma=-t * alpha / sigma),
-        above=Tail(rest, y=-slope / x, alpha=-odds * log_u, sigma=slope / sigma),
+        above=Tail(remainder, y=-slope / x, alpha=-odds * log_u, sigma=slope / sigma),
         when=within(t),
     )
 
@@ -122,11 +122,13 @@ def _generalized_extreme_value(x: Operand, mu: Operand, sigma: Operand, xi: Oper
     t = np.where(
         -logarithm < LARGEST_EXPONENT, np.exp(np.minimum(-logarithm, LARGEST_EXPONENT)), math.inf
     )
-    rest, odds = less(t, False)
-    rest = np.where(logarithm > 50.0, -logarithm, rest)
+    remainder, odds = less(t, False)
+    remainder = np.where(logarithm > 50.0, -logarithm, remainder)
     return Tails(
         below=Tail(-t, y=t * rate, mu=-t * rate, sigma=-t * rate * z, xi=t * in_xi),
-        above=Tail(rest, y=-odds * rate, mu=odds * rate, sigma=odds * rate * z, xi=-odds * in_xi),
+        above=Tail(
+            remainder, y=-odds * rate, mu=odds * rate, sigma=odds * rate * z, xi=-odds * in_xi
+        ),
     )
 
 
@@ -162,10 +164,10 @@ def _generalized_pareto(x: Operand, mu: Operand, sigma: Operand, xi: Operand) ->
     z = (x - mu) * inv
     t, in_xi = power_logarithm(z, xi)
     rate = inv / (1.0 + xi * z)
-    rest, odds = less(t, False)
+    remainder, odds = less(t, False)
     slope = odds / t
     return Tails(
-        below=Tail(rest, y=slope * rate, mu=-slope * rate, sigma=-slope * rate * z,
+        below=Tail(remainder, y=slope * rate, mu=-slope * rate, sigma=-slope * rate * z,
                    xi=slope * in_xi),
         above=Tail(-t, y=-rate, mu=rate, sigma=rate * z, xi=-in_xi),
     )  # fmt: skip

@@ -28,10 +28,10 @@ def _pareto(x: Operand, y_min: Operand, alpha: Operand, fast: bool) -> Tails:
     """
     log_ratio = np.log1p((x - y_min) / y_min)
     t = alpha * log_ratio
-    rest, odds = less(t, fast)
+    remainder, odds = less(t, fast)
     slope = odds / log_ratio
     return Tails(
-        below=Tail(rest, y=slope / x, y_min=-slope / y_min, alpha=odds / alpha),
+        below=Tail(remainder, y=slope / x, y_min=-slope / y_min, alpha=odds / alpha),
         above=Tail(-t, y=-alpha / x, y_min=alpha / y_min, alpha=-log_ratio),
         when=within(t),
     )
@@ -60,10 +60,10 @@ def _pareto_type_2(x: Operand, mu: Operand, scale: Operand, alpha: Operand, fast
     u = d / scale
     log_ratio = np.log1p(u)
     t, rate = alpha * log_ratio, alpha / (scale + d)
-    rest, odds = less(t, fast)
+    remainder, odds = less(t, fast)
     slope = odds / log_ratio / (scale + d)
     return Tails(
-        below=Tail(rest, y=slope, mu=-slope, scale=-slope * u, alpha=odds / alpha),
+        below=Tail(remainder, y=slope, mu=-slope, scale=-slope * u, alpha=odds / alpha),
         above=Tail(-t, y=-rate, mu=rate, scale=rate * u, alpha=-log_ratio),
         when=within(t),
     )

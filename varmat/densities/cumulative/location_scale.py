@@ -149,11 +149,11 @@ def _double_exponential(x: Operand, mu: Operand, sigma: Operand) -> Tails:
     z = (x - mu) * inv
     a = np.absolute(z)
     e = 0.5 * np.exp(-a)
-    rest, slope = np.log1p(-e), e / (1.0 - e)
+    remainder, slope = np.log1p(-e), e / (1.0 - e)
 
     def tail(is_smaller: Operand, sign: float) -> Tail:
         return Tail(
-            np.where(is_smaller, LOG_HALF - a, rest),
+            np.where(is_smaller, LOG_HALF - a, remainder),
             **scaled(sign * np.where(is_smaller, 1.0, slope), inv, z),
         )
 

@@ -44,9 +44,9 @@ def _exponential(x: Operand, beta: Operand, fast: bool) -> Tails:
     -2.0
     """
     t = beta * x
-    rest, odds = less(t, fast)
+    remainder, odds = less(t, fast)
     return Tails(
-        below=Tail(rest, y=odds / x, beta=odds / beta),
+        below=Tail(remainder, y=odds / x, beta=odds / beta),
         above=Tail(-t, y=-beta, beta=-x),
         when=within(t),
     )
@@ -72,12 +72,12 @@ def _weibull(x: Operand, alpha: Operand, sigma: Operand, fast: bool) -> Tails:
     u = x / sigma
     log_u = np.log(u)
     t = power_of(u, log_u, alpha, fast)
-    rest, odds = less(t, fast)
+    remainder, odds = less(t, fast)
     if not fast:
-        rest = np.where(t < 1e-20, alpha * log_u, rest)
+        remainder = np.where(t < 1e-20, alpha * log_u, remainder)
     slope = odds * alpha
     return Tails(
-        below=Tail(rest, y=slope / x, alpha=odds * log_u, sigma=-slope / sigma),
+        below=Tail(remainder, y=slope / x, alpha=odds * log_u, sigma=-slope / sigma),
         above=Tail(-t, y=-t * alpha / x, alpha=-t * log_u, sigma=t * alpha / sigma),
         when=within(t),
     )
@@ -108,12 +108,12 @@ def _rayleigh(x: Operand, sigma: Operand, fast: bool) -> Tails:
     """
     u = x / sigma
     t = 0.5 * np.square(u)
-    rest, odds = less(t, fast)
+    remainder, odds = less(t, fast)
     if not fast:
-        rest = np.where(u < 1e-8, 2.0 * np.log(u) - math.log(2.0), rest)
+        remainder = np.where(u < 1e-8, 2.0 * np.log(u) - math.log(2.0), remainder)
     slope = 2.0 * odds
     return Tails(
-        below=Tail(rest, y=slope / x, sigma=-slope / sigma),
+        below=Tail(remainder, y=slope / x, sigma=-slope / sigma),
         above=Tail(-t, y=-u / sigma, sigma=2.0 * t / sigma),
         when=within(t),
     )

@@ -161,10 +161,10 @@ class Cumulative:
             return np.exp(log)
         if self.at_zero is not None and type(log) is Var and value_now(log) == -math.inf:
             # The logarithm has an infinite derivative there, or none.
-            given = inspect.signature(self.at_zero).bind(*args, **named).args
+            arguments = inspect.signature(self.at_zero).bind(*args, **named).args
             return np.prod(
                 self.at_zero(
-                    *(np.asarray(x, float) if type(x) in (list, tuple) else x for x in given)
+                    *(np.asarray(x, float) if type(x) in (list, tuple) else x for x in arguments)
                 )
             )
         if not is_held(_near, log):
@@ -227,8 +227,8 @@ class Cumulative:
         """
         below, above = self.log.pointwise, self.density.lccdf.pointwise
         values = [np.asarray(v, float) if type(v) in (list, tuple) else v for v in values]
-        known = [plain(v) for v in values]
-        logs, complements = below(*known), above(*known)
+        plain_values = [plain(v) for v in values]
+        logs, complements = below(*plain_values), above(*plain_values)
         certain = complements == -math.inf
         lower = np.logical_or(certain, logs < -0.5)
         # Elements without a derivative: of these the logarithms may have an infinite one.

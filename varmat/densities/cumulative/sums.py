@@ -94,7 +94,7 @@ class LogSum:
 
     def pointwise(self, *args: Operand, **named: Operand) -> Result:
         """Compute the logarithm at each element, instead of their sum."""
-        n, *rest = self.__signature__.bind(*args, **named).args
+        n, *others = self.__signature__.bind(*args, **named).args
         title, _ = next(iter(self.arguments.values()))
         if is_differentiable(n):
             raise TypeError(
@@ -102,12 +102,12 @@ class LogSum:
             )
         not_nan.check(self.name, title, np.asarray(n, np.float64))
         try:
-            return self._elements(np.asarray(n, np.float64), rest)
+            return self._elements(np.asarray(n, np.float64), others)
         except (DomainError, ShapeError, TypeError) as error:
             raise type(error)(str(error).replace(self.mass.name, self.name, 1)) from None
 
-    def _elements(self, n: Operand, rest: list[Plain]) -> Result:
-        shapes = [np.shape(x)[: max(np.ndim(x) - self._axes, 0)] for x in rest]
+    def _elements(self, n: Operand, others: list[Plain]) -> Result:
+        shapes = [np.shape(x)[: max(np.ndim(x) - self._axes, 0)] for x in others]
         try:
             shape = np.broadcast_shapes(n.shape, *shapes)
         except ValueError:
@@ -115,26 +115,26 @@ class LogSum:
                 f"{self.mass.name}: the arguments have shapes {[n.shape, *shapes]}, but must "
                 "broadcast!"
             ) from None
-        self.mass(np.zeros(n.shape), *rest)  # checks their domains
+        self.mass(np.zeros(n.shape), *others)  # checks their domains
         full = [
             np.broadcast_to(x, shape + np.shape(x)[len(s) :]) if np.shape(x) else x
-            for x, s in zip(rest, shapes, strict=True)
+            for x, s in zip(others, shapes, strict=True)
         ]
         counts = np.broadcast_to(n, shape)
-        made = [
+        result = [
             self._element(float(counts[i]), [x[i] if np.shape(x) else x for x in full])
             for i in np.ndindex(*shape)
         ]
         if not shape:
-            return made[0]
-        return np.reshape(np.stack(made), shape) if made else np.zeros(shape)
+            return result[0]
+        return np.reshape(np.stack(result), shape) if result else np.zeros(shape)
 
-    def _element(self, n: float, rest: list[Plain]) -> Result:
-        if n < 0 or n >= self._top(rest[0]):
+    def _element(self, n: float, others: list[Plain]) -> Result:
+        if n < 0 or n >= self._top(others[0]):
             # Add zero, which is a variable if an argument is one.
-            nothing = sum(0.0 * np.sum(x) for x in rest if is_differentiable(x))
+            nothing = sum(0.0 * np.sum(x) for x in others if is_differentiable(x))
             return (-math.inf if (n < 0) != self._upper else 0.0) + nothing
-        lower, upper = self._sides(math.floor(n), *rest)
+        lower, upper = self._sides(math.floor(n), *others)
         # The larger of the two is one minus the other. The branch not taken must stay finite.
         if self._upper:
             return np.where(lower < LOG_HALF, log1m_exp(np.minimum(lower, -0.5)), upper)
@@ -200,28 +200,28 @@ def _cumulative_functions(
     mass: Operand, sides: Function, top: Function, title: str, lines: str, call: str, axes: int = 0
 ) -> tuple[LogSum, LogSum, LogSum]:
     family = mass.name.removesuffix("_lpmf")
-    found = []
+    functions = []
     for suffix, kind, words in (
         ("cdf", ProbabilityProduct, "Compute the probability up to an observation"),
         ("lcdf", LogSum, "Compute the log probability up to an observation"),
         ("lccdf", LogSum, "Compute the log probability above an observation"),
     ):
-        made = kind(f"{family}_{suffix}", mass, suffix == "lccdf", sides, top, axes)
-        made.__module__ = __name__
-        made.__doc__ = indented(LogSum).format(
+        result = kind(f"{family}_{suffix}", mass, suffix == "lccdf", sides, top, axes)
+        result.__module__ = __name__
+        result.__doc__ = indented(LogSum).format(
             words=words,
             title=title,
             over="multiplied" if kind is ProbabilityProduct else "summed",
             lines=lines,
             mass=mass.name,
-            references=references(made.name).lstrip(),
-            name=made.name,
+            references=references(result.name).lstrip(),
+            name=result.name,
             call=call,
             value="0.5" if suffix == "cdf" else "-0.693147",
         )
-        found.append(made)
-    mass.lcdf, mass.lccdf = found[1:]
-    return found[0], found[1], found[2]
+        functions.append(result)
+    mass.lcdf, mass.lccdf = functions[1:]
+    return functions[0], functions[1], functions[2]
 
 
 beta_binomial_cdf, beta_binomial_lcdf, beta_binomial_lccdf = _cumulative_functions(

@@ -269,23 +269,23 @@ def wanted_shape(name: str, size: Setting, batch: Shape) -> Shape:
     if size is None:
         return batch
     try:
-        wanted = tuple(operator.index(n) for n in (size if np.iterable(size) else (size,)))
+        requested = tuple(operator.index(n) for n in (size if np.iterable(size) else (size,)))
     except TypeError:
         raise TypeError(
             f"{name}: size is {size!r}, but must be an integer or a tuple of integers!"
         ) from None
-    if any(n < 0 for n in wanted):
+    if any(n < 0 for n in requested):
         raise outside(name, "size", size, "not be negative")
     try:
-        fits = np.broadcast_shapes(batch, wanted) == wanted
+        fits = np.broadcast_shapes(batch, requested) == requested
     except ValueError:
         fits = False
     if not fits:
         raise ShapeError(
-            f"{name}: size is {wanted}, but must be a shape to which the shape of the "
+            f"{name}: size is {requested}, but must be a shape to which the shape of the "
             f"arguments, {batch}, broadcasts!"
         )
-    return wanted
+    return requested
 
 
 def without_infinities(domain: Domain) -> Domain:
@@ -346,14 +346,14 @@ def random_numbers(
     row = density if isinstance(density, Univariate) else None
 
     def make(draw: Function) -> RandomNumbers:
-        given = dict.fromkeys([*row.arguments][1:], "") | arguments if row else arguments
+        names = dict.fromkeys([*row.arguments][1:], "") | arguments if row else arguments
         domains, letters = {}, {}
-        for name, x in given.items():
+        for name, x in names.items():
             parts = (x,) if isinstance(x, str) else x
             letters[name], domain, words = (*parts, None, None)[:3]
             if density is not None and words is None:
-                words, known = density.arguments[name]
-                domain = domain or without_infinities(known)
+                words, cached = density.arguments[name]
+                domain = domain or without_infinities(cached)
             domains[name] = words, domain
         discrete = {name for name, letter in letters.items() if letter.startswith("#")}
         result = RandomNumbers(
@@ -363,7 +363,7 @@ def random_numbers(
             {name: core for name, letter in letters.items() if (core := letter.removeprefix("#"))},
             event,
             integer or (density is not None and density.name.endswith("_lpmf")),
-            frozenset(discrete | (row.discrete & given.keys() if row else set())),
+            frozenset(discrete | (row.discrete & names.keys() if row else set())),
         )
         told_of = {"title": title, **told(draw)}
         if row:
@@ -378,32 +378,34 @@ def random_numbers(
     return make
 
 
-def _example(made: RandomNumbers, density: Univariate) -> str:
+def _example(result: RandomNumbers, density: Univariate) -> str:
     """Write the lines of a doctest."""
     values = [repr(x) for x in density.points[0][1:]]
     call, again = ", ".join([*values, "rng=1"]), ", ".join(["draws", *values])
     return f""">>> import varmat as vm
-    >>> draws = vm.{made.name}({call}, size=100)
+    >>> draws = vm.{result.name}({call}, size=100)
     >>> draws.shape
     (100,)
     >>> vm.{density.name}({again}) > float("-inf")
     True"""
 
 
-def _argument_lines(made: RandomNumbers) -> str:
+def _argument_lines(result: RandomNumbers) -> str:
     """Format the arguments for a docstring."""
     lines = []
-    for name, (title, domain) in made.arguments.items():
-        core, *others = made.cores_of(name)
+    for name, (title, domain) in result.arguments.items():
+        core, *others = result.cores_of(name)
         # Matrices that are factorised are taken one at a time.
         stack = (
-            "" if isinstance(domain, Matrix) or made.cores.get(name, "").endswith("!") else "..., "
+            ""
+            if isinstance(domain, Matrix) or result.cores.get(name, "").endswith("!")
+            else "..., "
         )
-        shape = " of int" * (name in made.discrete)
+        shape = " of int" * (name in result.discrete)
         shape += f", shape ({stack}{', '.join(core.upper())})" if core else ""
         shape += "".join(f" or ({x.upper()},)" if x else " or a number" for x in others)
         kind = (
-            ("int" if name in made.discrete else "float")
+            ("int" if name in result.discrete else "float")
             if isinstance(domain, ScalarDomain)
             else f"array_like{shape}"
         )

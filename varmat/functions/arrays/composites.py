@@ -198,11 +198,11 @@ def piecewise(
         choice[condition] = k
     flat, order, parts = np.ravel(x), [], []
     for k, function in enumerate(functions):
-        places = np.flatnonzero(choice == k)
-        if len(places):
-            part = function(flat[places], *args, **kw) if callable(function) else function
-            parts.append(np.broadcast_to(part, places.shape))
-            order.append(places)
+        indices = np.flatnonzero(choice == k)
+        if len(indices):
+            part = function(flat[indices], *args, **kw) if callable(function) else function
+            parts.append(np.broadcast_to(part, indices.shape))
+            order.append(indices)
     result = np.concatenate(parts)[np.argsort(np.concatenate(order))] if parts else flat
     return np.reshape(result, np.shape(x))
 
@@ -250,8 +250,8 @@ def unique(
     **settings: Setting,
 ) -> Result:
     """Find the distinct values in order; the derivative of each goes to its first occurrence."""
-    found: Function = np.unique
-    _, index, *others = found(plain(ar), True, return_inverse, return_counts, axis, **settings)
+    result: Function = np.unique
+    _, index, *others = result(plain(ar), True, return_inverse, return_counts, axis, **settings)
     values = np.take(ar, index, axis=axis) if axis is not None else np.take(np.ravel(ar), index)
     results = (values, index, *others) if return_index else (values, *others)
     return results if len(results) > 1 else values
@@ -305,8 +305,8 @@ def _answer_with_like(function: Function, first: str) -> None:
     def make(*args: Setting, **settings: Setting) -> Result:
         if not is_differentiable([*args, *settings.values()]):
             return function(*args, **settings)
-        a, *rest = args or (settings.pop(first),)
-        check_settings(function, dtype=rest.pop(0) if rest else settings.pop("dtype", None))
+        a, *others = args or (settings.pop(first),)
+        check_settings(function, dtype=others.pop(0) if others else settings.pop("dtype", None))
         x = as_operand(a, f"{name}: the argument")
         if x is not a and settings.get("copy") is False:
             raise DomainError(
@@ -316,10 +316,10 @@ def _answer_with_like(function: Function, first: str) -> None:
         # NumPy, applied to the values, says which shape is asked for, and whether that needs a
         # copy.
         values = memory_of(x)
-        made = function(values, None, *rest, **settings)
-        if x is a and np.ndim(x) and not np.may_share_memory(made, values):
+        result = function(values, None, *others, **settings)
+        if x is a and np.ndim(x) and not np.may_share_memory(result, values):
             x = np.copy(x)
-        return np.reshape(x, made.shape) if made.shape != np.shape(x) else x
+        return np.reshape(x, result.shape) if result.shape != np.shape(x) else x
 
 
 _answer_with_like(np.array, "object")

@@ -342,20 +342,20 @@ def choose(n: ArrayLike, k: ArrayLike) -> Result:
     >>> vm.choose(30, 15)
     155117520
     """
-    whole = []
+    integers = []
     for name, x in (("n", n), ("k", k)):
         array = np.asarray(plain(x))
         if array.size and array.dtype.kind not in "iu":
             raise TypeError(f"choose: {name} has dtype {array.dtype}, but must be whole numbers!")
         nonnegative.check("choose", name, array)
-        whole.append(array)
-    coefficients = [math.comb(int(a), int(b)) for a, b in np.broadcast(*whole)]
+        integers.append(array)
+    coefficients = [math.comb(int(a), int(b)) for a, b in np.broadcast(*integers)]
     if coefficients and max(coefficients) > _LARGEST:
         raise DomainError(
             f"choose: the coefficient is {max(coefficients)}, but must be at most {_LARGEST}; see "
             "varmat.lchoose!"
         )
-    shape = np.broadcast_shapes(*(array.shape for array in whole))
+    shape = np.broadcast_shapes(*(array.shape for array in integers))
     return np.array(coefficients, dtype=np.int64).reshape(shape) if shape else coefficients[0]
 
 
@@ -394,8 +394,8 @@ def to_int(x: Operand) -> Result:
     >>> vm.to_int([1.7, -2.2])
     array([ 1, -2])
     """
-    found = check_values(_whole, as_operand(x, "to_int: x"))
-    return int(found) if not np.ndim(found) else found
+    result = check_values(_whole, as_operand(x, "to_int: x"))
+    return int(result) if not np.ndim(result) else result
 
 
 def _whole(x: Operand) -> Result:
@@ -434,8 +434,8 @@ def int_step(x: Operand) -> Result:
     >>> vm.int_step([-1.0, 0.0, 2.0])
     array([0, 0, 1])
     """
-    found = check_values(_is_positive, as_operand(x, "int_step: x"))
-    return int(found) if not np.ndim(found) else found
+    result = check_values(_is_positive, as_operand(x, "int_step: x"))
+    return int(result) if not np.ndim(result) else result
 
 
 def _is_positive(x: Operand) -> Result:

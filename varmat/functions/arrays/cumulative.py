@@ -234,10 +234,10 @@ def _running(ufunc: np.ufunc) -> Function:
         check_settings(ufunc, dtype=dtype)
         _refuse_scalar(ufunc, a)
         values = dispatch.plain(a)
-        places = np.indices(values.shape, sparse=True)[axis]
+        indices = np.indices(values.shape, sparse=True)[axis]
         attained = (values == ufunc.accumulate(values, axis=axis)) | np.isnan(values)
         return np.take_along_axis(
-            a, np.maximum.accumulate(np.where(attained, places, 0), axis=axis), axis=axis
+            a, np.maximum.accumulate(np.where(attained, indices, 0), axis=axis), axis=axis
         )
 
     return accumulate

@@ -143,8 +143,8 @@ def symmetrize_from_upper_tri(a: Operand) -> Result:
 
 def _symmetrized(name: str, a: Operand, triangle: Function) -> Result:
     check_square(name, "a", np.shape(a))
-    kept = triangle(np.shape(a)[-1], dtype=bool)
-    return moved(a, move=lambda x: np.where(kept, x, np.swapaxes(x, -1, -2)))
+    saved = triangle(np.shape(a)[-1], dtype=bool)
+    return moved(a, move=lambda x: np.where(saved, x, np.swapaxes(x, -1, -2)))
 
 
 @operation(stacked=True)

@@ -68,9 +68,9 @@ def _log_total(e: Plain, s: Plain, axis: Axis) -> Result:
     is_symbol = type(s) is Symbol
     close = s < 1.01 if is_symbol else (s < 1.01) & (s > 0)
     if is_symbol or np.any(close):
-        kept = is_symbol or axis is not None
-        rest = add_reduce(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=kept)
-        log = np.where(close, np.log1p(rest), log)
+        saved = is_symbol or axis is not None
+        remainder = add_reduce(np.where(e == 1.0, 0.0, e), axis=axis, keepdims=saved)
+        log = np.where(close, np.log1p(remainder), log)
     return log
 
 
@@ -141,14 +141,14 @@ def logsumexp_reverse(
 
 @_logsumexp.tangent
 def logsumexp_tangent(r: Result, a: Operand, axis: Axis, keepdims: bool) -> Linear:
-    axes, kept = axes_of(axis, np.ndim(a)), restored(r, np.shape(a), axis, keepdims)
-    regular = np.abs(fixed(kept)) < np.inf
+    axes, saved = axes_of(axis, np.ndim(a)), restored(r, np.shape(a), axis, keepdims)
+    regular = np.abs(fixed(saved)) < np.inf
     if type(regular) is Condition or np.all(regular):  # a recording ends where one is not
-        weights = np.exp(a - kept)
+        weights = np.exp(a - saved)
     else:
         _, e, s = _exponentials(dispatch.plain(a), axis)
         weights = np.where(
-            regular, np.exp(np.where(regular, a - kept, 0.0)), np.where(s == 0, 0.0, e / s)
+            regular, np.exp(np.where(regular, a - saved, 0.0)), np.where(s == 0, 0.0, e / s)
         )
     return lambda t: np.sum(weights * t, axis=axes, keepdims=keepdims)
 
@@ -192,9 +192,9 @@ def logsumexp_weighted_reverse(
 def logsumexp_weighted_tangent(
     r: Result, a: Operand, b: Operand, axis: Axis, keepdims: bool
 ) -> tuple[Linear, ...]:
-    kept = restored(r, np.broadcast_shapes(np.shape(a), np.shape(b)), axis, keepdims)
-    regular = np.abs(fixed(kept)) < np.inf
-    ratio = np.where(regular, np.exp(np.where(regular, a - kept, 0.0)), 0.0)
+    saved = restored(r, np.broadcast_shapes(np.shape(a), np.shape(b)), axis, keepdims)
+    regular = np.abs(fixed(saved)) < np.inf
+    ratio = np.where(regular, np.exp(np.where(regular, a - saved, 0.0)), 0.0)
     # A weight of zero excludes its element, also where the exponential overflows.
     excluded = (fixed(ratio) == np.inf) & (fixed(b) == 0)
     weights = b * np.where(excluded, 0.0, ratio)

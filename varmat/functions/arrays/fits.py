@@ -99,6 +99,6 @@ def _covariance(design: Operand, scale: Operand, y: Operand, c: Operand, cov: bo
             raise ShapeError(
                 f"polyfit: there are {m} points, but for a covariance there must be more than {n}!"
             )
-        rest = y - design @ (c * scale if np.ndim(c) == 1 else c * scale[:, None])
-        factor = np.sum(rest * rest, axis=0) / (m - n)
+        remainder = y - design @ (c * scale if np.ndim(c) == 1 else c * scale[:, None])
+        factor = np.sum(remainder * remainder, axis=0) / (m - n)
     return base * factor if np.ndim(y) == 1 else base[:, :, None] * factor

@@ -143,10 +143,12 @@ def _join(op: Operation, arrays: Operand, axis: int, new: int = 0) -> Result:
 def _join_duals(op: Operation, arrays: Operand, axis: int, new: int) -> Dual:
     level = newest([x for x in arrays if type(x) is Dual])
     mine = [type(x) is Dual and x.level is level for x in arrays]
-    found = {x.directions for x, is_mine in zip(arrays, mine, strict=True) if is_mine}
-    if len(found) > 1:
-        raise ShapeError(f"{op.name}: duals with {' and '.join(map(str, found))} directions meet")
-    k = found.pop()
+    directions = {x.directions for x, is_mine in zip(arrays, mine, strict=True) if is_mine}
+    if len(directions) > 1:
+        raise ShapeError(
+            f"{op.name}: duals with {' and '.join(map(str, directions))} directions meet"
+        )
+    k = directions.pop()
     front = () if k is None else (k,)
     values = [x.val if is_mine else x for x, is_mine in zip(arrays, mine, strict=True)]
     tangents = [
@@ -227,15 +229,13 @@ def _appended(function: str, x: Operand, y: Operand, shaped: Function, axis: int
     parts = alike([as_operand(x, f"{function}: x"), as_operand(y, f"{function}: y")])
     ndim = max(map(np.ndim, parts))
     parts = [shaped(part, ndim) for part in parts]
-    whole, shape = map(np.shape, parts)
-    if not whole:
+    full, shape = map(np.shape, parts)
+    if not full:
         raise ShapeError(f"{function}: x is a scalar, but must be an array!")
-    if len(whole) != len(shape) or any(
-        m != n for i, (m, n) in enumerate(zip(whole, shape, strict=True)) if i != axis
+    if len(full) != len(shape) or any(
+        m != n for i, (m, n) in enumerate(zip(full, shape, strict=True)) if i != axis
     ):
-        raise misfit(
-            function, "y", shape, f"have the shape of x, {whole}, except along axis {axis}"
-        )
+        raise misfit(function, "y", shape, f"have the shape of x, {full}, except along axis {axis}")
     return np.concatenate(parts, axis)
 
 

@@ -50,10 +50,10 @@ def moved(a: Plain, *, move: Linear, back: Linear | None = None) -> Plain:
     return _taken(np.ravel(a), sources(move, a.shape)) if type(a) is Symbol else move(a)
 
 
-def _taken(flat: Operand, places: Plain) -> Result:
+def _taken(flat: Operand, indices: Plain) -> Result:
     """Take the elements at indices along the last axis, as `sources` counts them."""
-    found = flat[..., np.maximum(places - 1, 0)] if np.size(flat) and places.size else refuse()
-    return found if np.all(places) else np.where(places > 0, found, 0.0)
+    result = flat[..., np.maximum(indices - 1, 0)] if np.size(flat) and indices.size else refuse()
+    return result if np.all(indices) else np.where(indices > 0, result, 0.0)
 
 
 def sources(move: Linear, shape: tuple[int, ...]) -> Result:
@@ -68,11 +68,11 @@ def moved_reverse(g: Adjoint, r: Plain, a: Plain, move: Linear, back: Linear | N
     if back is not None and type(g) is not Symbol:
         return back(g)
     shape = np.shape(a)
-    places = np.ravel(sources(move, shape))
+    indices = np.ravel(sources(move, shape))
     if type(g) is Symbol:
-        goes = np.flatnonzero(places)
-        return spread_back(np.ravel(g)[goes], places[goes] - 1, shape)
-    c = np.bincount(places, weights=np.ravel(g), minlength=np.size(a) + 1)
+        goes = np.flatnonzero(indices)
+        return spread_back(np.ravel(g)[goes], indices[goes] - 1, shape)
+    c = np.bincount(indices, weights=np.ravel(g), minlength=np.size(a) + 1)
     return c[1:].reshape(shape)
 
 
@@ -82,9 +82,9 @@ def moved_tangent(r: Result, a: Operand, move: Linear, back: Linear | None) -> L
         if np.ndim(t) == np.ndim(a):
             return move(t)
         k, shape = len(t), np.shape(a)
-        places = np.asarray(sources(move, shape))
+        indices = np.asarray(sources(move, shape))
         flat = np.reshape(t, (k, -1)) if np.size(a) else np.zeros((k, 1))
-        return np.where(places > 0, flat[:, np.maximum(places - 1, 0)], 0.0)
+        return np.where(indices > 0, flat[:, np.maximum(indices - 1, 0)], 0.0)
 
     return push
 

@@ -28,9 +28,12 @@ def check_where(function: str, where: ArrayLike, a: Operand) -> None:
         raise TypeError(
             f"{function}: where has dtype {np.asarray(where).dtype}, but must be boolean!"
         )
-    given, shape = np.shape(where), np.shape(a)
-    if not broadcastable(given, shape) or np.broadcast_shapes(given, shape) != shape:
-        raise misfit(function, "where", given, f"broadcast to that of a, {shape}")
+    shape_of_where, shape = np.shape(where), np.shape(a)
+    if (
+        not broadcastable(shape_of_where, shape)
+        or np.broadcast_shapes(shape_of_where, shape) != shape
+    ):
+        raise misfit(function, "where", shape_of_where, f"broadcast to that of a, {shape}")
 
 
 def selected(function: str, where: ArrayLike, a: Operand, otherwise: Operand) -> Result:
@@ -217,7 +220,7 @@ _var, _std = _spread_measure(var, False), _spread_measure(std, True)
 dispatch.SUPPORTED.update({np.var: _var, np.std: _std})
 
 
-def _without_nan(function: Function, whole: Operand) -> Function:
+def _without_nan(function: Function, full: Operand) -> Function:
     _, *names = inspect.signature(function).parameters
 
     def ignoring(a: Operand, *args: Setting, **settings: Setting) -> Result:
@@ -226,7 +229,7 @@ def _without_nan(function: Function, whole: Operand) -> Function:
         where = settings.pop("where", True)
         if where is not True:
             check_where(function.__name__, where, a)
-        return whole(a, where=~np.isnan(a) & where, **settings)
+        return full(a, where=~np.isnan(a) & where, **settings)
 
     return ignoring
 

@@ -103,8 +103,8 @@ def tile(A: Operand, reps: int | Shape) -> Result:
     shape, counts = (1,) * (ndim - len(shape)) + shape, (1,) * (ndim - len(counts)) + counts
     between = [n for x in shape for n in (1, x)]
     repeated = [n for count in zip(counts, shape, strict=True) for n in count]
-    whole = np.reshape(A, between)
-    spread = np.copy(whole) if between == repeated else np.broadcast_to(whole, repeated)
+    full = np.reshape(A, between)
+    spread = np.copy(full) if between == repeated else np.broadcast_to(full, repeated)
     return np.reshape(spread, [n * m for n, m in zip(counts, shape, strict=True)])
 
 

@@ -33,8 +33,10 @@ def take(
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))
     # NumPy, applied to the indices, says which are meant, and refuses wrong ones.
-    places = np.arange(a.shape[axis]).take(indices, mode=mode)
-    return delivered(np.take, out, a[(slice(None),) * axis + (places,)] if axis else a[places])
+    positions = np.arange(a.shape[axis]).take(indices, mode=mode)
+    return delivered(
+        np.take, out, a[(slice(None),) * axis + (positions,)] if axis else a[positions]
+    )
 
 
 def _selection(function: Function, condition_first: bool = False) -> Function:
@@ -46,22 +48,24 @@ def _selection(function: Function, condition_first: bool = False) -> Function:
     first, second, *_ = signature.parameters
 
     def answer(*args: Setting, **settings: Setting) -> Result:
-        given = signature.bind(*args, **settings).arguments
-        out = given.get("out")
+        arguments = signature.bind(*args, **settings).arguments
+        out = arguments.get("out")
         check_settings(function, out)
         a, which = (
-            (given[second], given[first]) if condition_first else (given[first], given[second])
+            (arguments[second], arguments[first])
+            if condition_first
+            else (arguments[first], arguments[second])
         )
-        axis = given.get("axis")
+        axis = arguments.get("axis")
         if axis is None:
             a, axis = np.ravel(a), 0
-        places = np.arange(a.shape[normalize_axis_index(axis, np.ndim(a))])
+        indices = np.arange(a.shape[normalize_axis_index(axis, np.ndim(a))])
         which = dispatch.plain(which)
         return delivered(
             function,
             out,
             np.take(
-                a, function(which, places) if condition_first else function(places, which), axis
+                a, function(which, indices) if condition_first else function(indices, which), axis
             ),
         )
 
@@ -77,12 +81,12 @@ repeat_each = _selection(np.repeat)
 @dispatch.implements(np.trim_zeros)
 def trim_zeros(filt: Operand, trim: str = "fb", axis: Axis = None) -> Result:
     """Implement `np.trim_zeros`: a view without the zeros at the ends."""
-    ndim, places = np.ndim(filt), np.argwhere(dispatch.plain(filt))
+    ndim, indices = np.ndim(filt), np.argwhere(dispatch.plain(filt))
     axes = normalize_axis_tuple(range(ndim) if axis is None else axis, ndim)
     index = [slice(None)] * ndim
     for i in axes:
-        if len(places):
-            start, stop = places[:, i].min(), places[:, i].max() + 1
+        if len(indices):
+            start, stop = indices[:, i].min(), indices[:, i].max() + 1
             index[i] = slice(
                 start if "f" in trim.lower() else None, stop if "b" in trim.lower() else None
             )

@@ -98,12 +98,12 @@ def read_only(x: Operand) -> Result:
     return x
 
 
-def _is_view(part: np.ndarray, whole: np.ndarray) -> bool:
+def _is_view(part: np.ndarray, full: np.ndarray) -> bool:
     base = part.base
     # The same base settles it in most cases, and at once.
     return (
-        (base is not None and (base is whole or base is whole.base))
-        or np.may_share_memory(part, whole)
+        (base is not None and (base is full or base is full.base))
+        or np.may_share_memory(part, full)
         or not part.size
     )
 

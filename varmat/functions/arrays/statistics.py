@@ -54,7 +54,10 @@ def _weights_along(function: str, weights: Operand, shape: tuple[int, ...], axis
     axes = normalize_axis_tuple(axis, len(shape))
     if np.shape(weights) != tuple(shape[i] for i in axes):
         raise misfit(
-            function, "weights", np.shape(weights), f"have that of a, {shape}, along axis {axis}"
+            function,
+            "weights",
+            np.shape(weights),
+            f"have the shape of a, {shape}, along axis {axis}",
         )
     weights = np.transpose(weights, np.argsort(axes))
     return np.reshape(weights, [n if i in axes else 1 for i, n in enumerate(shape)])
@@ -172,10 +175,10 @@ def _lanes(a: Operand, axis: Axis) -> tuple[Result, tuple[int, ...]]:
     """
     shape = np.shape(a)
     axes = tuple(range(len(shape))) if axis is None else normalize_axis_tuple(axis, len(shape))
-    rest = [i for i in range(len(shape)) if i not in axes]
-    if rest:
-        a = np.transpose(a, (*rest, *axes))
-    lanes = np.reshape(a, (*(shape[i] for i in rest), math.prod(shape[i] for i in axes)))
+    remainder = [i for i in range(len(shape)) if i not in axes]
+    if remainder:
+        a = np.transpose(a, (*remainder, *axes))
+    lanes = np.reshape(a, (*(shape[i] for i in remainder), math.prod(shape[i] for i in axes)))
     return lanes, tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
@@ -184,21 +187,21 @@ class _Ranked:
 
     def __init__(self, lanes: Operand, *ranks: Operand) -> None:
         self.lanes, values = lanes, plain(lanes)
-        wanted = np.unique(
+        requested = np.unique(
             [0, values.shape[-1] - 1, *(i for rank in ranks for i in np.ravel(rank))]
         )
-        few = ranks and values.size and len(wanted) < FEW
+        few = ranks and values.size and len(requested) < FEW
         self.order = (
-            np.argpartition(values, wanted, axis=-1) if few else np.argsort(values, axis=-1)
+            np.argpartition(values, requested, axis=-1) if few else np.argsort(values, axis=-1)
         )
 
     def __getitem__(self, ranks: Operand) -> Result:
-        places = np.take_along_axis(
+        indices = np.take_along_axis(
             self.order,
             np.broadcast_to(ranks, (*self.order.shape[:-1], np.shape(ranks)[-1])),
             axis=-1,
         )
-        return np.take_along_axis(self.lanes, places, axis=-1)
+        return np.take_along_axis(self.lanes, indices, axis=-1)
 
 
 def _counts(lanes: Operand, skip_nan: bool) -> Result:
@@ -253,18 +256,18 @@ def _weighted_quantile(
 
 
 def _quantiles_first(
-    result: Operand, front: tuple[int, ...], kept: tuple[int, ...], keepdims: bool
+    result: Operand, front: tuple[int, ...], saved: tuple[int, ...], keepdims: bool
 ) -> Result:
     """Move quantiles from the last axis to the front, with reduced axes kept or dropped."""
     batch = np.shape(result)[:-1]
-    return np.reshape(np.moveaxis(result, -1, 0), front + (kept if keepdims else batch))
+    return np.reshape(np.moveaxis(result, -1, 0), front + (saved if keepdims else batch))
 
 
 def _median(
     function: Function, a: Operand, axis: Axis, out: Operand, keepdims: bool, skip_nan: bool
 ) -> Result:
     check_settings(function, out)
-    lanes, kept = _lanes(as_operand(a, f"{function.__name__}: a"), axis)
+    lanes, saved = _lanes(as_operand(a, f"{function.__name__}: a"), axis)
     if not np.shape(lanes)[-1]:
         result = np.mean(lanes, axis=-1, keepdims=True)
     else:
@@ -275,7 +278,7 @@ def _median(
         result = _or_nan(
             ranked, np.where(lower == upper, below, 0.5 * (below + ranked[upper])), skip_nan
         )
-    return delivered(function, out, _quantiles_first(result, (), kept, keepdims))
+    return delivered(function, out, _quantiles_first(result, (), saved, keepdims))
 
 
 def _answer(function: Function, scale: float, skip_nan: bool) -> None:
@@ -305,7 +308,7 @@ def _answer(function: Function, scale: float, skip_nan: bool) -> None:
             raise outside(name, "method", method, f"be one of {', '.join(_METHODS)}")
         a, q = as_operand(a, f"{name}: a"), as_operand(q, f"{name}: q")
         inside.check(name, "q", plain(q))
-        lanes, kept = _lanes(a, axis)
+        lanes, saved = _lanes(a, axis)
         flat = np.ravel(q if scale == 1 else q / scale)
         if weights is None:
             result = _quantile(lanes, flat, method, skip_nan)
@@ -313,7 +316,7 @@ def _answer(function: Function, scale: float, skip_nan: bool) -> None:
             result = _weighted_quantile(
                 name, lanes, flat, _weight_lanes(name, weights, method, np.shape(a), axis), skip_nan
             )
-        return delivered(function, out, _quantiles_first(result, np.shape(q), kept, keepdims))
+        return delivered(function, out, _quantiles_first(result, np.shape(q), saved, keepdims))
 
 
 def _weight_lanes(

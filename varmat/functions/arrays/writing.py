@@ -42,21 +42,21 @@ def _flags(mask: Operand) -> np.ndarray:
 
 def _chosen(function: str, mask: Operand, title: str, target: Operand) -> np.ndarray:
     """Return the indices that a mask chooses, in row-major order."""
-    places = np.flatnonzero(_flags(mask))
+    indices = np.flatnonzero(_flags(mask))
     if np.size(mask) != np.size(target):
         raise misfit(
             function, "mask", np.shape(mask), f"have as many elements as {title}, {np.size(target)}"
         )
-    return places
+    return indices
 
 
-def _write_flat(target: Operand, places: np.ndarray, values: Operand) -> None:
+def _write_flat(target: Operand, indices: np.ndarray, values: Operand) -> None:
     """Assign to elements by their indices in row-major order."""
     if np.ndim(target) == 1:
-        target[places] = values
+        target[indices] = values
     elif np.ndim(target):
-        target[np.unravel_index(places, np.shape(target))] = values
-    elif len(places):  # a 0-d array
+        target[np.unravel_index(indices, np.shape(target))] = values
+    elif len(indices):  # a 0-d array
         target[()] = np.ravel(values)[-1] if np.ndim(values) else values
 
 
@@ -80,19 +80,19 @@ def copyto(dst: Operand, src: Operand, casting: str = "same_kind", where: Operan
 
 @_writer(np.place)
 def place(arr: Operand, mask: Operand, vals: Operand) -> None:
-    places = _chosen("place", mask, "arr", arr)
-    if not len(places):
+    indices = _chosen("place", mask, "arr", arr)
+    if not len(indices):
         return
     if not np.size(vals):
         raise DomainError("place: vals is empty, but must have an element!")
-    _write_flat(arr, places, _repeated(vals, np.arange(len(places))))
+    _write_flat(arr, indices, _repeated(vals, np.arange(len(indices))))
 
 
 @_writer(np.putmask)
 def putmask(a: Operand, mask: Operand, values: Operand) -> None:
-    places = _chosen("putmask", mask, "a", a)
-    if len(places) and np.size(values):
-        _write_flat(a, places, _repeated(values, places))
+    indices = _chosen("putmask", mask, "a", a)
+    if len(indices) and np.size(values):
+        _write_flat(a, indices, _repeated(values, indices))
 
 
 @_writer(np.put)
@@ -101,8 +101,8 @@ def put(a: Operand, ind: Operand, v: Operand, mode: str = "raise") -> None:
     if not asked.size or not np.size(v):
         return
     # NumPy refuses wrong indices, or brings them into the range.
-    places: Any = np.arange(np.size(a)).take(asked, mode=mode)  # type: ignore[call-overload]
-    _write_flat(a, places, _repeated(v, np.arange(len(places))))
+    indices: Any = np.arange(np.size(a)).take(asked, mode=mode)  # type: ignore[call-overload]
+    _write_flat(a, indices, _repeated(v, np.arange(len(indices))))
 
 
 @_writer(np.put_along_axis)
@@ -126,6 +126,6 @@ def fill_diagonal(a: Operand, val: Operand, wrap: bool = False) -> None:
     # NumPy refuses wrong shapes, and says where the diagonal is.
     marks = np.zeros(shape, bool)
     np.fill_diagonal(marks, True, wrap)
-    places = np.flatnonzero(marks)
-    if len(places) and np.size(val):
-        _write_flat(a, places, _repeated(val, np.arange(len(places))))
+    indices = np.flatnonzero(marks)
+    if len(indices) and np.size(val):
+        _write_flat(a, indices, _repeated(val, np.arange(len(indices))))

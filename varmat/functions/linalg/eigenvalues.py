@@ -56,10 +56,10 @@ def check_vectors(function: str, values: str, hint: str, gaps: Operand, *adjoint
     pairs = size - size // max(1, np.shape(gaps)[-1])
     if not is_symbol(gaps) and np.count_nonzero(gaps) == pairs:  # no values are equal
         return
-    given = [np.max(np.abs(g), axis=-2) for g in adjoints if g is not None]
-    if not given:
+    largest = [np.max(np.abs(g), axis=-2) for g in adjoints if g is not None]
+    if not largest:
         return
-    sizes = sum(given[1:], given[0])
+    sizes = sum(largest[1:], largest[0])
     one_value = np.max(np.abs(gaps), axis=(-2, -1), keepdims=True)[..., 0] == 0.0
     used = (sizes > 0.0) | (one_value & (np.max(sizes) == 0.0))
     if not holds(np.logical_not(_are_equal(gaps) & (used[..., None, :] | used[..., :, None]))):

@@ -156,8 +156,8 @@ def _adjoint_sum(subscripts: str, k: int) -> tuple[str, str, str, str]:
     terms = inputs.split(",")
     sources = [output, *(t for i, t in enumerate(terms) if i != k)]
     letters = "".join(dict.fromkeys(terms[k]))
-    known = "".join(c for c in letters if any(c in source for source in sources))
-    return terms[k], letters, known, f"{','.join(sources)}->{known}"
+    shared_letters = "".join(c for c in letters if any(c in source for source in sources))
+    return terms[k], letters, shared_letters, f"{','.join(sources)}->{shared_letters}"
 
 
 def _contribution(
@@ -166,13 +166,19 @@ def _contribution(
     """Compute the Einstein sum of the adjoint `g` with all operands except number `k`, in the shape
     of that operand.
     """
-    term, letters, known, text = _adjoint_sum(subscripts, k)
+    term, letters, shared_letters, text = _adjoint_sum(subscripts, k)
     shape = np.shape(arrays[k])
     c = _einstein_sum(text, optimize, g, *arrays[:k], *arrays[k + 1 :])
-    if known != letters:  # axes that only this operand has were summed over
-        c = np.reshape(c, [c.shape[known.index(x)] if x in known else 1 for x in letters])
+    if shared_letters != letters:  # axes that only this operand has were summed over
+        c = np.reshape(
+            c, [c.shape[shared_letters.index(x)] if x in shared_letters else 1 for x in letters]
+        )
     if letters == term:
-        return np.broadcast_to(c, np.broadcast_shapes(c.shape, shape)) if known != letters else c
+        return (
+            np.broadcast_to(c, np.broadcast_shapes(c.shape, shape))
+            if shared_letters != letters
+            else c
+        )
     full = np.zeros(shape)
     diagonal = np.einsum(f"{term}->{letters}", full)  # a view of what repeated letters name
     diagonal[...] = unbroadcast(c, diagonal.shape)

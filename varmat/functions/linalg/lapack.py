@@ -250,9 +250,9 @@ def _substituted(a: np.ndarray, b: np.ndarray, lower: bool, trans: bool, unit: b
         order="C",
     )
     for i in rows if forwards else reversed(rows):
-        known = slice(0, i) if forwards else slice(i + 1, None)
-        if known != slice(0, 0):
-            x[..., i, :] -= (a[..., i : i + 1, known] @ x[..., known, :])[..., 0, :]
+        done = slice(0, i) if forwards else slice(i + 1, None)
+        if done != slice(0, 0):
+            x[..., i, :] -= (a[..., i : i + 1, done] @ x[..., done, :])[..., 0, :]
         if not unit:
             x[..., i, :] /= a[..., i, i, None]
     return x

@@ -65,8 +65,8 @@ def pinv(a: Plain, rcond: Operand = None, rtol: Operand = None) -> Plain | Saved
     cutoff = rtol if rcond is None else rcond
     # the default, an empty matrix, or two cutoffs at once, which NumPy refuses
     if cutoff is None or not np.size(a) or (rcond is not None and rtol is not None):
-        given = {name: x for name, x in (("rcond", rcond), ("rtol", rtol)) if x is not None}
-        return np.array(np.linalg.pinv(a, **given))
+        arguments = {name: x for name, x in (("rcond", rcond), ("rtol", rtol)) if x is not None}
+        return np.array(np.linalg.pinv(a, **arguments))
     r, basis = _inverse_and_basis(a, cutoff)
     return Saved(r, basis=basis if _is_cut(a, basis) else None)
 
@@ -76,8 +76,8 @@ def _inverse_and_basis(a: Operand, cutoff: ArrayLike | None) -> tuple[Result, Re
     inverses, zero where dropped.
     """
     u, s, vt = np.linalg.svd(a, full_matrices=False)
-    kept = s > np.asarray(cutoff)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0.0)
-    inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    saved = s > np.asarray(cutoff)[..., None] * np.max(s, axis=-1, keepdims=True, initial=0.0)
+    inverse = np.where(saved, 1.0 / np.where(saved, s, 1.0), 0.0)
     return (vt.mT * inverse[..., None, :]) @ u.mT, (u, s, vt, inverse)
 
 
@@ -152,9 +152,9 @@ def _of_kept(t: Operand, a: Operand, p: Operand, basis: Plain) -> Result:
     if basis is None:
         return t
     u, s, vt, inverse = basis
-    kept = matmul.known((u * np.where(inverse == 0, 0.0, s)[..., None, :]) @ vt, a, p @ a)
+    saved = matmul.known((u * np.where(inverse == 0, 0.0, s)[..., None, :]) @ vt, a, p @ a)
     left = _triple_product(a, p, t)
-    return coupled(left + _triple_product(t - left, p, a), p, a - kept, basis=basis)
+    return coupled(left + _triple_product(t - left, p, a), p, a - saved, basis=basis)
 
 
 @pinv.reverse

@@ -125,8 +125,8 @@ def _completed(q: Operand, a: Operand) -> Result:
         a = a.val
     signs = reflection_signs(a) if is_watched(a) else reflection_signs(plain(a))
     h = signs[..., None, :] * q
-    rest = np.linalg.solve((np.eye(n) - h[..., :n, :]).mT, h[..., n:, :].mT)
-    return np.concatenate([q, np.eye(m)[:, n:] + (np.eye(m, n) - h) @ rest], axis=-1)
+    remainder = np.linalg.solve((np.eye(n) - h[..., :n, :]).mT, h[..., n:, :].mT)
+    return np.concatenate([q, np.eye(m)[:, n:] + (np.eye(m, n) - h) @ remainder], axis=-1)
 
 
 @operation()

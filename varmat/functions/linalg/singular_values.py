@@ -137,11 +137,11 @@ def svd_vh_tangent(r: Result, a: Operand, full_matrices: bool) -> Linear:
         """Compute the tangent of `x`: its first columns turn among themselves, and out of their
         span; the others make room.
         """
-        x1, rest = x[..., :k], x[..., k:]
+        x1, remainder = x[..., :k], x[..., k:]
         first = x1 @ inside + out - x1 @ (x1.mT @ out)
         return (
-            np.concatenate([first, -(x1 @ (first.mT @ rest))], axis=-1)
-            if np.shape(rest)[-1]
+            np.concatenate([first, -(x1 @ (first.mT @ remainder))], axis=-1)
+            if np.shape(remainder)[-1]
             else first
         )
 

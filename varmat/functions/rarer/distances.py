@@ -205,8 +205,8 @@ def _distances(
     vi: Operand,
 ) -> Result:
     if metric not in _POWERS + _OTHERS:
-        known = ", ".join(map(repr, sorted(_POWERS + _OTHERS)))
-        raise outside(function, "metric", metric, f"be one of {known}")
+        names = ", ".join(map(repr, sorted(_POWERS + _OTHERS)))
+        raise outside(function, "metric", metric, f"be one of {names}")
     if w is not None:
         if metric not in _WEIGHTED:
             raise DomainError(

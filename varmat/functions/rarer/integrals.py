@@ -89,10 +89,14 @@ def simpson(y: Operand, x: Operand = None, *, dx: Operand = 1.0, axis: int = -1)
     if n == 2:
         return 0.5 * h[..., 0] * (y[..., 0] + y[..., 1])
     h0, h1 = h[..., -2], h[..., -1]
-    rest = (2.0 * h1**2 + 3.0 * h0 * h1) / (6.0 * (h0 + h1)) * y[..., -1] + (
+    remainder = (2.0 * h1**2 + 3.0 * h0 * h1) / (6.0 * (h0 + h1)) * y[..., -1] + (
         h1**2 + 3.0 * h0 * h1
     ) / (6.0 * h0) * y[..., -2]
-    return _parabolas(y[..., :-1], h[..., :-1]) + rest - h1**3 / (6.0 * h0 * (h0 + h1)) * y[..., -3]
+    return (
+        _parabolas(y[..., :-1], h[..., :-1])
+        + remainder
+        - h1**3 / (6.0 * h0 * (h0 + h1)) * y[..., -3]
+    )
 
 
 def _with_initial(function: str, r: Operand, initial: Operand, axis: int) -> Result:

@@ -68,11 +68,11 @@ class CubicHermiteSpline(PPoly):
         extrapolate: bool | str | None = None,
     ) -> None:
         x = check_increasing("CubicHermiteSpline", "x", x)
-        y, rest, axis = series_of("CubicHermiteSpline", y, np.size(x), axis)
+        y, remainder, axis = series_of("CubicHermiteSpline", y, np.size(x), axis)
         slopes, other, _ = series_of("CubicHermiteSpline", dydx, np.size(x), axis)
-        if rest != other:
+        if remainder != other:
             raise ShapeError("CubicHermiteSpline: dydx must have the shape of y!")
-        self._set(_hermite(x, y, slopes), x, rest, axis, extrapolate)
+        self._set(_hermite(x, y, slopes), x, remainder, axis, extrapolate)
 
 
 class CubicSpline(PPoly):
@@ -125,7 +125,7 @@ class CubicSpline(PPoly):
         extrapolate: bool | str | None = None,
     ) -> None:
         x = check_increasing("CubicSpline", "x", x)
-        y, rest, axis = series_of("CubicSpline", y, np.size(x), axis)
+        y, remainder, axis = series_of("CubicSpline", y, np.size(x), axis)
         h = np.diff(x)
         secants = np.diff(y, axis=0) / h[:, None]
         periodic = isinstance(bc_type, str) and bc_type == "periodic"
@@ -134,10 +134,10 @@ class CubicSpline(PPoly):
             slopes = _periodic_slopes(h, secants)
         else:
             pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
-            start, end = (_condition(item, rest) for item in pair)
+            start, end = (_condition(item, remainder) for item in pair)
             slopes = _slopes(h, secants, start, end)
         extrapolate = ("periodic" if periodic else True) if extrapolate is None else extrapolate
-        self._set(_hermite(x, y, slopes), x, rest, axis, extrapolate)
+        self._set(_hermite(x, y, slopes), x, remainder, axis, extrapolate)
 
 
 def _check_periodic(y: Operand) -> None:
@@ -148,12 +148,12 @@ def _check_periodic(y: Operand) -> None:
         )
 
 
-def _condition(kind: str | tuple[int, Operand], rest: tuple[int, ...]) -> tuple[int, Result]:
+def _condition(kind: str | tuple[int, Operand], others: tuple[int, ...]) -> tuple[int, Result]:
     """Return the order of the derivative given at an end, and its value as a row; the order 3
     stands for "not a knot".
     """
-    known = {"not-a-knot": (3, 0.0), "clamped": (1, 0.0), "natural": (2, 0.0)}
-    order, value = known.get(kind, (0, 0.0)) if isinstance(kind, str) else kind
+    conditions = {"not-a-knot": (3, 0.0), "clamped": (1, 0.0), "natural": (2, 0.0)}
+    order, value = conditions.get(kind, (0, 0.0)) if isinstance(kind, str) else kind
     if order not in (1, 2, 3) or (order == 3 and not isinstance(kind, str)):
         rule = (
             "'not-a-knot', 'clamped', 'natural', 'periodic' or pairs of an order, 1 or 2, and a "
@@ -161,7 +161,7 @@ def _condition(kind: str | tuple[int, Operand], rest: tuple[int, ...]) -> tuple[
         )
         raise outside("CubicSpline", "bc_type", kind, f"be of {rule}")
     value = as_operand(value, "CubicSpline: bc_type")
-    return order, np.reshape(value + np.zeros(rest), (1, -1))
+    return order, np.reshape(value + np.zeros(others), (1, -1))
 
 
 def _slopes(h: Operand, secants: Operand, start: Operand, end: Operand) -> Result:
@@ -226,11 +226,11 @@ def _periodic_slopes(h: Operand, secants: Operand) -> Result:
     ])  # fmt: skip
     corner = np.concatenate([-h[:1], np.zeros(m - 3), -before[m - 2 : m - 1]])
     both = solve_banded((1, 1), bands, np.concatenate([right[: m - 1], corner[:, None]], axis=1))
-    known, response = both[:, :d], both[:, d:]
-    last = (right[m - 1 :] - before[m - 1] * known[:1] - h[m - 1] * known[m - 2 :]) / (
+    fixed, response = both[:, :d], both[:, d:]
+    last = (right[m - 1 :] - before[m - 1] * fixed[:1] - h[m - 1] * fixed[m - 2 :]) / (
         diagonal[m - 1] + before[m - 1] * response[:1] + h[m - 1] * response[m - 2 :]
     )
-    slopes = known + response * last
+    slopes = fixed + response * last
     return np.concatenate([slopes, last, slopes[:1]])
 
 
@@ -276,10 +276,10 @@ class PchipInterpolator(PPoly):
         self, x: Operand, y: Operand, axis: int = 0, extrapolate: bool | str | None = None
     ) -> None:
         x = check_increasing("PchipInterpolator", "x", x)
-        y, rest, axis = series_of("PchipInterpolator", y, np.size(x), axis)
+        y, remainder, axis = series_of("PchipInterpolator", y, np.size(x), axis)
         h = np.diff(x)[:, None]
         secants = np.diff(y, axis=0) / h
-        self._set(_hermite(x, y, _monotone(h, secants)), x, rest, axis, extrapolate)
+        self._set(_hermite(x, y, _monotone(h, secants)), x, remainder, axis, extrapolate)
 
 
 def _monotone(h: Operand, m: Operand) -> Result:
@@ -354,11 +354,15 @@ class Akima1DInterpolator(PPoly):
     ) -> None:
         check_choice("Akima1DInterpolator", "method", method, "akima", "makima")
         x = check_increasing("Akima1DInterpolator", "x", x)
-        y, rest, axis = series_of("Akima1DInterpolator", y, np.size(x), axis)
+        y, remainder, axis = series_of("Akima1DInterpolator", y, np.size(x), axis)
         secants = np.diff(y, axis=0) / np.diff(x)[:, None]
         slopes = _akima(secants, method == "makima")
         self._set(
-            _hermite(x, y, slopes), x, rest, axis, False if extrapolate is None else extrapolate
+            _hermite(x, y, slopes),
+            x,
+            remainder,
+            axis,
+            False if extrapolate is None else extrapolate,
         )
 
 

@@ -114,24 +114,24 @@ def series_of(function: str, y: Operand, n: int, axis: int) -> tuple[Result, tup
 
 def piecewise(
     function: Function,
-    places: Operand,
+    indices: Operand,
     ends: tuple[Operand, Operand],
     extrapolate: bool | str | None,
-    rest: tuple[int, ...],
+    others: tuple[int, ...],
     axis: int,
 ) -> Result:
     """Several series, given as a function of a vector of places, at places of any shape. Beyond the
     ends they are repeated, or nan, if they are not extrapolated.
     """
-    flat, (first, last) = np.reshape(places, (-1,)), ends
+    flat, (first, last) = np.reshape(indices, (-1,)), ends
     if extrapolate == "periodic":
         flat = flat - np.floor((flat - first) / (last - first)) * (last - first)
     r = function(flat)
     if not extrapolate:
         r = np.where(np.reshape((flat < first) | (flat > last), (-1, 1)), np.nan, r)
-    r, count = np.reshape(r, (*np.shape(places), *rest)), np.ndim(places)
+    r, count = np.reshape(r, (*np.shape(indices), *others)), np.ndim(indices)
     # The axes of the places replace the axis of the values.
-    order = [*range(count, count + axis), *range(count), *range(count + axis, count + len(rest))]
+    order = [*range(count, count + axis), *range(count), *range(count + axis, count + len(others))]
     return r if order == list(range(len(order))) else np.transpose(r, order)
 
 
@@ -186,20 +186,20 @@ class PPoly:
             c = np.moveaxis(c, (axis, axis + 1), (0, 1))
         if np.ndim(c) < 2 or np.shape(c)[1] != np.size(x) - 1:
             raise misfit("PPoly", "c", np.shape(c), f"have shape (k, {np.size(x) - 1}, ...)")
-        rest = np.shape(c)[2:]
-        self._set(np.reshape(c, (*np.shape(c)[:2], -1)), x, rest, axis, extrapolate)
+        remainder = np.shape(c)[2:]
+        self._set(np.reshape(c, (*np.shape(c)[:2], -1)), x, remainder, axis, extrapolate)
 
     def _set(
         self,
         c: Operand,
         x: Operand,
-        rest: tuple[int, ...],
+        others: tuple[int, ...],
         axis: int,
         extrapolate: bool | str | None,
     ) -> None:
         extrapolate = True if extrapolate is None else extrapolate
         check_choice(type(self).__name__, "extrapolate", extrapolate, True, False, "periodic")
-        self._c, self.x, self._rest, self.axis, self.extrapolate = c, x, rest, axis, extrapolate
+        self._c, self.x, self._rest, self.axis, self.extrapolate = c, x, others, axis, extrapolate
 
     def _other(self, c: Operand, extrapolate: bool | str | None) -> PPoly:
         other = object.__new__(PPoly)

@@ -228,10 +228,10 @@ def _conditions(side: Operand) -> list[tuple[int, Result]]:
         return []
     if isinstance(side, str):
         if side not in _ALIASES:
-            known = (
+            conditions = (
                 "None, 'not-a-knot', 'clamped', 'natural' or pairs of lists of an order and a value"
             )
-            raise outside("make_interp_spline", "bc_type", side, f"be {known}")
+            raise outside("make_interp_spline", "bc_type", side, f"be {conditions}")
         return list(_ALIASES[side])
     return [(integer("make_interp_spline", "the order", order), value) for order, value in side]
 
@@ -291,7 +291,7 @@ def make_interp_spline(
     """
     x = check_increasing("make_interp_spline", "x", x)
     k, n = integer("make_interp_spline", "k", k), np.size(x)
-    y, rest, axis = series_of("make_interp_spline", y, n, axis)
+    y, remainder, axis = series_of("make_interp_spline", y, n, axis)
     pair = (bc_type, bc_type) if bc_type is None or isinstance(bc_type, str) else bc_type
     start, end = map(_conditions, pair)
     if t is None:
@@ -303,23 +303,23 @@ def make_interp_spline(
     t = as_operand(t, "make_interp_spline: t")
     count = np.size(t) - k - 1
     if count != n + len(start) + len(end):
-        given = f"{n} values and {len(start) + len(end)} derivatives are given"
+        counts = f"{n} values and {len(start) + len(end)} derivatives are given"
         raise ShapeError(
-            f"make_interp_spline: {given}, but there must be {count} of both, one for "
+            f"make_interp_spline: {counts}, but there must be {count} of both, one for "
             "each coefficient!"
         )
     i = check_values(partial(_intervals, k), t, x)
     rows = [_basis(t, x[:1], i[:1], k, order) for order, _ in start] + [_basis(t, x, i, k, 0)]
     rows += [_basis(t, x[-1:], i[-1:], k, order) for order, _ in end]
     first = np.concatenate([i[:1]] * len(start) + [i] + [i[-1:]] * len(end)) - k
-    values = [[_row(value, rest) for _, value in side] for side in (start, end)]
+    values = [[_row(value, remainder) for _, value in side] for side in (start, end)]
     lower, upper, bands = _banded(np.concatenate(rows), first)
     c = solve_banded((lower, upper), bands, np.concatenate([*values[0], y, *values[1]]))
-    return BSpline(t, np.moveaxis(np.reshape(c, (count, *rest)), 0, axis), k, axis=axis)
+    return BSpline(t, np.moveaxis(np.reshape(c, (count, *remainder)), 0, axis), k, axis=axis)
 
 
-def _row(value: Operand, rest: tuple[int, ...]) -> Result:
-    return np.reshape(as_operand(value, "make_interp_spline: bc_type") + np.zeros(rest), (1, -1))
+def _row(value: Operand, others: tuple[int, ...]) -> Result:
+    return np.reshape(as_operand(value, "make_interp_spline: bc_type") + np.zeros(others), (1, -1))
 
 
 def make_lsq_spline(
@@ -373,7 +373,7 @@ def make_lsq_spline(
     """
     x = check_increasing("make_lsq_spline", "x", x)
     k = integer("make_lsq_spline", "k", k)
-    y, rest, axis = series_of("make_lsq_spline", y, np.size(x), axis)
+    y, remainder, axis = series_of("make_lsq_spline", y, np.size(x), axis)
     t = as_operand(t, "make_lsq_spline: t")
     w = np.ones(np.size(x)) if w is None else as_operand(w, "make_lsq_spline: w")
     if np.shape(w) != np.shape(x):
@@ -385,7 +385,7 @@ def make_lsq_spline(
         np.concatenate([np.diagonal(gram, j), np.zeros(min(j, n))]) for j in range(min(k + 1, n))
     ]
     c = solveh_banded(np.stack(bands), design.T @ (np.reshape(w, (-1, 1)) * y), lower=True)
-    return BSpline(t, np.moveaxis(np.reshape(c, (n, *rest)), 0, axis), k, axis=axis)
+    return BSpline(t, np.moveaxis(np.reshape(c, (n, *remainder)), 0, axis), k, axis=axis)
 
 
 # --- grids ---
@@ -470,7 +470,7 @@ class RegularGridInterpolator:
                 f"have length {count}!"
             )
         # A single place counts as one row, as in SciPy.
-        places = np.shape(xi)[:-1] or (1,)
+        indices = np.shape(xi)[:-1] or (1,)
         flat = np.reshape(xi, (-1, count))
         outside: Result = False
         corners, shares = [], []
@@ -491,7 +491,7 @@ class RegularGridInterpolator:
         )
         if self.fill_value is not None and not self.bounds_error:
             r = np.where(np.reshape(outside, (-1,) + (1,) * (np.ndim(r) - 1)), self.fill_value, r)
-        return np.reshape(r, places + np.shape(self.values)[count:])
+        return np.reshape(r, indices + np.shape(self.values)[count:])
 
     def _mean(self, corners: Operand, shares: Operand) -> Result:
         r: Result = 0.0

@@ -154,8 +154,8 @@ def _filtered(b: Operand, a: Operand, x: Operand, zi: Operand) -> Result:
     if not order:
         return b / a[0] * x, zi
 
-    def trip(*given: Operand) -> Result:
-        state, (now, b, a) = [*given[:order], 0.0], given[order:]
+    def trip(*args: Operand) -> Result:
+        state, (now, b, a) = [*args[:order], 0.0], args[order:]
         y = b[0] * now + state[0]
         return [b[i] * now - a[i] * y + state[i] for i in range(1, order + 1)], [y]
 
@@ -172,9 +172,9 @@ def _backwards(a: Operand, g: Adjoint, future: Operand) -> Result:
     """
     state = np.zeros((*g.shape[:-1], a.size - 1))
     for lag in range(1, a.size if future is not None else 0):
-        rest = np.zeros((*g.shape[:-1], a.size - 1 - lag))
-        known = a[lag] / a[0] * future[..., lag - 1 :: -1]
-        state = state - np.concatenate((known, rest), axis=-1)
+        remainder = np.zeros((*g.shape[:-1], a.size - 1 - lag))
+        past = a[lag] / a[0] * future[..., lag - 1 :: -1]
+        state = state - np.concatenate((past, remainder), axis=-1)
     return _filtered(a[:1], a, g[..., ::-1], state)[0][..., ::-1]
 
 
@@ -237,7 +237,7 @@ def recurrence_reverse(g: Adjoint, r: Plain, b: Plain, a: Plain, x: Plain, zi: P
 @recurrence.tangent
 def recurrence_tangent(r: Plain, b: Plain, a: Plain, x: Plain, zi: Plain) -> tuple[Linear, ...]:
     (y, zf), order = r, np.shape(zi)[-1]
-    rest = np.zeros((1,) * (np.ndim(x) - 1) + (order,))
+    remainder = np.zeros((1,) * (np.ndim(x) - 1) + (order,))
 
     def of_a(t: Operand) -> Result:
         rate = t[0] / a[0] if np.size(x) else 0.0
@@ -245,8 +245,8 @@ def recurrence_tangent(r: Plain, b: Plain, a: Plain, x: Plain, zi: Plain) -> tup
         return ty, tz - rate * zf
 
     return (
-        lambda t: recurrence(_padded(t, order + 1), a, x, rest),
+        lambda t: recurrence(_padded(t, order + 1), a, x, remainder),
         of_a,
-        lambda t: recurrence(_padded(b, order + 1), a, t, rest),
+        lambda t: recurrence(_padded(b, order + 1), a, t, remainder),
         lambda t: recurrence(_padded(b, order + 1), a, np.zeros(np.shape(x)), t),
     )

@@ -79,8 +79,8 @@ class Pattern:
     @cached_property
     def in_order(self) -> tuple[Pattern, np.ndarray]:
         """A canonical pattern, and to which of its non-zeros each here is added."""
-        places, which = np.unique(self.places, return_inverse=True)
-        return pattern_at(places, self.shape), which
+        indices, which = np.unique(self.places, return_inverse=True)
+        return pattern_at(indices, self.shape), which
 
     @cached_property
     def transposition(self) -> tuple[Pattern, np.ndarray]:
@@ -122,9 +122,9 @@ class Pattern:
         return sampled(x, y, self.rows, self.columns)
 
 
-def pattern_at(places: Plain, shape: tuple[int, int]) -> Pattern:
+def pattern_at(indices: Plain, shape: tuple[int, int]) -> Pattern:
     """Make the pattern of non-zeros from their indices in the dense matrix, which are in order."""
-    rows, columns = np.divmod(places, max(shape[1], 1))
+    rows, columns = np.divmod(indices, max(shape[1], 1))
     return Pattern(columns, np.searchsorted(rows, np.arange(shape[0] + 1)), shape)
 
 
@@ -362,11 +362,11 @@ class Forest:
         """
         node = self.node[columns]
         keys = node * self.size + rows
-        found = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        row = self._panel_rows[found]
+        positions = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        row = self._panel_rows[positions]
         return self.starts[node] + row * self.widths[node] + columns - self.firsts[
             node
-        ], self._keys[found] == keys
+        ], self._keys[positions] == keys
 
     def inverse(self, lower: Operand, pivots: Plain) -> Result:
         """Compute the elements of the inverse at the non-zeros of the matrix, from its unit lower
@@ -374,47 +374,47 @@ class Forest:
         """
         panels = np.zeros(self.starts[-1])
         columns = np.repeat(np.arange(self.size), np.diff(lower.indptr))
-        places, inside = self._places(lower.indices.astype(np.int64), columns)
+        indices, inside = self._places(lower.indices.astype(np.int64), columns)
         # SuperLU stores zeros beyond the elements of the factor.
-        panels[places[inside]] = lower.data[inside]
+        panels[indices[inside]] = lower.data[inside]
         waiting: dict[int, np.ndarray] = {}
         children = self.children.copy()
         for i in range(len(self.below) - 1, -1, -1):
             width, parent = self.widths[i], self.parents[i]
             panel = panels[self.starts[i] : self.starts[i + 1]].reshape(-1, width)
-            whole = None
+            full = None
             if parent >= 0:
                 at = self.inside[i]
-                whole = waiting[parent][at[:, None], at]
+                full = waiting[parent][at[:, None], at]
                 children[parent] -= 1
                 if not children[parent]:
                     del waiting[parent]
-            block = _inverse_of_panel(panel, pivots[self.firsts[i] : self.firsts[i + 1]], whole)
+            block = _inverse_of_panel(panel, pivots[self.firsts[i] : self.firsts[i + 1]], full)
             panel[...] = block[:, :width]
             if children[i]:
                 waiting[i] = block
         return panels[self.places]
 
 
-def _inverse_of_panel(panel: Operand, pivots: Plain, whole: Operand) -> Result:
+def _inverse_of_panel(panel: Operand, pivots: Plain, full: Operand) -> Result:
     """Compute the inverse at the rows of a panel, from the inverse at the rows below the
     triangle.
     """
     width = len(pivots)
     if width == 1:
-        own, rest = np.array([[1.0 / pivots[0]]]), panel[1:]
+        own, remainder = np.array([[1.0 / pivots[0]]]), panel[1:]
     else:
         from scipy.linalg.blas import dtrsm
 
         inverse = dtrsm(1.0, panel[:width], np.eye(width), lower=1, diag=1)
         own = inverse.T @ (inverse / pivots[:, None])
-        rest = panel[width:] @ inverse
-    if whole is None:
+        remainder = panel[width:] @ inverse
+    if full is None:
         return own
     block = np.empty((len(panel), len(panel)))
-    across = whole @ rest
-    block[width:, width:], block[width:, :width], block[:width, width:] = whole, -across, -across.T
-    block[:width, :width] = own + rest.T @ across
+    across = full @ remainder
+    block[width:, width:], block[width:, :width], block[:width, width:] = full, -across, -across.T
+    block[:width, :width] = own + remainder.T @ across
     return block
 
 
@@ -430,8 +430,8 @@ def _rows_below(size: int, rows: Operand, columns: Operand) -> list[np.ndarray]:
     below: list[np.ndarray] = []
     for j in range(size):
         parts = [own[j], *(below[child][1:] for child in children[j])]
-        found = np.unique(np.concatenate(parts)) if len(parts) > 1 else parts[0]
-        below.append(found)
-        if len(found):
-            children[found[0]].append(j)
+        result = np.unique(np.concatenate(parts)) if len(parts) > 1 else parts[0]
+        below.append(result)
+        if len(result):
+            children[result[0]].append(j)
     return below

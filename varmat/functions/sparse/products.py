@@ -55,8 +55,8 @@ def with_directions(product: Function, t: Operand, b: Operand) -> Result:
     if np.ndim(b) == 1:
         return np.transpose(product(np.transpose(t)))
     k, n, columns = np.shape(t)
-    made = product(np.reshape(np.moveaxis(t, 0, 1), (n, k * columns)))
-    return np.moveaxis(np.reshape(made, (np.shape(made)[0], k, columns)), 1, 0)
+    result = product(np.reshape(np.moveaxis(t, 0, 1), (n, k * columns)))
+    return np.moveaxis(np.reshape(result, (np.shape(result)[0], k, columns)), 1, 0)
 
 
 @operation(stacked=True)
@@ -190,14 +190,14 @@ def from_right(product: Function, b: Operand, shape: tuple[int, int]) -> Result:
     vector or matrix.
     """
     b = as_operand(b, "matmul: a")
-    given = np.shape(b)
-    if len(given) not in (1, 2) or given[-1] != shape[0]:
+    arguments = np.shape(b)
+    if len(arguments) not in (1, 2) or arguments[-1] != shape[0]:
         rule = (
             f"must be a vector or a matrix with {shape[0]} columns, as many as the sparse matrix "
             "has rows"
         )
-        raise ShapeError(f"matmul: a has shape {given}, but {rule}!")
-    return product(b) if len(given) == 1 else np.transpose(product(np.transpose(b)))
+        raise ShapeError(f"matmul: a has shape {arguments}, but {rule}!")
+    return product(b) if len(arguments) == 1 else np.transpose(product(np.transpose(b)))
 
 
 @operation(linear=True)
@@ -229,13 +229,13 @@ def sparse_to_dense_reverse(g: Adjoint, r: Plain, w: Plain, pattern: Pattern) ->
 
 
 @operation(linear=True)
-def collected(x: Plain, *, places: Plain, size: int) -> Plain:
+def collected(x: Plain, *, indices: Plain, size: int) -> Plain:
     """Make a vector of sums: element i is the sum of the elements of `x` whose place is i.
 
     Parameters
     ----------
     x : array_like, shape (k,)
-    places : ndarray of int, shape (k,)
+    indices : ndarray of int, shape (k,)
     size : int
         The length of the result.
 
@@ -248,10 +248,10 @@ def collected(x: Plain, *, places: Plain, size: int) -> Plain:
     The adjoint of an element is the adjoint of its sum.
     """
     if type(x) is Symbol:
-        return spread_back(x, places, (size,))
-    return np.bincount(places, x, size) if len(places) else np.zeros(size)
+        return spread_back(x, indices, (size,))
+    return np.bincount(indices, x, size) if len(indices) else np.zeros(size)
 
 
 @collected.reverse
-def collected_reverse(g: Adjoint, r: Plain, x: Plain, places: Plain, size: int) -> Adjoint:
-    return g[places]
+def collected_reverse(g: Adjoint, r: Plain, x: Plain, indices: Plain, size: int) -> Adjoint:
+    return g[indices]

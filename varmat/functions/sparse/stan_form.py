@@ -170,8 +170,8 @@ def _extracted(function: str, a: Operand) -> SparseVar:
     if np.ndim(a) != 2:
         raise misfit(function, "a", np.shape(a), "be a matrix")
     # A recording holds only where the same elements are zero.
-    places = check_values(np.flatnonzero, a)
-    return SparseVar(np.ravel(a)[places], pattern_at(places, np.shape(a)))
+    indices = check_values(np.flatnonzero, a)
+    return SparseVar(np.ravel(a)[indices], pattern_at(indices, np.shape(a)))
 
 
 def csr_extract(a: Operand) -> tuple[Result, np.ndarray, np.ndarray]:
@@ -211,8 +211,8 @@ def csr_extract(a: Operand) -> tuple[Result, np.ndarray, np.ndarray]:
     >>> vm.csr_extract(vm.var([[0.0, 5.0], [6.0, 0.0]]))
     (VarMat([5., 6.]), array([2, 1]), array([1, 2, 3]))
     """
-    found = _extracted("csr_extract", a)
-    return found.data, found.pattern.columns + 1, found.pattern.starts + 1
+    result = _extracted("csr_extract", a)
+    return result.data, result.pattern.columns + 1, result.pattern.starts + 1
 
 
 def csr_extract_w(a: Operand) -> Result:

@@ -219,7 +219,7 @@ class SparseVar:
         if self.pattern.is_canonical:
             return self
         pattern, which = self.pattern.in_order
-        return SparseVar(collected(self.data, places=which, size=pattern.nnz), pattern)
+        return SparseVar(collected(self.data, indices=which, size=pattern.nnz), pattern)
 
     def __neg__(self) -> SparseVar:
         return self.with_data(-self.data)
@@ -279,7 +279,7 @@ class SparseVar:
             n not in (1, m) for n, m in zip(shape[::-1], self.shape[::-1], strict=False)
         ):
             raise misfit(
-                name, "operand 2", shape, f"broadcast to that of the SparseVar, {self.shape}"
+                name, "operand 2", shape, f"broadcast to the shape of the SparseVar, {self.shape}"
             )
         x = np.reshape(x, (1, *shape)) if len(shape) == 1 else x
         index = [
@@ -296,13 +296,13 @@ class SparseVar:
             return np.sum(self.data)
         if axis not in (0, 1, -1, -2):
             raise outside("sum", "axis", axis, "be 0 or 1")
-        places = self.pattern.rows if axis % 2 else self.pattern.columns
-        return collected(self.data, places=places, size=self.shape[1 - axis % 2])
+        indices = self.pattern.rows if axis % 2 else self.pattern.columns
+        return collected(self.data, indices=indices, size=self.shape[1 - axis % 2])
 
     def diagonal(self) -> Result:
         """Return the diagonal as a vector, with its zeros."""
         which = np.flatnonzero(self.pattern.rows == self.pattern.columns)
-        return collected(self.data[which], places=self.pattern.rows[which], size=min(self.shape))
+        return collected(self.data[which], indices=self.pattern.rows[which], size=min(self.shape))
 
     def trace(self) -> Result:
         """Sum the diagonal."""
@@ -380,9 +380,9 @@ def _sparse_sum(a: SparseVar, b: SparseVar) -> SparseVar:
     if a.pattern.is_same(b.pattern):
         return a.with_data(a.data + b.data)
     both = np.concatenate([a.pattern.places, b.pattern.places])
-    places, which = np.unique(both, return_inverse=True)
-    data = collected(np.concatenate([a.data, b.data]), places=which, size=len(places))
-    return SparseVar(data, pattern_at(places, a.shape))
+    indices, which = np.unique(both, return_inverse=True)
+    data = collected(np.concatenate([a.data, b.data]), indices=which, size=len(indices))
+    return SparseVar(data, pattern_at(indices, a.shape))
 
 
 def _elementwise_product(a: SparseVar, b: SparseVar) -> SparseVar:
@@ -390,8 +390,8 @@ def _elementwise_product(a: SparseVar, b: SparseVar) -> SparseVar:
     a, b = a.in_order(), b.in_order()
     if a.pattern.is_same(b.pattern):
         return a.with_data(a.data * b.data)
-    places, first, second = np.intersect1d(a.pattern.places, b.pattern.places, True, True)
-    return SparseVar(a.data[first] * b.data[second], pattern_at(places, a.shape))
+    indices, first, second = np.intersect1d(a.pattern.places, b.pattern.places, True, True)
+    return SparseVar(a.data[first] * b.data[second], pattern_at(indices, a.shape))
 
 
 def _sparse_product(a: SparseVar, b: SparseVar) -> SparseVar:
@@ -412,9 +412,9 @@ def _sparse_product(a: SparseVar, b: SparseVar) -> SparseVar:
         + np.repeat(q.starts[p.columns], counts)
     )
     shape = (a.shape[0], b.shape[1])
-    places, which = np.unique(p.rows[left] * shape[1] + q.columns[right], return_inverse=True)
-    data = collected(a.data[left] * b.data[right], places=which, size=len(places))
-    return SparseVar(data, pattern_at(places, shape))
+    indices, which = np.unique(p.rows[left] * shape[1] + q.columns[right], return_inverse=True)
+    data = collected(a.data[left] * b.data[right], indices=which, size=len(indices))
+    return SparseVar(data, pattern_at(indices, shape))
 
 
 # --- functions ---

@@ -48,12 +48,12 @@ def _sum(*terms: Plain) -> Plain:
     """Sum numbers, rounded once: Ogita, Rump, Oishi (2005), SIAM Journal on Scientific Computing
     26, 1955-1988.
     """
-    total, rest = terms[0], 0.0
+    total, remainder = terms[0], 0.0
     for x in terms[1:]:
         before, total = total, total + x
         part = total - before
-        rest = rest + ((before - (total - part)) + (x - part))
-    return total + rest
+        remainder = remainder + ((before - (total - part)) + (x - part))
+    return total + remainder
 
 
 # The logarithm of 2 in two parts; the first has 42 bits, so that its product with an exponent is
@@ -86,19 +86,19 @@ def _log_parts(x: Plain) -> tuple[Plain, ...]:
     low = mantissa < math.sqrt(0.5)
     mantissa, exponent = np.where(low, 2.0 * mantissa, mantissa), exponent - low
     place = np.rint(_GRID * mantissa)
-    known, (high, rest) = (
+    main, (high, remainder) = (
         place / _GRID,
         (table.take(place.astype(np.intp)) for table in _logarithms()),
     )
     # log(m / c) = 2 artanh(q), q = (m - c) / (m + c); the numerator is exact.
-    above, below = mantissa - known, mantissa + known
-    lost = known - (below - mantissa)
+    above, below = mantissa - main, mantissa + main
+    lost = main - (below - mantissa)
     q = above / below
     product, error = _product(q, below)
     correction = (((above - product) - error) - q * lost) / below
     square = q * q
     tail = 2.0 * q * square * (1.0 / 3.0 + square * (0.2 + square * (1.0 / 7.0 + square / 9.0)))
-    return exponent * _LN2[0], high, 2.0 * q, exponent * _LN2[1], rest, 2.0 * correction, tail
+    return exponent * _LN2[0], high, 2.0 * q, exponent * _LN2[1], remainder, 2.0 * correction, tail
 
 
 def _negative(parts: tuple[Plain, ...]) -> tuple[Plain, ...]:
@@ -145,10 +145,10 @@ def _poisson_log_of_numbers(n: float, alpha: float) -> float:
 
 
 def _binomial(n: Plain, total: Plain, theta: Plain) -> Plain:
-    m, rest = total - n, 1.0 - theta
+    m, remainder = total - n, 1.0 - theta
     mean, error = _product(total, theta)
     difference = (n - mean) - error
-    return _part(n, mean, difference) + _part(m, total * rest, -difference)
+    return _part(n, mean, difference) + _part(m, total * remainder, -difference)
 
 
 def _part(x: Plain, y: Plain, difference: Plain) -> Plain:
@@ -224,8 +224,8 @@ def _neg_binomial_log(n: Plain, eta: Plain, phi: Plain) -> Plain:
     u = eta - np.log(phi)
     first = np.where(n > 0.0, n * (_softplus(-u) - np.log1p(phi / positive)), 0.0)
     # The quotient of a count and a tiny precision may overflow.
-    rest = np.where(n > phi, np.log(n + phi) - np.log(phi), np.log1p(np.minimum(n / phi, 1.0)))
-    return np.where(near, close, first + phi * (_softplus(u) - rest))
+    remainder = np.where(n > phi, np.log(n + phi) - np.log(phi), np.log1p(np.minimum(n / phi, 1.0)))
+    return np.where(near, close, first + phi * (_softplus(u) - remainder))
 
 
 def _neg_binomial_log_of_numbers(n: float, eta: float, phi: float) -> float:

@@ -49,14 +49,14 @@ def _of_counts(phi: Plain, m: Plain) -> Score:
     """Make the score of counts: the density of means above which there are m successes or more is
     proportional to x**phi y**m / s, y / x = s / phi.
     """
-    rest = zeta_excess_difference(1.0, phi, m)[:, None]
+    remainder = zeta_excess_difference(1.0, phi, m)[:, None]
     in_phi = -zeta_excess_difference(2.0, phi, m)[:, None]
     phi, m = phi[:, None], m[:, None]
     y_mode, x_mode = m / (phi + m), phi / (phi + m)
 
     def score(x: Plain, y: Plain, log_x: Plain, _: Plain) -> tuple[Plain, Plain]:
         apart = y - y_mode
-        first = less_line(log_x, -y) - log_less_line(x_mode, -y_mode) + rest + m / phi * apart
+        first = less_line(log_x, -y) - log_less_line(x_mode, -y_mode) + remainder + m / phi * apart
         slope = (
             ((y + y_mode) - m / phi) * apart / phi - m / phi**2 * (x * y - x_mode * y_mode) + in_phi
         )
@@ -68,7 +68,7 @@ def _of_counts(phi: Plain, m: Plain) -> Score:
 def _of_proportions(mu: Plain, kappa: Plain) -> Score:
     nu = 1.0 - mu
     values = [_less_log(z) for z in (kappa, mu * kappa, nu * kappa)]
-    rest, in_kappa = (
+    remainder, in_kappa = (
         (values[0][i] - mu ** (i + 1) * values[1][i] - nu ** (i + 1) * values[2][i])[:, None]
         for i in (0, 1)
     )
@@ -80,14 +80,14 @@ def _of_proportions(mu: Plain, kappa: Plain) -> Score:
             less_line(log_x - np.log(mu), apart / mu),
             less_line(log_y - np.log(nu), -apart / nu),
         )
-        return mu * one + nu * other + rest, in_kappa
+        return mu * one + nu * other + remainder, in_kappa
 
     return score
 
 
-def _moment(score: Score, order: int, *places: Plain) -> Plain:
+def _moment(score: Score, order: int, *args: Plain) -> Plain:
     """Compute the derivative of the density in the precision, of this order, over the density."""
-    first, slope = score(*places)
+    first, slope = score(*args)
     return first if order == 1 else first * first + slope
 
 
@@ -102,9 +102,9 @@ def _tail(
     down, up, mass = beta_mass(bool(smooth[0]), one, other, p, q)
     log_p, log_q = np.log(p)[:, None] - down, np.log(q)[:, None] - up
     new_p, new_q = p[:, None] * np.exp(-down), q[:, None] * np.exp(-up)
-    places = (new_p, new_q, log_p, log_q) if upper else (new_q, new_p, log_q, log_p)
-    whole = np.sum(mass, axis=-1)
-    return np.sum(mass * _moment(score, order, *places), axis=-1) / whole, whole
+    indices = (new_p, new_q, log_p, log_q) if upper else (new_q, new_p, log_q, log_p)
+    total = np.sum(mass, axis=-1)
+    return np.sum(mass * _moment(score, order, *indices), axis=-1) / total, total
 
 
 def _derivative(
@@ -126,18 +126,18 @@ def _derivative(
             continue
         score = make(*(v[which] for v in others))
         values = [v[which] for v in (a, b, x, y)]
-        mean, whole = _tail(score, order, upper == small, *values)
+        mean, total = _tail(score, order, upper == small, *values)
         share: Plain = 1.0
         if not small:
             # SciPy's complements have two digits less than this.
-            other = np.exp(beta_log_weight(*values)) * whole
+            other = np.exp(beta_log_weight(*values)) * total
             share = other / (1.0 - other)
         mean = mean if small else -share * mean
         if of_end:
             here = _moment(score, order, *(v[which, None] for v in (x, y, np.log(x), np.log(y))))[
                 :, 0
             ]
-            mean = (-share if upper else share) * (here - mean) / whole
+            mean = (-share if upper else share) * (here - mean) / total
         result[which] = mean
     return result
 
@@ -150,8 +150,8 @@ def _counts(upper: bool, code: Plain, phi: Plain, mu: Plain, m: Plain) -> Plain:
         total = mu + phi
         # The probability up to a count is the tail below p = phi / (mu + phi); the values of p
         # there belong to larger means.
-        found = _derivative(_of_counts, upper, code, phi, m, phi / total, mu / total, phi, m)
-        return found / -mu if code >= _END else found
+        result = _derivative(_of_counts, upper, code, phi, m, phi / total, mu / total, phi, m)
+        return result / -mu if code >= _END else result
 
     return on_domain(one, code, inside, phi, mu, m)
 
@@ -161,11 +161,19 @@ def _proportions(upper: bool, code: Plain, theta: Plain, mu: Plain, kappa: Plain
     inside = (theta > 0) & (theta < 1) & (mu > 0) & (mu < 1) & (kappa > 0) & np.isfinite(kappa)
 
     def one(code: int, theta: Plain, mu: Plain, kappa: Plain) -> Plain:
-        rest = 1.0 - theta
-        found = _derivative(
-            _of_proportions, upper, code, mu * kappa, (1.0 - mu) * kappa, theta, rest, mu, kappa
+        remainder = 1.0 - theta
+        result = _derivative(
+            _of_proportions,
+            upper,
+            code,
+            mu * kappa,
+            (1.0 - mu) * kappa,
+            theta,
+            remainder,
+            mu,
+            kappa,
         )
-        return found / (theta * rest) if code >= _END else found
+        return result / (theta * remainder) if code >= _END else result
 
     return on_domain(one, code, inside, theta, mu, kappa)
 

@@ -66,8 +66,8 @@ def _power_difference(p: Operand, y: Operand, log_ratio: Operand) -> Operand:
 
 def _integral(x: Operand, y: Operand, log_ratio: Operand) -> Operand:
     """Compute the first term of the series: the integral from y to y + z of ``t**-x``."""
-    rest = np.where(x == 1.0, 1.0, x - 1.0)
-    return np.where(x == 1.0, log_ratio, _power_difference(x - 1.0, y, log_ratio) / rest)
+    remainder = np.where(x == 1.0, 1.0, x - 1.0)
+    return np.where(x == 1.0, log_ratio, _power_difference(x - 1.0, y, log_ratio) / remainder)
 
 
 def _zeta_excess_far(x: Operand, y: Operand, log_ratio: Operand) -> Operand:
@@ -96,10 +96,10 @@ def digamma_excess_far(y: Operand, z: Operand) -> Operand:
     """
     a, b = 1.0 / (y + z), 1.0 / y
     u, v = a * a, b * b
-    powers, tail, rest = 1.0, DIGAMMA[0], v
+    powers, tail, remainder = 1.0, DIGAMMA[0], v
     for c in DIGAMMA[1:]:  # u**k - v**k is u - v times the sum of all products of k - 1 of them
-        powers = powers * u + rest
-        rest = rest * v
+        powers = powers * u + remainder
+        remainder = remainder * v
         tail = tail + c * powers
     ratio = z * a
     return 0.5 * ratio * b + ratio * (1.0 + y * a) * v * tail
@@ -185,11 +185,11 @@ def _log_rising_far(x: Operand, y: Operand, terms: tuple[float, ...] = STIRLING)
     # Stirling's series at x + y less that at x. In the difference of the tails, a**m - b**m is a -
     # b times the sum of all products of m - 1 factors a and b.
     a, b = 1.0 / (x + y), 1.0 / x
-    powers, rest, tail = 1.0, 1.0, terms[0]
+    powers, remainder, tail = 1.0, 1.0, terms[0]
     for d in terms[1:]:
         for _ in range(2):
-            rest = rest * b
-            powers = powers * a + rest
+            remainder = remainder * b
+            powers = powers * a + remainder
         tail = tail + d * powers
     if type(x) is float:
         return (x - 0.5) * log1p(y / x) + y * (log(x + y) - 1.0) - y * a * b * tail

@@ -113,8 +113,10 @@ def _summed(
         if not size:
             return total, largest
         if k > last and size <= small * (abs(total) + rounding * largest):
-            rest = 1.0 - _ratio(above, below, z, k + 1)
-            if rest > 0.0 and size <= number(rest) * small * (abs(total) + rounding * largest):
+            remainder = 1.0 - _ratio(above, below, z, k + 1)
+            if remainder > 0.0 and size <= number(remainder) * small * (
+                abs(total) + rounding * largest
+            ):
                 return total, largest
     raise _SeriesError(f"the series converges in {_TERMS} terms")
 

@@ -97,10 +97,10 @@ class Jet:
         parts[0] = value
         for m in range(1, len(parts)):
             last = 1 << (m.bit_length() - 1)
-            rest = m ^ last
-            for i in range(rest + 1):
-                if i & rest == i:
-                    parts[m] += parts[i] * self.parts[(rest ^ i) | last]
+            remainder = m ^ last
+            for i in range(remainder + 1):
+                if i & remainder == i:
+                    parts[m] += parts[i] * self.parts[(remainder ^ i) | last]
         return Jet(parts)
 
 
@@ -169,23 +169,23 @@ def _parts(axes: tuple[int, ...], region: int, *values: Plain) -> Plain:
     return result.parts[-1]
 
 
-def _continued(a: Jet, b: Jet, c: Jet, z: Plain, rest: Plain) -> tuple[Jet, Plain]:
+def _continued(a: Jet, b: Jet, c: Jet, z: Plain, remainder: Plain) -> tuple[Jet, Plain]:
     """Compute the function at z from 0 to 1, given 1 - z as well, and the relative error."""
     start = np.where(np.abs(c.parts[0]) < _LARGE, _SERIES, _SERIES_LARGE)
     value, slope, lost = _power_series(a, b, c, np.minimum(z, start))
     gap = 1.0 - start
-    while np.any(gap > rest):
-        which = gap > rest
+    while np.any(gap > remainder):
+        which = gap > remainder
         here = gap[which]
         # For large c steps are short, because rounding would excite the second solution z**(1 - c).
         step = np.minimum(
-            here - np.maximum(0.5 * here, rest[which]), 5.0 / (1.0 + np.abs(c.parts[0, which]))
+            here - np.maximum(0.5 * here, remainder[which]), 5.0 / (1.0 + np.abs(c.parts[0, which]))
         )
         jets = [Jet(jet.parts[:, which]) for jet in (a, b, c, value, slope)]
         moved = _taylor_series(here, step, *jets)
         value.parts[:, which], slope.parts[:, which] = moved[0].parts, moved[1].parts
         lost[which] = np.maximum(lost[which], moved[2])
-        gap[which] = np.maximum(here - step, rest[which])
+        gap[which] = np.maximum(here - step, remainder[which])
     return value, lost
 
 

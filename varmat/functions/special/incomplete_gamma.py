@@ -33,10 +33,12 @@ def _expansion(upper: bool, a: Plain, x: Plain) -> Plain:
     exponent = a * half_square
     eta = np.sqrt(2.0 * half_square)
     eta = np.where(less_one < 0.0, -eta, eta)
-    rest = (polynomial(eta, _FIRST) + polynomial(eta, _SECOND) / a) / np.sqrt(2.0 * math.pi * a)
+    remainder = (polynomial(eta, _FIRST) + polynomial(eta, _SECOND) / a) / np.sqrt(
+        2.0 * math.pi * a
+    )
     # The tail on the side of x on which the mean is not.
     tail = np.exp(-exponent) * (
-        0.5 * special.erfcx(np.sqrt(exponent)) + np.where(less_one < 0.0, -rest, rest)
+        0.5 * special.erfcx(np.sqrt(exponent)) + np.where(less_one < 0.0, -remainder, remainder)
     )
     return np.where((less_one < 0.0) == upper, 1.0 - tail, tail)
 

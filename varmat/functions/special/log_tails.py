@@ -55,24 +55,29 @@ def _parts(order: Order, function: Callable[[Order, Order], Plain]) -> Plain:
     order - i)`` times binomials over all orders i.
     """
     axis = next(k for k, n in enumerate(order) if n)
-    rest = tuple(n - (k == axis) for k, n in enumerate(order))
+    remainder = tuple(n - (k == axis) for k, n in enumerate(order))
     total: Plain = 0.0
-    for i in product(*(range(n + 1) for n in rest)):
+    for i in product(*(range(n + 1) for n in remainder)):
         inner = tuple(m + (k == axis) for k, m in enumerate(i))
-        outer = tuple(n - m for n, m in zip(rest, i, strict=True))
-        total = total + prod(map(comb, rest, i)) * function(inner, outer)
+        outer = tuple(n - m for n, m in zip(remainder, i, strict=True))
+        total = total + prod(map(comb, remainder, i)) * function(inner, outer)
     return total
 
 
 def of_exponential(order: Order, f: Callable[[Order], Plain]) -> Plain:
     """Compute the derivative of exp(f) over exp(f), from the derivatives of f."""
-    return _parts(order, lambda i, rest: f(i) * of_exponential(rest, f)) if any(order) else 1.0
+    return (
+        _parts(order, lambda i, remainder: f(i) * of_exponential(remainder, f))
+        if any(order)
+        else 1.0
+    )
 
 
 def of_logarithm(order: Order, moment: Callable[[Order], Plain]) -> Plain:
     """Compute the derivative of log(f), from the derivatives of f over f."""
     return moment(order) - _parts(
-        order, lambda i, rest: of_logarithm(i, moment) * moment(rest) if any(rest) else 0.0
+        order,
+        lambda i, remainder: of_logarithm(i, moment) * moment(remainder) if any(remainder) else 0.0,
     )
 
 
@@ -252,11 +257,11 @@ def _log_gamma_parts(upper: bool, code: int, a: Plain, x: Plain) -> Plain:
     cumulant, sign = gamma_cumulants(a, x), -1.0 if upper else 1.0
     # The density over the function.
     if in_tail:
-        whole = _gamma_integrals(0, upper, a, x)
-        rate = a / x / whole
+        total = _gamma_integrals(0, upper, a, x)
+        rate = a / x / total
     else:
         log_value = log_gamma(upper, a, x)
-        whole = np.exp(log_value)
+        total = np.exp(log_value)
         rate = np.exp(gamma_log_weight(a, x) + np.log(a / x) - log_value)
 
     def density(i: Order) -> Plain:
@@ -271,8 +276,8 @@ def _log_gamma_parts(upper: bool, code: int, a: Plain, x: Plain) -> Plain:
         if m:
             return sign * rate * of_exponential((n, m - 1), density)
         if in_tail:
-            return _gamma_integrals(n, upper, a, x) / whole
-        return sign * gammainc_derivative(n, a, x) / whole
+            return _gamma_integrals(n, upper, a, x) / total
+        return sign * gammainc_derivative(n, a, x) / total
 
     return of_logarithm(divmod(order, 10), moment)
 
@@ -456,11 +461,11 @@ def _log_beta_parts(upper: bool, code: int, a: Plain, b: Plain, x: Plain) -> Pla
     y, values, sign = 1.0 - x, _towards(upper, a, b, x), -1.0 if upper else 1.0
     cumulant = beta_cumulants(a, b, x, y)
     if in_tail:
-        whole = _beta_integrals((0, 0), values)
-        rate = 1.0 / whole / x / y
+        total = _beta_integrals((0, 0), values)
+        rate = 1.0 / total / x / y
     else:
         log_value = log_beta(upper, a, b, x)
-        whole = np.exp(log_value)
+        total = np.exp(log_value)
         rate = np.exp(beta_log_weight(a, b, x, y) - np.log(x) - np.log(y) - log_value)
 
     def density(i: Order) -> Plain:
@@ -477,7 +482,7 @@ def _log_beta_parts(upper: bool, code: int, a: Plain, b: Plain, x: Plain) -> Pla
         if k:
             return sign * rate * of_exponential((n, m, k - 1), density)
         if in_tail:
-            return _beta_integrals((n, m) if upper else (m, n), values) / whole
-        return sign * betainc_derivative(10 * n + m, a, b, x) / whole
+            return _beta_integrals((n, m) if upper else (m, n), values) / total
+        return sign * betainc_derivative(10 * n + m, a, b, x) / total
 
     return of_logarithm((order // 100, order // 10 % 10, order % 10), moment)

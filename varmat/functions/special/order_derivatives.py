@@ -275,8 +275,8 @@ def _half_line(
 
 def _log_iv_reflected(order: int, v: Plain, x: Plain) -> Plain:
     """At the order -v: I(-v) = I(v) + (2 / pi) sin(pi v) K(v)."""
-    whole = np.round(v)
-    sign, angle = 1.0 - 2.0 * (whole % 2.0), pi * (v - whole)
+    nearest = np.round(v)
+    sign, angle = 1.0 - 2.0 * (nearest % 2.0), pi * (v - nearest)
     sines = [sign * f for f in (np.sin(angle), np.cos(angle), -np.sin(angle), -np.cos(angle))]
     first, second = special.ive(v, x), special.kve(v, x) * np.exp(-2.0 * x) * (2.0 / pi)
 
@@ -331,8 +331,8 @@ def _log_kv_parts(order: int, flat: int, v: Plain, x: Plain) -> Plain:
 
 def _kv_fall(width: Plain, v: Plain, off: Plain) -> tuple[Plain, Plain]:
     """Compute how far the exponent has fallen from its peak, and the slope of the fall."""
-    rest = 2.0 * np.sinh(0.5 * off) ** 2
-    return width * rest + v * _sinh_less(off), width * np.sinh(off) + v * rest
+    remainder = 2.0 * np.sinh(0.5 * off) ** 2
+    return width * remainder + v * _sinh_less(off), width * np.sinh(off) + v * remainder
 
 
 def _log_cosh(n: int) -> tuple[float, ...]:

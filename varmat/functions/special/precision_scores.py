@@ -59,9 +59,9 @@ def _log1m_less_line(x: Plain, y: Plain, phi: Plain) -> Plain:
     if largest < _NEAR:
         return _series(-x, _FIVE if largest > _NEARER else _THREE)
     result = np.array(x - y, order="C")
-    made, given = np.reshape(result, -1), np.ravel(x)
-    small = np.flatnonzero(given < bound)
-    made[small] = _series(-given[small])
+    output, points = np.reshape(result, -1), np.ravel(x)
+    small = np.flatnonzero(points < bound)
+    output[small] = _series(-points[small])
     return result
 
 
@@ -114,8 +114,8 @@ def _digamma_less_line_of_numbers(x: float, n: float) -> float:
     line = n / x
     if x < ASYMPTOTIC:
         return zeta_difference_of_numbers(1.0, x, n) - line
-    rest = _series(line) if line < _NEAR else math.log1p(line) - line
-    return float(digamma_excess_far(x, n) + rest)
+    remainder = _series(line) if line < _NEAR else math.log1p(line) - line
+    return float(digamma_excess_far(x, n) + remainder)
 
 
 def _score(

@@ -203,8 +203,8 @@ def beta_cumulants(a: Operand, b: Operand, x: Operand, y: Operand) -> Derivative
         if i and j:
             return (-1.0) ** s * factorial(s - 1) * special.zeta(float(s), a + b)
         shapes, logarithms = ((a, b), (x, y)) if i else ((b, a), (y, x))
-        rest = (-1.0) ** (s + 1) * factorial(s - 1) * zeta_difference(float(s), *shapes)
-        return rest + logarithm(*logarithms) if s == 1 else rest
+        remainder = (-1.0) ** (s + 1) * factorial(s - 1) * zeta_difference(float(s), *shapes)
+        return remainder + logarithm(*logarithms) if s == 1 else remainder
 
     return cumulant
 
@@ -228,8 +228,8 @@ def _betainc_parts(order: int, smooth: bool, a: Operand, b: Operand, x: Operand)
     # the first derivative in b where log(y) is.
     signs = [
         sign * np.log(np.expm1(zeta_difference(1.0, *shapes)))
-        for sign, shapes, wanted in ((-1.0, (a, b), n), (1.0, (b, a), m))
-        if wanted
+        for sign, shapes, requested in ((-1.0, (a, b), n), (1.0, (b, a), m))
+        if requested
     ]
     left = np.log(x / y) < sum(signs) / len(signs)
     result = np.empty(x.shape)

@@ -117,17 +117,17 @@ class Builder:
         key = (kernel, *operands)
         results = self._results.get(key) if is_once else None
         if results is None:
-            made = step or Step(kernel, operands, kernel.results(*operands))
-            results = made.results
+            output = step or Step(kernel, operands, kernel.results(*operands))
+            results = output.results
             if kernel.is_pure and not any(v.size for v in results):
                 # Runners rely on having something to compute.
                 results = tuple(self.constant(np.empty(v.shape, v.dtype)) for v in results)
             elif kernel.is_pure and kernel.is_foldable and all(v.is_constant for v in operands):
                 with np.errstate(all="ignore"):
-                    found = kernel.evaluate(*(v.data for v in operands))
-                results = tuple(self.constant(np.asarray(x)) for x in found)
+                    result = kernel.evaluate(*(v.data for v in operands))
+                results = tuple(self.constant(np.asarray(x)) for x in result)
             else:
-                self.steps.append(made)
+                self.steps.append(output)
             if is_once:
                 self._results[key] = results
         return results
@@ -138,15 +138,15 @@ class Builder:
 
     def inlined(self, program: Program, *arguments: Value) -> list[Value]:
         """Return the outputs of another program, whose steps become steps of this one."""
-        given = map(self.contiguous, arguments)
-        known = {id(v): x for v, x in zip(program.arguments, given, strict=True)}
+        inputs = map(self.contiguous, arguments)
+        values = {id(v): x for v, x in zip(program.arguments, inputs, strict=True)}
 
         def found(x: Value) -> Value:
-            return self.part_like(x, known.get(id(x.base), x.base))
+            return self.part_like(x, values.get(id(x.base), x.base))
 
         for step in program.steps:
-            made = self.apply(step.kernel, *map(found, step.operands))
-            known.update(zip(map(id, step.results), made, strict=True))
+            result = self.apply(step.kernel, *map(found, step.operands))
+            values.update(zip(map(id, step.results), result, strict=True))
         return [found(x) for x in program.outputs]
 
     # --- views ---
@@ -186,10 +186,10 @@ class Builder:
         """Return what replaces an old value, where another value replaces its base."""
         if not old.is_view:
             return base
-        whole = self.contiguous(base)
-        if whole.is_constant:
-            return self.constant(old.array_in(whole.data))
-        return self.part(whole, old.shape, old.offset, old.strides)
+        full = self.contiguous(base)
+        if full.is_constant:
+            return self.constant(old.array_in(full.data))
+        return self.part(full, old.shape, old.offset, old.strides)
 
     def element(self, x: Value, index: int) -> Value:
         """Return an element of a flattened array."""
@@ -305,12 +305,12 @@ class Builder:
         if not axes:
             return x
         if not x.size:
-            kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-            return self.broadcast(self.constant(0.0), kept)
+            saved = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+            return self.broadcast(self.constant(0.0), saved)
         is_all = len(axes) == len(every)
-        above, below, rest = ([], [], x) if is_all else peeled(x)
-        if rest is not x:
-            return self._scaled(above, below, self.sum(rest, axes))
+        above, below, remainder = ([], [], x) if is_all else peeled(x)
+        if remainder is not x:
+            return self._scaled(above, below, self.sum(remainder, axes))
         # Along an axis on which all elements are the same the sum is a product with its length.
         same = [i for i in axes if x.strides[i] == 0 or (x.shape[i] == 1 and not is_all)]
         if same:
@@ -350,17 +350,17 @@ class Builder:
             )
         return self.reduce(np.add, x, range(len(x.shape)))
 
-    def unbroadcast(self, x: Value, whole: Shape, shape: Shape) -> Value:
+    def unbroadcast(self, x: Value, full_shape: Shape, shape: Shape) -> Value:
         """Reduce a contribution to the shape of its operand. It represents an array of the shape
-        `whole`, and may be smaller.
+        `full_shape`, and may be smaller.
         """
-        if x.shape == shape == whole:
+        if x.shape == shape == full_shape:
             return x
         if not x.shape:  # equal elements
-            count = float(math.prod(whole) // max(math.prod(shape), 1))
+            count = float(math.prod(full_shape) // max(math.prod(shape), 1))
             return self.ufunc(np.multiply, self.constant(count), x)
-        x, missing = self.broadcast(x, whole), len(whole) - len(shape)
-        ones = (missing + i for i, n in enumerate(shape) if n == 1 != whole[missing + i])
+        x, missing = self.broadcast(x, full_shape), len(full_shape) - len(shape)
+        ones = (missing + i for i, n in enumerate(shape) if n == 1 != full_shape[missing + i])
         axes = [*range(missing), *ones]
         return self.reshaped(self.sum(x, axes), shape) if axes else x
 
@@ -444,20 +444,20 @@ class Builder:
         array of indices.
         """
         parts = [x for part in parts for x in self._without_overlap(shape, *part)]
-        places: list[Place] = []
+        indices: list[Place] = []
         operands = [] if base is None else [self.full(base, shape)]
         for place, _, part in parts:
             if isinstance(place, np.ndarray):
-                places.append(None)
+                indices.append(None)
                 operands.append(self.contiguous(part) if part.shape else part)
                 operands.append(self.constant(np.ascontiguousarray(place, np.int64)))
             else:
-                places.append(place)
+                indices.append(place)
                 operands.append(part)
         shapes = tuple(at for _, at, _ in parts)
-        is_whole = base is None and None not in places
-        replaces = is_whole and is_partition(shape, list(zip(places, shapes, strict=True)))
-        kernel = Assemble(shape, tuple(places), shapes, base is not None, replaces)
+        is_whole = base is None and None not in indices
+        replaces = is_whole and is_partition(shape, list(zip(indices, shapes, strict=True)))
+        kernel = Assemble(shape, tuple(indices), shapes, base is not None, replaces)
         return self.call(kernel, *operands)
 
     def _without_overlap(
@@ -497,28 +497,28 @@ FEW = 8
 _PLACE = np.zeros(1)
 
 
-def place_at(places: np.ndarray, itemsize: int = 8) -> Place:
+def place_at(indices: np.ndarray, itemsize: int = 8) -> Place:
     """Return indices as the offset and strides of a view, in bytes, if they are regular."""
-    if not places.ndim:
-        return itemsize * int(places), ()
-    if not places.size:
-        return places
-    first = int(places.flat[0])
+    if not indices.ndim:
+        return itemsize * int(indices), ()
+    if not indices.size:
+        return indices
+    first = int(indices.flat[0])
     strides = [
-        int(places.take(1, axis).flat[0]) - first if n > 1 else 0
-        for axis, n in enumerate(places.shape)
+        int(indices.take(1, axis).flat[0]) - first if n > 1 else 0
+        for axis, n in enumerate(indices.shape)
     ]
-    if np.array_equal(places, element_places(places.shape, strides, first, 1)):
+    if np.array_equal(indices, element_places(indices.shape, strides, first, 1)):
         return itemsize * first, tuple(itemsize * stride for stride in strides)
-    return np.ascontiguousarray(places, np.int64)
+    return np.ascontiguousarray(indices, np.int64)
 
 
-def is_partition(shape: Shape, places: Sequence[tuple[tuple[int, Shape], Shape]]) -> bool:
+def is_partition(shape: Shape, indices: Sequence[tuple[tuple[int, Shape], Shape]]) -> bool:
     """Return whether views cover an array without overlapping."""
-    if sum(math.prod(at) for _, at in places) != math.prod(shape):
+    if sum(math.prod(at) for _, at in indices) != math.prod(shape):
         return False
     hits = np.zeros(math.prod(shape), bool)
-    for (offset, strides), at in places:
+    for (offset, strides), at in indices:
         part = np.ndarray(at, bool, hits, offset // 8, tuple(s // 8 for s in strides))
         if part.any():
             return False

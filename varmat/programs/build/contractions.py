@@ -47,12 +47,12 @@ def contracted(subscripts: str, operands: Sequence[Operand]) -> Operand:
     path = np.einsum_path(f"{','.join(terms)}->{output}", *likes, optimize="greedy")[0]
     for chosen in path[1:]:
         taken = [parts.pop(i) for i in sorted(chosen, reverse=True)]
-        made = taken.pop()
+        result = taken.pop()
         while taken:
             other = taken.pop()
-            rest = "".join(letters for letters, _ in (*parts, *taken))
-            made = _product(made, other, output + rest)
-        parts.append(made)
+            remainder = "".join(letters for letters, _ in (*parts, *taken))
+            result = _product(result, other, output + remainder)
+        parts.append(result)
     letters, x = _summed(*parts[0], output)
     return x.transpose([letters.index(c) for c in output]) if letters != output else x
 
@@ -65,36 +65,36 @@ def _without_repeats(term: str, x: Operand) -> EinsumTerm:
     return letters, x.viewed(lambda a: np.einsum(f"{term}->{letters}", a))
 
 
-def _summed(term: str, x: Operand, wanted: str) -> EinsumTerm:
+def _summed(term: str, x: Operand, requested: str) -> EinsumTerm:
     """Sum over axes that nothing else names."""
-    axes = tuple(i for i, c in enumerate(term) if c not in wanted)
-    return "".join(c for c in term if c in wanted), (x.sum(axis=axes) if axes else x)
+    axes = tuple(i for i, c in enumerate(term) if c not in requested)
+    return "".join(c for c in term if c in requested), (x.sum(axis=axes) if axes else x)
 
 
-def _product(one: EinsumTerm, other: EinsumTerm, wanted: str) -> EinsumTerm:
+def _product(one: EinsumTerm, other: EinsumTerm, requested: str) -> EinsumTerm:
     """Multiply two terms, and sum over what only they have in common."""
-    (a, x), (b, y) = _summed(*one, wanted + other[0]), _summed(*other, wanted + one[0])
+    (a, x), (b, y) = _summed(*one, requested + other[0]), _summed(*other, requested + one[0])
     common = [c for c in a if c in b]
-    kept, gone = (
-        "".join(c for c in common if c in wanted),
-        "".join(c for c in common if c not in wanted),
+    saved, gone = (
+        "".join(c for c in common if c in requested),
+        "".join(c for c in common if c not in requested),
     )
     rows, columns = "".join(c for c in a if c not in b), "".join(c for c in b if c not in a)
-    x = x.transpose([a.index(c) for c in kept + rows + gone])
-    y = y.transpose([b.index(c) for c in kept + gone + columns])
-    n, many, m = len(kept), len(rows), len(columns)
+    x = x.transpose([a.index(c) for c in saved + rows + gone])
+    y = y.transpose([b.index(c) for c in saved + gone + columns])
+    n, many, m = len(saved), len(rows), len(columns)
     if not gone:
-        return kept + rows + columns, x.reshape((*x.shape, *(1,) * m)) * y.reshape(
+        return saved + rows + columns, x.reshape((*x.shape, *(1,) * m)) * y.reshape(
             (*y.shape[:n], *(1,) * many, *y.shape[n:])
         )
     if not rows and not columns:
-        return kept, (x * y).sum(axis=tuple(range(n, n + len(gone))))
+        return saved, (x * y).sum(axis=tuple(range(n, n + len(gone))))
     shape = (*x.shape[: n + many], *y.shape[n + len(gone) :])
     size = math.prod(x.shape[n + many :])
     left = x.reshape(
-        (*x.shape[:n], *((math.prod(x.shape[n : n + many]),) if rows or kept else ()), size)
+        (*x.shape[:n], *((math.prod(x.shape[n : n + many]),) if rows or saved else ()), size)
     )
     right = y.reshape(
-        (*y.shape[:n], size, *((math.prod(y.shape[n + len(gone) :]),) if columns or kept else ()))
+        (*y.shape[:n], size, *((math.prod(y.shape[n + len(gone) :]),) if columns or saved else ()))
     )
-    return kept + rows + columns, (left @ right).reshape(shape)
+    return saved + rows + columns, (left @ right).reshape(shape)

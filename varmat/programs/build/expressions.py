@@ -43,11 +43,11 @@ def apply_row(builder: Builder, row: Elementwise, values: list[Value]) -> Value:
     if formula is not None:
         builder.in_formula = True
         try:
-            given = (
+            inputs = (
                 Symbol(builder, v) if v.data is None else v.data[()]
                 for v in map(builder.number, values)
             )
-            return lift(builder, formula(*given))
+            return lift(builder, formula(*inputs))
         except (UntraceableError, TypeError, AttributeError):
             pass
         finally:

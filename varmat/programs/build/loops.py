@@ -42,24 +42,24 @@ def loop(
     backwards, ends : bool
         See `Loop`.
     """
-    given, inner = [*carried, *rows, *shared], Builder()
-    outer = builder_of(*given)
-    values = [lift(outer, x) for x in given]
+    inputs, inner = [*carried, *rows, *shared], Builder()
+    outer = builder_of(*inputs)
+    values = [lift(outer, x) for x in inputs]
     first, last = len(carried), len(carried) + len(rows)
     arguments = (
         Symbol(inner, inner.argument(v.shape[1:] if first <= i < last else v.shape))
         for i, v in enumerate(values)
     )
-    after, rest = body(*arguments)
-    outputs = [inner.number(lift(inner, x)) for x in (*after, *(() if ends else rest))]
+    after, remainder = body(*arguments)
+    outputs = [inner.number(lift(inner, x)) for x in (*after, *(() if ends else remainder))]
     if ends:
-        outputs.append(inner.truth(lift(inner, rest)))
+        outputs.append(inner.truth(lift(inner, remainder)))
     kernel = Loop(
         inner.program(outputs),
         trips,
         first,
         len(rows),
-        0 if ends else len(rest),
+        0 if ends else len(remainder),
         backwards=backwards,
         ends=ends,
     )
@@ -82,8 +82,8 @@ def branch(number: Operand, bodies: Sequence[Function], *operands: Operand) -> l
     values = [lift(outer, x) for x in operands]
     for body in bodies:
         inner = Builder()
-        made = body(*(Symbol(inner, inner.argument(v.shape)) for v in values))
-        programs.append(inner.program([inner.number(lift(inner, x)) for x in made]))
+        result = body(*(Symbol(inner, inner.argument(v.shape)) for v in values))
+        programs.append(inner.program([inner.number(lift(inner, x)) for x in result]))
     chosen = Symbol(outer, outer.number(lift(outer, number)))
     return called(Branch(programs), chosen, *(Symbol(outer, v) for v in values))
 
@@ -100,8 +100,8 @@ def each_trip(
     """Return the results of `loop` for symbols, and the same for arrays and variables."""
     if any(map(is_symbol, (*carried, *rows, *shared))):
         return loop(body, trips, carried, rows, shared, backwards=backwards)
-    way, made = -1 if backwards else 1, []
+    way, result = -1 if backwards else 1, []
     for t in range(trips)[::way]:
         carried, stacked = body(*carried, *(x[t] for x in rows), *shared)
-        made.append(stacked)
-    return [*carried, *(np.stack(x) for x in zip(*made[::way], strict=True))]
+        result.append(stacked)
+    return [*carried, *(np.stack(x) for x in zip(*result[::way], strict=True))]

@@ -23,19 +23,19 @@ def procedure(
 
 def in_lines(statements: Sequence[s.Statement]) -> list[s.Statement]:
     """Write functions and sums that follow each other as programs."""
-    made: list[s.Statement] = []
+    result: list[s.Statement] = []
     line = _Line()
     for statement in statements:
         if not isinstance(statement, (s.Compute, s.Add)):
-            made += line.ended()
-            made.append(s.mapped(statement, in_lines))
+            result += line.ended()
+            result.append(s.mapped(statement, in_lines))
             line = _Line()
             continue
         if not line.takes(statement):
-            made += line.ended()
+            result += line.ended()
             line = _Line()
         line.add(statement)
-    return [*made, *line.ended()]
+    return [*result, *line.ended()]
 
 
 class _Line:

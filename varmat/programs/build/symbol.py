@@ -178,8 +178,8 @@ class Symbol(NDArrayOperatorsMixin):
     def reshape(self, *shape: int | Sequence[int], order: str = "C") -> Symbol:
         if order != "C":
             refuse()
-        made: Shape = np.empty(self.shape, bool).reshape(*shape).shape  # type: ignore[arg-type]
-        return self.part(self.builder.reshaped(self.value, made))
+        result: Shape = np.empty(self.shape, bool).reshape(*shape).shape  # type: ignore[arg-type]
+        return self.part(self.builder.reshaped(self.value, result))
 
     def ravel(self, order: str = "C") -> Symbol:
         return self.reshape(-1)
@@ -235,8 +235,8 @@ class Symbol(NDArrayOperatorsMixin):
             return reduced(inputs[0], ufunc, axis, settings.get("keepdims", False))
         if method == "accumulate" and not settings.keys() - {"axis"} and not out:
             axis = settings.get("axis", 0)
-            made = self.builder.accumulate(ufunc, self.value, axis) if self.ndim else self.value
-            return self.of(made)
+            output = self.builder.accumulate(ufunc, self.value, axis) if self.ndim else self.value
+            return self.of(output)
         if settings or (method != "__call__" and (method != "outer" or out)):
             refuse()  # before the operands are values: `at` has indices
         operands = [lift(self.builder, x) for x in inputs]
@@ -270,29 +270,29 @@ def lift(builder: Builder, x: Operand) -> Value:
     return builder.constant(x if type(x) is np.ndarray else array)
 
 
-def _replaced(builder: Builder, before: Value, places: np.ndarray, source: Value) -> Value:
+def _replaced(builder: Builder, before: Value, indices: np.ndarray, source: Value) -> Value:
     """Replace the elements of an array at some indices by something that broadcasts to the shape of
-    `places`. If an element is named several times, the last one stays.
+    `indices`. If an element is named several times, the last one stays.
     """
-    while len(source.shape) > places.ndim:  # NumPy drops leading axes of length one
+    while len(source.shape) > indices.ndim:  # NumPy drops leading axes of length one
         source = builder.reshaped(source, source.shape[1:])
-    if not places.size:
+    if not indices.size:
         return before
-    written, order = np.unique(places.reshape(-1)[::-1], return_index=True)
+    written, order = np.unique(indices.reshape(-1)[::-1], return_index=True)
     chosen, changed = np.zeros(before.shape, np.int64), np.zeros(before.shape, bool)
-    chosen.reshape(-1)[written] = places.size - 1 - order
+    chosen.reshape(-1)[written] = indices.size - 1 - order
     changed.reshape(-1)[written] = True
     if source.shape:
-        source = builder.gather(builder.broadcast(source, places.shape), chosen)
+        source = builder.gather(builder.broadcast(source, indices.shape), chosen)
     return builder.where(builder.constant(changed), source, before)
 
 
 def part_of(builder: Builder, x: Value, index: Index) -> Value:
     """Make a view by a basic index, also of one element."""
-    whole = index if isinstance(index, tuple) else (index,)
+    full = index if isinstance(index, tuple) else (index,)
     # With an ellipsis NumPy makes a view of an element, too.
-    whole = whole if any(i is Ellipsis for i in whole) else (*whole, Ellipsis)
-    return builder.view(x, operator.itemgetter(whole))
+    full = full if any(i is Ellipsis for i in full) else (*full, Ellipsis)
+    return builder.view(x, operator.itemgetter(full))
 
 
 @cache
@@ -336,8 +336,8 @@ def reduced(x: Symbol, ufunc: np.ufunc, axis: Axis = None, keepdims: bool = Fals
         result = builder.reduce(ufunc, value, axes)
     else:
         refuse()
-    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    return x.of(builder.reshaped(result, kept) if keepdims else result)
+    saved = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    return x.of(builder.reshaped(result, saved) if keepdims else result)
 
 
 def builder_of(*operands: Operand) -> Builder:
@@ -375,12 +375,12 @@ def as_symbols(*operands: Operand) -> list[Symbol]:
     return [x if isinstance(x, Symbol) else Symbol(builder, lift(builder, x)) for x in operands]
 
 
-def spread_back(x: Operand, places: np.ndarray, shape: Shape) -> Operand:
+def spread_back(x: Operand, indices: np.ndarray, shape: Shape) -> Operand:
     """Add the elements of an array to zeros, at indices of the flattened array."""
     if not isinstance(x, Symbol):
-        sums = np.bincount(np.ravel(places), np.ravel(x), math.prod(shape))
+        sums = np.bincount(np.ravel(indices), np.ravel(x), math.prod(shape))
         return sums.astype(np.float64).reshape(shape)  # without elements the sums are integers
-    return x.of(x.builder.assemble(shape, [(np.asarray(places, np.int64), x.shape, x.value)]))
+    return x.of(x.builder.assemble(shape, [(np.asarray(indices, np.int64), x.shape, x.value)]))
 
 
 def require(condition: Operand) -> None:

@@ -37,25 +37,25 @@ def interpret(
     ElsewhereError
         If a guard does not hold.
     """
-    known: dict[int, Array] = {
+    values: dict[int, Array] = {
         id(value): np.array(x, value.dtype, order="C").reshape(value.shape)
         for value, x in zip(program.arguments, arguments, strict=True)
     }
 
     def array(value: Value) -> Array:
         base = value.base
-        whole = base.data if base.data is not None else known[id(base)]
-        return value.array_in(whole)
+        base_array = base.data if base.data is not None else values[id(base)]
+        return value.array_in(base_array)
 
     with np.errstate(all="ignore"):
         for step in program.steps:
             start = perf_counter()
-            made = step.kernel.evaluate(*map(array, step.operands))
+            result = step.kernel.evaluate(*map(array, step.operands))
             if seconds is not None:
                 seconds[id(step)] = perf_counter() - start
-            for value, x in zip(step.results, made, strict=True):
+            for value, x in zip(step.results, result, strict=True):
                 is_object = value.dtype.hasobject
-                known[id(value)] = (
+                values[id(value)] = (
                     x if is_object else np.array(x, value.dtype, order="C").reshape(value.shape)
                 )
     return [np.array(array(value)) for value in program.outputs]

@@ -98,8 +98,8 @@ class Kernel:
         evaluate = self.evaluate
 
         def run() -> None:
-            for place, made in zip(results, evaluate(*operands), strict=True):
-                place[...] = made
+            for place, result in zip(results, evaluate(*operands), strict=True):
+                place[...] = result
 
         return run
 

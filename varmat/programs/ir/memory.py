@@ -76,9 +76,9 @@ class Plan:
                 self.scratch[id(result)] = self._take(_bytes(result))
 
     def _take(self, size: int) -> int:
-        known = self._free.get(size)
-        if known:
-            return known.pop()
+        values = self._free.get(size)
+        if values:
+            return values.pop()
         if size >= LINE:
             self.scratch_bytes = -(-self.scratch_bytes // LINE) * LINE
         offset = self.scratch_bytes

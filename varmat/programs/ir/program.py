@@ -62,9 +62,9 @@ def contiguous_strides(shape: Shape, itemsize: int = 8) -> Shape:
     return tuple(reversed(strides))
 
 
-def broadcast_strides(shape: Shape, strides: Shape, whole: Shape) -> Shape:
+def broadcast_strides(shape: Shape, strides: Shape, full_shape: Shape) -> Shape:
     """Return the strides of an array as if it had been broadcast to a whole shape."""
-    missing = len(whole) - len(shape)
+    missing = len(full_shape) - len(shape)
     return (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
 
 
@@ -208,8 +208,8 @@ class Program:
         first, *steps, last = map(str.strip, printed(self))
         rows = []
         for number, (line, step) in enumerate(zip(steps, self.steps, strict=True)):
-            made, is_value, call = line.partition(" = ")
-            result, call = (made, call) if is_value else ("", made)
+            output, is_value, call = line.partition(" = ")
+            result, call = (output, call) if is_value else ("", output)
             rows.append(
                 (str(number), result, call, "" if step.kernel.is_native else "calls Python")
             )

@@ -101,10 +101,10 @@ class Affine:
 
     def plus(self, other: Affine, factor: int = 1) -> Affine:
         """Return the sum with another one times a number."""
-        found = dict(self.terms)
+        result = dict(self.terms)
         for cell, n in other.terms:
-            found[cell] = found.get(cell, 0) + factor * n
-        terms = tuple((cell, n) for cell, n in found.items() if n)
+            result[cell] = result.get(cell, 0) + factor * n
+        terms = tuple((cell, n) for cell, n in result.items() if n)
         return Affine(terms, self.constant + factor * other.constant)
 
     @classmethod
@@ -298,9 +298,9 @@ def name_of(statement: Statement) -> str:
 def bodies(statement: Statement) -> Iterator[list[Statement]]:
     """Yield the lists of statements in a statement."""
     for name in _BODIES:
-        found = getattr(statement, name, None)
-        if found is not None:
-            yield found
+        result = getattr(statement, name, None)
+        if result is not None:
+            yield result
 
 
 def mapped(
@@ -334,8 +334,8 @@ def variables(statements: Iterable[Statement]) -> Iterator[Variable | Stack]:
     """Yield all variables and stacks, some of them several times."""
     for statement in walk(statements):
         for part in fields(statement):
-            found = getattr(statement, part.name)
-            for x in _parts(found if isinstance(found, (list, tuple)) else (found,)):
+            result = getattr(statement, part.name)
+            for x in _parts(result if isinstance(result, (list, tuple)) else (result,)):
                 if isinstance(x, (Cell, Storage, Stack)):
                     yield x
 
@@ -364,20 +364,20 @@ def declared(statements: Iterable[Statement]) -> set[Variable]:
 
 def reads(statements: Iterable[Statement]) -> set[Variable]:
     """Return the variables that statements read."""
-    found: set[object] = set()
+    result: set[object] = set()
     for statement in walk(statements):
         if isinstance(statement, Compute):
-            found.update(statement.arguments)
+            result.update(statement.arguments)
         elif isinstance(statement, Load):
-            found.update((statement.array, *_parts(statement.indices)))
+            result.update((statement.array, *_parts(statement.indices)))
         elif isinstance(statement, (Store, AddAt)):
-            found.update((*_parts(statement.indices), statement.value))
+            result.update((*_parts(statement.indices), statement.value))
         elif isinstance(statement, (Add, Fill)):
-            found.add(statement.value)
+            result.add(statement.value)
         elif isinstance(statement, Increment):
-            found.add(statement.term)
+            result.add(statement.term)
         elif isinstance(statement, For):
-            found.update((statement.lower, statement.upper))
+            result.update((statement.lower, statement.upper))
         elif isinstance(statement, (While, If)):
-            found.add(statement.holds)
-    return {x for x in found if isinstance(x, (Cell, Storage))}
+            result.add(statement.holds)
+    return {x for x in result if isinstance(x, (Cell, Storage))}

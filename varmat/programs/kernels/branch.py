@@ -52,12 +52,12 @@ class Branch(Kernel):
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         from varmat.programs.run.numpy import NumpyRunner
 
-        number, *given = operands
+        number, *inputs = operands
         runners = [NumpyRunner(body) for body in self.bodies]
 
         def run() -> None:
-            made = runners[self._chosen(float(number))](given)
-            for place, x in zip(results, made, strict=True):
+            result = runners[self._chosen(float(number))](inputs)
+            for place, x in zip(results, result, strict=True):
                 place[...] = x
 
         return run
@@ -75,7 +75,7 @@ class Branch(Kernel):
 
         def rule(number: object, *operands: object) -> tuple[object, ...]:
             index = jnp.sum(~(number < jnp.arange(1, len(bodies))))
-            made, holds = jax.lax.switch(index, bodies, *operands)
-            return tuple(jnp.where(holds, x, jnp.nan) for x in made)
+            result, holds = jax.lax.switch(index, bodies, *operands)
+            return tuple(jnp.where(holds, x, jnp.nan) for x in result)
 
         return rule

@@ -47,11 +47,11 @@ def log_binomials(total_count: np.ndarray | float, n: Array) -> Array:
     """Sum the logarithms of the binomial coefficients of numbers, and counts that are not greater;
     one of them an array.
     """
-    whole = np.asarray(total_count)
-    if _is_tabulated(whole, most=DIFFERENCES) and (np.floor(whole) == whole).all():
+    full = np.asarray(total_count)
+    if _is_tabulated(full, most=DIFFERENCES) and (np.floor(full) == full).all():
         logarithms = _table().take
         of_all, chosen, left = (
-            logarithms(np.asarray(x).astype(np.intp)) for x in (whole, n, whole - n)
+            logarithms(np.asarray(x).astype(np.intp)) for x in (full, n, full - n)
         )
         return np.add.reduce(of_all - chosen - left)
     return np.add.reduce(for_arrays("lchoose")(total_count, n))

@@ -78,8 +78,8 @@ class Ufunc(Kernel):
 
 @cache
 def _result_dtype(ufunc: np.ufunc, *dtypes: np.dtype) -> np.dtype:
-    made = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout))[-1]
-    return BOOL if made == BOOL else FLOAT
+    result = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout))[-1]
+    return BOOL if result == BOOL else FLOAT
 
 
 # Python's arithmetic instead of NumPy's, which takes twice as long a step.

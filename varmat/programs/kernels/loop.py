@@ -113,17 +113,18 @@ class Loop(Kernel):
     def _run(self, body: Callable[..., list[Array]], operands: Sequence[Array]) -> Results:
         n, m = self.carried, self.carried + self.sliced
         now, rows, shared = [*operands[:n]], operands[n:m], operands[m:]
-        made = [np.zeros(shape, dtype) for shape, dtype in self.results()]
+        output = [np.zeros(shape, dtype) for shape, dtype in self.results()]
+        stacked, totals = output[n : n + self.stacked], output[n + self.stacked :]
         for t in range(self.trips)[:: -1 if self.backwards else 1]:
-            found = body(*now, *(x[t] for x in rows), *shared)
-            now = [np.array(x) for x in found[:n]]
-            for place, x in zip(made[n : n + self.stacked], found[n:], strict=False):
-                place[t] = x
-            for place, x in zip(made[n + self.stacked :], found[n + self.stacked :], strict=False):
-                place += x
-            if self.ends and not found[-1]:
+            result = body(*now, *(x[t] for x in rows), *shared)
+            now = [np.array(x) for x in result[:n]]
+            for array, x in zip(stacked, result[n:], strict=False):
+                array[t] = x
+            for total, x in zip(totals, result[n + self.stacked :], strict=False):
+                total += x
+            if self.ends and not result[-1]:
                 break
-        return (*now, *made[n:])
+        return (*now, *output[n:])
 
     def code(self, graph: Graph, operands: Sequence[Value], results: Sequence[Value]) -> None:
         from varmat.programs.run.repeat import Repeat
@@ -143,10 +144,10 @@ class Loop(Kernel):
 
             def trip(now: Array, rows: Sequence[Array]) -> tuple[Array, list[Array]]:
                 carried, sums, holds, _ = now
-                found, also = body(*carried, *rows, *shared)
-                goes_on = found.pop() if self.ends else holds
-                sums = [x + y for x, y in zip(sums, found[k:], strict=True)]
-                return (found[:n], sums, holds & also, goes_on & also), found[n:k]
+                result, also = body(*carried, *rows, *shared)
+                goes_on = result.pop() if self.ends else holds
+                sums = [x + y for x, y in zip(sums, result[k:], strict=True)]
+                return (result[:n], sums, holds & also, goes_on & also), result[n:k]
 
             first = ([*operands[:n]], zeros, jnp.array(True), jnp.array(True))
             if self.ends:

@@ -65,14 +65,14 @@ class Matmul(Kernel):
             for v, before in ((a, 0), (b, 2))
         )
         # The axes are leading ones, rows, terms and columns.
-        whole = graph.temporary(np.broadcast_shapes(x.shape, y.shape))
-        axes, term = loop_axes(whole.shape, most=MOST), len(whole.shape) - 2
-        core = [whole.shape[i] for i in axes if i >= term - 1]
+        full = graph.temporary(np.broadcast_shapes(x.shape, y.shape))
+        axes, term = loop_axes(full.shape, most=MOST), len(full.shape) - 2
+        core = [full.shape[i] for i in axes if i >= term - 1]
         if len(core) > 1 or min(core, default=LONG + 1) <= LONG:
             raise NotFusedError("a large product")
-        graph.put(whole, *graph.mapped(partial(graph.apply, "multiply"), [x, y], whole.shape, axes))
+        graph.put(full, *graph.mapped(partial(graph.apply, "multiply"), [x, y], full.shape, axes))
         vectors = [term - 1] * (len(a.shape) == 1) + [term + 1] * (len(b.shape) == 1)
-        graph.reduced("accumulate", whole, [term, *vectors], out)
+        graph.reduced("accumulate", full, [term, *vectors], out)
 
     @staticmethod
     def _outer(v: Value, which: int) -> int:
@@ -190,8 +190,8 @@ class Gufunc(Kernel):
         }
 
     def evaluate(self, *operands: np.ndarray) -> Results:
-        made = self.ufunc(*operands)
-        return made if self.ufunc.nout > 1 else (made,)
+        result = self.ufunc(*operands)
+        return result if self.ufunc.nout > 1 else (result,)
 
     def bind(self, operands: Arrays, results: Arrays) -> Run:
         return partial(self.ufunc, *operands, *results)
@@ -270,8 +270,8 @@ class SolveTriangular(Kernel):
         nests.elementwise(graph, loop_of(np.positive, "d->d"), [b], out)
         address, side = blas("dtrsm"), (b"R", b"U", b"T" if self.transposed else b"N", b"N")
         # To BLAS, which reads columns first, these are the transposed matrices.
-        given = (*side, columns, n, 1.0, (0,), n, (1,), columns)
-        graph.call("call_fortran", [a], [out], address, given)
+        inputs = (*side, columns, n, 1.0, (0,), n, (1,), columns)
+        graph.call("call_fortran", [a], [out], address, inputs)
 
     def in_jax(self, jax: Module, step: Step) -> Function:
         from jax.scipy.linalg import solve_triangular

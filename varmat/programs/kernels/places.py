@@ -94,8 +94,8 @@ class Gather(Kernel):
         if array.whole is None:
             return None
         x, offsets = array.whole
-        places = index.make().data + (offsets // 8).reshape(-1, *(1,) * len(index.shape))
-        return batch.builder.call(self, x, batch.builder.constant(places))
+        indices = index.make().data + (offsets // 8).reshape(-1, *(1,) * len(index.shape))
+        return batch.builder.call(self, x, batch.builder.constant(indices))
 
 
 GATHER = Gather()
@@ -136,8 +136,8 @@ class Assemble(Kernel):
         ]
 
     def settings(self, *operands: Value) -> str:
-        places = ["listed" if place is None else str(place[0] // 8) for place in self.places]
-        return f"at {', '.join(places)}" if len(places) > 1 else ""
+        indices = ["listed" if place is None else str(place[0] // 8) for place in self.places]
+        return f"at {', '.join(indices)}" if len(indices) > 1 else ""
 
     def evaluate(self, *operands: np.ndarray) -> Results:
         result = np.array(operands[0], order="C") if self.has_base else np.zeros(self.shape)
@@ -173,8 +173,8 @@ class Assemble(Kernel):
         jnp = jax.numpy
 
         def rule(*operands: Array) -> Array:
-            whole, parts = self.parts(operands)
-            flat = jnp.reshape(jnp.zeros(self.shape) if whole is None else whole, (-1,))
+            full, parts = self.parts(operands)
+            flat = jnp.reshape(jnp.zeros(self.shape) if full is None else full, (-1,))
             for place, shape, part, index in parts:
                 values = jnp.broadcast_to(part, shape)
                 if place is None:
@@ -187,9 +187,9 @@ class Assemble(Kernel):
         return rule
 
     def batched(self, batch: Batch) -> Value | None:
-        base, given = self.parts(batch.columns)
+        base, inputs = self.parts(batch.columns)
         n, builder, row, parts = batch.n, batch.builder, 8 * math.prod(self.shape), []
-        for place, shape, column, index in given:
+        for place, shape, column, index in inputs:
             part = batch.aligned(column, shape)
             if index is not None:
                 rows = (1 if index.is_shared else n, *shape)

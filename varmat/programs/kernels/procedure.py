@@ -81,10 +81,10 @@ class Procedure(Kernel):
         text = self._text
 
         def run() -> None:
-            made = (
+            result = (
                 self._run(_computed, operands) if text is None else run_text(self, text, operands)
             )
-            for place, x in zip(results, made, strict=True):
+            for place, x in zip(results, result, strict=True):
                 place[...] = x
 
         return run
@@ -96,8 +96,8 @@ class Procedure(Kernel):
         return functions_of(self)
 
     def _run(self, line: Function, operands: Arrays) -> Results:
-        given = dict(zip(self.inputs, operands, strict=True))
-        run = Run(given | {x: np.zeros(x.shape) for x in self.outputs}, line)
+        inputs = dict(zip(self.inputs, operands, strict=True))
+        run = Run(inputs | {x: np.zeros(x.shape) for x in self.outputs}, line)
         run.block(self.body)
         return tuple(run.arrays[x] for x in self.outputs)
 
@@ -196,9 +196,9 @@ class Run:
         return self.stacks.setdefault(x, [])
 
     def line(self, x: Line) -> None:
-        made = self._line(x, [*map(self.number, x.inputs)])
-        self.cells.update(zip(x.outputs, made, strict=False))
-        for cell, value in zip(x.sums, made[len(x.outputs) :], strict=True):
+        result = self._line(x, [*map(self.number, x.inputs)])
+        self.cells.update(zip(x.outputs, result, strict=False))
+        for cell, value in zip(x.sums, result[len(x.outputs) :], strict=True):
             self.cells[cell] = self.number(cell) + value
 
     def load(self, x: s.Load) -> None:

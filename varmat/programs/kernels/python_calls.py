@@ -38,11 +38,11 @@ class PythonCall(Kernel):
         )
 
         def run() -> None:
-            made = function(*[x[0] if type(x) is list else x for x in operands])
+            result = function(*[x[0] if type(x) is list else x for x in operands])
             for i, place, is_object in pairs:
                 if is_object:
-                    place[0] = made[i]
+                    place[0] = result[i]
                 else:
-                    place[...] = made[i]
+                    place[...] = result[i]
 
         return run

@@ -107,8 +107,8 @@ class Accumulate(Kernel):
             nests.accumulate(graph, self.ufunc, operands[0], self.axis, results[0])
             return
         name = self.ufunc.__name__
-        made = np.frompyfunc(lambda a, b: graph.apply(name, a, b), 2, 1)
-        graph.put(results[0], made.accumulate(array, self.axis), axes)
+        result = np.frompyfunc(lambda a, b: graph.apply(name, a, b), 2, 1)
+        graph.put(results[0], result.accumulate(array, self.axis), axes)
 
     def in_jax(self, jax: Module, step: Step) -> Function | None:
         lax = jax.lax
@@ -148,11 +148,11 @@ class Sum(Kernel):
             return run_numbers
         if len(operands) == 2:
             return partial(np.add, *operands, out)
-        rest = operands[2:]
+        remainder = operands[2:]
 
         def run() -> None:
             np.add(operands[0], operands[1], out)
-            for x in rest:
+            for x in remainder:
                 np.add(out, x, out)
 
         return run

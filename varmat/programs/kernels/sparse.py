@@ -124,8 +124,8 @@ class SampledProduct(Kernel):
         if len(x.shape) > 1:
             raise NoLoopError("products of rows")
         taken = [graph.temporary(rows.shape) for _ in range(2)]
-        for item, index, made in ((x, rows, taken[0]), (y, columns, taken[1])):
-            graph.put(made, *assembling.gathered(graph, item, index))
+        for item, index, result in ((x, rows, taken[0]), (y, columns, taken[1])):
+            graph.put(result, *assembling.gathered(graph, item, index))
         graph.each("multiply", taken, results[0])
 
     def in_jax(self, jax: Module, step: Step) -> Function:

@@ -208,10 +208,10 @@ class RowAnalysis:
         if rows is None or v.strides[-1] != 8 or v.offset % size or len(v.shape) > 2:
             raise RowsNeededError
         stride = v.strides[0] if len(v.shape) == 2 else 0
-        places = [v.offset + i * stride for i in range(math.prod(v.shape[:-1]))]
-        if any(at % size for at in places):
+        indices = [v.offset + i * stride for i in range(math.prod(v.shape[:-1]))]
+        if any(at % size for at in indices):
             raise RowsNeededError
-        return [rows[at // size] for at in places]
+        return [rows[at // size] for at in indices]
 
     def _row(self, x: TermsOfRow | Value) -> TermsOfRow:
         """Convert a number to a row."""
@@ -283,7 +283,7 @@ class RowAnalysis:
     def _assembled(self, step: Step, kernel: Assemble) -> None:
         """Find the rows among the parts of an array, which must be sums by index."""
         parts = kernel.parts([*enumerate(step.operands)])[1]
-        found: dict[tuple[int, int], list[SumOverRows]] = {}
+        result: dict[tuple[int, int], list[SumOverRows]] = {}
         for _, shape, (i, part), index in parts:
             if self.has_rows(part):
                 if index is None or shape != part.shape or len(shape) > 1:
@@ -291,12 +291,12 @@ class RowAnalysis:
                 (row,) = self._rows(part)
                 ones, groups = RowTerm(AffineFunction(np.ones(self.n))), index[1].data
                 sums = [_total(t, ones)._replace(groups=groups) for t in row]
-                found[id(step.results[0]), i] = sums
-        if not found or any(t.term.is_square for x in found.values() for t in x):
+                result[id(step.results[0]), i] = sums
+        if not result or any(t.term.is_square for x in result.values() for t in x):
             raise RowsNeededError
-        if sum(map(self.has_rows, step.operands)) > len(found):
+        if sum(map(self.has_rows, step.operands)) > len(result):
             raise RowsNeededError
-        self.scattered |= found
+        self.scattered |= result
 
     # --- products ---
 

@@ -139,11 +139,11 @@ def _agenda(steps: Sequence[Step], roles: Sequence[int]) -> Iterator[list[Step]]
     """Yield steps of one role, the results of earlier ones known. Steps that are not pure keep
     their order; guards may change places with guards.
     """
-    made = {id(v): i for i, step in enumerate(steps) for v in step.results}
+    result = {id(v): i for i, step in enumerate(steps) for v in step.results}
     readers: list[list[int]] = [[] for _ in steps]
     waits, depths, barrier = [0] * len(steps), [0] * len(steps), list[int]()
     for i, step in enumerate(steps):
-        needs = {made[id(v.base)] for v in step.operands if id(v.base) in made}
+        needs = {result[id(v.base)] for v in step.operands if id(v.base) in result}
         if not (step.kernel.is_pure or step.kernel.is_guard):
             needs.update(barrier)
             barrier = [i]
@@ -191,8 +191,8 @@ def _where(x: Value) -> Hashable:
 
 def _rows(to: Sequence[int], strides: Shape, shape: Shape, itemsize: int = 8) -> np.ndarray:
     """Return the indices of the elements of values on top of each other, each at its byte."""
-    places = element_places(shape, strides, itemsize=itemsize)
-    return np.asarray(np.add.outer(np.array(to) // itemsize, places))
+    indices = element_places(shape, strides, itemsize=itemsize)
+    return np.asarray(np.add.outer(np.array(to) // itemsize, indices))
 
 
 class _Batching(Rewriter):
@@ -212,14 +212,14 @@ class _Batching(Rewriter):
         numbers = {key: i for i, key in enumerate(keys)}
         bases = [[id(v.base) for v in step.operands] for step in program.steps]
         for _ in range(_ROUNDS + 1):
-            known: dict[Hashable, int] = {}
+            stats: dict[Hashable, int] = {}
             self.roles = []
             for i, (key, read) in enumerate(zip(keys, bases, strict=True)):
                 seen = [self._role.get(base, -1) for base in read]
                 if key is not None and key[0] == _IN_ANY_ORDER:
                     seen.sort()
-                whole = i if key is None else (numbers[key], *seen)
-                self.roles.append(known.setdefault(whole, len(known) + 1))
+                full = i if key is None else (numbers[key], *seen)
+                self.roles.append(stats.setdefault(full, len(stats) + 1))
             if max(Counter(self.roles).values(), default=0) < LEAST:
                 break  # later rounds only tell more steps apart
             for step, role, key in zip(program.steps, self.roles, keys, strict=True):
@@ -243,10 +243,10 @@ class _Batching(Rewriter):
             builder.guard(columns[0].make())
             return True
         joined = Batch(builder, step, n, columns)
-        made = builder.add_all(joined.operands()) if is_sum else step.kernel.batched(joined)
-        if made is not None:
-            self._replace_by_rows([x.results[0] for x in batch], made)
-        return made is not None
+        result = builder.add_all(joined.operands()) if is_sum else step.kernel.batched(joined)
+        if result is not None:
+            self._replace_by_rows([x.results[0] for x in batch], result)
+        return result is not None
 
     def _order(self, v: Value) -> tuple[int, int]:
         return self._role.get(id(v.base), -1), v.offset
@@ -263,13 +263,13 @@ class _Batching(Rewriter):
         """Make the column of an operand of the members, and count the pieces it is made of."""
         values = [*map(self.value, old)]
         first, groups = values[0], _grouped(map(_where, values))
-        whole = None
+        full = None
         if len(groups) == 1 and not first.base.is_constant:
-            whole = first.base, np.array([x.offset for x in values])
+            full = first.base, np.array([x.offset for x in values])
         if all(x is first for x in values):
-            return Column(first.shape, lambda: first, True, whole), 1
+            return Column(first.shape, lambda: first, True, full), 1
         if len(groups) == 1:
-            return Column(first.shape, lambda: self._taken(values), False, whole), 1
+            return Column(first.shape, lambda: self._taken(values), False, full), 1
         return Column(first.shape, lambda: self._assembled(old, values, groups)), len(groups)
 
     def _taken(self, values: Sequence[Value]) -> Value:
@@ -282,8 +282,8 @@ class _Batching(Rewriter):
                 self._known[key] = builder.constant(rows)
             else:
                 to, size = [x.offset for x in values], int(first.dtype.itemsize)
-                places = _rows(to, first.strides, first.shape, size)
-                self._known[key] = builder.gather(first.base, places)
+                indices = _rows(to, first.strides, first.shape, size)
+                self._known[key] = builder.gather(first.base, indices)
         return self._known[key]
 
     def _assembled(
@@ -291,12 +291,12 @@ class _Batching(Rewriter):
     ) -> Value:
         """Assemble values with a leading axis, where later steps find them from now on."""
         builder, shape = self.builder, (len(values), *values[0].shape)
-        whole = Value(shape)
+        full = Value(shape)
         parts = []
         for mine in groups.values():
             x = builder.number(self._taken([values[i] for i in mine]))
-            to = [i * whole.strides[0] for i in mine]
-            parts.append((_rows(to, whole.strides[1:], shape[1:]), x.shape, x))
+            to = [i * full.strides[0] for i in mine]
+            parts.append((_rows(to, full.strides[1:], shape[1:]), x.shape, x))
         result = builder.assemble(shape, parts)
         result = builder.truth(result) if values[0].dtype == BOOL else result
         for i, v in enumerate(old):
@@ -307,13 +307,13 @@ class _Batching(Rewriter):
     # --- steps on their own ---
 
     def keep(self, step: Step) -> None:
-        made = None
+        result = None
         if len(step.operands) >= LEAST:
-            made = self._sum(step) if _adds_up(step) else self._assembly(step)
-        if made is None:
+            result = self._sum(step) if _adds_up(step) else self._assembly(step)
+        if result is None:
             super().keep(step)
         else:
-            self.replace(step.results, [made])
+            self.replace(step.results, [result])
 
     def _sum(self, step: Step) -> Value:
         """Sum many terms: terms that lie in one base are summed at once."""
@@ -326,20 +326,20 @@ class _Batching(Rewriter):
 
     def _assembly(self, step: Step) -> Value | None:
         """Make an array of many parts: parts that lie in one base become one part."""
-        (base, given), parts = step.kernel.parts([*map(self.value, step.operands)]), []
-        if not given or step.results[0].dtype != FLOAT:
+        (base, inputs), parts = step.kernel.parts([*map(self.value, step.operands)]), []
+        if not inputs or step.results[0].dtype != FLOAT:
             return None
-        given = sorted(given, key=lambda part: 0 if part[0] is None else part[0][0])
+        inputs = sorted(inputs, key=lambda part: 0 if part[0] is None else part[0][0])
         groups = _grouped(
             i if index is not None or x.shape != shape else (_where(x), place[1])
-            for i, (place, shape, x, index) in enumerate(given)
+            for i, (place, shape, x, index) in enumerate(inputs)
         )
         for key, mine in groups.items():
-            place, shape, x, index = given[mine[0]]
+            place, shape, x, index = inputs[mine[0]]
             if isinstance(key, int):
                 parts.append((place if index is None else index.data, shape, x))
             else:
-                rows = self.builder.number(self._taken([given[i][2] for i in mine]))
-                to = [given[i][0][0] for i in mine]
+                rows = self.builder.number(self._taken([inputs[i][2] for i in mine]))
+                to = [inputs[i][0][0] for i in mine]
                 parts.append((_rows(to, place[1], shape), rows.shape, rows))
         return self.builder.assemble(step.results[0].shape, parts, base)

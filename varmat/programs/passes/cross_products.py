@@ -54,8 +54,8 @@ def cross_products(columns: np.ndarray) -> Decimals:
     slices, k = Slices(columns, len(columns)), columns.shape[1]
     sums = np.zeros((slices.most * k, slices.most * k))
     for start in range(0, len(columns), BLOCK):
-        whole = slices.of(columns[start : start + BLOCK])
-        sums[: whole.shape[1], : whole.shape[1]] += whole.T @ whole
+        full = slices.of(columns[start : start + BLOCK])
+        sums[: full.shape[1], : full.shape[1]] += full.T @ full
     return slices.numbers(sums)
 
 
@@ -74,15 +74,15 @@ def group_factors(columns: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, 
     if not np.isfinite(columns).all() or len(starts) * k**2 > MOST_IN_GROUPS:
         return None
     slices = Slices(columns, int(np.max(np.diff(starts, append=n))))
-    whole = slices.of(columns)
-    if whole.shape[1] * whole.size > MOST_PRODUCTS:
+    full = slices.of(columns)
+    if full.shape[1] * full.size > MOST_PRODUCTS:
         return None
-    sums = np.add.reduceat(whole[:, :, None] * whole[:, None, :], starts, axis=0)
+    sums = np.add.reduceat(full[:, :, None] * full[:, None, :], starts, axis=0)
     with localcontext(Context(DIGITS)):
         factors = [_cholesky(slices.numbers(x)) for x in sums]
-    found = np.array([[[float(x) for x in row] for row in factor] for factor in factors])
-    group, row = np.nonzero(found.any(axis=2))
-    return found[group, row], group
+    result = np.array([[[float(x) for x in row] for row in factor] for factor in factors])
+    group, row = np.nonzero(result.any(axis=2))
+    return result[group, row], group
 
 
 class Slices:
@@ -97,23 +97,23 @@ class Slices:
     def of(self, columns: np.ndarray) -> np.ndarray:
         """Return the slices of rows, side by side: whole numbers, each with the next digits."""
         slices = [np.zeros((len(columns), 0))]
-        rest = np.ldexp(columns, -self._exponents)
-        while len(slices) <= self.most and rest.any():
-            slices.append(np.rint(np.ldexp(rest, self._bits * len(slices))))
-            rest = rest - np.ldexp(slices[-1], -self._bits * (len(slices) - 1))
+        remainder = np.ldexp(columns, -self._exponents)
+        while len(slices) <= self.most and remainder.any():
+            slices.append(np.rint(np.ldexp(remainder, self._bits * len(slices))))
+            remainder = remainder - np.ldexp(slices[-1], -self._bits * (len(slices) - 1))
         return np.concatenate(slices, axis=1)
 
     def numbers(self, sums: np.ndarray) -> Decimals:
         """Compute the sums of products of columns, from the sums for their slices."""
         k, count = len(self._exponents), len(sums) // len(self._exponents)
-        found = sums.reshape(count, k, count, k).tolist()
+        result = sums.reshape(count, k, count, k).tolist()
         scales = [Decimal(2) ** e for e in self._exponents.tolist()]
         units = [Decimal(2) ** (-self._bits * (i + 2)) for i in range(2 * count)]
         return [
             [
                 sum(
-                    (units[i + j] * Decimal(found[i][a][j][b]) for i in range(count)
-                     for j in range(min(count, self.most - i)) if found[i][a][j][b]),
+                    (units[i + j] * Decimal(result[i][a][j][b]) for i in range(count)
+                     for j in range(min(count, self.most - i)) if result[i][a][j][b]),
                     Decimal(0),
                 ) * scales[a] * scales[b]
                 for b in range(k)
@@ -145,14 +145,14 @@ def least_squares(factor: Decimals, k: int, column: int) -> list[float]:
         squares = [sum((row[i] ** 2 for row in factor), Decimal(0)) for i in range(k)]
         size = sum((row[column] ** 2 for row in factor), Decimal(0))
         for least in LEAST_LEFT:
-            found = [Decimal(0)] * k
+            result = [Decimal(0)] * k
             for i in reversed(range(k)):
                 if factor[i][i] ** 2 > least * squares[i]:
-                    done = sum(factor[i][j] * found[j] for j in range(i + 1, k))
-                    found[i] = -(factor[i][column] + done) / factor[i][i]
-            if all(b * b * s <= LARGEST * size for b, s in zip(found, squares, strict=True)):
+                    done = sum(factor[i][j] * result[j] for j in range(i + 1, k))
+                    result[i] = -(factor[i][column] + done) / factor[i][i]
+            if all(b * b * s <= LARGEST * size for b, s in zip(result, squares, strict=True)):
                 break
-        return [float(x) for x in found]
+        return [float(x) for x in result]
 
 
 def residual(factor: Decimals, weights: Sequence[float], column: int) -> list[Decimal]:

@@ -42,11 +42,11 @@ def either(first: Program, second: Program) -> Program:
     """
     builder = _Demands()
     builder.arguments = first.arguments
-    holds, made = [], []
+    holds, result = [], []
     for program in (first, second):
         builder.demands = [builder.constant(True)]
-        made.append(builder.inlined(program, *builder.arguments))
+        result.append(builder.inlined(program, *builder.arguments))
         holds.append(reduce(partial(builder.logical, np.logical_and), builder.demands))
     Builder.apply(builder, GUARD, builder.logical(np.logical_or, *holds))
-    outputs = [builder.where(holds[0], *x) for x in zip(*made, strict=True)]
+    outputs = [builder.where(holds[0], *x) for x in zip(*result, strict=True)]
     return optimised(builder.program(outputs))

@@ -77,16 +77,16 @@ class EqualRows(Rewriter):
         if not v.is_view:
             return base_axis
         step = v.base.strides[base_axis]
-        found = [i for i, (m, s) in enumerate(zip(v.shape, v.strides, strict=True))
+        result = [i for i, (m, s) in enumerate(zip(v.shape, v.strides, strict=True))
                  if m == self.n and s == step]  # fmt: skip
         outer = step * self.n
-        is_regular = len(found) == 1 and v.offset % outer < step and all(
-            i in found or s % outer == 0 or (s > 0 and s * m <= step)
+        is_regular = len(result) == 1 and v.offset % outer < step and all(
+            i in result or s % outer == 0 or (s > 0 and s * m <= step)
             for i, (m, s) in enumerate(zip(v.shape, v.strides, strict=True))
         )  # fmt: skip
         if not is_regular:
             raise RowsNeededError
-        return found[0]
+        return result[0]
 
     def _given(self, v: Value, axis: int) -> None:
         """Take note of data with rows along an axis."""
@@ -126,14 +126,14 @@ class EqualRows(Rewriter):
         if len(ends) != 1:
             return None
         (end,) = ends
-        given = []
+        inputs = []
         for v in operands:
             strides = broadcast_strides(v.shape, v.strides, shape)
             if strides[end] and self._axis(v) is None:
                 if not v.is_constant:
                     return None
-                given.append(v)
-        for v in given:
+                inputs.append(v)
+        for v in inputs:
             self._given(v, end + len(v.shape))
         return end + len(shape)
 
@@ -149,8 +149,8 @@ class EqualRows(Rewriter):
         of_a, of_b = map(self._axis, operands)
         inner = len(a.shape) - 1, 0
         if (of_a, of_b) in (inner, (inner[0], None), (None, 0)):
-            for v, axis, known in zip(operands, inner, (of_a, of_b), strict=True):
-                if known is None:
+            for v, axis, stats in zip(operands, inner, (of_a, of_b), strict=True):
+                if stats is None:
                     if not v.is_constant:
                         return False
                     self._given(v, axis)
@@ -192,8 +192,8 @@ class EqualRows(Rewriter):
     def program(self) -> Program:
         for step in self.old.steps:
             axes = [*map(self._axis, step.operands)]
-            made = step.results[0] if step.results else None
-            if all(a is None for a in axes) and (made is None or id(made) not in self._axes):
+            result = step.results[0] if step.results else None
+            if all(a is None for a in axes) and (result is None or id(result) not in self._axes):
                 self.keep(step)
             elif isinstance(step.kernel, Assemble):
                 self.replace(step.results, [self._assembled(step, step.kernel)])
@@ -232,9 +232,9 @@ class EqualRows(Rewriter):
         b = self.builder
         axis = self._axis(v)
         if axis is None:
-            found = [axis for key, axis in self._data if key == id(v)]
-            if found:
-                return b.constant(np.ascontiguousarray(v.data.take(self._first, found[0])))
+            result = [axis for key, axis in self._data if key == id(v)]
+            if result:
+                return b.constant(np.ascontiguousarray(v.data.take(self._first, result[0])))
             # One element along the rows may be repeated.
             once = [slice(1) if m == self.n and s == 0 else slice(None)
                     for m, s in zip(v.shape, v.strides, strict=True)]  # fmt: skip
@@ -259,7 +259,7 @@ class EqualRows(Rewriter):
 
     def _assembled(self, step: Step, kernel: Assemble) -> Value:
         base, parts = kernel.parts(step.operands)
-        made = []
+        result = []
         for place, shape, part, index in parts:
             axis, x = self._axis(part), self._fewer(part)
             if axis is not None:
@@ -268,6 +268,6 @@ class EqualRows(Rewriter):
                 shape, x = place.shape, self._counted(x, axis)
             elif index is not None:
                 place = index.data
-            made.append((place, shape, x))
-        whole = None if base is None else self.value(base)
-        return self.builder.assemble(step.results[0].shape, made, whole)
+            result.append((place, shape, x))
+        full = None if base is None else self.value(base)
+        return self.builder.assemble(step.results[0].shape, result, full)

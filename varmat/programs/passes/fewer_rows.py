@@ -76,10 +76,10 @@ def with_fewer_rows(program: Program) -> Program:
 
 def _lengths(program: Program) -> set[int]:
     """Return the lengths of axes along which elements are added up."""
-    found: set[int] = set()
+    result: set[int] = set()
     for step in program.steps:
         if isinstance(step.kernel, Reduce) and step.kernel.ufunc is np.add:
-            found.update(step.operands[0].shape[i] for i in step.kernel.axes)
+            result.update(step.operands[0].shape[i] for i in step.kernel.axes)
         elif step.kernel is MATMUL:
-            found.add(step.operands[0].shape[-1])
-    return {n for n in found if n >= LEAST}
+            result.add(step.operands[0].shape[-1])
+    return {n for n in result if n >= LEAST}

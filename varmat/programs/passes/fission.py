@@ -168,9 +168,9 @@ class _Fission:
         )
         of_loop = {id(v) for v in (*firsts, *(v for step in steps for v in step.results))}
         read = _bases([*(v for step in steps for v in step.operands), *handed])
-        given = [v for v in read if id(v) not in of_loop and not v.is_constant]
-        rows = [v for v in given if id(v) in self.varying]
-        shared = [v for v in given if id(v) not in self.varying]
+        inputs = [v for v in read if id(v) not in of_loop and not v.is_constant]
+        rows = [v for v in inputs if id(v) in self.varying]
+        shared = [v for v in inputs if id(v) not in self.varying]
         outside = [v for step in lifted for v in step.operands] + self.kept
         outside += [outputs[i] for i in self.carried if i not in self.inside]
         stacked = [v for v in _bases(outside) if id(v) in of_loop]
@@ -183,10 +183,10 @@ class _Fission:
             body.replace([v], [body.builder.truth(place) if v.dtype == BOOL else place])
         for step in steps:
             body.keep(step)
-        made = [body.builder.number(body.value(v)) for v in (*handed, *stacked, *summed)]
+        result = [body.builder.number(body.value(v)) for v in (*handed, *stacked, *summed)]
         counts = len(carried), len(rows), len(stacked)
         backwards = self.loop.backwards
-        loop = Loop(body.builder.program(made), self.loop.trips, *counts, backwards=backwards)
+        loop = Loop(body.builder.program(result), self.loop.trips, *counts, backwards=backwards)
         builder = self.builder
         operands = [self.operands[i] for i in carried]
         operands += [builder.number(self._column(v).make()) for v in (*rows, *shared)]
@@ -207,11 +207,11 @@ class _Fission:
 
     def _all(self, v: Value) -> Value:
         """Return the values of all iterations."""
-        whole = (self.loop.trips, *v.shape)
+        full = (self.loop.trips, *v.shape)
         if id(v.base) not in self.varying:
-            return self.builder.broadcast(self._same(v), whole)
+            return self.builder.broadcast(self._same(v), full)
         row = v.base.size * v.base.dtype.itemsize
-        x = v.base.view(whole, v.offset, (row, *v.strides)) if v.is_view else v
+        x = v.base.view(full, v.offset, (row, *v.strides)) if v.is_view else v
         return self.builder.part_like(x, self.known[id(v.base)])
 
     def _column(self, v: Value) -> Column:
@@ -223,26 +223,26 @@ class _Fission:
         if kernel.is_guard:
             builder.guard(self._column(step.operands[0]).make())
         elif id(step.results[0]) not in self.varying:
-            made = builder.apply(kernel, *map(self._same, step.operands))
-            self.known.update(zip(map(id, step.results), made, strict=True))
+            output = builder.apply(kernel, *map(self._same, step.operands))
+            self.known.update(zip(map(id, step.results), output, strict=True))
         else:
             trips, (result,) = self.loop.trips, step.results
             columns = [self._column(v) for v in step.operands]
-            whole = kernel.batched(Batch(builder, step, trips, columns))
-            assert whole is not None  # because of `_is_liftable`
-            self.known[id(result)] = builder.broadcast(whole, (trips, *result.shape))
+            full = kernel.batched(Batch(builder, step, trips, columns))
+            assert full is not None  # because of `_is_liftable`
+            self.known[id(result)] = builder.broadcast(full, (trips, *result.shape))
 
     def _shift(self, i: int) -> None:
         """Make a carried value in all iterations: its first, then the results of the one before."""
         builder, trips, back = self.builder, self.loop.trips, self.loop.backwards
         first, handed = self.loop.body.arguments[i], self._all(self.loop.body.outputs[i])
         row, inner = 8 * first.size, contiguous_strides(first.shape)
-        rest = builder.view(handed, lambda a: a[1:] if back else a[:-1])
+        remainder = builder.view(handed, lambda a: a[1:] if back else a[:-1])
         self.known[id(first)] = builder.assemble(
             (trips, *first.shape),
             [
                 (((trips - 1) * row * back, inner), first.shape, self.operands[i]),
-                ((row * (not back), (row, *inner)), (trips - 1, *first.shape), rest),
+                ((row * (not back), (row, *inner)), (trips - 1, *first.shape), remainder),
             ],
         )
 

@@ -52,7 +52,7 @@ def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[V
     """Find the arrays to which one statement assigns, to other elements in every iteration: arrays
     that nothing else fills before, and arrays that are read only where they do not change any more.
     """
-    found: dict[Storage, list[_Access]] = {}
+    result: dict[Storage, list[_Access]] = {}
     depths: dict[Variable, int] = {}
     count = 0
 
@@ -64,10 +64,10 @@ def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[V
                 depths[y.variable] = len(loops)
             elif isinstance(y, (s.Load, s.Store)):
                 around = loops[depths.get(y.array, 0) :]
-                found.setdefault(y.array, []).append(_Access(count, around, y))
+                result.setdefault(y.array, []).append(_Access(count, around, y))
             elif isinstance(y, s.Fill) and isinstance(y.value, Storage):
                 around = loops[depths.get(y.value, 0) :]
-                found.setdefault(y.value, []).append(_Access(count, around, y))
+                result.setdefault(y.value, []).append(_Access(count, around, y))
             is_loop = isinstance(y, (s.For, s.While))
             for body in s.bodies(y):
                 visit(body, [*loops, y] if is_loop else loops)
@@ -77,9 +77,9 @@ def assigned_once(statements: Sequence[Statement]) -> tuple[set[Variable], set[V
     # Arrays that are filled before all loops have elements that iterations may read before they
     # assign to them.
     again = filled - {y.array for y in statements if isinstance(y, s.Fill)}
-    once: set[Variable] = {x for x in found if x.is_temporary}
+    once: set[Variable] = {x for x in result if x.is_temporary}
     lasting = set[Variable]()
-    for x, accesses in found.items():
+    for x, accesses in result.items():
         stores = [item for item in accesses if isinstance(item.statement, s.Store)]
         if len(stores) == 1 and all(stores[0].axis(loop) is not None for loop in stores[0].loops):
             loads = [item for item in accesses if item is not stores[0]]

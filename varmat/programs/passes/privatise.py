@@ -13,14 +13,14 @@ from varmat.programs.ir import statements as s
 from varmat.programs.ir.statements import Cell, Statement, Storage, Variable
 
 
-def privatised(statements: Sequence[Statement], kept: Collection[Variable]) -> list[Statement]:
+def privatised(statements: Sequence[Statement], saved: Collection[Variable]) -> list[Statement]:
     """Declare variables where each iteration begins, unless these are kept for what comes after."""
     body = [*statements]
-    assigned = {x for x in s.assigned(body) if not x.is_temporary} - {*kept}
+    assigned = {x for x in s.assigned(body) if not x.is_temporary} - {*saved}
     for x in sorted(assigned - s.declared(body), key=lambda x: x.name):
-        found = _declared(body, x)
-        if found is not None:
-            body = found
+        result = _declared(body, x)
+        if result is not None:
+            body = result
             stores = [y for y in s.walk(body) if isinstance(y, s.Store) and y.array is x]
             x.is_temporary = len(stores) == 1
     return body
@@ -34,15 +34,15 @@ def _declared(statements: Sequence[Statement], x: Variable) -> list[Statement] |
     (inside,) = reading
     if not isinstance(inside, s.For) or x in (inside.lower, inside.upper):
         return None
-    made = _declared(inside.body, x)
-    if made is None and _is_assigned_first(inside.body, x):
-        made = [s.Declare(x), *inside.body]
-    if made is None:
+    output = _declared(inside.body, x)
+    if output is None and _is_assigned_first(inside.body, x):
+        output = [s.Declare(x), *inside.body]
+    if output is None:
         return None
     result: list[Statement] = []
     for y in statements:
         if y is inside:
-            result.append(replace(inside, body=made))
+            result.append(replace(inside, body=output))
         elif x not in s.assigned([y]):
             result.append(y)
         elif not isinstance(y, (s.Compute, s.Load, s.Fill)):

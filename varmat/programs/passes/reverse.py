@@ -263,8 +263,8 @@ class Reverse:
                     slope = slopes[i] if by_value else x.function.partial(i)
                     cell = Cell()
                     if not isinstance(slope, float):
-                        made = Compute(cell, slope, arguments)
-                        (after if by_value else forward).append(made)
+                        result = Compute(cell, slope, arguments)
+                        (after if by_value else forward).append(result)
                     factor = slope if isinstance(slope, float) else cell
                     backward += self._contribute(argument, bar, factor)
         is_kept = self._tape is not None and _is_expensive(x)
@@ -349,12 +349,12 @@ class Reverse:
         pairs = ((lower, x.lower), (upper, x.upper))
         bounds = [Compute(y, SAME, (v,)) for y, v in pairs if isinstance(y, Cell)]
         self._sums.update(sums)
-        kept, backward, lost = self._passes(x.body, own | self._sums, counted)
+        saved, backward, lost = self._passes(x.body, own | self._sums, counted)
         self._sums.difference_update(sums)
         keep, restore = _copies([*sums, *lost])
         loop = replace(x, lower=lower, upper=upper)
         again = replace(loop, body=backward, backwards=True)
-        return [*bounds, *keep, replace(loop, body=kept)], [again, *restore]
+        return [*bounds, *keep, replace(loop, body=saved)], [again, *restore]
 
     def _at_once(self, x: s.For, cells: Sequence[Cell], counted: bool) -> Pair:
         """Write a loop that runs each iteration forward, and then backward."""
@@ -367,10 +367,10 @@ class Reverse:
     def _while_loop(self, x: s.While, later: object, counted: bool) -> Pair:
         count, turn = Cell("count", False, True), Cell("", is_integer=True)
         own = _own(x.body)
-        kept, backward, lost = self._passes(x.body, own, counted)
+        saved, backward, lost = self._passes(x.body, own, counted)
         keep, restore = _copies(lost)
         condition = self._silent(x.condition, {}, True, None)
-        loop = replace(x, condition=condition, body=[s.Add(count, 1.0), *kept])
+        loop = replace(x, condition=condition, body=[s.Add(count, 1.0), *saved])
         # The condition does not run backwards, but its variables are put back.
         again = s.For(turn, 1.0, count, backward, True)
         return [*keep, Compute(count, SAME, (0.0,)), loop], [again, *restore]
@@ -409,7 +409,7 @@ class Reverse:
         needed = needed_variables(again, {*self._adjoints.values()})
         lost = {v for v in cells if v not in needed}
         stack, every = s.Stack(), [*(v for v in cells if v in needed), *marks]
-        kept = [
+        saved = [
             *(s.Mark(mark, x) for mark, x in zip(marks, stacks, strict=True)),
             *([s.Push(stack, every)] if every else []),
             *silent,
@@ -418,7 +418,7 @@ class Reverse:
             *([s.Pop(stack, every)] if every else []),
             *(s.Undo(v, log, mark) for (v, log), mark in zip(logged.items(), marks, strict=False)),
         ]
-        return kept, [*restored, *without(again, lost)], [v for v in cells if v in lost]
+        return saved, [*restored, *without(again, lost)], [v for v in cells if v in lost]
 
     def _zeros(self, body: Sequence[Statement]) -> Iterator[Statement]:
         """Yield statements that reset the adjoints of an iteration's own variables."""
@@ -463,23 +463,23 @@ class Reverse:
 
     def set_capacities(self, statements: Sequence[Statement]) -> None:
         """Set the capacity of stacks to the most numbers that are pushed."""
-        found: dict[s.Stack, int] = {}
-        _count(statements, 1, found)
-        for stack, size in found.items():
-            stack.capacity = min(size, ROOM // len(found))
+        result: dict[s.Stack, int] = {}
+        _count(statements, 1, result)
+        for stack, size in result.items():
+            stack.capacity = min(size, ROOM // len(result))
 
 
-def _count(statements: Sequence[Statement], times: int, found: dict[s.Stack, int]) -> None:
+def _count(statements: Sequence[Statement], times: int, result: dict[s.Stack, int]) -> None:
     """Count the most numbers that are pushed on stacks."""
     for statement in statements:
         if isinstance(statement, s.Push):
-            found[statement.stack] = found.get(statement.stack, 0) + times * len(statement.cells)
+            result[statement.stack] = result.get(statement.stack, 0) + times * len(statement.cells)
         elif isinstance(statement, s.Store) and statement.log is not None:
-            found[statement.log] = found.get(statement.log, 0) + times * 2
+            result[statement.log] = result.get(statement.log, 0) + times * 2
         inner = times * statement.most if isinstance(statement, s.For) else times
         inner = times * s.MANY if isinstance(statement, s.While) else inner
         for body in s.bodies(statement):
-            _count(body, inner, found)
+            _count(body, inner, result)
 
 
 def _copies(cells: Sequence[Cell]) -> Pair:

@@ -41,10 +41,10 @@ class Rewriter:
     def keep(self, step: Step) -> None:
         """Take a step over."""
         operands = tuple(map(self.value, step.operands))
-        kept = step if operands == step.operands else None
-        made = self.builder.apply(step.kernel, *operands, step=kept)
-        if made is not step.results:
-            self.replace(step.results, made)
+        saved = step if operands == step.operands else None
+        result = self.builder.apply(step.kernel, *operands, step=saved)
+        if result is not step.results:
+            self.replace(step.results, result)
 
     def program(self) -> Program:
         """Return the new program, with the outputs of the old one."""

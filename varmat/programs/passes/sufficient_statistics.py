@@ -261,17 +261,17 @@ class SufficientStatistics(Rewriter):
         """Make an array with sums by index among its parts."""
         key, kernel = id(step.results[0]), step.kernel
         base, parts = kernel.parts([*enumerate(step.operands)])
-        made: list[Any] = []
+        result: list[Any] = []
         for place, shape, (i, part), index in parts:
             totals = self._rows.scattered.get((key, i))
             if totals is None:
-                made.append((place if index is None else index[1].data, shape, self.value(part)))
+                result.append((place if index is None else index[1].data, shape, self.value(part)))
                 continue
             for t in map(self._settled, totals):
                 at, x = self._by_index(t)
-                made.append((at, at.shape, x))
-        whole = None if base is None else self.value(base[1])
-        return self.builder.assemble(step.results[0].shape, made, whole)
+                result.append((at, at.shape, x))
+        full = None if base is None else self.value(base[1])
+        return self.builder.assemble(step.results[0].shape, result, full)
 
     def _by_index(self, t: SumOverRows) -> tuple[np.ndarray, Value]:
         """Return the indices, and the sums that are added up at them."""
@@ -280,15 +280,15 @@ class SufficientStatistics(Rewriter):
         if not term.affine.blocks:
             weights = product_of(t.column, term.weights)
             column = term.number * term.affine.times(weights).column
-            places, groups = np.unique(index, return_inverse=True)
+            indices, groups = np.unique(index, return_inverse=True)
             sums = np.bincount(groups.ravel(), column)
-            return places, self._times(term, b.constant(sums))
-        known = self._statistics[id(term.affine)]
-        assert isinstance(known, GroupStatistics)
+            return indices, self._times(term, b.constant(sums))
+        stats = self._statistics[id(term.affine)]
+        assert isinstance(stats, GroupStatistics)
         assert t.column is not None
-        factors = b.constant(term.number * known.column(t.column))
-        made = b.ufunc(np.multiply, factors, self._vector(term.affine))
-        return known.index(index), self._times(term, made)
+        factors = b.constant(term.number * stats.column(t.column))
+        result = b.ufunc(np.multiply, factors, self._vector(term.affine))
+        return stats.index(index), self._times(term, result)
 
     def _totals(self, totals: list[list[SumOverRows]], shape: tuple[int, ...]) -> Value:
         """Return the sums, as a number or a vector: products with a matrix if all have one form."""
@@ -304,29 +304,29 @@ class SufficientStatistics(Rewriter):
             numbers = [b.reshaped(b.add_all([*map(self._total, x)]), (1,)) for x in totals]
             return b.reshaped(b.concatenated(numbers), shape)
         product = self._statistics[id(first.affine)].product
-        found = [product(t.column) for t in firsts if t.column is not None]
+        result = [product(t.column) for t in firsts if t.column is not None]
         factors = np.array([t.term.number for t in firsts])
-        matrix = factors[:, None] * np.array([vector for vector, _ in found])
-        made = b.matmul(b.constant(matrix), self._vector(first.affine))
-        rest = factors * np.array([number for _, number in found])
-        if rest.any():
-            made = b.ufunc(np.add, made, b.constant(rest))
-        return b.reshaped(self._times(first, made), shape)
+        matrix = factors[:, None] * np.array([vector for vector, _ in result])
+        output = b.matmul(b.constant(matrix), self._vector(first.affine))
+        remainder = factors * np.array([number for _, number in result])
+        if remainder.any():
+            output = b.ufunc(np.add, output, b.constant(remainder))
+        return b.reshaped(self._times(first, output), shape)
 
     def _total(self, total: SumOverRows) -> Value:
         term, b = total.term, self.builder
         if not term.affine.blocks:
             weights = product_of(total.column, term.weights)
             return self._times(term, b.constant(term._replace(weights=weights).sum))
-        known, v = self._statistics[id(term.affine)], self._vector(term.affine)
+        stats, v = self._statistics[id(term.affine)], self._vector(term.affine)
         if total.column is None:
-            made, rest = b.matmul(v, v), known.rest
+            result, remainder = b.matmul(v, v), stats.rest
         else:
-            vector, rest = known.product(total.column)
-            made = b.matmul(b.constant(vector), v)
-        if rest:
-            made = b.ufunc(np.add, made, b.constant(rest))
-        return self._times(term, b.ufunc(np.multiply, b.constant(term.number), made))
+            vector, remainder = stats.product(total.column)
+            result = b.matmul(b.constant(vector), v)
+        if remainder:
+            result = b.ufunc(np.add, result, b.constant(remainder))
+        return self._times(term, b.ufunc(np.multiply, b.constant(term.number), result))
 
     def _times(self, term: RowTerm, x: Value) -> Value:
         for scale, is_inverse in term.scales:
@@ -342,13 +342,13 @@ class SufficientStatistics(Rewriter):
     def _vector(self, affine: AffineFunction) -> Value:
         """Write an affine function of few rows."""
         if id(affine) not in self._reduced:
-            b, known, weights = self.builder, self._statistics[id(affine)], self._weights(affine)
-            terms = [b.constant(known.start)]
+            b, stats, weights = self.builder, self._statistics[id(affine)], self._weights(affine)
+            terms = [b.constant(stats.start)]
             if weights is not None:
-                if known.centre is not None:
-                    weights = b.ufunc(np.subtract, weights, b.constant(known.centre))
-                terms.append(b.matmul(b.constant(known.matrix), weights))
-            for x in known.blocks:
+                if stats.centre is not None:
+                    weights = b.ufunc(np.subtract, weights, b.constant(stats.centre))
+                terms.append(b.matmul(b.constant(stats.matrix), weights))
+            for x in stats.blocks:
                 assert x.groups is not None
                 numbers = b.gather(self.value(x.weights), x.groups)
                 terms.append(b.ufunc(np.multiply, b.constant(x.number * x.columns), numbers))

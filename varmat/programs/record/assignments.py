@@ -67,24 +67,24 @@ class _Array:
         """Return the indices of the elements of the variable, or of a view of it."""
         return x.how(self.places(x.parent)) if isinstance(x, View) else self.numbers
 
-    def write(self, places: np.ndarray, source: Operand) -> None:
+    def write(self, indices: np.ndarray, source: Operand) -> None:
         shape = source.shape if type(source) in VARIABLES else np.shape(source)
         # NumPy drops leading axes of length one.
-        shape = shape[max(len(shape) - np.ndim(places), 0) :]
-        self.source[places] = len(self.sources)
-        self.place[places] = np.arange(int(np.prod(shape))).reshape(shape)
+        shape = shape[max(len(shape) - np.ndim(indices), 0) :]
+        self.source[indices] = len(self.sources)
+        self.place[indices] = np.arange(int(np.prod(shape))).reshape(shape)
         self.sources.append(source)
 
-    def only_source(self, places: np.ndarray) -> Operand | None:
+    def only_source(self, indices: np.ndarray) -> Operand | None:
         """Return the variable whose elements, in order, are at some indices, or None."""
-        if not np.size(places):
+        if not np.size(indices):
             return None
-        source = self.sources[np.ravel(self.source[places])[0]]
-        if type(source) not in VARIABLES or source.shape != np.shape(places):
+        source = self.sources[np.ravel(self.source[indices])[0]]
+        if type(source) not in VARIABLES or source.shape != np.shape(indices):
             return None
-        is_all = np.all(self.source[places] == np.ravel(self.source[places])[0]) and np.array_equal(
-            np.ravel(self.place[places]), np.arange(source.size)
-        )
+        is_all = np.all(
+            self.source[indices] == np.ravel(self.source[indices])[0]
+        ) and np.array_equal(np.ravel(self.place[indices]), np.arange(source.size))
         return source if is_all else None
 
 
@@ -127,16 +127,16 @@ class Assignments:
     def _read(self, rule: Rule, result: Operand, x: Operand, index: Any) -> None:
         """Read elements of an array."""
         array = self._arrays[id(root_of(x))]
-        places = array.places(x)[index]
-        source = array.only_source(places)
+        indices = array.places(x)[index]
+        source = array.only_source(indices)
         if source is not None and type(result) is Var:
             self._elements[id(result)] = source
-        elif self._is_old(array, places):
+        elif self._is_old(array, indices):
             self.entries.append((rule, result, rerooted(x, array.sources[0]), index))
-        elif part := self._part_of_one(array, places):
+        elif part := self._part_of_one(array, indices):
             self.entries.append((rule, result, *part))
         else:
-            self._collect(array, places, result)
+            self._collect(array, indices, result)
 
     def now(self, x: Any) -> Any:
         """Replace variables in operands and settings by the values that they have now."""
@@ -145,49 +145,49 @@ class Assignments:
             array = self._arrays.get(id(root_of(x)))
             return self._elements.get(id(x), x) if array is None else self._array_now(x, array)
         if kind is tuple or kind is list:
-            made = kind(map(self.now, x))
-            return made if any(a is not b for a, b in zip(made, x, strict=True)) else x
+            result = kind(map(self.now, x))
+            return result if any(a is not b for a, b in zip(result, x, strict=True)) else x
         return dict(zip(x, map(self.now, x.values()), strict=True)) if kind is dict else x
 
     def _array_now(self, x: Operand, array: _Array) -> Operand:
-        places = array.places(x)
-        source = array.only_source(places)
+        indices = array.places(x)
+        source = array.only_source(indices)
         if source is not None:
             return source
-        if not self._is_old(array, places):
+        if not self._is_old(array, indices):
             if isinstance(x, View):
-                part = self._collect(array, places, stand_in(x))
-                if np.unique(array.source[places]).size > _FEW:
-                    array.write(places, part)
+                part = self._collect(array, indices, stand_in(x))
+                if np.unique(array.source[indices]).size > _FEW:
+                    array.write(indices, part)
                 return part
             root = root_of(x)
             array.reset(self._collect(array, array.numbers, stand_in(root)))
         return rerooted(x, array.sources[0])
 
     @staticmethod
-    def _part_of_one(array: _Array, places: np.ndarray) -> tuple[Operand, Any] | None:
+    def _part_of_one(array: _Array, indices: np.ndarray) -> tuple[Operand, Any] | None:
         """Return the array variable that was assigned to all of some indices, and indices in it."""
-        number = np.ravel(array.source[places])[:1]
+        number = np.ravel(array.source[indices])[:1]
         source: Operand = array.sources[int(number[0])] if number.size else None
         if type(source) not in VARIABLES or not source.shape:
             return None
-        if np.any(array.source[places] != number):
+        if np.any(array.source[indices] != number):
             return None
-        index = np.unravel_index(array.place[places], source.shape)
-        return source, index if np.ndim(places) else tuple(map(int, index))
+        index = np.unravel_index(array.place[indices], source.shape)
+        return source, index if np.ndim(indices) else tuple(map(int, index))
 
     @staticmethod
-    def _is_old(array: _Array, places: np.ndarray) -> bool:
+    def _is_old(array: _Array, indices: np.ndarray) -> bool:
         """Return whether nothing was assigned to some indices."""
-        return not np.any(array.source[places])
+        return not np.any(array.source[indices])
 
-    def _collect(self, array: _Array, places: np.ndarray, result: Operand) -> Operand:
+    def _collect(self, array: _Array, indices: np.ndarray, result: Operand) -> Operand:
         """Make an entry that puts parts together."""
-        places = np.ravel(places)
-        order = np.argsort(array.source[places], kind="stable")
-        numbers, starts = np.unique(array.source[places][order], return_index=True)
+        indices = np.ravel(indices)
+        order = np.argsort(array.source[indices], kind="stable")
+        numbers, starts = np.unique(array.source[indices][order], return_index=True)
         targets = np.split(order, starts[1:])
-        layout = [(target, array.place[places[target]]) for target in targets]
+        layout = [(target, array.place[indices[target]]) for target in targets]
         sources = [array.sources[number] for number in numbers]
         self.entries.append((ASSIGN, result, sources, layout))
         return result

@@ -47,17 +47,18 @@ def _elementwise(program: TapeProgram, rule: Rule, result: Operand, x: Operand, 
     operands = [program.operand(item) for item in (x if row.arity > 2 else (x, y)[: row.arity])]
     builder, shape = program.builder, result.shape
     values = [value for value, _ in operands]
-    made = apply_row(builder, row, values)
-    value = builder.broadcast(builder.number(made) if made.dtype is not FLOAT else made, shape)
+    output = apply_row(builder, row, values)
+    number = output if output.dtype is FLOAT else builder.number(output)
+    value = builder.broadcast(number, shape)
     node = program.node(result, value)
     if value.is_constant:
         return
 
     def back() -> None:
-        given = [*map(program.symbol, (program.adjoint(node), *values, made))]  # type: ignore[arg-type]
+        inputs = [*map(program.symbol, (program.adjoint(node), *values, output))]  # type: ignore[arg-type]
         for (_, operand), text, push in zip(operands, row.partials, row.pushes, strict=True):
             if operand is not None and text != ZERO:
-                program.contribute(operand, lift(builder, push(*given)), shape)
+                program.contribute(operand, lift(builder, push(*inputs)), shape)
 
     program.back((node,), back)
 
@@ -68,8 +69,8 @@ _PART = Operands(lambda rule, x, y: ((x,), y), lambda rule, x, y, new: (new[0], 
 
 @writes(ELEMENT, GATHER, operands=_PART)
 def _elements(program: TapeProgram, rule: Rule, result: Operand, x: Operand, index: Index) -> None:
-    source, places = program.place(x)
-    value, contribute = taken(program, source, np.asarray(places[index]))
+    source, indices = program.place(x)
+    value, contribute = taken(program, source, np.asarray(indices[index]))
     node = program.node(result, value)
     if contribute is not None:
         program.back((node,), lambda: contribute(program.adjoint(node)))  # type: ignore[arg-type]
@@ -122,15 +123,15 @@ def structured(
     values, shapes = [value for value, _ in operands], [item.shape for item in items]
     call = OperationCall(program, op, settings, values, shapes, kind)
     nodes = [program.node(item, value) for item, value in zip(items, call.values(), strict=True)]
-    wanted = [(i, operand) for i, (_, operand) in enumerate(operands) if operand is not None]
+    requested = [(i, operand) for i, (_, operand) in enumerate(operands) if operand is not None]
 
     def back() -> None:
         adjoints = [program.adjoint(node) for node in nodes]
-        found = call.contributions(adjoints, [(i, node.shape) for i, node in wanted])
-        for (_, operand), c in zip(wanted, found, strict=True):
+        output = call.contributions(adjoints, [(i, node.shape) for i, node in requested])
+        for (_, operand), c in zip(requested, output, strict=True):
             program.contribute(operand, c, operand.shape)
 
-    if wanted:
+    if requested:
         program.back(nodes, back)
 
 
@@ -195,10 +196,10 @@ class OperationCall:
         if type(value) is Saved:
             value, self.saved = value.value, value.saved
         self.pull = self.saved.pop("pull", None)
-        made = [lift(builder, x) for x in (value if self.kind is not None else (value,))]
-        if [v.shape for v in made] != list(self.shapes):
+        result = [lift(builder, x) for x in (value if self.kind is not None else (value,))]
+        if [v.shape for v in result] != list(self.shapes):
             raise UntraceableError
-        return [builder.number(v) for v in made]
+        return [builder.number(v) for v in result]
 
     def _called_values(self) -> tuple[list[Value], Value]:
         op = self.op
@@ -212,39 +213,39 @@ class OperationCall:
         return results, token
 
     def contributions(
-        self, adjoints: Sequence[Value | None], places: Sequence[tuple[int, Shape]]
+        self, adjoints: Sequence[Value | None], wrt: Sequence[tuple[int, Shape]]
     ) -> list[Value]:
         """Write the contributions to the operands at some positions, in their shapes."""
         builder = self.program.builder
-        given = [
+        inputs = [
             None if g is None else builder.broadcast(g, shape)
             for g, shape in zip(adjoints, self.shapes, strict=True)
         ]
         if self.token is None:
             try:
-                return self._traced_contributions(given, places)
+                return self._traced_contributions(inputs, wrt)
             except (UntraceableError, ValueError) as error:
                 if not is_refusal(error):
                     raise
-        known = [g for g in given if g is not None]
-        has = [g is not None for g in given]
+        values = [g for g in inputs if g is not None]
+        has = [g is not None for g in inputs]
         tail = [] if self.token is None else [self.token]
         settings = self._settings(Workspace()) if self.token is None else self.settings
         shapes = [v.shape for v in self.operands]
         function = partial(
-            _contributions_of, self.op, settings, tuple(places), self.kind, has, shapes, self.shapes
+            _contributions_of, self.op, settings, tuple(wrt), self.kind, has, shapes, self.shapes
         )
         kernel = PythonCall(
-            f"{self.op.name}.reverse", function, [(shape, FLOAT) for _, shape in places], True
+            f"{self.op.name}.reverse", function, [(shape, FLOAT) for _, shape in wrt], True
         )
-        return list(builder.apply(kernel, *known, *self.results, *self.operands, *tail))
+        return list(builder.apply(kernel, *values, *self.results, *self.operands, *tail))
 
     def _traced_contributions(
-        self, given: Sequence[Value | None], places: Sequence[tuple[int, Shape]]
+        self, inputs: Sequence[Value | None], wrt: Sequence[tuple[int, Shape]]
     ) -> list[Value]:
         program, op = self.program, self.op
         builder = program.builder
-        g: Operand = tuple(None if x is None else Symbol(builder, x) for x in given)
+        g: Operand = tuple(None if x is None else Symbol(builder, x) for x in inputs)
         r: Operand = tuple(Symbol(builder, result) for result in self.results)
         g, r = (g[0], r[0]) if self.kind is None else (self.kind(g), self.kind(r))
         parts = (
@@ -254,7 +255,7 @@ class OperationCall:
         )
         parts = parts if type(parts) is tuple else (parts,)
         results = []
-        for i, shape in places:
+        for i, shape in wrt:
             c = lift(builder, parts[i]() if callable(parts[i]) else parts[i])
             results.append(c if c.shape in (shape, ()) else builder.unbroadcast(c, c.shape, shape))
         return results
@@ -321,17 +322,17 @@ def _value_of(
 def _contributions_of(
     op: Operation,
     settings: Settings,
-    places: Sequence[tuple[int, Shape]],
+    wrt: Sequence[tuple[int, Shape]],
     kind: Kind,
     has: Sequence[bool],
     shapes: Sequence[Shape],
     result_shapes: Sequence[Shape],
-    *given: Operand,
+    *args: Operand,
 ) -> Results:
     """Compute the contributions, from the adjoints that exist, the results, the operands, and the
     saved values, if any.
     """
-    following = iter(given)
+    following = iter(args)
     g = [
         plain([next(following)], [shape])[0] if there else None
         for there, shape in zip(has, result_shapes, strict=True)
@@ -343,13 +344,13 @@ def _contributions_of(
         saved = value_of(op, settings, values)[1]
         settings = {name: setting for name, setting in settings.items() if name != "workspace"}
     adjoint, result = (g[0], r[0]) if kind is None else (tuple(g), tuple(r))
-    return tuple(contributions_of(op, settings, places, kind, adjoint, result, values, saved))
+    return tuple(contributions_of(op, settings, wrt, kind, adjoint, result, values, saved))
 
 
 def contributions_of(
     op: Operation,
     settings: Settings,
-    places: Sequence[tuple[int, Shape]],
+    wrt: Sequence[tuple[int, Shape]],
     kind: Kind,
     g: Adjoint,
     r: Operand,
@@ -363,7 +364,7 @@ def contributions_of(
         g, r = kind(g), kind(r)
     parts = op.parts(g, r, values, {**settings, **saved})
     result: list[Array] = []
-    for i, shape in places:
+    for i, shape in wrt:
         c = parts[i]() if callable(parts[i]) else parts[i]
         if shape:
             c = c if type(c) is np.ndarray and c.dtype is FLOAT64 else op.contribution(i, c)

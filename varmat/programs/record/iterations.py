@@ -60,14 +60,14 @@ def moved_ahead(periods: Periods, low: int, high: int) -> tuple[Periods, int]:
     is_ahead = ~_of_numbers(periods, low, high) & (periods.codes[low:high] >= 0)
     if high - low < LONG or not is_ahead.any():
         return periods, 0
-    made = [[x - low for x in row if x >= low] for row in periods.producer[low:high].tolist()]
+    result = [[x - low for x in row if x >= low] for row in periods.producer[low:high].tolist()]
     is_outside: list[bool] = []
-    for code, row in zip(periods.codes[low:high].tolist(), made, strict=True):
+    for code, row in zip(periods.codes[low:high].tolist(), result, strict=True):
         is_outside.append(code >= 0 and all(is_outside[x] for x in row))
     is_ahead &= is_outside
     for i in range(high - low - 1, -1, -1):
         if is_ahead[i]:
-            is_ahead[made[i]] = True
+            is_ahead[result[i]] = True
     count = int(is_ahead.sum())
     if is_ahead[:count].all():
         return periods, 0
@@ -100,8 +100,8 @@ def _shapes(periods: Periods, bounds: np.ndarray) -> np.ndarray:
     lengths = np.diff(bounds)
     first = np.repeat(bounds[:-1], lengths)[:, None]
     i = np.arange(low, high)[:, None]
-    made, part = periods.producer[low:high], periods.part[low:high]
-    where = np.where(made >= first, i - made + (part << 20), np.where(made == PLAIN, -1, 0))
+    result, part = periods.producer[low:high], periods.part[low:high]
+    where = np.where(result >= first, i - result + (part << 20), np.where(result == PLAIN, -1, 0))
     codes = periods.codes[low:high].copy()
     for column in where.T:
         codes = codes * 1_000_003 + column
@@ -175,8 +175,8 @@ def _handed_on(periods: Periods, run: Run) -> int:
     low, high = run.bounds[[0, -1]]
     lengths = np.diff(run.bounds)
     first = np.repeat(run.bounds[:-1], lengths)
-    made = periods.producer[low:high]
-    read = np.unique(made[(made < first[:, None]) & (made >= low)]) - low
+    result = periods.producer[low:high]
+    read = np.unique(result[(result < first[:, None]) & (result >= low)]) - low
     offsets = np.arange(high - low) - (first - low)
     return len(np.unique(np.repeat(run.kinds, lengths)[read] * _MOST_ENTRIES + offsets[read]))
 
@@ -195,11 +195,11 @@ def runs(periods: Periods, low: int, high: int) -> Iterator[Run]:
                     periods, bad[start - low : stop - low + 1], start, stop, tokens == token, shift
                 )
                 tried.append((run.cost, number, token, shift))
-    found = []
+    result = []
     for _, number, token, shift in sorted(tried)[:_TRIED]:
         tokens = (periods.codes, periods.fine)[number]
-        found.append(_cut(periods, bad, low, high, tokens == token, shift))
-    yield from sorted(found, key=lambda run: run.cost)[:2]
+        result.append(_cut(periods, bad, low, high, tokens == token, shift))
+    yield from sorted(result, key=lambda run: run.cost)[:2]
 
 
 def _cut(
@@ -266,21 +266,21 @@ class Kinds:
             for x in (np.diff(self.bounds)[member], self.periods.codes[rows])
         )
 
-    def writes(self, made: frozenset[int]) -> np.ndarray:
+    def writes(self, result: frozenset[int]) -> np.ndarray:
         """Return the entries that write to a cell, by the numbers in the bodies."""
-        if made not in self._writes:
-            self._writes[made] = self.start + np.flatnonzero(np.isin(self.entry_of, [*made]))
-        return self._writes[made]
+        if result not in self._writes:
+            self._writes[result] = self.start + np.flatnonzero(np.isin(self.entry_of, [*result]))
+        return self._writes[result]
 
     def _carried(self) -> dict[Place, np.ndarray]:
         """Return the operands that earlier segments make in some iterations, and their entries."""
         result = {}
         for k, rows in enumerate(self.rows):
-            made = self.periods.producer[rows]
+            output = self.periods.producer[rows]
             for o, j in np.argwhere(
-                ((made >= self.start) & (made < rows[:, :1, None])).any(0)
+                ((output >= self.start) & (output < rows[:, :1, None])).any(0)
             ).tolist():
-                result[k, o, j] = made[:, o, j]
+                result[k, o, j] = output[:, o, j]
         return result
 
     def split(self) -> np.ndarray | None:
@@ -290,17 +290,17 @@ class Kinds:
         carried = self._carried()
         makers = {
             place: frozenset(
-                np.unique(self.entry_of[made[made >= self.start] - self.start]).tolist()
+                np.unique(self.entry_of[output[output >= self.start] - self.start]).tolist()
             )
-            for place, made in carried.items()
+            for place, output in carried.items()
         }
         groups = _united(makers.values())
         labels: dict[int, list[np.ndarray]] = {}
-        for place, made in carried.items():
+        for place, result in carried.items():
             for group in (groups[min(makers[place])], makers[place]):
-                depth, label = self._depths(place, made, group)
+                depth, label = self._depths(place, result, group)
                 if (label == depth).all():
-                    self._enter(place, made, (group, depth))
+                    self._enter(place, result, (group, depth))
                     break
             else:
                 labels.setdefault(place[0], []).append(label)
@@ -313,26 +313,26 @@ class Kinds:
         return _numbered(kinds)
 
     def _depths(
-        self, place: Place, made: np.ndarray, group: frozenset[int]
+        self, place: Place, output: np.ndarray, group: frozenset[int]
     ) -> tuple[int, np.ndarray]:
         """Count the values newer than the one read: mostly, and in each iteration."""
         writes, rows = self.writes(group), self.rows[place[0]]
         before = np.searchsorted(writes, rows[:, 0])
-        is_inside = made >= self.start
-        label = before - 1 - np.searchsorted(writes, made)
+        is_inside = output >= self.start
+        label = before - 1 - np.searchsorted(writes, output)
         depth = int(np.bincount(label[is_inside]).argmax())
-        found = dict(self.first)
+        result = dict(self.first)
         for t in np.flatnonzero(~is_inside).tolist():
             # After this many writes a cell holds the first value of the cell as many before it.
-            key, known = (group, depth - int(before[t])), self._made(place, t)
-            agrees = key[1] >= 0 and found.setdefault(key, known).made_by == known.made_by
+            key, values = (group, depth - int(before[t])), self._made(place, t)
+            agrees = key[1] >= 0 and result.setdefault(key, values).made_by == values.made_by
             label[t] = depth if agrees else -1
         return depth, label
 
-    def _enter(self, place: Place, made: np.ndarray, cell: CellKey) -> None:
+    def _enter(self, place: Place, result: np.ndarray, cell: CellKey) -> None:
         self.cells[place] = cell
         writes, rows = self.writes(cell[0]), self.rows[place[0]]
-        for t in np.flatnonzero(made < self.start).tolist():
+        for t in np.flatnonzero(result < self.start).tolist():
             before = int(np.searchsorted(writes, rows[t, 0]))
             self.first.setdefault((cell[0], cell[1] - before), self._made(place, t))
 
@@ -341,8 +341,8 @@ class Kinds:
         i = int(self.rows[k][t, o])
         x = self.periods.operands[i][j]
         item = self.periods.item.get(id(root_of(x)), 0)
-        made, part = int(self.periods.producer[i, j]), int(self.periods.part[i, j])
-        return First((made, part, item), x)
+        result, part = int(self.periods.producer[i, j]), int(self.periods.part[i, j])
+        return First((result, part, item), x)
 
     def is_plain(self) -> bool:
         """Return whether the carries are results of entries, and not too many."""
@@ -355,11 +355,11 @@ class Kinds:
 
 def _united(sets: Iterable[frozenset[int]]) -> dict[int, frozenset[int]]:
     """Unite sets that have elements in common: the whole of each element."""
-    whole: dict[int, frozenset[int]] = {}
+    full: dict[int, frozenset[int]] = {}
     for item in sets:
-        united = item.union(*(whole[x] for x in item if x in whole))
-        whole.update(dict.fromkeys(united, united))
-    return whole
+        united = item.union(*(full[x] for x in item if x in full))
+        full.update(dict.fromkeys(united, united))
+    return full
 
 
 def kinds_in(periods: Periods, low: int, high: int) -> Iterator[Kinds]:

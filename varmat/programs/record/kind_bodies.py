@@ -84,20 +84,20 @@ class Body:
         assert layout is not None
         operands, is_fixed = list(self.periods.operands[self.first[o]]), True
         for j, operand in enumerate(operands):
-            made, part = self.made[:, o, j], self.part[:, o, j]
+            output, part = self.made[:, o, j], self.part[:, o, j]
             # Which of several results of an entry it is: the same in all iterations.
             item = self.periods.item.get(id(root_of(operand)), 0)
-            if made[0] == PLAIN:
+            if output[0] == PLAIN:
                 operands[j] = self._data(o, j)
                 is_fixed &= operands[j] is operand
             elif (self.k, o, j) in self.kinds.cells:
                 operands[j] = self._stand(stand_in(operand), self.kinds.cells[self.k, o, j])
                 is_fixed = False
-            elif made[0] >= self.first[0]:
-                is_fixed &= int(made[0] - self.first[0]) in self.hoisted
-            elif (made == made[0]).all() and (part == part[0]).all():
+            elif output[0] >= self.first[0]:
+                is_fixed &= int(output[0] - self.first[0]) in self.hoisted
+            elif (output == output[0]).all() and (part == part[0]).all():
                 if not layout.takes_part:
-                    key: Hashable = ("fixed", int(made[0]), int(part[0]), item)
+                    key: Hashable = ("fixed", int(output[0]), int(part[0]), item)
                     self.fixed[key] = operand
                     operands[j] = self._stand(stand_in(operand), key)
             elif layout.takes_part:
@@ -106,7 +106,7 @@ class Body:
                 return None
             else:
                 is_fixed = False
-                key = ("read", made.tobytes(), part.tobytes(), item)
+                key = ("read", output.tobytes(), part.tobytes(), item)
                 rows = partial(self._elements, o, j, False)
                 operands[j] = self._stand(stand_in(operand), key, rows)
         if not is_fixed:
@@ -139,21 +139,21 @@ class Body:
 
     def _elements(self, o: int, j: int, is_part: bool) -> Rows:
         """Collect numbers from outside, one for each iteration."""
-        outer, found = self.outer, []
-        places: dict[int, tuple[RecordedVariable, np.ndarray]] = {}
+        outer, result = self.outer, []
+        indices: dict[int, tuple[RecordedVariable, np.ndarray]] = {}
         for i in self.kinds.rows[self.k][:, o].tolist():
             x = self.periods.operands[i][j]
-            if id(x) not in places:
-                places[id(x)] = outer.place(x)
-            node, whole = places[id(x)]
-            found.append((node, x, int(whole[self.periods.entries[i][3] if is_part else ()])))
-        if all(node is found[0][0] for node, _, _ in found):
-            return Rows(*taken(outer, found[0][0], np.array([at for _, _, at in found])))
+            if id(x) not in indices:
+                indices[id(x)] = outer.place(x)
+            node, full = indices[id(x)]
+            result.append((node, x, int(full[self.periods.entries[i][3] if is_part else ()])))
+        if all(node is result[0][0] for node, _, _ in result):
+            return Rows(*taken(outer, result[0][0], np.array([at for _, _, at in result])))
         layout = []
-        for t, (_, x, at) in enumerate(found):
-            within = np.flatnonzero(places[id(x)][1].reshape(-1) == at)
+        for t, (_, x, at) in enumerate(result):
+            within = np.flatnonzero(indices[id(x)][1].reshape(-1) == at)
             layout.append((np.array([t]), within[:1]))
-        return Rows(*collected(outer, (len(found),), [x for _, x, _ in found], layout))
+        return Rows(*collected(outer, (len(result),), [x for _, x, _ in result], layout))
 
     def find_outside(self) -> None:
         """Find the nodes of what is read, and write what is the same in all iterations."""
@@ -270,12 +270,12 @@ class Frame:
         for n, body in enumerate(reversed(others)):
             block = [s.If(kind, [*([s.Add(kind, -1.0)] if n else []), *block], body)]
         builder, count = Builder(), len(kinds.kinds)
-        places = np.empty(count)
+        indices = np.empty(count)
         for member in kinds.members:
-            places[member] = np.arange(len(member))
+            indices[member] = np.arange(len(member))
         first = [
             s.Load(cell, self._array(builder.constant(x), f"{cell.name}s"), (self._index,))
-            for cell, x in ((kind, kinds.kinds.astype(float)), (self._at, places))
+            for cell, x in ((kind, kinds.kinds.astype(float)), (self._at, indices))
         ]
         loop = s.For(self._index, 0.0, count - 1.0, [*first, *block], backwards, count)
         inputs, operands = zip(*self._inputs.values(), strict=True)
@@ -333,14 +333,14 @@ class Given:
         are left out.
         """
         sums = [(cell, v) for cell, v in sums if not is_number(v, 0.0)]
-        made = [self._builder.number(v) for _, v in (*outputs, *sums)]
+        result = [self._builder.number(v) for _, v in (*outputs, *sums)]
         arguments = [v for v, _ in self._arguments]
-        program = optimised(Program(arguments, self._builder.steps, made))
+        program = optimised(Program(arguments, self._builder.steps, result))
         read = {id(v.base) for v in chain(*(x.operands for x in program.steps), program.outputs)}
-        if not made and not program.steps:
+        if not result and not program.steps:
             return []
-        given = [(v, cell()) for v, cell in self._arguments if id(v) in read]
-        program.arguments = [v for v, _ in given]
-        cells = [cell for _, cell in given]
+        inputs = [(v, cell()) for v, cell in self._arguments if id(v) in read]
+        program.arguments = [v for v, _ in inputs]
+        cells = [cell for _, cell in inputs]
         line = Line(program, cells, [cell for cell, _ in outputs], [cell for cell, _ in sums])
         return [*self._loads, line]

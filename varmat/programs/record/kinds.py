@@ -98,19 +98,19 @@ class KindLoop:
     def _is_sum(self, group: frozenset[int]) -> bool:
         """Return whether a value is only added to, and nothing else reads it."""
         kinds = self.kinds
-        places = [place for place, (made, _) in kinds.cells.items() if made == group]
-        others = frozenset().union(*(made for made, _ in kinds.cells.values() if made != group))
+        indices = [place for place, (result, _) in kinds.cells.items() if result == group]
+        others = frozenset().union(*(x for x, _ in kinds.cells.values() if x != group))
         writers = np.searchsorted(kinds.base, sorted(group), side="right") - 1
         used = set(kinds.writes(group)[:-1].tolist()).intersection(self.used)
-        if used or sorted(k for k, _, _ in places) != writers.tolist() or group & others:
+        if used or sorted(k for k, _, _ in indices) != writers.tolist() or group & others:
             return False
-        return all(self._is_only_added_to(group, others, *place) for place in places)
+        return all(self._is_only_added_to(group, others, *place) for place in indices)
 
     def _is_only_added_to(
         self, group: frozenset[int], others: frozenset[int], k: int, o: int, j: int
     ) -> bool:
         rows = self.kinds.rows[k]
-        made, low = self.periods.producer[rows[0]], int(self.kinds.base[k])
+        result, low = self.periods.producer[rows[0]], int(self.kinds.base[k])
         used = set(self.used)
         while True:
             rule = self.periods.entries[rows[0, o]][0]
@@ -120,7 +120,7 @@ class KindLoop:
                 or (rule.op.ufunc is np.subtract and j)
             ):
                 return False
-            uses = np.argwhere(made == rows[0, o]).tolist()
+            uses = np.argwhere(result == rows[0, o]).tolist()
             if low + o in group:
                 return not uses
             if len(uses) != 1 or low + o in others or not used.isdisjoint(rows[:, o].tolist()):
@@ -188,10 +188,10 @@ class KindLoop:
         for key in dict.fromkeys((*self.sums, *self.last.values())):
             frame.last(("end", key), self.cells[key])
         step = frame.step(bodies)
-        kept = {("kept", (k, key)): v for k, x in enumerate(self.kept) for key, v in x.items()}
+        saved = {("kept", (k, key)): v for k, x in enumerate(self.kept) for key, v in x.items()}
         step.results = tuple(
-            kept[name]
-            if name in kept
+            saved[name]
+            if name in saved
             else self.made.setdefault(name, RecordedVariable(value)).value
             for name, value in zip(frame.outputs, step.results, strict=True)
         )
@@ -199,21 +199,21 @@ class KindLoop:
 
     def _body_forward(self, frame: Frame, k: int) -> list[Statement]:
         body, entered = self.bodies[k], self.entered[k]
-        given = Given(frame, body, entered)
+        inputs = Given(frame, body, entered)
         writes = body.writes(entered, self.cells)
         for key, cell in self.cells.items():
             if key in entered.nodes and key not in self.sums:
-                given.cell(entered.nodes[key].value, cell)
+                inputs.cell(entered.nodes[key].value, cell)
         outputs = [(self.cells[key], x.value) for key, x in writes.items() if key not in self.sums]
         sums = [(self.cells[key], x.value) for key, x in writes.items() if key in self.sums]
         stores = []
         for o in self.stacked[k]:
             outputs.append((Cell(), entered.written.find(body.result(o)).value))
             stores.append(frame.store(("stack", (k, o)), body.count, outputs[-1][0]))
-        kept = [
+        saved = [
             frame.store(("kept", (k, key)), body.count, self.cells[key]) for key in self.kept[k]
         ]
-        return [*kept, *given.statements(outputs, sums), *stores]
+        return [*saved, *inputs.statements(outputs, sums), *stores]
 
     def _hand_on(self) -> None:
         """Make the results available to later entries."""
@@ -265,46 +265,46 @@ class KindLoop:
     def _body_backward(self, frame: Frame, k: int, adjoints: Adjoints) -> list[Statement]:
         body = self.bodies[k]
         entered = body.enter(self.sums)
-        written, nodes, given = entered.written, entered.nodes, Given(frame, body, entered)
+        written, nodes, inputs = entered.written, entered.nodes, Given(frame, body, entered)
         writes = body.writes(entered, self.cells)
         handed = [key for key in adjoints.cells if key in nodes]
         for key in handed:
-            given.rows(nodes[key].value, partial(self._kept_rows, k, key))
+            inputs.rows(nodes[key].value, partial(self._kept_rows, k, key))
         for key, node in writes.items():
             if node.value.is_constant:
                 continue
             if key in adjoints.cells:
-                node.contributions.append(given.cell(None, adjoints.cells[key]))
+                node.contributions.append(inputs.cell(None, adjoints.cells[key]))
             elif (g := adjoints.of_results["end", key]) is not None:
                 is_known = g.is_constant
                 node.contributions.append(
-                    written.builder.constant(g.data) if is_known else given.number(g)
+                    written.builder.constant(g.data) if is_known else inputs.number(g)
                 )
         for o in self.stacked[k]:
             g, node = adjoints.of_results["stack", (k, o)], written.find(body.result(o))
             if g is not None and not node.value.is_constant:
                 rows = self.outer.builder.broadcast(g, (body.count,))
-                node.contributions.append(given.rows(None, rows))
+                node.contributions.append(inputs.rows(None, rows))
         written.write_reverse()
         written.guard_finite()
         zero = written.builder.constant(0.0)
-        found = {key: written.adjoint(node) or zero for key, node in nodes.items()}
+        result = {key: written.adjoint(node) or zero for key, node in nodes.items()}
         outputs = [
-            (adjoints.cells[key], found.get(key, zero)) for key in writes if key in adjoints.cells
+            (adjoints.cells[key], result.get(key, zero)) for key in writes if key in adjoints.cells
         ]
-        sums = [(adjoints.cells[key], found[key]) for key in handed if key not in writes]
+        sums = [(adjoints.cells[key], result[key]) for key in handed if key not in writes]
         sums += [
-            (adjoints.of_shared(node), found[name])
+            (adjoints.of_shared(node), result[name])
             for name, node in body.shared.items()
-            if not node.value.is_constant and not is_number(found[name], 0.0)
+            if not node.value.is_constant and not is_number(result[name], 0.0)
         ]
         stores = []
         for name, row in body.rows.items():
-            if row.contribute is not None and not is_number(found[name], 0.0):
-                outputs.append((Cell(), found[name]))
+            if row.contribute is not None and not is_number(result[name], 0.0):
+                outputs.append((Cell(), result[name]))
                 stores.append(frame.store(("rows", (k, name)), body.count, outputs[-1][0]))
                 adjoints.takers["rows", (k, name)] = row.contribute
-        return [*given.statements(outputs, sums), *stores]
+        return [*inputs.statements(outputs, sums), *stores]
 
     def _kept_rows(self, k: int, key: CellKey) -> Value:
         """Return the cells handed to iterations of a kind, which the loop forward keeps."""

@@ -54,16 +54,16 @@ class TripBody:
         left out.
         """
         builder, n = self.written.builder, len(self.carried)
-        given = [*self.carried, *(v for v, _ in self.rows), *(v for v, _ in self.shared)]
+        inputs = [*self.carried, *(v for v, _ in self.rows), *(v for v, _ in self.shared)]
         outputs = [builder.full(builder.number(v), v.shape) for v in outputs]
-        program = optimised(Program(given, builder.steps, outputs))
+        program = optimised(Program(inputs, builder.steps, outputs))
         read = {id(v.base) for v in chain(*(s.operands for s in program.steps), program.outputs)}
-        wanted = [i for i, v in enumerate(program.arguments) if i < n or id(v) in read]
-        sliced = sum(n <= i < n + len(self.rows) for i in wanted)
-        program.arguments = [program.arguments[i] for i in wanted]
+        requested = [i for i, v in enumerate(program.arguments) if i < n or id(v) in read]
+        sliced = sum(n <= i < n + len(self.rows) for i in requested)
+        program.arguments = [program.arguments[i] for i in requested]
         outside = [*(rows.value for _, rows in self.rows), *(v for _, v in self.shared)]
         loop = Loop(program, self.trips, n, sliced, stacked, backwards=backwards)
-        return loop, [outside[i - n] for i in wanted if i >= n]
+        return loop, [outside[i - n] for i in requested if i >= n]
 
 
 def write_total(

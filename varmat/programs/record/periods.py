@@ -243,10 +243,10 @@ class Periods:
         part, root = place, x
         if isinstance(x, View):
             root = x.root
-            known = self._view_parts.get(id(x))
-            if known is None:
-                known = self._view_parts[id(x)] = self._part_of(x)
-            part = self._token((known, place)) if place else known
+            values = self._view_parts.get(id(x))
+            if values is None:
+                values = self._view_parts[id(x)] = self._part_of(x)
+            part = self._token((values, place)) if place else values
         made_by = self._made_by.get(id(root))
         if made_by is None:
             made_by = self._made_by[id(root)] = OUTSIDE - len(self._made_by)
@@ -264,14 +264,14 @@ class Periods:
 
     def stretches(self, low: int, high: int) -> Iterator[Stretch]:
         """Yield stretches in a range of entries, the longest first."""
-        found = []
+        result = []
         for period in self._guesses(low, high):
             agree = np.concatenate([[False], self._agree(low, high, period), [False]])
             edges = np.flatnonzero(agree[1:] != agree[:-1]).reshape(-1, 2)
             lengths = edges[:, 1] - edges[:, 0]
             for i in np.flatnonzero(lengths >= (LEAST - 1) * period).tolist():
-                found.append((-int(lengths[i]), period, low + int(edges[i, 0])))
-        for less, period, start in sorted(found):
+                result.append((-int(lengths[i]), period, low + int(edges[i, 0])))
+        for less, period, start in sorted(result):
             stretch = self._uniform(self._phased(start, period, start + period - less))
             if stretch is not None:
                 yield stretch
@@ -289,8 +289,8 @@ class Periods:
     def _agree(self, low: int, high: int, period: int) -> np.ndarray:
         """Return for each entry whether the one a period later corresponds to it."""
         now, then = slice(low, high - period), slice(low + period, high)
-        distance, made = self._distance, self.producer
-        same = made[now] == made[then]
+        distance, result = self._distance, self.producer
+        same = result[now] == result[then]
         same |= (distance[now] == distance[then]) & (self.part[now] == self.part[then])
         far = 4 * period
         same |= (
@@ -315,9 +315,9 @@ class Periods:
                     last[key] = max(last.get(key, (0, 0, 0)), (distance, root.size, column))
         for distance, size, column in last.values():
             # The boundaries between the maker of a value and its last reader.
-            whole, rest = divmod(distance, period)
-            crossed += whole * size
-            stop = column + 1 + rest
+            periods, remainder = divmod(distance, period)
+            crossed += periods * size
+            stop = column + 1 + remainder
             crossed[column + 1 : stop] += size
             crossed[: max(stop - period, 0)] += size
         shift = int(crossed.argmin())
@@ -331,16 +331,16 @@ class Periods:
         for _ in range(_TRIED):
             if trips < LEAST:
                 break
-            made, distance, part = (
+            result, distance, part = (
                 x[start : start + period * trips].reshape(trips, period, -1)
                 for x in (self.producer, self._distance, self.part)
             )
             # The result of one iteration, which all later ones read.
-            fixed = (made == made[0]).all(0) & (made[0] >= start)
+            fixed = (result == result[0]).all(0) & (result[0] >= start)
             moves = (distance != distance[-1]) | (part != part[-1])
-            changes = np.flatnonzero((moves & ~(made < start).all(0)).any((1, 2)))
+            changes = np.flatnonzero((moves & ~(result < start).all(0)).any((1, 2)))
             if fixed.any():
-                skipped = (int(made[0][fixed].max()) - start) // period + 1
+                skipped = (int(result[0][fixed].max()) - start) // period + 1
                 start, trips = start + skipped * period, trips - skipped
             elif not len(changes):
                 return Stretch(start, period, trips)

@@ -24,15 +24,15 @@ TripLayout = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
 def taken(
-    program: TapeProgram, node: RecordedVariable, places: np.ndarray
+    program: TapeProgram, node: RecordedVariable, indices: np.ndarray
 ) -> tuple[Value, Contribute | None]:
     """Take elements of a node; return also what adds to their adjoint, or None for data."""
     if node.value.is_constant:
         return program.builder.constant(
-            np.asarray(node.value.data, float).reshape(-1)[places]
+            np.asarray(node.value.data, float).reshape(-1)[indices]
         ), None
-    place, value = place_at(places), program.builder.gather(node.value, places)
-    return value, lambda g: node.parts.append((place, places.shape, g))
+    place, value = place_at(indices), program.builder.gather(node.value, indices)
+    return value, lambda g: node.parts.append((place, indices.shape, g))
 
 
 class _Piece:
@@ -64,22 +64,22 @@ def _pieces(
     program: TapeProgram, size: int, sources: Sequence[Operand], layout: TripLayout
 ) -> list[_Piece]:
     """Collect the elements of sources: of one node together, and all data together."""
-    data, known = np.zeros(size), []
+    data, values = np.zeros(size), []
     groups: dict[RecordedVariable, list[tuple[np.ndarray, np.ndarray]]] = {}
     for source, (target, at) in zip(sources, layout, strict=True):
-        node, places = program.place(source)
-        if np.array_equal(at, np.arange(places.size)):
-            target, at = target.reshape(places.shape), places
+        node, indices = program.place(source)
+        if np.array_equal(at, np.arange(indices.size)):
+            target, at = target.reshape(indices.shape), indices
         else:
-            at = places.reshape(-1)[at]
+            at = indices.reshape(-1)[at]
         if node.value.is_constant:
             data[target] = np.reshape(node.value.data, -1)[at]
-            known.append(target)
+            values.append(target)
         else:
             groups.setdefault(node, []).append((target, at))
-    if known:
+    if values:
         node = RecordedVariable(program.builder.constant(data))
-        groups[node] = [(_chained(known), _chained(known))]
+        groups[node] = [(_chained(values), _chained(values))]
     return [_Piece(program, node, parts) for node, parts in groups.items()]
 
 
@@ -131,10 +131,10 @@ class _Collected:
         zero = builder.constant(0.0)
         if self._is_one_part:
             (piece,) = self.pieces
-            rest = builder.written(g, piece.place, piece.targets.shape, zero)
+            remainder = builder.written(g, piece.place, piece.targets.shape, zero)
         else:
-            rest = builder.where(self._replaced(), zero, g)
-        base.node.contributions.append(builder.reshaped(rest, base.node.shape))
+            remainder = builder.where(self._replaced(), zero, g)
+        base.node.contributions.append(builder.reshaped(remainder, base.node.shape))
 
 
 def collected(
@@ -143,9 +143,9 @@ def collected(
     """Make an array of elements of others, each at one index in it."""
     pieces = _pieces(program, math.prod(shape), sources, layout)
     if len(pieces) > 1:
-        made = _Collected(program.builder, shape, pieces)
-        return made.value(), made.contribute
+        result = _Collected(program.builder, shape, pieces)
+        return result.value(), result.contribute
     (piece,) = pieces
-    places = np.empty(math.prod(shape), np.int64)
-    places[piece.targets] = piece.at
-    return taken(program, piece.node, places.reshape(shape))
+    indices = np.empty(math.prod(shape), np.int64)
+    indices[piece.targets] = piece.at
+    return taken(program, piece.node, indices.reshape(shape))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from varmat.typing import Operand
 
 
-def write_tape(program: TapeProgram, tape: Tape, known: int, results: Sequence[Operand]) -> None:
-    """Write the forward part of a tape whose first `known` leaves have their nodes, and some of
+def write_tape(program: TapeProgram, tape: Tape, values: int, results: Sequence[Operand]) -> None:
+    """Write the forward part of a tape whose first `values` leaves have their nodes, and some of
     whose results are wanted.
     """
     # Imported by the first recording, because `import varmat` is quicker without them.
@@ -30,14 +30,14 @@ def write_tape(program: TapeProgram, tape: Tape, known: int, results: Sequence[O
     # are not read any more.
     for assignment in reversed(tape.assignments):
         assignment.undo()
-    for leaf in tape.leaves[known:]:
+    for leaf in tape.leaves[values:]:
         value = value_now(leaf)
         program.node(leaf, program.builder.constant(np.copy(value) if leaf.shape else value))
     assignments = Assignments(tape)
     program.kept = assignments.entries
-    made = assignments.now(list(results))
-    write_entries(program, program.kept, made)
-    for result, value in zip(results, made, strict=True):
+    output = assignments.now(list(results))
+    write_entries(program, program.kept, output)
+    for result, value in zip(results, output, strict=True):
         if value is not result:
             program.alias(result, program.find(value))
 
@@ -57,7 +57,7 @@ def program_of(
     leaves: Sequence[Operand],
     values: Sequence[Operand],
     pulled: Sequence[Operand] = (),
-    wanted: Sequence[Operand] = (),
+    requested: Sequence[Operand] = (),
     *,
     weighted: bool = False,
     ways: Sequence[tuple[Operand, bool]] = (),
@@ -71,8 +71,8 @@ def program_of(
         The arguments of the program; other leaves become constants.
     values : sequence of variables and plain values
         The outputs.
-    pulled, wanted : sequences of variables
-        Further outputs: the gradients of the sum of `pulled` with respect to `wanted`.
+    pulled, requested : sequences of variables
+        Further outputs: the gradients of the sum of `pulled` with respect to `requested`.
     weighted : bool
         Whether the program takes weights for the sum as further arguments.
     ways : sequence of tuple
@@ -102,7 +102,7 @@ def program_of(
     program.write_reverse()
     program.guard_finite()
     gradients = []
-    for x in wanted:
+    for x in requested:
         g = program.adjoint(nodes[id(x)])
         gradients.append(builder.full(builder.constant(0.0) if g is None else g, x.shape))
     if not weighted and _chooses(builder.steps):

@@ -125,8 +125,8 @@ class Recurrence:
         return [x[j] for x in self.periods.operands[start + k : self.stretch.end : period]]
 
     def result(self, k: int, item: int, trip: int) -> Operand:
-        made = self.periods.entries[self.stretch.start + trip * self.stretch.period + k][1]
-        return made[item] if isinstance(made, Outputs) else made
+        result = self.periods.entries[self.stretch.start + trip * self.stretch.period + k][1]
+        return result[item] if isinstance(result, Outputs) else result
 
     def _sort(self, k: int) -> bool:
         """Find out what an entry of the iteration reads. False if it cannot be in a loop."""
@@ -137,15 +137,15 @@ class Recurrence:
         operands, is_fixed = list(self.periods.operands[start + k]), True
         at = slice(start + k, self.stretch.end, period)
         for j, a in enumerate(operands):
-            made, part = self.periods.producer[at, j], self.periods.part[at, j]
-            if made[0] == PLAIN:
+            output, part = self.periods.producer[at, j], self.periods.part[at, j]
+            if output[0] == PLAIN:
                 data = self._data(k, j)
                 if data is None:
                     return False
                 is_fixed &= data is a
                 operands[j] = data
-            elif (made < start).all():
-                is_same = bool((made == made[0]).all() and (part == part[0]).all())
+            elif (output < start).all():
+                is_same = bool((output == output[0]).all() and (part == part[0]).all())
                 # Which of several results of the entry: the same in all iterations.
                 item = self.periods.item.get(id(root_of(a)), 0)
                 if layout.takes_part and not is_same:
@@ -153,15 +153,15 @@ class Recurrence:
                     self._stand(result, ("taken", k), lambda: self._rows_taken(k))
                     return True
                 if is_same and not layout.takes_part:
-                    key: Hashable = ("fixed", int(made[0]), int(part[0]), item)
+                    key: Hashable = ("fixed", int(output[0]), int(part[0]), item)
                     self.fixed[key] = a
                     operands[j] = self._stand(stand_in(a), key)
                 elif not is_same:
                     is_fixed = False
-                    key = ("read", made.tobytes(), part.tobytes(), item)
+                    key = ("read", output.tobytes(), part.tobytes(), item)
                     operands[j] = self._stand(stand_in(a), key, partial(self._rows_read, k, j))
             else:
-                distance = start + k - int(made[0])
+                distance = start + k - int(output[0])
                 lag = max(-(-(distance - k) // period), 0)
                 root = root_of(a)
                 maker = k - distance + lag * period, self.periods.item.get(id(root), 0)
@@ -309,8 +309,8 @@ class Recurrence:
         return body.carried[-1]
 
     def _results(self, k: int) -> Sequence[Operand]:
-        made = self.entries[k][1]
-        return made if isinstance(made, Outputs) else () if made is ALWAYS else (made,)
+        result = self.entries[k][1]
+        return result if isinstance(result, Outputs) else () if result is ALWAYS else (result,)
 
     def _enter(
         self, body: TripBody, carried: dict[Slot, Value]
@@ -358,10 +358,10 @@ class Recurrence:
         self.step = Step(loop, operands, loop.results(*operands))
         outer.builder.steps.append(self.step)
         nodes = [RecordedVariable(value) for value in self.step.results]
-        made = iter(nodes)
-        self.last = {slot: next(made) for slot in self.carried}
-        self.stacks = {x: next(made) for x in self.stacked}
-        self.totals = {x: next(made) for x in self.sums}
+        result = iter(nodes)
+        self.last = {slot: next(result) for slot in self.carried}
+        self.stacks = {x: next(result) for x in self.stacked}
+        self.totals = {x: next(result) for x in self.sums}
         outer.back(nodes, self._write_backward)
         outer.loops.append(self)
         for k, item, trip in self.used_after:
@@ -425,10 +425,10 @@ class Recurrence:
         zero = written.builder.constant(0.0)
 
         def adjoints(keys: Iterable[Hashable]) -> dict[Hashable, Value]:
-            found = {key: written.adjoint(nodes[key]) for key in keys}
+            result = {key: written.adjoint(nodes[key]) for key in keys}
             return {
                 key: written.full(g, nodes[key].shape)
-                for key, g in found.items()
+                for key, g in result.items()
                 if g is not None and not is_number(g, 0.0)
             }
 
@@ -436,35 +436,35 @@ class Recurrence:
         rows = adjoints(key for key, (_, rows) in self.rows.items() if rows.contribute)
         shared = adjoints(key for key, node in self.shared.items() if not node.value.is_constant)
         outputs = [carried.get(slot, written.full(zero, self.slots[slot])) for slot in self.carried]
-        loop, given = body.loop(
+        loop, inputs = body.loop(
             [*outputs, *rows.values(), *shared.values()], len(rows), backwards=True
         )
-        read = set(map(id, given))
+        read = set(map(id, inputs))
         self.extra = {slot: stack for slot, stack in stacks.items() if id(stack) in read}
         self._write_again()
         starts = [
             outer.full(outer.adjoint(node) or outer.builder.constant(0.0), node.shape)
             for node in self.last.values()
         ]
-        step = Step(loop, [*starts, *given], loop.results(*starts, *given))
+        step = Step(loop, [*starts, *inputs], loop.results(*starts, *inputs))
         outer.builder.steps.append(step)
-        made = iter(step.results)
+        output = iter(step.results)
         for slot in self.carried:
-            g, first = next(made), self.first[slot]
+            g, first = next(output), self.first[slot]
             if not first.value.is_constant:
                 first.contributions.append(g)
         for key in rows:
-            self.rows[key][1].contribute(next(made))  # type: ignore[misc]
+            self.rows[key][1].contribute(next(output))  # type: ignore[misc]
         for key in shared:
-            self.shared[key].contributions.append(next(made))
+            self.shared[key].contributions.append(next(output))
 
     def _write_again(self) -> None:
         """Write the step forward again, with everything that is needed of it now."""
-        step, kept = self.step, len(self.carried) + len(self.stacked)
+        step, saved = self.step, len(self.carried) + len(self.stacked)
         old = [value for value in step.results if value not in self.extra.values()]
         step.kernel, operands = self._forward()
         step.operands = tuple(operands)
-        step.results = (*old[:kept], *self.extra.values(), *old[kept:])
+        step.results = (*old[:saved], *self.extra.values(), *old[saved:])
         for value in self.extra.values():
             value.step = step
 

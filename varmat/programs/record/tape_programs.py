@@ -204,8 +204,8 @@ class TapeProgram:
             self._nodes[id(view)] = self._parts[key]
             return self._parts[key]
         # A reshape of an array that does not lie in one piece would be a copy.
-        whole = parent.value if type(how) is itemgetter else self.builder.contiguous(parent.value)
-        value = self.builder.view(whole, how)
+        full = parent.value if type(how) is itemgetter else self.builder.contiguous(parent.value)
+        value = self.builder.view(full, how)
         if value.is_constant:  # made of plain numbers: it has no adjoint
             return self.node(view, value)
         node = self.node(view, value)
@@ -230,8 +230,8 @@ class TapeProgram:
             value, _ = self.operand(variable)
             return RecordedVariable(value), np.arange(value.size).reshape(value.shape)
         if isinstance(variable, View):
-            node, places = self.place(variable.parent)
-            return node, variable.how(places)
+            node, indices = self.place(variable.parent)
+            return node, variable.how(indices)
         node, number = self.rows.get(id(variable)) or (self.find(variable), 0)
         if node not in self._places:
             self._places[node] = np.arange(node.value.size)
@@ -281,10 +281,10 @@ class TapeProgram:
         node.contributions, node.parts = [total], []  # type: ignore[list-item]
         return total
 
-    def _assembled(self, node: RecordedVariable, rest: Value | None) -> Value:
+    def _assembled(self, node: RecordedVariable, remainder: Value | None) -> Value:
         builder = self.builder
-        if rest is not None and is_number(rest, 0.0):
-            rest = None
+        if remainder is not None and is_number(remainder, 0.0):
+            remainder = None
         parts: list[PackedPart] = []
         # Add up contributions to the same part first.
         groups: dict[tuple[Place, Shape], list[Value]] = {}
@@ -293,10 +293,10 @@ class TapeProgram:
                 parts.append((place, shape, part))
             else:
                 groups.setdefault((place, shape), []).append(part)
-        for (place, shape), found in groups.items():
-            part, strides = builder.add_all(found), place[1]
+        for (place, shape), result in groups.items():
+            part, strides = builder.add_all(result), place[1]
             if (
-                rest is None
+                remainder is None
                 and len(groups) == 1
                 and not parts
                 and (is_partition(node.shape, [(place, shape)]) and min(strides, default=1) > 0)
@@ -304,25 +304,25 @@ class TapeProgram:
                 if not part.shape:
                     return part
                 order = sorted(range(len(shape)), key=lambda i: -strides[i])
-                whole = builder.transposed(builder.broadcast(part, shape), order)
-                return builder.reshaped(whole, node.shape)
+                full = builder.transposed(builder.broadcast(part, shape), order)
+                return builder.reshaped(full, node.shape)
             parts.append((place, shape, builder.broadcast(part, shape)))
-        return builder.assemble(node.shape, parts, rest)
+        return builder.assemble(node.shape, parts, remainder)
 
     def full(self, x: Value, shape: Shape) -> Value:
         """Return an adjoint as an array of its whole shape, which may be a view that repeats it."""
         return self.builder.broadcast(x, shape) if x.shape != shape else x
 
-    def contribute(self, operand: RecordedVariable | None, c: Value, whole: Shape) -> None:
-        """Add a contribution to the adjoint of an operand that was broadcast to the shape `whole`.
+    def contribute(self, operand: RecordedVariable | None, c: Value, full_shape: Shape) -> None:
+        """Add a contribution to the adjoint of an operand that was broadcast to `full_shape`.
         A smaller contribution represents its broadcast.
         """
         if operand is None or is_number(c, 0.0):
             return
-        if c.shape != whole and c.shape:
-            c = self.builder.broadcast(c, whole)
-        if operand.shape != whole:
-            c = self.builder.unbroadcast(c, whole, operand.shape)
+        if c.shape != full_shape and c.shape:
+            c = self.builder.broadcast(c, full_shape)
+        if operand.shape != full_shape:
+            c = self.builder.unbroadcast(c, full_shape, operand.shape)
         factors = self.builder.factors.get(c)
         if factors is not None and sum(x.size for x in factors) < c.size:
             operand.products.append(factors)  # the sum of many of them is one product

@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 def gathered(graph: Graph, x: Value, index: Value) -> Nodes:
     """Gather elements of an array that lies in one piece, by their indices."""
-    axes, places = loop_axes(index.shape, long=graph.constants.long), plain(index)
+    axes, buffers = loop_axes(index.shape, long=graph.constants.long), plain(index)
     if not axes:
-        places = graph.constants.seen(places)
-        whole = graph.nodes(x)
-        if not whole.axes:
-            return Nodes(picked(whole.array, places), ())
+        buffers = graph.constants.seen(buffers)
+        full = graph.nodes(x)
+        if not full.axes:
+            return Nodes(picked(full.array, buffers), ())
     memory, at = graph.place(x)
     size, truth, lengths = int(x.dtype.itemsize), x.dtype == BOOL, lengths_of(index.shape, axes)
 
     def node(place: Shape) -> Node:
-        line = _places(lines_of(places, place, axes))
+        line = _places(lines_of(buffers, place, axes))
         if not axes:
             return graph.load(memory, at + size * int(line.item()), (), (), truth)
-        indices = graph.constants.memory(lines_of(places, place, axes), _places)
+        indices = graph.constants.memory(lines_of(buffers, place, axes), _places)
         data = (memory, at, line.strides, size, indices, 0)
         result = graph.make(
             "gather", data=data, loops=lengths, stage=max(memory.stage, indices.stage)
@@ -89,8 +89,8 @@ def assemble(
     elif not covers:
         graph.zeros(result)
     for (at, steps), extent, part in inside:
-        found = graph.nodes(graph.spread(part, extent))
-        graph.store(memory, extent, at, steps, found, add=not is_written, ordered=not covers)
+        output = graph.nodes(graph.spread(part, extent))
+        graph.store(memory, extent, at, steps, output, add=not is_written, ordered=not covers)
 
 
 def _assemble_short(
@@ -103,34 +103,34 @@ def _assemble_short(
     """Make the same array if it has few elements, each a node."""
     shape, size = result.shape, int(result.dtype.itemsize)
     zero = graph.number(0.0) if size > 1 else graph.number(False)
-    whole = np.full(shape, zero, object)
+    full = np.full(shape, zero, object)
     if base is not None:
-        whole[...] = graph.nodes(base, ()).array
-    flat = whole.reshape(-1)
+        full[...] = graph.nodes(base, ()).array
+    flat = full.reshape(-1)
     for place, extent, part, index in parts:
         if index is not None:
             elements = _scattered(graph, part, extent, index, shape, base is None).array
-            places = np.arange(result.size)
+            buffers = np.arange(result.size)
         else:
-            places = element_places(extent, place[1], place[0], size)
+            buffers = element_places(extent, place[1], place[0], size)
             elements = np.broadcast_to(graph.nodes(part, ()).array, extent)
-        for at, x in zip(places.reshape(-1), elements.reshape(-1), strict=True):
+        for at, x in zip(buffers.reshape(-1), elements.reshape(-1), strict=True):
             plain = is_written or flat[at] is zero
             flat[at] = x if plain else graph.apply("add", flat[at], x)
-    graph.put(result, whole, ())
+    graph.put(result, full, ())
 
 
 def _scattered(
     graph: Graph, part: Value, extent: Shape, index: Value, shape: Shape, is_alone: bool
 ) -> Nodes:
     """Sum the elements that go to each index."""
-    made = graph.temporary(shape)
-    size, places, constants = made.size, plain(index), graph.constants
-    starts = constants.memory(places, partial(_starts, size))
-    listed = None if constants.seen(places, _are_sorted) else constants.memory(places, _order)
+    result = graph.temporary(shape)
+    size, buffers, constants = result.size, plain(index), graph.constants
+    starts = constants.memory(buffers, partial(_starts, size))
+    listed = None if constants.seen(buffers, _are_sorted) else constants.memory(buffers, _order)
     zero = 0.0 if is_alone else -0.0
-    graph.call("segments_to", [graph.spread(part, extent)], [made], starts, listed, size, zero)
-    return graph.loaded(made, loop_axes(shape, long=graph.constants.long))
+    graph.call("segments_to", [graph.spread(part, extent)], [result], starts, listed, size, zero)
+    return graph.loaded(result, loop_axes(shape, long=graph.constants.long))
 
 
 def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
@@ -151,8 +151,8 @@ def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
         numbers, begin = graph.place(graph.spread(vector, vector.shape))
         data = (memory, at, matrix.strides[rows], k, numbers, begin)
         stage = max(memory.stage, numbers.stage)
-        made = graph.make("rows", data=data, loops=(n,), stage=stage)
-        graph.put(out, as_objects(made), (0,))
+        result = graph.make("rows", data=data, loops=(n,), stage=stage)
+        graph.put(out, as_objects(result), (0,))
         return True
     weights = graph.nodes(vector, (0,)).array.item()
     graph.zeros(out)
@@ -166,17 +166,17 @@ def long_product(graph: Graph, a: Value, b: Value, out: Value) -> bool:
 _places = partial(np.ascontiguousarray, dtype=np.int64)
 
 
-def _starts(count: int, places: np.ndarray) -> np.ndarray:
+def _starts(count: int, buffers: np.ndarray) -> np.ndarray:
     """Return where the elements of each index begin when they are sorted."""
-    return np.concatenate([[0], np.cumsum(np.bincount(np.ravel(places), minlength=count))])
+    return np.concatenate([[0], np.cumsum(np.bincount(np.ravel(buffers), minlength=count))])
 
 
-def _order(places: np.ndarray) -> np.ndarray:
-    return np.argsort(places, axis=None, kind="stable")
+def _order(buffers: np.ndarray) -> np.ndarray:
+    return np.argsort(buffers, axis=None, kind="stable")
 
 
-def _are_sorted(places: np.ndarray) -> np.ndarray:
-    return np.all(np.diff(np.ravel(places)) >= 0)  # type: ignore[return-value]
+def _are_sorted(buffers: np.ndarray) -> np.ndarray:
+    return np.all(np.diff(np.ravel(buffers)) >= 0)  # type: ignore[return-value]
 
 
 def plain(v: Value) -> np.ndarray:

@@ -36,16 +36,16 @@ class Choice:
         results: Sequence[Value],
     ) -> None:
         self.bodies, self.constants = bodies, graph.constants
-        number, *given = operands
+        number, *args = operands
         self.number = graph.nodes(number, ()).array.item()
         # The inputs of the programs, by the number of the argument: nodes, or where they lie.
-        self.nodes = {i: graph.nodes(v, ()) for i, v in enumerate(given) if is_short(v, graph)}
+        self.nodes = {i: graph.nodes(v, ()) for i, v in enumerate(args) if is_short(v, graph)}
         self.places = {
             i: graph.place(graph.spread(v, v.shape))
-            for i, v in enumerate(given)
+            for i, v in enumerate(args)
             if i not in self.nodes
         }
-        stages = [x.stage for found in self.nodes.values() for x in found.array.flat]
+        stages = [x.stage for result in self.nodes.values() for x in result.array.flat]
         stage = max([self.number.stage, *stages, *(m.stage for m, _ in self.places.values())])
         if not is_pure:
             stage = graph.impure(stage)
@@ -63,7 +63,7 @@ class Choice:
 
     def emit(self, code: Code) -> None:
         b, number = code.b, code.number(self.number)
-        shared = {i: [code.number(x) for x in found.array.flat] for i, found in self.nodes.items()}
+        shared = {i: [code.number(x) for x in v.array.flat] for i, v in self.nodes.items()}
         outer, ends = code.memo, list[tuple[ir.Block, list[ir.Value]]]()
         after = b.append_basic_block()
         with code.repeated():
@@ -74,38 +74,38 @@ class Choice:
                 b.cbranch(chosen, block, others)
                 b.position_at_end(block)
                 code.memo = {}
-                made = self._values(code, body, shared)
-                ends.append((b.block, made))
+                output = self._values(code, body, shared)
+                ends.append((b.block, output))
                 b.branch(after)
                 b.position_at_end(others)
             b.unreachable()
         code.memo = outer
         b.position_at_end(after)
-        nodes = [x for found in self.made.values() for x in found.array.flat]
+        nodes = [x for result in self.made.values() for x in result.array.flat]
         for k, node in enumerate(nodes):
             phi = b.phi(DOUBLE)
-            for block, made in ends:
-                phi.add_incoming(made[k], block)
+            for block, output in ends:
+                phi.add_incoming(output[k], block)
             code.memo[id(node)] = phi
 
     def _values(
         self, code: Code, body: Program, shared: dict[int, list[ir.Value]]
     ) -> list[ir.Value]:
         """Emit one of the programs; return its results, in registers."""
-        given: dict[int, GivenNodes] = {}
+        args: dict[int, GivenNodes] = {}
         for i, v in enumerate(body.arguments):
             if i in shared:
-                given[id(v)] = in_registers(v, shared[i])
+                args[id(v)] = in_registers(v, shared[i])
             else:
                 memory, offset = self.places[i]
-                given[id(v)] = pointing(v, code.address(memory, offset), (memory,))
+                args[id(v)] = pointing(v, code.address(memory, offset), (memory,))
         outputs = [
             pointing(v, code.address(self.memory[i]), (self.memory[i],))
             if i in self.memory
             else None
             for i, v in enumerate(body.outputs)
         ]
-        graph = Graph(body, given, outputs, self.constants)
+        graph = Graph(body, args, outputs, self.constants)
         short = [graph.nodes(v, ()) for i, v in enumerate(body.outputs) if i in self.made]
         code.emit(graph)
-        return [code.number(x) for found in short for x in found.array.flat]
+        return [code.number(x) for result in short for x in result.array.flat]

@@ -46,16 +46,16 @@ class Code:
     returns 0, or why the run ended.
     """
 
-    def __init__(self, module: Module, name: str, places: int, first_output: int) -> None:
+    def __init__(self, module: Module, name: str, buffers: int, first_output: int) -> None:
         self.module, self.first_output = module, first_output
-        kind = ir.FunctionType(INT, [POINTER] * (places + 2) + self.more(places))
+        kind = ir.FunctionType(INT, [POINTER] * (buffers + 2) + self.more(buffers))
         self.function = ir.Function(module, kind, name)
         self.function.linkage = "internal"
         self.function.attributes.add("noinline")
-        for argument in self.function.args[: places + 2]:
+        for argument in self.function.args[: buffers + 2]:
             argument.add_attribute("noalias")
-        self.places = self.function.args[:places]
-        self.table, self.scratch = self.function.args[places : places + 2]
+        self.places = self.function.args[:buffers]
+        self.table, self.scratch = self.function.args[buffers : buffers + 2]
         entry = self.function.append_basic_block("entry")
         begin = self.function.append_basic_block("begin")
         self.entry = ir.IRBuilder(entry)
@@ -76,7 +76,7 @@ class Code:
         self.memo: dict[int, ir.Value] = {}
         self.scratch_bytes = 0
 
-    def more(self, places: int) -> list[ir.Type]:
+    def more(self, buffers: int) -> list[ir.Type]:
         """Return the types of further arguments."""
         return []
 
@@ -104,7 +104,7 @@ class Code:
         """Return, and assign scratch memory."""
         self.b.ret(INT(0))
         ends: list[tuple[int, int, int]] = []  # when a piece is free, where it begins, its bytes
-        for memory, places in sorted(self._scratch.values(), key=lambda item: item[0].since):
+        for memory, buffers in sorted(self._scratch.values(), key=lambda item: item[0].since):
             size = -(-memory.size * self.lane.width // LINE) * LINE
             fitting = [e for e in ends if e[0] < memory.since and e[2] >= size]
             if fitting:
@@ -115,7 +115,7 @@ class Code:
                 at = self.scratch_bytes
                 self.scratch_bytes += size
             ends.append((memory.last, at, size))
-            for x in places:
+            for x in buffers:
                 x.constant = at
 
     # --- memory ---
@@ -265,12 +265,12 @@ class Code:
         b.branch(block)
         b.position_at_end(block)
         i = b.phi(INT)
-        places = [b.phi(x.type) for x in carried]
-        result = list(body(i, places))
+        phis = [b.phi(x.type) for x in carried]
+        result = list(body(i, phis))
         following = b.add(i, INT(step))
-        for place, x, y in zip([i, *places], [INT(0), *carried], [following, *result], strict=True):
-            place.add_incoming(x, before)
-            place.add_incoming(y, b.block)
+        for phi, x, y in zip([i, *phis], [INT(0), *carried], [following, *result], strict=True):
+            phi.add_incoming(x, before)
+            phi.add_incoming(y, b.block)
         after = b.append_basic_block()
         stop = INT(count) if isinstance(count, int) else count
         b.cbranch(b.icmp_signed("<", following, stop), block, after)
@@ -279,21 +279,21 @@ class Code:
 
     # --- calls: they take the places of operands and results ---
 
-    def call_python(self, places: Sequence[MemoryPlace | None], number: int) -> None:
+    def call_python(self, buffers: Sequence[MemoryPlace | None], number: int) -> None:
         self.module.calls_out = True
-        given = self.on_stack(POINTER, max(len(places), 1))
-        for i, place in enumerate(places):
+        args = self.on_stack(POINTER, max(len(buffers), 1))
+        for i, place in enumerate(buffers):
             address = POINTER(None) if place is None else self.address(*place)
-            self.b.store(address, self.b.gep(given, [INT(i)], source_etype=POINTER))
+            self.b.store(address, self.b.gep(args, [INT(i)], source_etype=POINTER))
         kind = ir.FunctionType(INT, [INT, POINTER])
         address = self.b.ptrtoint(self.entry_of_table(0), INT)
         function = self.b.inttoptr(address, kind.as_pointer())
-        status = self.b.call(function, [INT(number), given])
+        status = self.b.call(function, [INT(number), args])
         self.unless(self.b.icmp_unsigned("==", status, INT(0)), self.failed)
 
     def call_loop(
         self,
-        places: Sequence[MemoryPlace],
+        buffers: Sequence[MemoryPlace],
         loop: tuple[int, int],
         order: Sequence[int],
         lengths: Sequence[int],
@@ -305,8 +305,8 @@ class Code:
         strides of all operands for each outer axis.
         """
         self.module.calls_out = True
-        places = [places[i] for i in order]
-        given = self.on_stack(POINTER, len(places))
+        buffers = [buffers[i] for i in order]
+        args = self.on_stack(POINTER, len(buffers))
         kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER, POINTER])
         function = self.b.inttoptr(INT(loop[0]), kind.as_pointer())
 
@@ -320,34 +320,34 @@ class Code:
 
                 self.over(lengths[axis], [], turn)
                 return
-            for j, ((memory, _), at) in enumerate(zip(places, offsets, strict=True)):
-                place = self.b.gep(given, [INT(j)], source_etype=POINTER)
+            for j, ((memory, _), at) in enumerate(zip(buffers, offsets, strict=True)):
+                place = self.b.gep(args, [INT(j)], source_etype=POINTER)
                 self.b.store(self.address(memory, at), place)
             data = INT(loop[1]).inttoptr(POINTER)
-            self.b.call(function, [given, self.words(*dims), self.words(*steps), data])
+            self.b.call(function, [args, self.words(*dims), self.words(*steps), data])
 
-        nest(0, [INT(at) for _, at in places])
+        nest(0, [INT(at) for _, at in buffers])
 
     def call_fortran(
-        self, places: Sequence[MemoryPlace], address: int, given: Sequence[Any]
+        self, buffers: Sequence[MemoryPlace], address: int, args: Sequence[Any]
     ) -> None:
         """Emit a call of a function of LAPACK or BLAS, which takes addresses: of characters,
         integers, floats, and of the operands whose numbers are in tuples.
         """
         self.module.calls_out = True
         arguments = []
-        for x in given:
+        for x in args:
             if isinstance(x, tuple):
-                arguments.append(self.address(*places[x[0]]))
+                arguments.append(self.address(*buffers[x[0]]))
                 continue
             kind = BYTE if isinstance(x, bytes) else INT32 if isinstance(x, int) else DOUBLE
             arguments.append(self.constant(kind, x[0] if isinstance(x, bytes) else x))
         kind = ir.FunctionType(ir.VoidType(), [POINTER] * len(arguments))
         self.b.call(self.b.inttoptr(INT(address), kind.as_pointer()), arguments)
 
-    def of_small(self, places: Sequence[MemoryPlace], name: str, *more: Any) -> None:
+    def of_small(self, buffers: Sequence[MemoryPlace], name: str, *more: Any) -> None:
         """Emit a function of `small_matrices`."""
-        getattr(small_matrices, name)(self, places, *more)
+        getattr(small_matrices, name)(self, buffers, *more)
 
     def copy(self, to: ir.Value, source: ir.Value, count: int) -> None:
         """Copy bytes."""
@@ -355,14 +355,14 @@ class Code:
         f = declared(self.module, "llvm.memcpy.p0.p0.i64", kind)
         self.b.call(f, [to, source, INT(count), BIT(0)])
 
-    def fill_zeros(self, places: Sequence[MemoryPlace], count: int) -> None:
+    def fill_zeros(self, buffers: Sequence[MemoryPlace], count: int) -> None:
         kind = ir.FunctionType(ir.VoidType(), [POINTER, BYTE, INT, BIT])
         f = declared(self.module, "llvm.memset.p0.i64", kind)
-        self.b.call(f, [self.address(*places[0]), BYTE(0), INT(count), BIT(0)])
+        self.b.call(f, [self.address(*buffers[0]), BYTE(0), INT(count), BIT(0)])
 
     def segments_to(
         self,
-        places: Sequence[MemoryPlace],
+        buffers: Sequence[MemoryPlace],
         starts: Memory,
         order: Memory | None,
         count: int,
@@ -371,7 +371,7 @@ class Code:
         """Emit sums over the elements that go to each index: `order` lists them, index by index. A
         sum that is added to a base begins with a negative zero, to keep the sign of another one.
         """
-        b, (part, part_at), (out, out_at) = self.b, places[0], places[1]
+        b, (part, part_at), (out, out_at) = self.b, buffers[0], buffers[1]
 
         def element(k: ir.Value) -> ir.Value:
             if order is not None:
@@ -387,11 +387,11 @@ class Code:
             at = b.mul(j, INT(8))
             first = b.load(self.address(starts, at), typ=INT)
             last = b.load(self.address(starts, b.add(at, INT(8))), typ=INT)
-            whole = b.sub(last, b.urem(b.sub(last, first), INT(WIDTH)))
+            vector_end = b.sub(last, b.urem(b.sub(last, first), INT(WIDTH)))
             k, (total,) = counted(
                 b,
                 first,
-                whole,
+                vector_end,
                 WIDTH,
                 [self.many.constant(zero)],
                 lambda k, x: [b.fadd(x[0], vector(k))],

@@ -133,14 +133,14 @@ def try_out() -> None:
     b = ir.IRBuilder(function.append_basic_block())
     b.ret(b.fmul(function.args[0], DOUBLE(0.5)))
     code = Compiled(module)
-    found = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("half"))(3.0)
-    if found != 1.5:
-        raise ArithmeticError(f"the half of 3 is {found!r}")
+    result = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("half"))(3.0)
+    if result != 1.5:
+        raise ArithmeticError(f"the half of 3 is {result!r}")
 
 
 def declared(module: Module, name: str, kind: ir.FunctionType) -> ir.Function:
-    found = module.globals.get(name)
-    return found if found is not None else ir.Function(module, kind, name)
+    variable = module.globals.get(name)
+    return variable if variable is not None else ir.Function(module, kind, name)
 
 
 def counted(
@@ -157,14 +157,14 @@ def counted(
     b.branch(head)
     b.position_at_end(head)
     i = b.phi(INT)
-    places = [b.phi(x.type) for x in carried]
+    buffers = [b.phi(x.type) for x in carried]
     b.cbranch(b.icmp_signed("<", i, last), inside, after)
     b.position_at_end(inside)
-    made = body(i, places)
+    result = body(i, buffers)
     following = b.add(i, INT(step))
-    for place, x, y in zip([i, *places], [first, *carried], [following, *made], strict=True):
+    for place, x, y in zip([i, *buffers], [first, *carried], [following, *result], strict=True):
         place.add_incoming(x, before)
         place.add_incoming(y, b.block)
     b.branch(head)
     b.position_at_end(after)
-    return i, places
+    return i, buffers

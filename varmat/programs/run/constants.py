@@ -100,9 +100,9 @@ class Signature:
             of_array[k] = block
         self.blocks = [block for _, block in sorted(merged, key=lambda x: x[0])]
         number = {id(block): k for k, block in enumerate(self.blocks)}
-        places = ((number[id(of_array[k])], x.ctypes.data - of_array[k].low)
+        buffers = ((number[id(of_array[k])], x.ctypes.data - of_array[k].low)
                   for k, x in enumerate(self._arrays))  # fmt: skip
-        self.key = *self._key, *places
+        self.key = *self._key, *buffers
 
     def _add(self, x: Any) -> None:
         kind: Any = type(x)
@@ -166,8 +166,8 @@ def has_few_digits(x: float) -> bool:
 
 def of_few_digits(x: np.ndarray) -> np.ndarray:
     """Replace the elements of a short array that have many digits by nan."""
-    kept = [number if has_few_digits(number) else math.nan for number in map(float, x.flat)]
-    return np.reshape(kept, x.shape)
+    saved = [number if has_few_digits(number) else math.nan for number in map(float, x.flat)]
+    return np.reshape(saved, x.shape)
 
 
 def is_plain_function(x: object) -> bool:
@@ -247,9 +247,9 @@ class Constants:
 
     def memory(self, x: np.ndarray, function: Function = np.asarray) -> Memory:
         """Add the result of a function of an array to the table, and return its memory."""
-        part, made = self._part(x), function(x)
-        self.slots.append(made if part is None else (part, function))
-        return Memory(len(self.slots), made.nbytes, made.itemsize, is_constant=True)
+        part, result = self._part(x), function(x)
+        self.slots.append(result if part is None else (part, function))
+        return Memory(len(self.slots), result.nbytes, result.itemsize, is_constant=True)
 
     @property
     def nbytes(self) -> int:
@@ -265,8 +265,8 @@ class Constants:
         for part in self.copies:
             held.append(np.array(blocks[part.block].array(part), order="C"))
             blocks.append(Block(*bounds(held[-1])))
-        for (part, function), known in self.known.items():
-            if function(blocks[part.block].array(part)).tobytes() != known:
+        for (part, function), values in self.known.items():
+            if function(blocks[part.block].array(part)).tobytes() != values:
                 return None
         arrays = []
         for slot in self.slots:

@@ -228,12 +228,12 @@ class BlockText(Straight):
                 self._instructions.append((None, self.guard(step)))
             elif step.kernel.is_guard:
                 guards.append(step) if is_late else self.lines.append(self.guard(step))
-        places: dict[str, str] = {}
+        buffers: dict[str, str] = {}
         for value in self.program.outputs:
             if value.shape:
-                places[self._output(value, places)] = f"o_{len(places)}"
-        self._count = len(places)
-        self._loop(*self._buffered(places))
+                buffers[self._output(value, buffers)] = f"o_{len(buffers)}"
+        self._count = len(buffers)
+        self._loop(*self._buffered(buffers))
         self.lines += map(self.guard, guards)
 
     def results(self) -> list[str]:
@@ -273,16 +273,16 @@ class BlockText(Straight):
             return self._defined(f"copyto(@, {text})")
         return register
 
-    def _buffered(self, places: dict[str, str]) -> tuple[list[str], int]:
+    def _buffered(self, buffers: dict[str, str]) -> tuple[list[str], int]:
         """Return the lines of the loop, with buffers instead of registers, and the number of
         buffers.
         """
         operands = [
-            {name for _, name, _, _ in Formatter().parse(text) if name} - {made}
-            for made, text in self._instructions
+            {name for _, name, _, _ in Formatter().parse(text) if name} - {result}
+            for result, text in self._instructions
         ]
         last = {operand: i for i, names in enumerate(operands) for operand in names}
-        place = {**{name: name for name in self._own}, **places}
+        place = {**{name: name for name in self._own}, **buffers}
         buffered, lines, count = set(last) - set(place), [], 0
         free: list[str] = []
         for i, (register, text) in enumerate(self._instructions):

@@ -108,9 +108,9 @@ def _sinh(f: Apply, x: Any) -> Any:
     half = f("half_expm1", size)
     less = f("add", half, half)
     less = f("divide1p", f("where", f("less", less, 1e308), less, 1e308))
-    made = f("add", half, f("multiply", 0.5, less))
+    result = f("add", half, f("multiply", 0.5, less))
     # Halves of subnormal numbers are rounded.
-    return f("copysign", f("where", f("less", size, 1e-9), size, made), x)
+    return f("copysign", f("where", f("less", size, 1e-9), size, result), x)
 
 
 def _cosh(f: Apply, x: Any) -> Any:
@@ -353,7 +353,7 @@ class Functions:
         self, b: ir.IRBuilder, name: str, x: ir.Value, more: ir.Value | None = None
     ) -> ir.Value:
         """Compute the exponential of x, or of the sum of x and far less."""
-        given, less_one = x, name.endswith("expm1")
+        start, less_one = x, name.endswith("expm1")
         # Results beyond are inf and 0, or -1. Comparisons are such that nan stays.
         most = 1100.0 if name == "exp2" else 800.0
         least = -40.0 if less_one else -most
@@ -365,8 +365,8 @@ class Functions:
         if name == "exp2":
             r = b.fmul(b.fsub(x, k), self.constant(_LN2[0]))
         else:
-            whole = self._fma(b, k, -_LN2[0], x)  # not rounded
-            r = self._near(b, k, -_LN2[1], whole)
+            reduced = self._fma(b, k, -_LN2[0], x)  # not rounded
+            r = self._near(b, k, -_LN2[1], reduced)
             r = r if more is None else b.fadd(r, more)
         tail, square = self._polynomial(b, r, _EXP), b.fmul(r, r)
         one, exponent = self.constant(1.0), k
@@ -376,9 +376,9 @@ class Functions:
             return self._scaled(b, b.fadd(one, self._near(b, square, tail, r)), exponent)
         # exp(x) - 1 = 2**k ((1 - 2**-k) + r + r**2 p)
         part = b.fsub(one, self._power_of_two(b, b.fneg(self._least(b, k, 1000.0))))
-        total, error = self._sum(b, part, whole)
+        total, error = self._sum(b, part, reduced)
         total = b.fadd(total, self._near(b, square, tail, self._near(b, k, -_LN2[1], error)))
-        return self._intrinsic(b, "copysign", self._scaled(b, total, exponent), given)  # for -0.0
+        return self._intrinsic(b, "copysign", self._scaled(b, total, exponent), start)  # for -0.0
 
     def _sum(self, b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Return the sum and its rounding error, where x is 0, 1 or larger than y."""
@@ -426,27 +426,27 @@ class Functions:
         s = b.fdiv(f, b.fadd(self.constant(2.0), f))
         z, half = b.fmul(s, s), b.fmul(b.fmul(self.constant(0.5), f), f)
         tail = self._near(b, z, self._polynomial(b, z, _LOG), half)
-        made = self._in_base(b, name, k, f, half, s, tail)
-        made = self._at_special(b, u, made)
-        return self._intrinsic(b, "copysign", made, x) if name == "log1p" else made  # for -0.0
+        result = self._in_base(b, name, k, f, half, s, tail)
+        result = self._at_special(b, u, result)
+        return self._intrinsic(b, "copysign", result, x) if name == "log1p" else result  # for -0.0
 
     def _parted(self, b: ir.IRBuilder, u: ir.Value, bias: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Find k and f of ``u = 2**k (1 + f)``, where 1 + f lies between sqrt(1/2) and sqrt(2)."""
         bits = b.add(b.bitcast(u, self._integers), self._integer(_ONE_BITS - _SQRT_HALF_BITS))
         k = b.or_(b.lshr(bits, self._integer(52)), self._integer(0x433 << 52))
-        rest = b.and_(bits, self._integer(_MANTISSA_BITS))
-        rest = b.bitcast(b.add(rest, self._integer(_SQRT_HALF_BITS)), self.kind)
-        return b.fsub(b.bitcast(k, self.kind), bias), b.fsub(rest, self.constant(1.0))
+        mantissa = b.and_(bits, self._integer(_MANTISSA_BITS))
+        mantissa = b.bitcast(b.add(mantissa, self._integer(_SQRT_HALF_BITS)), self.kind)
+        return b.fsub(b.bitcast(k, self.kind), bias), b.fsub(mantissa, self.constant(1.0))
 
     def _power(self, b: ir.IRBuilder, name: str, x: ir.Value, y: ir.Value) -> ir.Value:
         """Compute ``exp(y log(x))``; the logarithm is a sum of two numbers, of some 62 bits."""
         k, f = self._parted(b, x, self.constant(2.0**52 + 1023))
         # log(1 + f) = 2 s + s z (2/3 + z q(z)), where s = f / (2 + f) and z = s**2. Each of s, z,
         # their product and the first term of the second has an error that is known.
-        whole, error = self._sum(b, self.constant(2.0), f)
-        s = b.fdiv(f, whole)
+        total, error = self._sum(b, self.constant(2.0), f)
+        s = b.fdiv(f, total)
         minus = b.fneg(s)
-        ds = b.fdiv(self._fma(b, minus, error, self._fma(b, minus, whole, f)), whole)
+        ds = b.fdiv(self._fma(b, minus, error, self._fma(b, minus, total, f)), total)
         z = b.fmul(s, s)
         w = b.fmul(s, z)
         dw = self._fma(b, s, self._fma(b, s, s, b.fneg(z)), self._fma(b, s, z, b.fneg(w)))
@@ -467,25 +467,25 @@ class Functions:
         size = self._intrinsic(b, "fabs", product)
         is_small = b.fcmp_ordered("<", size, self.constant(800.0))
         error = b.select(is_small, error, self.constant(0.0))
-        made = self._exponential(b, "exp", product, error)
+        result = self._exponential(b, "exp", product, error)
         total = b.fadd(x, self._intrinsic(b, "fabs", y))
         is_far = b.fcmp_unordered("<", x, self.constant(_TINY))
         is_far = b.or_(is_far, b.fcmp_unordered("==", total, self.constant(math.inf)))
-        return self._replaced_far(b, is_far, made, name, x, y)
+        return self._replaced_far(b, is_far, result, name, x, y)
 
-    def _at_special(self, b: ir.IRBuilder, u: ir.Value, made: ir.Value) -> ir.Value:
+    def _at_special(self, b: ir.IRBuilder, u: ir.Value, result: ir.Value) -> ir.Value:
         """Set logarithms to -inf where u is 0, inf where it is inf, and nan where it has none."""
         if self.width == 8 and _HAS_AVX512:
             # One instruction; each digit is a result for a class of u, from nan to positive.
             table, i32 = self._integer(0x03530422), ir.IntType(32)
             masked = i32(0), ir.IntType(8)(255), i32(4)
             name = "x86.avx512.mask.fixupimm.pd"
-            return self._intrinsic(b, name, made, u, table, *masked, suffix="512")
+            return self._intrinsic(b, name, result, u, table, *masked, suffix="512")
         zero = self.constant(0.0)
-        made = b.select(b.fcmp_ordered("<", u, self.constant(math.inf)), made, u)
+        result = b.select(b.fcmp_ordered("<", u, self.constant(math.inf)), result, u)
         is_zero = b.fcmp_ordered("==", u, zero)
         other = b.select(is_zero, self.constant(-math.inf), self.constant(math.nan))
-        return b.select(b.fcmp_unordered(">", u, zero), made, other)
+        return b.select(b.fcmp_unordered(">", u, zero), result, other)
 
     def _in_base(
         self,
@@ -525,10 +525,10 @@ class Functions:
         else:  # for the sign of zero
             sine = b.select(b.fcmp_ordered("==", x, self.constant(0.0)), x, sine)
         is_odd = b.icmp_signed("!=", b.and_(quarter, self._integer(1)), self._integer(0))
-        made = b.bitcast(b.select(is_odd, cosine, sine), self._integers)
+        result = b.bitcast(b.select(is_odd, cosine, sine), self._integers)
         sign = b.shl(b.lshr(quarter, self._integer(1)), self._integer(63))
         is_far = b.fcmp_ordered(">=", self._intrinsic(b, "fabs", x), self.constant(_FAR))
-        return self._replaced_far(b, is_far, b.bitcast(b.xor(made, sign), self.kind), name, x)
+        return self._replaced_far(b, is_far, b.bitcast(b.xor(result, sign), self.kind), name, x)
 
     def _replaced_far(
         self, b: ir.IRBuilder, is_far: ir.Value, near: ir.Value, name: str, *x: ir.Value
@@ -540,11 +540,11 @@ class Functions:
             is_any = self._intrinsic(b, "vector.reduce.or", is_far, result=_TRUTH, suffix=suffix)
         before = b.block
         with b.if_then(is_any):
-            made = b.select(is_far, self._call(b, f"far_{name}", *x), near)
+            output = b.select(is_far, self._call(b, f"far_{name}", *x), near)
             far = b.block
         result = b.phi(self.kind)
         result.add_incoming(near, before)
-        result.add_incoming(made, far)
+        result.add_incoming(output, far)
         return result
 
     def _far(self, b: ir.IRBuilder, name: str, *x: ir.Value) -> ir.Value:

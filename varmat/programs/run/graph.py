@@ -88,7 +88,7 @@ class Graph:
     def __init__(
         self,
         program: Program,
-        given: dict[int, Memory | Callable[[Graph], Nodes]],
+        args: dict[int, Memory | Callable[[Graph], Nodes]],
         outputs: Sequence[Memory | None],
         constants: Constants,
     ) -> None:
@@ -105,11 +105,11 @@ class Graph:
         # Steps that are not pure keep their order: the stage of the last one.
         self._impure = 0
         self.calls_python = False
-        for key, found in given.items():
-            if isinstance(found, Memory):
-                self.memory[key] = found
+        for key, result in args.items():
+            if isinstance(result, Memory):
+                self.memory[key] = result
             else:
-                self.arrays[key] = found(self)
+                self.arrays[key] = result(self)
         # Where a value is returned, it is made.
         self._returned: dict[int, Memory] = {}
         for value, memory in zip(program.outputs, outputs, strict=True):
@@ -197,8 +197,8 @@ class Graph:
 
     def nodes(self, value: Value, axes: tuple[int, ...] | None = None) -> Nodes:
         """Return the nodes of a value; if axes are given, the nodes along them."""
-        found = self._nodes(value)
-        return found if axes is None or found.axes == axes else self.loaded(value, axes)
+        result = self._nodes(value)
+        return result if axes is None or result.axes == axes else self.loaded(value, axes)
 
     def _nodes(self, value: Value) -> Nodes:
         result = self.arrays.get(id(value))
@@ -212,11 +212,11 @@ class Graph:
 
     def aligned(self, value: Value, shape: Shape, axes: tuple[int, ...]) -> np.ndarray:
         """Return the nodes of a value that broadcasts to a shape whose loops are along axes."""
-        found, missing = self.nodes(value), len(shape) - len(value.shape)
+        result, missing = self.nodes(value), len(shape) - len(value.shape)
         own = tuple(i - missing for i in axes)
-        is_number = not found.axes and all(value.shape[i] == 1 for i in own if i >= 0)
-        if found.axes == own or is_number:
-            return found.array
+        is_number = not result.axes and all(value.shape[i] == 1 for i in own if i >= 0)
+        if result.axes == own or is_number:
+            return result.array
         strides = broadcast_strides(value.shape, value.strides, shape)
         own_shape = (*(1,) * missing, *value.shape)
         inner = tuple(n if i in axes else own_shape[i] for i, n in enumerate(shape))
@@ -269,12 +269,12 @@ class Graph:
         """Return the nodes of the elements; those with few digits are literals in the code."""
         if x.dtype == BOOL:
             return each_place(self.number, [self.constants.seen(x)])
-        known = self.constants.seen(x, of_few_digits)
-        result = each_place(self.number, [known])
-        places = np.flatnonzero(np.isnan(known))
-        if places.size:
+        values = self.constants.seen(x, of_few_digits)
+        result = each_place(self.number, [values])
+        buffers = np.flatnonzero(np.isnan(values))
+        if buffers.size:
             memory = self.constants.memory(x, _floats)
-            for i in places:
+            for i in buffers:
                 result.reshape(-1)[i] = self.load(memory, 8 * int(i), (), ())
         return result
 
@@ -317,8 +317,8 @@ class Graph:
         if base.data is not None and id(base) not in self.memory:
             self.memory[id(base)] = self.constants.memory(base.data, np.atleast_1d)
         elif id(base) not in self.memory:
-            found = self.arrays[id(base)]
-            self.store(self.fresh(base), base.shape, 0, base.strides, found)
+            result = self.arrays[id(base)]
+            self.store(self.fresh(base), base.shape, 0, base.strides, result)
         return self.memory[id(base)]
 
     def place(self, value: Value) -> tuple[Memory, int]:
@@ -331,16 +331,16 @@ class Graph:
         shape: Shape,
         offset: int,
         strides: Shape,
-        found: Nodes,
+        result: Nodes,
         *,
         add: bool = False,
         ordered: bool = False,
     ) -> None:
         """Write nodes to memory, after what was written before if `ordered`; or add them to it."""
         after = memory.stage if add or ordered else 0
-        lengths, along = lengths_of(shape, found.axes), lengths_of(strides, found.axes)
-        for place in np.ndindex(found.array.shape):
-            node: Any = found.array[place]
+        lengths, along = lengths_of(shape, result.axes), lengths_of(strides, result.axes)
+        for place in np.ndindex(result.array.shape):
+            node: Any = result.array[place]
             at = offset_of(place, strides, offset)
             self._store(memory, node, at, along, lengths, after, add)
 
@@ -408,22 +408,22 @@ class Graph:
     ) -> Nodes:
         """Apply a function to the nodes of values that broadcast; it has the operands' loops."""
         axes = self._common(operands, shape) if axes is None else axes
-        made = each_place(op, [self.aligned(v, shape, axes) for v in operands])
-        return Nodes(np.broadcast_to(made, shortened(shape, axes)), axes)
+        result = each_place(op, [self.aligned(v, shape, axes) for v in operands])
+        return Nodes(np.broadcast_to(result, shortened(shape, axes)), axes)
 
     def _common(self, operands: Sequence[Value], shape: Shape) -> tuple[int, ...]:
         """Return the loops of a result: the operands', and axes along which only numbers vary."""
-        found, taken = [], set()
+        result, taken = [], set()
         for v in operands:
             axes, missing = self.nodes(v).axes, len(shape) - len(v.shape)
-            found.append([i + missing for i in axes])
+            result.append([i + missing for i in axes])
             if axes:
                 taken |= {i for i, n in enumerate(v.shape, missing) if n > 1}
-        given = dict.fromkeys(i for x in sorted(found, key=len, reverse=True) for i in x)
-        if not given:
+        args = dict.fromkeys(i for x in sorted(result, key=len, reverse=True) for i in x)
+        if not args:
             return loop_axes(shape, long=self.constants.long)
         free = tuple(1 if i in taken else n for i, n in enumerate(shape))
-        axes = tuple(given)
+        axes = tuple(args)
         for i, n in enumerate(free):
             if n > 1 and math.prod(shortened(shape, axes)) > LONG:
                 axes = (*axes, i)
@@ -439,8 +439,8 @@ class Graph:
             lengths = lengths_of(x.shape, loops)
             total = np.frompyfunc(lambda node: self.total(op, node, lengths, over), 1, 1)
             array = as_objects(total(array))
-        kept = tuple(i - sum(j < i for j in axes) for i in loops if i not in axes)
-        self.put(result, array, kept)
+        saved = tuple(i - sum(j < i for j in axes) for i in loops if i not in axes)
+        self.put(result, array, saved)
 
     def folded(self, op: str, x: np.ndarray, axis: int) -> np.ndarray:
         """Reduce over a short axis, by halves."""
@@ -505,9 +505,9 @@ class Graph:
             return self.apply("multiply", x, self.number(float(n))) if op == "add" else x
         key = (f"{op} all", id(x), *over)
         if key not in self.made:
-            kept = shortened(lengths, over)
+            saved = shortened(lengths, over)
             size = 1 if op == "logical_and" else 8
-            memory, strides = self.scratch(math.prod(kept), size), contiguous_strides(kept, size)
+            memory, strides = self.scratch(math.prod(saved), size), contiguous_strides(saved, size)
             strides = tuple(0 if k in over else stride for k, stride in enumerate(strides))
             self.loops[x.stage, lengths].append(Store(memory, x, 0, strides, op, True))
             memory.stage = x.stage + 1
@@ -543,20 +543,20 @@ class Graph:
         impure: bool = False,
     ) -> None:
         """Call a method of `Code` on operands and results in memory."""
-        places = [None if v.dtype is OBJECT else self.place(v) for v in operands]
+        buffers = [None if v.dtype is OBJECT else self.place(v) for v in operands]
         for v in results:
             if v.dtype is OBJECT:
-                places.append(None)
+                buffers.append(None)
                 continue
             memory = self.memory[id(v.base)] if id(v.base) in self.memory else self.fresh(v)
-            places.append((memory, v.offset))
-        stage = max((p[0].stage for p in places if p is not None), default=0)
+            buffers.append((memory, v.offset))
+        stage = max((p[0].stage for p in buffers if p is not None), default=0)
         if impure:
             stage = self.impure(stage)
-        for p in places[len(operands) :]:
+        for p in buffers[len(operands) :]:
             if p is not None:
                 p[0].stage = stage
-        self.act(stage, Called(method, places, more))
+        self.act(stage, Called(method, buffers, more))
 
     def spread(self, v: Value, shape: Shape) -> Value:
         """Copy a value that broadcasts, in one piece."""
@@ -566,9 +566,9 @@ class Graph:
             return self.literal(
                 self.constants.copied(np.broadcast_to(v.array_in(v.base.data), shape))
             )
-        whole = self.temporary(shape, v.dtype)
-        self.put(whole, *self.copied(v, shape))
-        return whole
+        full = self.temporary(shape, v.dtype)
+        self.put(full, *self.copied(v, shape))
+        return full
 
     def zeros(self, result: Value) -> None:
         """Fill the memory of a result."""

@@ -51,16 +51,16 @@ def independent_loops(
     """
     mentions = _mentions(kernel.body)
     mentions.update(dict.fromkeys((*kernel.inputs, *kernel.outputs), 1))
-    known: dict[s.For, Independent | None] = {}
+    decisions: dict[s.For, Independent | None] = {}
 
     def visit(statements: Sequence[s.Statement]) -> Iterator[tuple[s.For, Independent]]:
         for statement in statements:
-            if isinstance(statement, s.For) and statement not in known:
+            if isinstance(statement, s.For) and statement not in decisions:
                 passes = _known(statement, mentions, least)
-                known[statement] = passes if passes and accepts(statement, passes) else None
-            found = known[statement] if isinstance(statement, s.For) else None
-            if isinstance(statement, s.For) and found is not None:
-                yield statement, found
+                decisions[statement] = passes if passes and accepts(statement, passes) else None
+            output = decisions[statement] if isinstance(statement, s.For) else None
+            if isinstance(statement, s.For) and output is not None:
+                yield statement, output
                 continue
             for body in s.bodies(statement):
                 yield from visit(body)
@@ -81,7 +81,7 @@ def independent_loops(
         }
         if not alone:
             return result
-        known.update(dict.fromkeys(alone))
+        decisions.update(dict.fromkeys(alone))
 
 
 def _mentions(statements: Sequence[s.Statement]) -> Counter[Any]:
@@ -149,39 +149,39 @@ class _Passes:
             parts = self._parts(accesses) if stored or array not in self._undone else [accesses]
             _require(all(not self._is_changed(x) or self._has_elements(x) for x in parts))
 
-    def _block(self, statements: Sequence[s.Statement], known: set[s.Variable]) -> None:
+    def _block(self, statements: Sequence[s.Statement], assigned: set[s.Variable]) -> None:
         """Check that everything that is read has been assigned to in the iteration, and find the
         arrays that belong to it.
         """
         for statement in statements:
             for x in _read(statement):
-                _require(x not in self.own or x.is_temporary or x in known)
+                _require(x not in self.own or x.is_temporary or x in assigned)
                 _require(x not in self.sums)
             if isinstance(statement, Line):
-                _require(all(x in known or x not in self.own for x in statement.sums))
+                _require(all(x in assigned or x not in self.own for x in statement.sums))
             elif isinstance(statement, (s.Load, s.Store, s.AddAt)):
-                if statement.array in known:
+                if statement.array in assigned:
                     self.private.add(statement.array)
                 else:
                     self._shared.setdefault(statement.array, []).append(statement)
             elif isinstance(statement, s.Fill):
-                _require(not isinstance(statement.value, s.Storage) or statement.value in known)
+                _require(not isinstance(statement.value, s.Storage) or statement.value in assigned)
                 self.private.add(statement.array)
-                known.add(statement.array)
+                assigned.add(statement.array)
             elif isinstance(statement, s.Declare):
                 if isinstance(statement.variable, s.Storage):
                     self.private.add(statement.variable)
-                known.add(statement.variable)
+                assigned.add(statement.variable)
             elif isinstance(statement, s.If):
-                sides = {*known}, {*known}
+                sides = {*assigned}, {*assigned}
                 for body, side in zip((statement.yes, statement.no), sides, strict=True):
                     self._block(body, side)
-                known |= sides[0] & sides[1]
+                assigned |= sides[0] & sides[1]
             elif isinstance(statement, (s.For, s.While)):
                 if isinstance(statement, s.While):
-                    self._block(statement.condition, known)
-                self._block(statement.body, known | {*_written(statement)})
-            known |= {*_written(statement)}
+                    self._block(statement.condition, assigned)
+                self._block(statement.body, assigned | {*_written(statement)})
+            assigned |= {*_written(statement)}
 
     def _parts(self, accesses: Sequence[Access]) -> list[list[Access]]:
         """Split accesses that have no elements in common: along some axis their indices have other
@@ -223,29 +223,29 @@ class _Passes:
 
         def visit(statements: Sequence[s.Statement], is_apart: bool) -> None:
             for statement in statements:
-                found = [*_written(statement)]
+                result = [*_written(statement)]
                 differ: list[s.Cell] = []
                 inner = is_apart or isinstance(statement, s.While)
                 if isinstance(statement, Line):
                     inputs = [is_common(x) for x in statement.inputs]
                     same = (all(inputs[i] for i in which) for which in depends[statement])
-                    differ = [x for x, holds in zip(found, same, strict=False) if not holds]
+                    differ = [x for x, holds in zip(result, same, strict=False) if not holds]
                     differ += statement.sums
                 elif isinstance(statement, s.Load):
                     shared = self._shared.get(statement.array)
                     is_same = shared is not None and not self._is_changed(shared)
                     differ = (
-                        found if not is_same or not all(map(is_common, _read(statement))) else []
+                        result if not is_same or not all(map(is_common, _read(statement))) else []
                     )
                 elif isinstance(statement, s.For):
-                    differ = [] if is_common(statement.lower) else found
+                    differ = [] if is_common(statement.lower) else result
                     inner |= not (is_common(statement.lower) and is_common(statement.upper))
                 elif isinstance(statement, s.If):
                     inner |= not is_common(statement.holds)
                 elif isinstance(statement, (s.Pop, s.Recall)):
-                    differ = found
+                    differ = result
                 if is_apart and not isinstance(statement, s.For):
-                    differ += [x for x in found if times[x] > 1 or not x.is_temporary]
+                    differ += [x for x in result if times[x] > 1 or not x.is_temporary]
                 common.difference_update(x for x in differ if x not in levels)
                 for body in s.bodies(statement):
                     visit(body, inner)
@@ -271,19 +271,19 @@ def _written(x: s.Statement) -> Sequence[s.Cell]:
 
 def _read(x: s.Statement) -> Iterator[s.Cell]:
     """Yield the cells that a statement reads before it runs its bodies."""
-    found: list[Any] = []
+    inputs: list[Any] = []
     if isinstance(x, Line):
-        found = x.inputs
+        inputs = x.inputs
     elif isinstance(x, (s.Load, s.Store, s.AddAt)):
-        found = [cell for i in x.indices for cell in s.Affine.of(i).cells]
-        found += [] if isinstance(x, s.Load) else [x.value]
+        inputs = [cell for i in x.indices for cell in s.Affine.of(i).cells]
+        inputs += [] if isinstance(x, s.Load) else [x.value]
     elif isinstance(x, s.For):
-        found = [x.lower, x.upper]
+        inputs = [x.lower, x.upper]
     elif isinstance(x, s.If):
-        found = [x.holds]
+        inputs = [x.holds]
     elif isinstance(x, s.Push):
-        found = [*x.cells]
-    yield from (item for item in found if isinstance(item, s.Cell))
+        inputs = [*x.cells]
+    yield from (item for item in inputs if isinstance(item, s.Cell))
 
 
 def _levels(x: s.Statement) -> list[s.Cell]:
@@ -297,8 +297,8 @@ def _levels(x: s.Statement) -> list[s.Cell]:
 
 def dependencies(program: Program) -> list[set[int]]:
     """Return the arguments on which each output depends, by their numbers."""
-    found: dict[int, set[int]] = {id(v): {i} for i, v in enumerate(program.arguments)}
+    depends_on: dict[int, set[int]] = {id(v): {i} for i, v in enumerate(program.arguments)}
     for step in program.steps:
-        depends = set[int]().union(*(found.get(id(v.base), set()) for v in step.operands))
-        found |= {id(v): depends for v in step.results}
-    return [found.get(id(v.base), set()) for v in program.outputs]
+        depends = set[int]().union(*(depends_on.get(id(v.base), set()) for v in step.operands))
+        depends_on |= {id(v): depends for v in step.results}
+    return [depends_on.get(id(v.base), set()) for v in program.outputs]

@@ -78,7 +78,7 @@ def translated(jax: Module, program: Program) -> JaxRun:
     jnp, rules = jax.numpy, _rules(jax, program.steps)
 
     def run(*arguments: Array) -> tuple[list[Array], Array]:
-        known = {
+        values = {
             id(v): jnp.reshape(jnp.asarray(x, float), v.shape)
             for v, x in zip(program.arguments, arguments, strict=True)
         }
@@ -86,20 +86,20 @@ def translated(jax: Module, program: Program) -> JaxRun:
 
         def array(value: Value) -> Array:
             base = value.base
-            if id(base) not in known:
-                known[id(base)] = jnp.asarray(base.data)
-            whole = known[id(base)]
-            return _part(jnp, whole, value) if value.is_view else whole
+            if id(base) not in values:
+                values[id(base)] = jnp.asarray(base.data)
+            full = values[id(base)]
+            return _part(jnp, full, value) if value.is_view else full
 
         for step, rule in zip(program.steps, rules, strict=True):
             operands = [array(v) for v in step.operands]
-            made = rule(*operands)
+            result = rule(*operands)
             if not step.results:
-                holds = jnp.logical_and(holds, made)
+                holds = jnp.logical_and(holds, result)
                 continue
-            made = made if isinstance(made, (tuple, list)) else (made,)
-            for value, x in zip(step.results, made, strict=True):
-                known[id(value)] = jnp.broadcast_to(
+            result = result if isinstance(result, (tuple, list)) else (result,)
+            for value, x in zip(step.results, result, strict=True):
+                values[id(value)] = jnp.broadcast_to(
                     jnp.reshape(x, value.shape) if x.size == value.size else x, value.shape
                 )
         return [array(v) for v in program.outputs], holds
@@ -129,9 +129,9 @@ def scalar_to_jax(program: Program) -> JaxRule:
     return value
 
 
-def _part(jnp: Module, whole: Array, value: Value) -> Array:
+def _part(jnp: Module, full: Array, value: Value) -> Array:
     """Take a view as elements of its base."""
-    flat = jnp.reshape(whole, (-1,))
+    flat = jnp.reshape(full, (-1,))
     start = value.offset // value.dtype.itemsize
     if value.is_contiguous:
         return jnp.reshape(flat[start : start + value.size], value.shape)
@@ -161,10 +161,10 @@ def _rules(jax: Module, steps: Sequence[Step]) -> list[JaxRule]:
 def _named(jax: Module, name: str) -> JaxRule | None:
     """Return the function of JAX for the name of a ufunc, or None."""
     path = _NAMES.get(name, f"jax.numpy.{name}")
-    found: object = jax
+    attribute: object = jax
     for part in path.split(".")[1:]:
-        found = getattr(found, part, None)
-    return found if callable(found) else None
+        attribute = getattr(attribute, part, None)
+    return attribute if callable(attribute) else None
 
 
 def _erfcx(jax: Module, x: Array) -> Array:

@@ -43,8 +43,8 @@ class Traced:
                 )
         state[-1] = jnp.array(True)
         state = self.block(self.kernel.body, state)
-        found = (state[self.number(x)] for x in self.kernel.outputs)
-        return tuple(jnp.where(state[-1], x, jnp.nan) for x in found)
+        result = (state[self.number(x)] for x in self.kernel.outputs)
+        return tuple(jnp.where(state[-1], x, jnp.nan) for x in result)
 
     def number(self, x: object) -> int:
         return self.numbers.setdefault(x, len(self.numbers))
@@ -71,9 +71,9 @@ class Traced:
         return state
 
     def line(self, x: Line, state: State) -> State:
-        made, holds = self.programs[x](*(self.value(value, state) for value in x.inputs))
-        new = {self.number(cell): value for cell, value in zip(x.outputs, made, strict=False)}
-        for cell, item in zip(x.sums, made[len(x.outputs) :], strict=True):
+        result, holds = self.programs[x](*(self.value(value, state) for value in x.inputs))
+        new = {self.number(cell): value for cell, value in zip(x.outputs, result, strict=False)}
+        for cell, item in zip(x.sums, result[len(x.outputs) :], strict=True):
             new[self.number(cell)] = state[self.number(cell)] + item
         return {**new, -1: state[-1] & holds}
 
@@ -136,11 +136,11 @@ class Traced:
         return result
 
     def _pushed(self, stack: s.Stack, values: Sequence[Array], state: State) -> State:
-        kept, top = state[self.number(stack)]
+        saved, top = state[self.number(stack)]
         for i, x in enumerate(values):
-            kept = kept.at[top + i].set(x)
+            saved = saved.at[top + i].set(x)
         return {
-            self.number(stack): (kept, top + len(values)),
+            self.number(stack): (saved, top + len(values)),
             -1: state[-1] & (top + len(values) <= stack.capacity),
         }
 
@@ -148,33 +148,33 @@ class Traced:
         return self._pushed(x.stack, [self.value(cell, state) for cell in x.cells], state)
 
     def pop(self, x: s.Pop, state: State) -> State:
-        kept, top = state[self.number(x.stack)]
+        saved, top = state[self.number(x.stack)]
         first = top - len(x.cells)
-        found = {self.number(cell): kept[first + i] for i, cell in enumerate(x.cells)}
-        return {**found, self.number(x.stack): (kept, first)}
+        result = {self.number(cell): saved[first + i] for i, cell in enumerate(x.cells)}
+        return {**result, self.number(x.stack): (saved, first)}
 
     def recall(self, x: s.Recall, state: State) -> State:
-        (kept, _), first = state[self.number(x.stack)], self.integer(x.cursor, state)
-        found = {self.number(cell): kept[first + i] for i, cell in enumerate(x.cells)}
+        (saved, _), first = state[self.number(x.stack)], self.integer(x.cursor, state)
+        result = {self.number(cell): saved[first + i] for i, cell in enumerate(x.cells)}
         after = self.jax.numpy.asarray(first + len(x.cells), float)
-        return {**found, self.number(x.cursor): after}
+        return {**result, self.number(x.cursor): after}
 
     def release(self, x: s.Release, state: State) -> State:
-        kept, _ = state[self.number(x.stack)]
-        return {self.number(x.stack): (kept, self.integer(x.mark, state))}
+        saved, _ = state[self.number(x.stack)]
+        return {self.number(x.stack): (saved, self.integer(x.mark, state))}
 
     def mark(self, x: s.Mark, state: State) -> State:
         return {self.number(x.out): self.jax.numpy.asarray(state[self.number(x.stack)][1], float)}
 
     def undo(self, x: s.Undo, state: State) -> State:
-        def take_back(found: tuple[Array, Array]) -> tuple[Array, Array]:
-            array, top = found
-            at = kept[top - 2].astype(int)
-            return array.reshape(-1).at[at].set(kept[top - 1]).reshape(array.shape), top - 2
+        def take_back(result: tuple[Array, Array]) -> tuple[Array, Array]:
+            array, top = result
+            at = saved[top - 2].astype(int)
+            return array.reshape(-1).at[at].set(saved[top - 1]).reshape(array.shape), top - 2
 
-        kept, top = state[self.number(x.log)]
+        saved, top = state[self.number(x.log)]
         mark = top - 2 if x.mark is None else self.integer(x.mark, state)
         array, top = self.jax.lax.while_loop(
-            lambda found: found[1] > mark, take_back, (state[self.number(x.array)], top)
+            lambda result: result[1] > mark, take_back, (state[self.number(x.array)], top)
         )
-        return {self.number(x.array): array, self.number(x.log): (kept, top)}
+        return {self.number(x.array): array, self.number(x.log): (saved, top)}

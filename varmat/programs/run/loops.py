@@ -67,6 +67,6 @@ def _verify(ufunc: np.ufunc, signature: str, loop: int, data: int) -> None:
         strides = (ctypes.c_ssize_t * len(arrays))(*(a.itemsize for a in arrays))
         _LOOP(loop)(addresses, (ctypes.c_ssize_t * 1)(3), strides, data)
     expected = expected if isinstance(expected, tuple) else (expected,)
-    for made, true in zip(arrays[ufunc.nin :], expected, strict=True):
-        if not np.array_equal(made, true, equal_nan=True):
-            raise NoLoopError(f"a loop of {ufunc.__name__} gives {made}, but the ufunc {true}")
+    for result, true in zip(arrays[ufunc.nin :], expected, strict=True):
+        if not np.array_equal(result, true, equal_nan=True):
+            raise NoLoopError(f"a loop of {ufunc.__name__} gives {result}, but the ufunc {true}")

@@ -118,15 +118,15 @@ def instructions(
 ) -> tuple[Code, bool]:
     """Generate the instructions of a program, and return whether they call Python."""
     values = [*program.arguments, *program.outputs]
-    places = [
+    buffers = [
         Memory(i, v.size * int(v.dtype.itemsize), int(v.dtype.itemsize))
         for i, v in enumerate(values)
     ]
     count = len(program.arguments)
     code = kind(Module(), "run", len(values), count)
-    given: dict[int, GivenNodes] = dict(zip(map(id, program.arguments), places, strict=False))
+    args: dict[int, GivenNodes] = dict(zip(map(id, program.arguments), buffers, strict=False))
     constants.long = longest_in_registers(program.steps) if kind is Code else LONG
-    graph = Graph(program, given, places[count:], constants)
+    graph = Graph(program, args, buffers[count:], constants)
     code.emit(graph)
     code.finish()
     return code, graph.calls_python
@@ -147,15 +147,15 @@ def _code_of(program: Program, kind: type[Code]) -> tuple[_MachineCode, list[np.
     blocks = signature.blocks if signature else []
     key = (kind, *signature.key) if signature else ()
     with held(_lock):
-        known = [*CODES.get(key, ())]
-    for code in known:
+        values = [*CODES.get(key, ())]
+    for code in values:
         arrays = code.constants.bound(blocks)
         if arrays is not None:
             return code, arrays
     code = _MachineCode(program, blocks, kind)
     if signature is not None and code.constants.nbytes <= _MOST_BYTES:
         with held(_lock):
-            CODES[key] = [code, *known[:3]]
+            CODES[key] = [code, *values[:3]]
             CODES.move_to_end(key)
             while len(CODES) > MOST_CODES:
                 CODES.popitem(last=False)
@@ -245,8 +245,8 @@ class NativeRunner:
                 for i, v in enumerate(step.operands)
             ]
             with np.errstate(all="ignore"):
-                made = step.kernel.evaluate(*arrays)
-                for i, (v, x) in enumerate(zip(step.results, made, strict=True), count):
+                result = step.kernel.evaluate(*arrays)
+                for i, (v, x) in enumerate(zip(step.results, result, strict=True), count):
                     if v.dtype is OBJECT:
                         state.objects[id(v)] = x
                     else:
@@ -268,11 +268,11 @@ class NativeRunner:
         return kept_from_callbacks(self._called, self._keep)
 
     def _run(
-        self, places: np.ndarray, steps: np.ndarray, count: int, many: Function
+        self, buffers: np.ndarray, steps: np.ndarray, count: int, many: Function
     ) -> BaseException | None:
         """Run at points whose arguments and outputs lie at addresses; return the last error."""
         if not self.calls_python:
-            self._run_many(places, steps, count, many)
+            self._run_many(buffers, steps, count, many)
             return None
         # A run within a run, of the same program, must leave the objects of the outer one.
         thread = threading.get_ident()
@@ -280,7 +280,7 @@ class NativeRunner:
         self._states[thread] = state
         try:
             with self._watched():
-                self._run_many(places, steps, count, many)
+                self._run_many(buffers, steps, count, many)
             return state.raised
         finally:
             if before is None:
@@ -288,8 +288,8 @@ class NativeRunner:
             else:
                 self._states[thread] = before
 
-    def _run_many(self, places: np.ndarray, steps: np.ndarray, count: int, many: Function) -> None:
-        if many(places.ctypes.data, steps.ctypes.data, count):
+    def _run_many(self, buffers: np.ndarray, steps: np.ndarray, count: int, many: Function) -> None:
+        if many(buffers.ctypes.data, steps.ctypes.data, count):
             raise MemoryError(NO_MEMORY)
 
     @cached_property
@@ -322,13 +322,13 @@ class NativeRunner:
         if self.single is not None:
             return [*self.at(np.asarray(arguments[0], FLOAT))]
         kinds = [v.dtype for v in self.program.arguments]
-        given = [*map(np.ascontiguousarray, arguments, kinds)]
-        made = [np.empty(v.shape, v.dtype) for v in self.program.outputs]
-        addresses = _addresses((*given, *made), [self.table])
+        args = [*map(np.ascontiguousarray, arguments, kinds)]
+        result = [np.empty(v.shape, v.dtype) for v in self.program.outputs]
+        addresses = _addresses((*args, *result), [self.table])
         raised = self._run(addresses, np.zeros_like(addresses), 1, self._many)
         if raised is not None:
             raise raised
-        return [x if x.ndim else float(x) for x in made]
+        return [x if x.ndim else float(x) for x in result]
 
     def at(self, x: Array) -> Sequence[Any]:
         """Return the outputs at an array of floats, with less overhead."""
@@ -361,11 +361,11 @@ class NativeRunner:
             self._run_rows(_addresses(rows, more), steps, count, many, executor)
 
     def _run_rows(
-        self, places: np.ndarray, steps: np.ndarray, count: int, many: Function, executor: Threads
+        self, buffers: np.ndarray, steps: np.ndarray, count: int, many: Function, executor: Threads
     ) -> None:
         """Run in threads; each takes slices of the points."""
-        given = executor if isinstance(executor, ThreadPoolExecutor) else None
-        most = given._max_workers if given else processors()
+        arguments = executor if isinstance(executor, ThreadPoolExecutor) else None
+        most = arguments._max_workers if arguments else processors()
         # Steps that call Python would only take turns in threads.
         workers = 1 if executor == "serial" or self.calls_python else min(most, count)
         lock, taken, is_stopped = threading.Lock(), 0, False
@@ -379,7 +379,7 @@ class NativeRunner:
                     first, taken = taken, min(taken + size, count)
                     end = taken
                 begun = time.perf_counter()
-                raised = self._run(places + first * steps, steps, end - first, many)
+                raised = self._run(buffers + first * steps, steps, end - first, many)
                 if raised is not None and from_signal(raised):
                     raise raised
                 now = time.perf_counter()
@@ -393,7 +393,7 @@ class NativeRunner:
             is_stopped = False
             # The threads write into memory of the caller, who must not go on before they end.
             with uninterrupted() as came, ExitStack() as stack:
-                pool = given or stack.enter_context(ThreadPoolExecutor(workers))
+                pool = arguments or stack.enter_context(ThreadPoolExecutor(workers))
                 working = [pool.submit(work) for _ in range(workers)]
                 while wait(working, SLICE).not_done:
                     is_stopped = bool(came)
@@ -441,11 +441,11 @@ def _free(b: ir.IRBuilder, code: Code, memory: ir.Value | None) -> None:
         b.call(declared(code.module, "free", kind), [memory])
 
 
-def _of_python(b: ir.IRBuilder, name: str, result: ir.Type, *given: ir.Value) -> ir.Value:
+def _of_python(b: ir.IRBuilder, name: str, result: ir.Type, *args: ir.Value) -> ir.Value:
     """Call a function of Python's C interface."""
     address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-    kind = ir.FunctionType(result, [x.type for x in given])
-    return b.call(b.inttoptr(INT(address), kind.as_pointer()), given)
+    kind = ir.FunctionType(result, [x.type for x in args])
+    return b.call(b.inttoptr(INT(address), kind.as_pointer()), args)
 
 
 def _single(code: Code) -> None:
@@ -473,9 +473,9 @@ def _single(code: Code) -> None:
     status = b.call(code.function, [x, value, gradient, table, scratch])
     _free(b, code, freed)
     _of_python(b, "PyEval_RestoreThread", ir.VoidType(), thread)
-    found = b.load(value, typ=DOUBLE)
-    found = b.select(b.icmp_unsigned("==", status, INT(0)), found, DOUBLE(math.nan))
-    b.ret(_of_python(b, "PyFloat_FromDouble", POINTER, found))
+    number = b.load(value, typ=DOUBLE)
+    number = b.select(b.icmp_unsigned("==", status, INT(0)), number, DOUBLE(math.nan))
+    b.ret(_of_python(b, "PyFloat_FromDouble", POINTER, number))
 
 
 def _c_function(address: int, table: int) -> Compiled:
@@ -483,15 +483,15 @@ def _c_function(address: int, table: int) -> Compiled:
     module = Module()
     f = ir.Function(module, ir.FunctionType(DOUBLE, [POINTER, POINTER]), "call")
     b = ir.IRBuilder(f.append_basic_block())
-    value, places, steps = b.alloca(DOUBLE), b.alloca(INT, 4), b.alloca(INT, 4)
-    given = (b.ptrtoint(x, INT) for x in (f.args[0], value, f.args[1]))
-    for i, place in enumerate([*given, INT(table)]):
-        b.store(place, b.gep(places, [INT(i)], source_etype=INT))
+    value, buffers, steps = b.alloca(DOUBLE), b.alloca(INT, 4), b.alloca(INT, 4)
+    args = (b.ptrtoint(x, INT) for x in (f.args[0], value, f.args[1]))
+    for i, place in enumerate([*args, INT(table)]):
+        b.store(place, b.gep(buffers, [INT(i)], source_etype=INT))
         b.store(INT(0), b.gep(steps, [INT(i)], source_etype=INT))
     kind = ir.FunctionType(INT, [POINTER, POINTER, INT])
-    status = b.call(b.inttoptr(INT(address), kind.as_pointer()), [places, steps, INT(1)])
-    found = b.load(value, typ=DOUBLE)
-    b.ret(b.select(b.icmp_unsigned("==", status, INT(0)), found, DOUBLE(math.nan)))
+    status = b.call(b.inttoptr(INT(address), kind.as_pointer()), [buffers, steps, INT(1)])
+    number = b.load(value, typ=DOUBLE)
+    b.ret(b.select(b.icmp_unsigned("==", status, INT(0)), number, DOUBLE(math.nan)))
     return Compiled(module)
 
 
@@ -528,15 +528,15 @@ def _many(code: Code) -> None:
     memory.
     """
     f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
-    given, steps, count = f.args
+    pointer, steps, count = f.args
     b = ir.IRBuilder(f.append_basic_block())
-    places, moves = (_words(b, x, len(code.places) + 1) for x in (given, steps))
+    buffers, moves = (_words(b, x, len(code.places) + 1) for x in (pointer, steps))
     scratch, freed = _scratch(b, code, lambda: b.ret(INT(1)))
 
     def turn(i: ir.Value, _: object) -> tuple[ir.Value, ...]:
         here = [
             b.inttoptr(b.add(place, b.mul(i, move)), POINTER)
-            for place, move in zip(places, moves, strict=True)
+            for place, move in zip(buffers, moves, strict=True)
         ]
         status = b.call(code.function, [*here, scratch])
         with b.if_then(b.icmp_unsigned("!=", status, INT(0))):
@@ -554,22 +554,22 @@ def _many_in_lanes(code: PointLanes) -> None:
     where one ends.
     """
     f = ir.Function(code.module, ir.FunctionType(INT, [POINTER, POINTER, INT]), "many")
-    given, steps, count = f.args
+    pointer, steps, count = f.args
     b, n = ir.IRBuilder(f.append_basic_block()), len(code.places)
-    places, moves = _words(b, given, n + 3), _words(b, steps, n)
+    buffers, moves = _words(b, pointer, n + 3), _words(b, steps, n)
     scratch, freed = _scratch(b, code, lambda: b.ret(INT(1)))
     failed, block = b.alloca(INT), b.alloca(INT, n + 1)
     b.store(INT(0), failed)
     kind = ir.FunctionType(INT, [POINTER, POINTER, INT])
-    one = b.inttoptr(places[n + 2], kind.as_pointer())
-    table = b.inttoptr(places[n], POINTER)
+    one = b.inttoptr(buffers[n + 2], kind.as_pointer())
+    table = b.inttoptr(buffers[n], POINTER)
 
     def at(i: ir.Value) -> list[ir.Value]:
-        pairs = zip(places, moves, strict=False)
+        pairs = zip(buffers, moves, strict=False)
         return [b.add(place, b.mul(i, move)) for place, move in pairs]
 
     def singly(i: ir.Value, points: ir.Value) -> None:
-        for k, place in enumerate([*at(i), places[n + 1]]):
+        for k, place in enumerate([*at(i), buffers[n + 1]]):
             b.store(place, b.gep(block, [INT(k)], source_etype=INT))
         status = b.call(one, [block, steps, points])
         b.store(b.or_(b.load(failed, typ=INT), status), failed)
@@ -582,9 +582,9 @@ def _many_in_lanes(code: PointLanes) -> None:
         return ()
 
     left = b.urem(count, INT(WIDTH))
-    whole = b.sub(count, left)
-    counted(b, INT(0), whole, WIDTH, [], turn)
+    vector_count = b.sub(count, left)
+    counted(b, INT(0), vector_count, WIDTH, [], turn)
     with b.if_then(b.icmp_unsigned("!=", left, INT(0))):
-        singly(whole, left)
+        singly(vector_count, left)
     _free(b, code, freed)
     b.ret(b.load(failed, typ=INT))

@@ -79,8 +79,8 @@ def reduce(graph: Graph, ufunc: np.ufunc, x: Value, axes: Sequence[int], result:
         raise NoLoopError("truth values")
     loop = loop_of(ufunc, "dd->d")
     filled(graph, _EXTREMES[ufunc] if ufunc.identity is None else float(ufunc.identity), result)
-    kept = iter(result.strides)
-    out = [0 if i in axes else next(kept) for i in range(len(x.shape))]
+    saved = iter(result.strides)
+    out = [0 if i in axes else next(saved) for i in range(len(x.shape))]
     shape, strides = merged(x.shape, [out, x.strides, out])
     if 0 in shape:
         return
@@ -149,15 +149,15 @@ def merged(
     Neighbouring axes that are one line in all arrays are merged.
     """
     lengths: list[int] = []
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for i, n in enumerate(shape):
         if n == 1:
             continue
         here = [s[i] for s in strides]
-        if lengths and all(before == n * x for before, x in zip(found[-1], here, strict=True)):
+        if lengths and all(before == n * x for before, x in zip(groups[-1], here, strict=True)):
             lengths[-1] *= n
-            found[-1] = here
+            groups[-1] = here
         else:
             lengths.append(n)
-            found.append(here)
-    return lengths, found
+            groups.append(here)
+    return lengths, groups

@@ -43,16 +43,16 @@ def shortened(shape: Shape, axes: Sequence[int]) -> Shape:
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
-def loop_axes(shape: Shape, given: Shape = (), most: int = 0, long: int = LONG) -> Shape:
+def loop_axes(shape: Shape, loop_shape: Shape = (), most: int = 0, long: int = LONG) -> Shape:
     """Choose which axes of an array become loops: axes that are given or long, and then leading
     ones until at most `most` elements are left.
     """
-    axes = (*given, *(i for i, n in enumerate(shape) if n > long and i not in given))
+    axes = (*loop_shape, *(i for i, n in enumerate(shape) if n > long and i not in loop_shape))
     most = most or (LONG if not axes and math.prod(shape) <= LONG else TURN)
     for i, n in enumerate(shape):
         if math.prod(shortened(shape, axes)) > most and n > 1 and i not in axes:
             axes = (*axes, i)
-    return axes if given else tuple(sorted(axes))
+    return axes if loop_shape else tuple(sorted(axes))
 
 
 def longest_in_registers(steps: Sequence[Step]) -> int:
@@ -205,8 +205,8 @@ class RowSum(NamedTuple):
 
 def by_places(shape: Shape, axes: tuple[int, ...], node: Callable[[Shape], Node]) -> Nodes:
     short = shortened(shape, axes)
-    made = map(node, product(*map(range, short)))
-    return Nodes(np.fromiter(made, object, math.prod(short)).reshape(short), axes)
+    result = map(node, product(*map(range, short)))
+    return Nodes(np.fromiter(result, object, math.prod(short)).reshape(short), axes)
 
 
 def lines_of(x: np.ndarray, place: Shape, axes: Sequence[int]) -> np.ndarray:
@@ -215,8 +215,8 @@ def lines_of(x: np.ndarray, place: Shape, axes: Sequence[int]) -> np.ndarray:
     return part.transpose([sorted(axes).index(i) for i in axes])
 
 
-def picked(array: np.ndarray, places: np.ndarray) -> np.ndarray:
-    result: np.ndarray = array.reshape(-1)[places.reshape(-1)].reshape(places.shape)
+def picked(array: np.ndarray, buffers: np.ndarray) -> np.ndarray:
+    result: np.ndarray = array.reshape(-1)[buffers.reshape(-1)].reshape(buffers.shape)
     return result
 
 
@@ -224,14 +224,14 @@ def each_place(op: NodeFunction, arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Apply a function to the elements of any number of arrays that broadcast."""
     shapes = {x.shape for x in arrays}
     shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
-    whole = ((x if x.shape == shape else np.broadcast_to(x, shape)).ravel() for x in arrays)
-    return np.fromiter(map(op, *whole), object, math.prod(shape)).reshape(shape)
+    flat = ((x if x.shape == shape else np.broadcast_to(x, shape)).ravel() for x in arrays)
+    return np.fromiter(map(op, *flat), object, math.prod(shape)).reshape(shape)
 
 
-def chosen_nodes(value: Value, whole: Nodes) -> Nodes | None:
+def chosen_nodes(value: Value, nodes: Nodes) -> Nodes | None:
     """Choose the nodes of a view from the nodes of its base."""
     base, size, axes = value.base, value.dtype.itemsize, []
-    for along in whole.axes:
+    for along in nodes.axes:
         same = [
             i
             for i, n in enumerate(value.shape)
@@ -244,12 +244,12 @@ def chosen_nodes(value: Value, whole: Nodes) -> Nodes | None:
         axes = [*loop_axes(value.shape)]
         if any(value.strides[i] for i in axes):
             return None
-    places = element_places(shortened(value.shape, axes), value.strides, value.offset, size)
-    if places.size > MOST:
+    buffers = element_places(shortened(value.shape, axes), value.strides, value.offset, size)
+    if buffers.size > MOST:
         return None
-    if whole.axes:
-        index = np.unravel_index(places, base.shape)
-        if any(np.any(index[along]) for along in whole.axes):
+    if nodes.axes:
+        index = np.unravel_index(buffers, base.shape)
+        if any(np.any(index[along]) for along in nodes.axes):
             return None
-        places = np.ravel_multi_index(index, shortened(base.shape, whole.axes))
-    return Nodes(picked(whole.array, places), tuple(axes))
+        buffers = np.ravel_multi_index(index, shortened(base.shape, nodes.axes))
+    return Nodes(picked(nodes.array, buffers), tuple(axes))

@@ -36,13 +36,13 @@ class Instance:
         self._program, self._plan = program, plan
         self._scratch = np.empty(plan.scratch_bytes // 8 + 8)
         self._start = -(self._scratch.ctypes.data // 8) % 8 * 8
-        made = [v for v in program.outputs if id(v) in plan.outputs]
-        own = [*program.arguments, *made]
+        result = [v for v in program.outputs if id(v) in plan.outputs]
+        own = [*program.arguments, *result]
         self._arrays: dict[int, Array] = {id(v): np.empty(v.shape) for v in own if v.size <= LARGE}
         self.arguments = [self._arrays.get(id(v)) for v in program.arguments]
         # Arrays that every run is given, or makes.
         self._late = {id(v) for v in own if v.size > LARGE}
-        self._late_outputs = [v for v in made if id(v) in self._late]
+        self._late_outputs = [v for v in result if id(v) in self._late]
         self._late_steps = [
             i
             for i, step in enumerate(program.steps)
@@ -61,10 +61,10 @@ class Instance:
 
     def _array(self, value: Value) -> Array:
         base = value.base
-        whole = base.data if base.data is not None else self._arrays.get(id(base))
-        if whole is None:
-            whole = self._arrays[id(base)] = self._new(base)
-        return value.array_in(whole)
+        full = base.data if base.data is not None else self._arrays.get(id(base))
+        if full is None:
+            full = self._arrays[id(base)] = self._new(base)
+        return value.array_in(full)
 
     def _new(self, base: Value) -> Array:
         if base.dtype is OBJECT:
@@ -97,14 +97,14 @@ class Instance:
     def _called(self) -> list[Array]:
         for call in self.calls:
             call()
-        given = {id(v) for v in self._late_outputs}
+        args = {id(v) for v in self._late_outputs}
         results: list[Array] = []
         for value in self._program.outputs:
             array = self._array(value)
             if not value.shape:
                 results.append(float(array))
-            elif id(value) in given:  # a separate array, which is given away once
-                given.remove(id(value))
+            elif id(value) in args:  # a separate array, which is given away once
+                args.remove(id(value))
                 results.append(array)
             else:
                 results.append(np.array(array, order="C"))
@@ -132,13 +132,13 @@ class NumpyRunner:
         """Run at many points as `NativeRunner.map`, in one thread."""
         for i in range(len(outputs[0])):
             try:
-                made = self([x[i] for x in arguments])
+                result = self([x[i] for x in arguments])
             except (ArithmeticError, ValueError, ElsewhereError) as error:
                 if from_signal(error):
                     raise
                 outputs[0][i] = np.nan
             else:
-                for rows, x in zip(outputs, made, strict=True):
+                for rows, x in zip(outputs, result, strict=True):
                     rows[i] = x
 
     def lent(self, use: Callable[[Instance], T]) -> T:

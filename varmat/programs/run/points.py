@@ -34,18 +34,18 @@ class PointLanes(Code):
     the function for one point, it has the bytes by which each argument and output moves on.
     """
 
-    def __init__(self, module: Module, name: str, places: int, first_output: int) -> None:
-        super().__init__(module, name, places, first_output)
+    def __init__(self, module: Module, name: str, buffers: int, first_output: int) -> None:
+        super().__init__(module, name, buffers, first_output)
         self.lane = self.many
-        self._moves = self.function.args[places + 2 :]
+        self._moves = self.function.args[buffers + 2 :]
 
-    def more(self, places: int) -> list[ir.Type]:
-        return [INT] * places
+    def more(self, buffers: int) -> list[ir.Type]:
+        return [INT] * buffers
 
     def emit(self, graph: Graph) -> None:
         """Emit all stages of a graph; raise `NotFusedError` if vectors of points cannot run it."""
-        actions = [x for found in graph.actions.values() for x in found]
-        stores = [x for found in graph.loops.values() for x in found]
+        actions = [x for group in graph.actions.values() for x in group]
+        stores = [x for group in graph.loops.values() for x in group]
         is_known = all(
             isinstance(x, (Required, Stored))
             or (isinstance(x, Called) and x.method in ("fill_zeros", "segments_to"))
@@ -78,8 +78,8 @@ class PointLanes(Code):
             typ = ir.VectorType(kind, WIDTH)
             x = self.b.load(self.address(memory, at), align=memory.itemsize, typ=typ)
         else:
-            places = self._of_lanes(memory, at)
-            x = self.lanes(lambda j: self.b.load(places[j], typ=kind))
+            buffers = self._of_lanes(memory, at)
+            x = self.lanes(lambda j: self.b.load(buffers[j], typ=kind))
         return self.b.icmp_unsigned("!=", x, ir.Constant(x.type, None)) if truth else x
 
     def put(self, memory: Memory, at: ir.Value | int, x: ir.Value) -> None:
@@ -92,10 +92,10 @@ class PointLanes(Code):
         for j, place in enumerate(self._of_lanes(memory, at)):
             b.store(b.extract_element(x, INT32(j)), place)
 
-    def fill_zeros(self, places: Sequence[MemoryPlace], count: int) -> None:
-        ((memory, at),) = places
+    def fill_zeros(self, buffers: Sequence[MemoryPlace], count: int) -> None:
+        ((memory, at),) = buffers
         if memory.base is None:
-            super().fill_zeros(places, count * WIDTH)
+            super().fill_zeros(buffers, count * WIDTH)
             return
         kind = ir.FunctionType(ir.VoidType(), [POINTER, BYTE, INT, BIT])
         f = declared(self.module, "llvm.memset.p0.i64", kind)
@@ -104,13 +104,13 @@ class PointLanes(Code):
 
     def segments_to(
         self,
-        places: Sequence[MemoryPlace],
+        buffers: Sequence[MemoryPlace],
         starts: Memory,
         order: Memory | None,
         count: int,
         zero: float,
     ) -> None:
-        b, (part, part_at), (out, out_at) = self.b, places[0], places[1]
+        b, (part, part_at), (out, out_at) = self.b, buffers[0], buffers[1]
 
         def word(memory: Memory, at: ir.Value) -> ir.Value:
             return b.load(self.address(memory, b.mul(at, INT(8))), typ=INT)

@@ -46,8 +46,8 @@ def functions_of(kernel: Procedure) -> tuple[Function, Function] | None:
     cells = [text.name(x) for x in dict.fromkeys(s.variables(kernel.body)) if type(x) is s.Cell]
     body = [*(f"{name} = 0" for name in cells), *body, "return"]
     text.functions["float"], text.exact["float"] = float, np.float64
-    made = function_of(", ".join(names), body, text.functions, "procedure")
-    return made, FunctionType(made.__code__, text.functions | text.exact)
+    result = function_of(", ".join(names), body, text.functions, "procedure")
+    return result, FunctionType(result.__code__, text.functions | text.exact)
 
 
 class _Text:
@@ -92,16 +92,16 @@ class _Text:
 
     def _line(self, x: Line) -> Iterator[str]:
         straight = Straight(x.program, [self.name(cell) for cell in x.inputs])
-        made = straight.results()
+        result = straight.results()
         for i, cell in enumerate(x.sums, len(x.outputs)):
-            made[i] = f"{self.name(cell)} + {made[i]}"
+            result[i] = f"{self.name(cell)} + {result[i]}"
         yield from straight.lines
-        if made:
+        if result:
             names = ", ".join(self.name(cell) for cell in (*x.outputs, *x.sums))
-            yield f"{names} = {', '.join(made)}"
+            yield f"{names} = {', '.join(result)}"
         for name, function in straight.functions.items():
-            known = self.functions.get(name, function)
-            self.is_ambiguous |= known is not function and known != function
+            values = self.functions.get(name, function)
+            self.is_ambiguous |= values is not function and values != function
         self.functions |= straight.functions
         self.exact |= straight.exact
 
@@ -125,15 +125,15 @@ def run_text(
     """Run the text of a procedure on arrays."""
     for function in functions:
         # Elements of a list of an array are floats of NumPy, which do not raise.
-        given = [
+        args = [
             np.ravel(x).tolist() if function is functions[0] else [*np.ravel(x)] for x in operands
         ]
-        made = [[0.0] * int(np.prod(x.shape)) for x in kernel.outputs]
+        result = [[0.0] * int(np.prod(x.shape)) for x in kernel.outputs]
         try:
             with np.errstate(all="ignore"):
-                function(*given, *made)
+                function(*args, *result)
             break
         except (ArithmeticError, ValueError):
             if function is functions[1]:
                 raise
-    return [np.reshape(x, y.shape) for x, y in zip(made, kernel.outputs, strict=True)]
+    return [np.reshape(x, y.shape) for x, y in zip(result, kernel.outputs, strict=True)]

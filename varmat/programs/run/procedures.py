@@ -151,17 +151,17 @@ class Emitted(Instructions):
     def line(self, x: Line) -> None:
         code = self.code
         code.memo = {}
-        given: dict[int, Any] = {
+        args: dict[int, Any] = {
             id(v): in_registers(v, [self.number(cell)])
             for v, cell in zip(x.program.arguments, x.inputs, strict=True)
         }
         count = len(x.program.outputs)
-        graph = Graph(x.program, given, [None] * count, self.constants)
+        graph = Graph(x.program, args, [None] * count, self.constants)
         code.emit(graph)
-        made = [code.number(graph.made_of(i).array.item()) for i in range(count)]
-        for cell, value in zip(x.outputs, made, strict=False):
+        result = [code.number(graph.made_of(i).array.item()) for i in range(count)]
+        for cell, value in zip(x.outputs, result, strict=False):
             self.set(cell, value)
-        for cell, value in zip(x.sums, made[len(x.outputs) :], strict=True):
+        for cell, value in zip(x.sums, result[len(x.outputs) :], strict=True):
             if cell.is_integer:
                 b = self.b
                 b.store(b.add(self.integer(cell), b.fptosi(value, INT)), self.slot(cell))

@@ -58,7 +58,7 @@ class Repeat:
                 v = graph.spread(v, v.shape)
                 self.strides[i] = v.strides
             self.places[i] = graph.place(v)
-        stages = [x.stage for found in self.nodes.values() for x in found.array.flat]
+        stages = [x.stage for node in self.nodes.values() for x in node.array.flat]
         stage = max([*stages, *(memory.stage for memory, _ in self.places.values())], default=0)
         if not kernel.is_pure:
             stage = graph.impure(stage)
@@ -98,7 +98,7 @@ class Repeat:
                 first += [here, there]
             else:
                 code.fill_zeros([(self.memory[i], 0)], self.memory[i].size)
-        shared = {i: [code.number(x) for x in found.array.flat] for i, found in self.nodes.items()}
+        shared = {i: [code.number(x) for x in node.array.flat] for i, node in self.nodes.items()}
         after = b.append_basic_block()
         with code.repeated():
             code.memo = {}
@@ -124,8 +124,8 @@ class Repeat:
         turn = b.phi(INT)
         phis = [b.phi(x.type) for x in first]
         t = b.sub(INT(kernel.trips - 1), turn) if kernel.backwards else turn
-        given, outputs, turned = self._arguments(code, t, iter(phis), shared)
-        graph = Graph(kernel.body, given, outputs, self.constants)
+        args, outputs, turned = self._arguments(code, t, iter(phis), shared)
+        graph = Graph(kernel.body, args, outputs, self.constants)
         for i, v in enumerate(kernel.outputs):
             if i in self.memory and outputs[i] is None:  # a sum in memory
                 memory = pointing(v, code.address(self.memory[i]), (self.memory[i],))
@@ -157,30 +157,30 @@ class Repeat:
         """Return the inputs of the body, where its outputs go, and the buffers that alternate."""
         kernel, b = self.kernel, code.b
         n, m, k = kernel.carried, kernel.carried + kernel.sliced, kernel.carried + kernel.stacked
-        given: dict[int, GivenNodes] = {}
+        args: dict[int, GivenNodes] = {}
         outputs: list[Memory | None] = [None] * len(kernel.body.outputs)
         turned: dict[int, list[ir.Value]] = {}
         for i, v in enumerate(kernel.body.arguments):
             if i < n and i in self.made:
-                given[id(v)] = in_registers(v, [next(phis) for _ in range(v.size)])  # type: ignore[call-overload]
+                args[id(v)] = in_registers(v, [next(phis) for _ in range(v.size)])  # type: ignore[call-overload]
             elif i < n:
                 here, there = next(phis), next(phis)  # type: ignore[call-overload]
-                given[id(v)] = pointing(v, here, self.memory[i].behind)
+                args[id(v)] = pointing(v, here, self.memory[i].behind)
                 outputs[i] = pointing(v, there, self.memory[i].behind)
                 turned[i] = [there, here]
             elif i in shared:
-                given[id(v)] = in_registers(v, shared[i])
+                args[id(v)] = in_registers(v, shared[i])
             else:
                 memory, offset = self.places[i]
                 place: ir.Value = INT(offset)
                 if i < m:
                     place = b.add(b.mul(t, INT(self.strides[i][0])), place)
-                given[id(v)] = pointing(v, code.address(memory, place), (memory,))
+                args[id(v)] = pointing(v, code.address(memory, place), (memory,))
         for i, v in enumerate(kernel.outputs[n:k], n):
             place = b.mul(t, INT(v.size * int(v.dtype.itemsize)))
             memory = self.memory[i]
             outputs[i] = pointing(v, code.address(memory, place), (memory,))
-        return given, outputs, turned
+        return args, outputs, turned
 
 
 def later(graph: Graph, v: Value, stage: int) -> Nodes:

@@ -77,21 +77,21 @@ class SamplerFunctions:
         self.user[0] = 1
 
 
-def _called(b: ir.IRBuilder, address: int, *given: ir.Value) -> ir.Value:
-    kind = ir.FunctionType(INT, [x.type for x in given])
-    return b.call(b.inttoptr(INT(address), kind.as_pointer()), given)
+def _called(b: ir.IRBuilder, address: int, *args: ir.Value) -> ir.Value:
+    kind = ir.FunctionType(INT, [x.type for x in args])
+    return b.call(b.inttoptr(INT(address), kind.as_pointer()), args)
 
 
-def _run(b: ir.IRBuilder, runner: NativeRunner, places: list[ir.Value]) -> None:
+def _run(b: ir.IRBuilder, runner: NativeRunner, buffers: list[ir.Value]) -> None:
     """Run a program once. The second place, of its first output, is nan without memory."""
-    places = [*places, INT(runner.table).inttoptr(POINTER)]
-    given, steps = (b.alloca(POINTER, len(places)) for _ in range(2))
-    for i, place in enumerate(places):
-        for array, x in ((given, place), (steps, POINTER(None))):
+    buffers = [*buffers, INT(runner.table).inttoptr(POINTER)]
+    args, steps = (b.alloca(POINTER, len(buffers)) for _ in range(2))
+    for i, place in enumerate(buffers):
+        for array, x in ((args, place), (steps, POINTER(None))):
             b.store(x, b.gep(array, [INT(i)], source_etype=POINTER))
-    status = _called(b, runner.address, given, steps, INT(1))
+    status = _called(b, runner.address, args, steps, INT(1))
     with b.if_then(b.icmp_signed("!=", status, INT(0)), likely=False):
-        b.store(DOUBLE(math.nan), places[1])
+        b.store(DOUBLE(math.nan), buffers[1])
 
 
 def _is_finite(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
@@ -123,8 +123,8 @@ def _log_density(module: Module, runner: NativeRunner, elsewhere: int) -> None:
         b.ret(INT32(1))
     _run(b, runner, [point, value, gradient])
     with b.if_then(b.not_(_is_finite(b, b.load(value, typ=DOUBLE)))):
-        given = (b.ptrtoint(x, INT) for x in (point, gradient, value))
-        b.ret(b.trunc(_called(b, elsewhere, *given), INT32))
+        args = (b.ptrtoint(x, INT) for x in (point, gradient, value))
+        b.ret(b.trunc(_called(b, elsewhere, *args), INT32))
 
     def turn(i: ir.Value) -> None:
         place = _at(b, gradient, i)
@@ -142,14 +142,14 @@ def _expand(module: Module, runner: NativeRunner | None, elsewhere: int, keeps_p
     kind = ir.FunctionType(INT32, [INT, INT, POINTER, POINTER, POINTER])
     f = ir.Function(module, kind, "expand")
     size, expanded, point, draw, _ = f.args
-    b, made = ir.IRBuilder(f.append_basic_block()), 0
+    b, result = ir.IRBuilder(f.append_basic_block()), 0
     if runner is not None:
         first = b.alloca(DOUBLE)
-        places = [point, first]
+        buffers = [point, first]
         for v in runner.program.outputs[1:]:
-            places.append(_at(b, draw, INT(made)))
-            made += v.size
-        _run(b, runner, places)
+            buffers.append(_at(b, draw, INT(result)))
+            result += v.size
+        _run(b, runner, buffers)
         # The difference of what is finite with itself is zero.
         total = b.alloca(DOUBLE)
         b.store(b.load(first, typ=DOUBLE), total)
@@ -158,11 +158,11 @@ def _expand(module: Module, runner: NativeRunner | None, elsewhere: int, keeps_p
             x = b.load(_at(b, draw, i), typ=DOUBLE)
             b.store(b.fadd(b.load(total, typ=DOUBLE), b.fsub(x, x)), total)
 
-        _for_each(b, INT(0), INT(made), add)
+        _for_each(b, INT(0), INT(result), add)
         with b.if_then(b.not_(_is_finite(b, b.load(total, typ=DOUBLE)))):
             _called(b, elsewhere, b.ptrtoint(point, INT), b.ptrtoint(draw, INT), INT(0))
     later = b.sub(expanded, size) if keeps_point else expanded
-    _for_each(b, INT(made), later, lambda i: b.store(DOUBLE(math.nan), _at(b, draw, i)))
+    _for_each(b, INT(result), later, lambda i: b.store(DOUBLE(math.nan), _at(b, draw, i)))
     _for_each(
         b,
         later,

@@ -66,15 +66,15 @@ def _contiguous(code: Code, place: MemoryPlace, columns: int) -> Matrix:
 
 def product(
     code: Code,
-    places: Sequence[MemoryPlace],
+    buffers: Sequence[MemoryPlace],
     sizes: tuple[int, int, int],
     left: tuple[int, int],
     right: tuple[int, int],
 ) -> None:
     """Multiply matrices with strides; the rows of the right one are in one piece."""
     m, k, n = sizes
-    a, x = Matrix(code, places[0], k, left), Matrix(code, places[1], n, right)
-    out = _contiguous(code, places[2], n)
+    a, x = Matrix(code, buffers[0], k, left), Matrix(code, buffers[1], n, right)
+    out = _contiguous(code, buffers[2], n)
 
     def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
         zero = code.splat(DOUBLE(0.0), n)
@@ -86,12 +86,12 @@ def product(
 
 
 def solve(
-    code: Code, places: Sequence[MemoryPlace], n: int, columns: int, transposed: bool
+    code: Code, buffers: Sequence[MemoryPlace], n: int, columns: int, transposed: bool
 ) -> None:
     """Solve equations with a lower triangular matrix, or with its transpose."""
     b = code.b
-    a = _contiguous(code, places[0], n)
-    given, out = (_contiguous(code, place, columns) for place in places[1:])
+    a = _contiguous(code, buffers[0], n)
+    args, out = (_contiguous(code, place, columns) for place in buffers[1:])
 
     def nth(i: ir.Value) -> ir.Value:
         return b.sub(INT(n - 1), i) if transposed else i
@@ -99,37 +99,37 @@ def solve(
     def turn(i: ir.Value, _: object) -> Sequence[ir.Value]:
         here = nth(i)
 
-        def less(j: ir.Value, rest: Sequence[ir.Value]) -> Sequence[ir.Value]:
-            known = nth(j)
-            factor = a.element(*((known, here) if transposed else (here, known)))
-            return [out.added(rest[0], factor, out.row(known), -1)]
+        def less(j: ir.Value, others: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            values = nth(j)
+            factor = a.element(*((values, here) if transposed else (here, values)))
+            return [out.added(others[0], factor, out.row(values), -1)]
 
-        _, (rest,) = counted(b, INT(0), i, 1, [given.row(here)], less)
-        out.put(here, b.fdiv(rest, code.splat(a.element(here, here), columns)))
+        _, (remainder,) = counted(b, INT(0), i, 1, [args.row(here)], less)
+        out.put(here, b.fdiv(remainder, code.splat(a.element(here, here), columns)))
         return []
 
     code.over(n, [], turn)
 
 
-def cholesky(code: Code, places: Sequence[MemoryPlace], n: int, strides: tuple[int, int]) -> None:
+def cholesky(code: Code, buffers: Sequence[MemoryPlace], n: int, strides: tuple[int, int]) -> None:
     """Factor a matrix: the lower triangular factor, nan if it does not exist; its rows are made
     from the columns, which are in the second operand.
     """
-    b, a = code.b, Matrix(code, places[0], n, strides)
-    upper, out = (_contiguous(code, place, n) for place in places[1:])
+    b, a = code.b, Matrix(code, buffers[0], n, strides)
+    upper, out = (_contiguous(code, place, n) for place in buffers[1:])
     nan, numbers = DOUBLE(math.nan), ir.Constant(ir.VectorType(INT, n), [*range(n)])
 
     def column(k: ir.Value, _: object) -> Sequence[ir.Value]:
-        def less(j: ir.Value, rest: Sequence[ir.Value]) -> Sequence[ir.Value]:
-            return [upper.added(rest[0], upper.element(j, k), upper.row(j), -1)]
+        def less(j: ir.Value, others: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            return [upper.added(others[0], upper.element(j, k), upper.row(j), -1)]
 
-        _, (rest,) = counted(b, INT(0), k, 1, [a.column(k, n)], less)
-        pivot = b.extract_element(rest, k)
+        _, (remainder,) = counted(b, INT(0), k, 1, [a.column(k, n)], less)
+        pivot = b.extract_element(remainder, k)
         is_positive = b.fcmp_ordered(">", pivot, DOUBLE(0.0))
         root = b.select(is_positive, code.one.apply(b, "sqrt", pivot), nan)
         below = b.icmp_signed(">", numbers, code.splat(k, n))
-        made = b.select(below, b.fdiv(rest, code.splat(root, n)), code.splat(DOUBLE(0.0), n))
-        upper.put(k, b.insert_element(made, root, k))
+        result = b.select(below, b.fdiv(remainder, code.splat(root, n)), code.splat(DOUBLE(0.0), n))
+        upper.put(k, b.insert_element(result, root, k))
         return [root]
 
     (last,) = code.over(n, [DOUBLE(0.0)], column)

@@ -29,12 +29,12 @@ _NOT_CALLED = {"_GLOBAL_OFFSET_TABLE_", ".TOC.", "_fltused"}
 def undefined(code: bytes) -> set[str]:
     """Return the names that an object file uses, and does not define."""
     if code[:4] == b"\x7fELF":
-        found = _of_elf(code)
+        result = _of_elf(code)
     elif code[:4] == b"\xcf\xfa\xed\xfe":
-        found = _of_mach_o(code)
+        result = _of_mach_o(code)
     else:
-        found = _of_coff(code)
-    return found - _NOT_CALLED
+        result = _of_coff(code)
+    return result - _NOT_CALLED
 
 
 def _text(code: bytes, at: int) -> str:

@@ -49,18 +49,18 @@ class Nest:
     ) -> None:
         self.code, self.stores = code, stores
         # Nodes that are computed: the node and what stands for it; and the numbers it takes.
-        found: dict[int, tuple[Node, Node]] = {}
+        pairs: dict[int, tuple[Node, Node]] = {}
         self._numbers: dict[int, Node] = {}
         stack = [s.node for s in stores]
         while stack:
             node = stack.pop()
             if not node.loops:
                 self._numbers[id(node)] = node
-            elif id(node) not in found:
+            elif id(node) not in pairs:
                 now = again.get(id(node), node)
-                found[id(node)] = node, now
+                pairs[id(node)] = node, now
                 stack += now.args
-        order = sorted(found.values(), key=lambda pair: pair[0].number)
+        order = sorted(pairs.values(), key=lambda pair: pair[0].number)
         self._arrange(lengths, [now for _, now in order])
         depth: dict[int, int] = {}
         self._order: list[list[tuple[Node, Node]]] = [[] for _ in self.lengths]
@@ -80,17 +80,17 @@ class Nest:
 
     def _arrange(self, lengths: Shape, nodes: list[Node]) -> None:
         """Order the axes, the one in vectors last, and join axes that are one line everywhere."""
-        places = [*(node for node in nodes if node.op in READS), *self.stores]
-        along = [_strides(place) for place in places]
+        buffers = [*(node for node in nodes if node.op in READS), *self.stores]
+        along = [_strides(place) for place in buffers]
         strange = [sum(s[k] not in (0, 1, 8) for s in along) for k in range(len(lengths))]
         inner = min(
             range(len(lengths)), key=lambda k: (lengths[k] < WIDTH, strange[k], -lengths[k])
         )
         order = [*(k for k in range(len(lengths)) if k != inner), inner]
-        self.lengths, found = merged(
+        self.lengths, result = merged(
             [lengths[k] for k in order], [[s[k] for k in order] for s in along]
         )
-        self._along = {id(place): [s[i] for s in found] for i, place in enumerate(places)}
+        self._along = {id(place): [s[i] for s in result] for i, place in enumerate(buffers)}
         self.n = self.lengths[-1]
         # Elements that are mostly written apart gain nothing by vectors, and are long code.
         apart = sum(self._along[id(s)][-1] not in (0, 1, 8) for s in self.stores)
@@ -107,24 +107,24 @@ class Nest:
 
     def emit(self) -> None:
         code = self.code
-        made = {key: code.number(node) for key, node in self._numbers.items()}
+        result = {key: code.number(node) for key, node in self._numbers.items()}
         with code.repeated():
-            self._level(0, made, [], [])
+            self._level(0, result, [], [])
 
     def _level(
-        self, k: int, made: dict[int, ir.Value], index: list[ir.Value], carried: list[ir.Value]
+        self, k: int, result: dict[int, ir.Value], index: list[ir.Value], carried: list[ir.Value]
     ) -> list[ir.Value]:
         """Emit the loop over an axis, the loops within it, and reductions that begin before it."""
         code, own = self.code, self._totals[k]
         start = [*carried, *(self._first(s) for s in own)]
         if k == len(self.lengths) - 1:
             if self.width > 1:
-                made = {key: code.splat(x) for key, x in made.items()}
-            done = self._vectors(made, index, start)
+                result = {key: code.splat(x) for key, x in result.items()}
+            done = self._vectors(result, index, start)
         else:
 
             def turn(i: ir.Value, x: list[ir.Value]) -> list[ir.Value]:
-                (here,) = self._computed(k, made, [[*index, i]], code.lane)
+                (here,) = self._computed(k, result, [[*index, i]], code.lane)
                 return self._level(k + 1, here, [*index, i], x)
 
             done = code.over(self.lengths[k], start, turn)
@@ -133,13 +133,13 @@ class Nest:
         return done[: len(carried)]
 
     def _computed(
-        self, k: int, given: dict[int, ir.Value], turns: list[list[ir.Value]], lane: Functions
+        self, k: int, args: dict[int, ir.Value], turns: list[list[ir.Value]], lane: Functions
     ) -> list[dict[int, ir.Value]]:
         """Emit all values in the body of a loop, of several iterations side by side, because a
         processor looks ahead some 200 instructions, and would not find a second exponential behind
         the first one's logarithm.
         """
-        result = [dict(given) for _ in turns]
+        result = [dict(args) for _ in turns]
         for node, now in self._order[k]:
             for x, index in zip(result, turns, strict=True):
                 x[id(node)] = (
@@ -150,7 +150,7 @@ class Nest:
         return result
 
     def _vectors(
-        self, made: dict[int, ir.Value], index: list[ir.Value], firsts: list[ir.Value]
+        self, result: dict[int, ir.Value], index: list[ir.Value], firsts: list[ir.Value]
     ) -> list[ir.Value]:
         """Emit the innermost loop."""
         code, n, width, count = self.code, self.n, self.width, len(firsts)
@@ -159,52 +159,52 @@ class Nest:
         copies = max(1, min(copies, n // WIDTH)) if width > 1 else 1
 
         def body(i: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            places = [code.b.add(i, INT(c * width)) if c else i for c in range(copies)]
-            return self._turns(made, [[*index, at] for at in places], None, carried)
+            buffers = [code.b.add(i, INT(c * width)) if c else i for c in range(copies)]
+            return self._turns(result, [[*index, at] for at in buffers], None, carried)
 
         def rest(t: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             """Emit an iteration that may overlap with the one before: lanes that were in it do not
             count twice.
             """
             b = code.b
-            begin, last = b.add(INT(whole), b.mul(t, INT(width))), INT(n - width)
+            begin, last = b.add(INT(vector_count), b.mul(t, INT(width))), INT(n - width)
             i = b.select(b.icmp_signed("<", begin, last), begin, last)
             lanes = ir.Constant(ir.VectorType(INT, width), list(range(width)))
             mask = b.icmp_signed(">=", lanes, code.splat(b.sub(begin, i)))
-            return self._turns(made, [[*index, i]], mask, carried)
+            return self._turns(result, [[*index, i]], mask, carried)
 
         if copies == 1 and n % width:
-            whole = 0
+            vector_count = 0
             return code.over(-(-n // width), firsts, rest)
-        whole = n // (copies * width) * copies * width
+        vector_count = n // (copies * width) * copies * width
         others = [self._first(s) for s in self._all_totals] * (copies - 1)
-        every = code.over(whole, [*firsts, *others], body, copies * width)
+        every = code.over(vector_count, [*firsts, *others], body, copies * width)
         done = every[:count]
         for c in range(1, copies):
             pairs = zip(self._all_totals, done, every[c * count :], strict=False)
             done = [self.lane.apply(code.b, s.op, x, y) for s, x, y in pairs]
-        left = n - whole
+        left = n - vector_count
         if left > width:
             return code.over(-(-left // width), done, rest)
         return rest(INT(0), done) if left else done
 
     def _turns(
         self,
-        given: dict[int, ir.Value],
+        args: dict[int, ir.Value],
         turns: list[list[ir.Value]],
         mask: ir.Value | None,
         carried: Sequence[ir.Value],
     ) -> list[ir.Value]:
         """Emit iterations side by side, each with separate accumulators."""
         b, lane, before, results = self.code.b, self.lane, iter(carried), []
-        for made, index in zip(self._computed(-1, given, turns, lane), turns, strict=True):
+        for result, index in zip(self._computed(-1, args, turns, lane), turns, strict=True):
             for s in self._inside:
                 if isinstance(s, RowSum):
-                    self._add_rows(s, made[id(s.node)], index[-1], mask)
+                    self._add_rows(s, result[id(s.node)], index[-1], mask)
                 else:
-                    self._store(s, made[id(s.node)], index, lane, mask)
+                    self._store(s, result[id(s.node)], index, lane, mask)
             for s in self._all_totals:
-                y = made[id(s.node)]
+                y = result[id(s.node)]
                 if mask is not None:
                     y = b.select(mask, y, self._first(s))
                 results.append(lane.apply(b, self._op(s), next(before), y))
@@ -269,8 +269,8 @@ class Nest:
         """Emit a loop over the columns of a row. The last iteration may overlap with the one
         before: it has a mask of new elements.
         """
-        whole, left = columns // WIDTH * WIDTH, columns % WIDTH
-        result = self.code.over(whole, carried, lambda c, x: body(c, None, x), WIDTH)
+        vector_count, left = columns // WIDTH * WIDTH, columns % WIDTH
+        result = self.code.over(vector_count, carried, lambda c, x: body(c, None, x), WIDTH)
         if left:
             lanes = [j >= WIDTH - left for j in range(WIDTH)]
             mask = ir.Constant(ir.VectorType(BIT, WIDTH), lanes)
@@ -332,9 +332,9 @@ class Nest:
         if node.op == "load":
             memory, at, _ = node.data
             return self._elements(memory, at, strides, index, lane)
-        memory, at, _, size, places, places_at = node.data
+        memory, at, _, size, buffers, places_at = node.data
 
-        first = code.address(places, self._offset(places_at, strides, index))
+        first = code.address(buffers, self._offset(places_at, strides, index))
 
         def element(j: int) -> ir.Value:
             place = code.beyond(first, j * strides[len(index) - 1])
@@ -395,7 +395,7 @@ def plan(graph: Graph) -> dict[int, dict[int, Node]]:
     """
     again: dict[int, dict[int, Node]] = {}
     costs: dict[int, int] = {}
-    kept: dict[int, Memory] = {}
+    saved: dict[int, Memory] = {}
     for stage in range(max((s for s, _ in graph.loops), default=-1), 0, -1):
         for key in [key for key in graph.loops if key[0] == stage]:
             stack = [s.node for s in graph.loops[key]]
@@ -409,26 +409,26 @@ def plan(graph: Graph) -> dict[int, dict[int, Node]]:
                 most = 11 if math.prod(node.loops) <= CACHED else 47
                 if node.stage < stage and not node.truth and _cost(node, costs) > most:
                     strides = contiguous_strides(node.loops, 8)
-                    if id(node) not in kept:
-                        kept[id(node)] = memory = graph.scratch(math.prod(node.loops))
+                    if id(node) not in saved:
+                        saved[id(node)] = memory = graph.scratch(math.prod(node.loops))
                         memory.stage = node.stage + 1
                         graph.loops[node.stage, node.loops].append(Store(memory, node, 0, strides))
-                    load = graph.load(kept[id(node)], 0, strides, node.loops)
+                    load = graph.load(saved[id(node)], 0, strides, node.loops)
                     again.setdefault(stage, {})[id(node)] = load
                 else:
                     stack += node.args
     return again
 
 
-def _cost(node: Node, known: dict[int, int]) -> int:
+def _cost(node: Node, costs: dict[int, int]) -> int:
     """Estimate how many simple instructions a node takes, with the nodes that it is made of."""
     stack = [node]
     while stack:
         x = stack.pop()
-        missing = [a for a in x.args if a.loops and id(a) not in known]
+        missing = [a for a in x.args if a.loops and id(a) not in costs]
         if missing:
             stack += [x, *missing]
             continue
         own = 12 if x.op in HEAVY else int(x.op not in READS)
-        known[id(x)] = min(own + sum(known[id(a)] for a in x.args if a.loops), 1000)
-    return known[id(node)]
+        costs[id(x)] = min(own + sum(costs[id(a)] for a in x.args if a.loops), 1000)
+    return costs[id(node)]

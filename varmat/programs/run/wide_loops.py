@@ -65,8 +65,8 @@ def wide_loops(kernel: Procedure, constants: Constants) -> dict[s.For, WideLoop]
             and not any(_is_better_inside(x, loop, passes) for x in inner)
         )
 
-    found = independent_loops(kernel, FEWEST, accepts)
-    return {loop: WideLoop(passes, graphs) for loop, passes in found.items()}
+    loops = independent_loops(kernel, FEWEST, accepts)
+    return {loop: WideLoop(passes, graphs) for loop, passes in loops.items()}
 
 
 def _is_heavy(statements: Sequence[s.Statement]) -> bool:
@@ -96,9 +96,9 @@ def _is_better_inside(inner: s.For, loop: s.For, passes: Independent) -> bool:
 
 def _graph_of(x: Line, constants: Constants) -> Graph | None:
     """Make the graph of a line, if vectors have its functions; arguments get their values later."""
-    given = {id(v): in_registers(v, [None]) for v in x.program.arguments}
+    args = {id(v): in_registers(v, [None]) for v in x.program.arguments}
     try:
-        graph = Graph(x.program, given, [None] * len(x.program.outputs), constants)  # type: ignore[arg-type]
+        graph = Graph(x.program, args, [None] * len(x.program.outputs), constants)  # type: ignore[arg-type]
     except NotFusedError:
         return None
     has_others = graph.loops or not all(isinstance(x, Required) for x in _actions(graph))
@@ -123,12 +123,12 @@ class _Position(NamedTuple):
 class Wide(Instructions):
     """The instructions of a loop whose iterations are independent."""
 
-    def __init__(self, outer: Emitted, loop: s.For, known: WideLoop) -> None:
-        self.outer, self._loop, self.known = outer, loop, known
+    def __init__(self, outer: Emitted, loop: s.For, plan: WideLoop) -> None:
+        self.outer, self._loop, self.known = outer, loop, plan
         self.code, self.b = outer.code, outer.b
         self.many, self.kind = self.code.many, self.code.many.kind
         self.slots: dict[Any, ir.Value] = {}
-        passes = known.passes
+        passes = plan.passes
         self.own, self.common, self.arrays = passes.own, passes.common, passes.arrays
         # The lanes that take part in a branch or an inner loop, where not all do; and whether the
         # others need what cells hold although it is temporary.
@@ -258,22 +258,23 @@ class Wide(Instructions):
     def _at(self, at: _Position) -> ir.Value:
         """Return the indices of elements, 0 in lanes that are off or may have others."""
         b, splat = self.b, self.code.splat
-        found = splat(at.common)
+        address = splat(at.common)
         if at.factor:
             index = b.load(self.slot(self._loop.index), typ=_INTS)
-            found = b.add(found, b.mul(index, splat(INT(at.factor))))
-        found = found if at.other is None else b.add(found, at.other)
+            address = b.add(address, b.mul(index, splat(INT(at.factor))))
+        address = address if at.other is None else b.add(address, at.other)
         mask = self.mask if at.other is None else self._taking_part()
-        return found if mask is None else b.select(mask, found, ir.Constant(_INTS, None))
+        return address if mask is None else b.select(mask, address, ir.Constant(_INTS, None))
 
     def _places(self, array: s.Storage, at: _Position) -> list[ir.Value]:
         """Return the addresses of the elements of all lanes."""
-        b, found = self.b, self._at(at)
+        b, result = self.b, self._at(at)
         if array in self.arrays:
-            found = b.add(
-                b.mul(found, self.code.splat(INT(WIDTH))), ir.Constant(_INTS, [*range(WIDTH)])
+            result = b.add(
+                b.mul(result, self.code.splat(INT(WIDTH))), ir.Constant(_INTS, [*range(WIDTH)])
             )
-        return [self.outer.element(array, b.extract_element(found, INT32(j))) for j in range(WIDTH)]
+        lanes = (b.extract_element(result, INT32(j)) for j in range(WIDTH))
+        return [self.outer.element(array, x) for x in lanes]
 
     def _line_of(self, array: s.Storage, at: _Position) -> ir.Value | None:
         """Return the address of elements that are next to each other."""
@@ -293,8 +294,8 @@ class Wide(Instructions):
             return self._vector(place, mask)
         if array not in self.arrays and not at.factor and at.other is None:
             return self.code.splat(b.load(self.outer.element(array, at.common), typ=DOUBLE))
-        places = self._places(array, at)
-        return self.code.lanes(lambda j: b.load(places[j], typ=DOUBLE))
+        buffers = self._places(array, at)
+        return self.code.lanes(lambda j: b.load(buffers[j], typ=DOUBLE))
 
     def _vector(self, place: ir.Value, mask: ir.Value | None = None) -> ir.Value:
         """Load elements next to each other; with a mask, others are not read."""
@@ -329,11 +330,11 @@ class Wide(Instructions):
         return self.b.and_(self.mask, self.new)
 
     def _put_apart(
-        self, value: ir.Value, places: Sequence[ir.Value], mask: ir.Value | None
+        self, value: ir.Value, buffers: Sequence[ir.Value], mask: ir.Value | None
     ) -> None:
         """Write elements that lie apart; with a mask, others are not touched."""
         b = self.b
-        for j, place in enumerate(places):
+        for j, place in enumerate(buffers):
             if mask is not None:
                 place = b.select(b.extract_element(mask, INT32(j)), place, self.nowhere)
             b.store(b.extract_element(value, INT32(j)), place)
@@ -410,8 +411,8 @@ class Wide(Instructions):
         at, value = self.popped(x.log, 2)
         changed = self.b.fcmp_ordered(">=", at, self.many.constant(0.0))
         with self._masked(changed, is_branch=True):
-            places = self._places(x.array, _Position(INT(0), 0, self.b.fptosi(at, _INTS)))
-        self._put_apart(value, places, changed)
+            buffers = self._places(x.array, _Position(INT(0), 0, self.b.fptosi(at, _INTS)))
+        self._put_apart(value, buffers, changed)
 
     # --- statements ---
 
@@ -419,7 +420,7 @@ class Wide(Instructions):
         code, b, graph = self.code, self.b, self.known.graphs[x]
         arguments = [graph.arrays[id(v)].array.item() for v in x.program.arguments]
         outputs = [graph.made_of(i).array.item() for i in range(len(x.program.outputs))]
-        made: dict[s.Cell, ir.Value] = {}
+        result: dict[s.Cell, ir.Value] = {}
         for lane, number in ((code.one, self.common_number), (self.many, self.number)):
             is_one = lane is code.one
             code.memo, code.lane = {}, lane
@@ -427,12 +428,12 @@ class Wide(Instructions):
                 node.data = number(cell) if self.is_common(cell) or not is_one else None
             for node, cell in zip(outputs, x.outputs, strict=False):
                 if (cell in self.common) == is_one:
-                    made[cell] = code.number(node)
+                    result[cell] = code.number(node)
         for required in _actions(graph):
             self._end_where(b.not_(code.number(required.holds)))
         sums = [*map(code.number, outputs[len(x.outputs) :])]
         code.lane = code.one
-        for cell, value in made.items():
+        for cell, value in result.items():
             self.set(cell, value)
         for cell, value in zip(x.sums, sums, strict=True):
             self._add(cell, value)

@@ -29,8 +29,8 @@ def _array(x: Operand) -> Result:
 def _symmetric(a: Operand, lower: bool) -> Result:
     """Mirror one triangle, because SciPy does not read the other one."""
     part = np.tril(a) if lower else np.triu(a)
-    rest = np.tril(a, -1) if lower else np.triu(a, 1)
-    return part + np.matrix_transpose(rest)
+    remainder = np.tril(a, -1) if lower else np.triu(a, 1)
+    return part + np.matrix_transpose(remainder)
 
 
 # --- systems ---
@@ -62,8 +62,8 @@ def lu_factor(a: Operand) -> Result:
     if np.ndim(a) != 2 or np.shape(a)[0] != np.shape(a)[1]:
         raise misfit("lu_factor", "a", np.shape(a), "be a square matrix")
     permutation, lower, upper = lu(a, p_indices=True)
-    rows, wanted, pivots = list(range(len(a))), np.argsort(permutation), []
-    for i, row in enumerate(wanted.tolist()):
+    rows, requested, pivots = list(range(len(a))), np.argsort(permutation), []
+    for i, row in enumerate(requested.tolist()):
         pivots.append(rows.index(row))
         rows[i], rows[pivots[i]] = rows[pivots[i]], rows[i]
     return np.tril(lower, -1) + upper, np.array(pivots, np.int32)
@@ -83,8 +83,10 @@ def lu_solve(lu_and_piv: tuple[Operand, Operand], b: Operand, trans: int = 0) ->
 
 
 def lstsq(a: Operand, b: Operand, cond: float | None = None) -> Result:
-    x, rest, rank, s = np.linalg.lstsq(a, b, float(np.finfo(float).eps) if cond is None else cond)
-    return x, rest[0] if np.ndim(b) == 1 and np.size(rest) else rest, rank, s
+    x, remainder, rank, s = np.linalg.lstsq(
+        a, b, float(np.finfo(float).eps) if cond is None else cond
+    )
+    return x, remainder[0] if np.ndim(b) == 1 and np.size(remainder) else remainder, rank, s
 
 
 def pinv(a: Operand, *, rtol: float | None = None) -> Result:

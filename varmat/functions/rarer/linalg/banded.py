@@ -64,10 +64,10 @@ def _banded_product(ab: Operand, x: Operand, upper: int) -> Result:
 
 def _moved_rows(factors: Operand, x: Operand, source: slice, target: slice) -> Result:
     """Multiply some rows of `x` by their factors, and move them; differentiable."""
-    n, rest = np.shape(x)[0], np.shape(x)[1:]
-    rows = (factors[:, None] if rest else factors) * x[source]
+    n, remainder = np.shape(x)[0], np.shape(x)[1:]
+    rows = (factors[:, None] if remainder else factors) * x[source]
     return np.concatenate(
-        [np.zeros((target.start, *rest)), rows, np.zeros((n - target.stop, *rest))]
+        [np.zeros((target.start, *remainder)), rows, np.zeros((n - target.stop, *remainder))]
     )
 
 
@@ -323,8 +323,8 @@ def _flipped(ab: Operand, to_upper: bool) -> Result:
     for k in range(m):
         missing = np.zeros(min(k, n))
         row = ab[m - 1 - k] if not to_upper else ab[k]
-        kept = row[: n - len(missing)] if to_upper else row[len(missing) :]
-        rows.append(np.concatenate([missing, kept] if to_upper else [kept, missing]))
+        saved = row[: n - len(missing)] if to_upper else row[len(missing) :]
+        rows.append(np.concatenate([missing, saved] if to_upper else [saved, missing]))
     return np.stack(rows[::-1] if to_upper else rows)
 
 

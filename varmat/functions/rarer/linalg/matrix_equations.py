@@ -20,11 +20,11 @@ def check_matrix_of(
     function: str, name: str, x: Operand, shape: tuple[int | None, int | None] = (None, None)
 ) -> None:
     """Raise unless `x` is a matrix with the numbers of rows and columns of `shape`; None: any."""
-    found = np.shape(x)
-    if len(found) != 2:
-        raise misfit(function, name, found, "be a matrix")
-    if any(m is not None and m != n for m, n in zip(shape, found, strict=True)):
-        raise misfit(function, name, found, f"have shape {shape}")
+    result = np.shape(x)
+    if len(result) != 2:
+        raise misfit(function, name, result, "be a matrix")
+    if any(m is not None and m != n for m, n in zip(shape, result, strict=True)):
+        raise misfit(function, name, result, f"have shape {shape}")
 
 
 def check_one_square(function: str, name: str, x: Operand) -> None:

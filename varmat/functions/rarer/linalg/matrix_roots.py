@@ -154,11 +154,11 @@ def logm(a: Plain) -> Plain:
 
 
 def _logarithm(a: np.ndarray) -> Result:
-    rest = a - np.eye(a.shape[0])
-    if np.abs(rest).sum(0).max() <= _NEAR:
+    remainder = a - np.eye(a.shape[0])
+    if np.abs(remainder).sum(0).max() <= _NEAR:
         # The integral of x (1 + s x)^-1 between 0 and 1: nothing cancels.
         return sum(
-            w * np.linalg.solve(np.eye(a.shape[0]) + s * rest, rest)
+            w * np.linalg.solve(np.eye(a.shape[0]) + s * remainder, remainder)
             for s, w in zip(_NODES, _WEIGHTS, strict=True)
         )
     sizes = np.abs(np.linalg.eigvals(a))

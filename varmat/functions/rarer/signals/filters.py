@@ -141,9 +141,9 @@ def lfilter_zi(b: Operand, a: Operand) -> Result:
     order = max(np.size(a), np.size(b)) - 1
     # Arrays of one element keep the kind of their array.
     b, a = _padded(b, order + 1) / a[:1], _padded(a, order + 1) / a[:1]
-    rest = b[1:] - a[1:] * b[:1]
-    first = np.sum(rest, keepdims=True) / np.sum(a)
-    earlier = np.concatenate([np.zeros(min(order, 1)), np.cumsum(rest)[:-1]])
+    remainder = b[1:] - a[1:] * b[:1]
+    first = np.sum(remainder, keepdims=True) / np.sum(a)
+    earlier = np.concatenate([np.zeros(min(order, 1)), np.cumsum(remainder)[:-1]])
     return np.cumsum(a)[:-1] * first - earlier
 
 

@@ -160,9 +160,9 @@ def detrend(data: Operand, axis: int = -1, type: str = "linear", bp: Operand = 0
     check_choice("detrend", "type", type, "linear", "constant")
     if type == "constant":
         return x - np.mean(x, axis=axis, keepdims=True)
-    places = sorted({0, size, *np.atleast_1d(bp).tolist()})
+    indices = sorted({0, size, *np.atleast_1d(bp).tolist()})
     x, pieces = np.moveaxis(x, axis, -1), []
-    for start, stop in pairwise(places):
+    for start, stop in pairwise(indices):
         piece, times = x[..., start:stop], np.arange(stop - start) - (stop - start - 1) / 2.0
         piece = piece - np.mean(piece, axis=-1, keepdims=True)
         square = np.sum(times**2)

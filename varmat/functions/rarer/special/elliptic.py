@@ -140,23 +140,23 @@ row("agm", tuple(
 # of the code are n and n - k.
 
 
-def _legendre(code: Plain, phi: Plain, m: Plain, rest: Plain) -> Plain:
+def _legendre(code: Plain, phi: Plain, m: Plain, remainder: Plain) -> Plain:
     """Legendre's integral, given 1 - m as well."""
-    code, phi, m, rest = np.broadcast_arrays(code, phi, m, rest)
+    code, phi, m, remainder = np.broadcast_arrays(code, phi, m, remainder)
     turns = np.rint(phi / np.pi)
     with np.errstate(all="ignore"):
         reduced = phi - turns * np.pi
         sine, cosine = np.sin(reduced), np.cos(reduced)
         result = np.sign(sine) * _within(
-            code, 1.0 / sine**2, (cosine / sine) ** 2, (cosine / sine) ** 2 + rest
+            code, 1.0 / sine**2, (cosine / sine) ** 2, (cosine / sine) ** 2 + remainder
         )
         result = np.where(sine == 0, 0.0, result)
-        whole = turns != 0
-        if np.any(whole):
+        is_integer = turns != 0
+        if np.any(is_integer):
             full = _within(
-                code, np.ones(phi.shape), np.zeros(phi.shape), np.where(whole, rest, 1.0)
+                code, np.ones(phi.shape), np.zeros(phi.shape), np.where(is_integer, remainder, 1.0)
             )
-            result = result + np.where(whole, 2.0 * turns * full, 0.0)
+            result = result + np.where(is_integer, 2.0 * turns * full, 0.0)
     return np.where(np.isnan(phi + m), np.nan, result)
 
 
@@ -191,7 +191,7 @@ row("elliptic_derivative_complete",
     "- y", None, _THETA.format(phi="pi / 2", m="(1 - y)"), ((10.0, 0.4), (11.0, 1e-3)),
     domain="y > 0",
     constant=_ORDERS,
-    ufunc=of_scipy(lambda code, rest: _within(*np.broadcast_arrays(code, 1.0, 0.0, rest))),
+    ufunc=of_scipy(lambda code, k: _within(*np.broadcast_arrays(code, 1.0, 0.0, k))),
     tested=False)
 rows(("ellipk", "0.5 * g * elliptic_derivative_complete(10.0, 1.0 - x)",
     "Complete elliptic integral of the first kind", "ellipk(x)"),

@@ -25,20 +25,20 @@ def of_scipy(function: Function) -> Result:
     return ufunc
 
 
-def rows(*given: tuple[Any, ...], **shared: Setting) -> None:
+def rows(*args: tuple[Any, ...], **shared: Setting) -> None:
     """Make rows with the same settings."""
-    for name, partials, about, *others in given:
+    for name, partials, about, *others in args:
         row(name, partials, about, None, *others, **shared)
 
 
-def results(name: str, *given: tuple[Any, ...], note: str = "", **shared: Setting) -> None:
+def results(name: str, *args: tuple[Any, ...], note: str = "", **shared: Setting) -> None:
     """Make the rows for a ufunc of SciPy with several results, and let them answer for it.
 
     Each is given by its own part of the name, and what a row begins with. A dictionary at the end
     has settings that the others do not share.
     """
     parts = []
-    for k, (letters, partials, about, reference, *own) in enumerate(given):
+    for k, (letters, partials, about, reference, *own) in enumerate(args):
         settings = {"ufunc": one_of(name, k), "note": note, **shared, **(own[0] if own else {})}
         parts.append(row(f"{name}_{letters}", partials, about, None, reference, **settings))
     answer_with(name, tuple(parts), note)

@@ -25,10 +25,10 @@ def _evaluated(name: str, n: Plain, *values: Plain) -> Plain:
     """
     function = getattr(special, name)
     n, *others = np.broadcast_arrays(n, *values)
-    whole = (n == np.rint(n)) & (n >= 0)
-    below = np.where(whole, n, 0.0).astype(int)
+    is_integer = (n == np.rint(n)) & (n >= 0)
+    below = np.where(is_integer, n, 0.0).astype(int)
     result = np.where(
-        whole, function(below, *others), np.where(("cheby" in name) & (n < -1), np.nan, 0.0)
+        is_integer, function(below, *others), np.where(("cheby" in name) & (n < -1), np.nan, 0.0)
     )
     other = n != np.rint(n)
     if np.any(other):
