@@ -145,7 +145,7 @@ def test_arguments_outside_their_domain(args, message):
     (ROWS[:2], LPS),        (THETAS, LP1, LP2[:2]),
 ])  # fmt: skip
 def test_shapes_that_do_not_fit(args):
-    refuses(vm.ShapeError, r"^log_mix: theta.* but must be ", log_mix, *args)
+    refuses(vm.ShapeError, r"^log_mix: theta.* but must ", log_mix, *args)
 
 
 def test_types_and_number_of_arguments():
